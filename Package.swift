@@ -1,0 +1,176 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// The rules that the compiler can hold (docs/style.md).
+let houseRules: [SwiftSetting] = [
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+    .enableUpcomingFeature("InferIsolatedConformances"),
+    .treatAllWarnings(as: .error),
+]
+
+let argumentParser = Target.Dependency.product(
+    name: "ArgumentParser", package: "swift-argument-parser")
+let asyncAlgorithms = Target.Dependency.product(
+    name: "AsyncAlgorithms", package: "swift-async-algorithms")
+let certificates = Target.Dependency.product(name: "X509", package: "swift-certificates")
+let asn1 = Target.Dependency.product(name: "SwiftASN1", package: "swift-asn1")
+let collections = Target.Dependency.product(name: "DequeModule", package: "swift-collections")
+let configuration = Target.Dependency.product(
+    name: "Configuration", package: "swift-configuration")
+let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
+let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
+let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
+let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
+let hummingbirdTesting = Target.Dependency.product(
+    name: "HummingbirdTesting", package: "hummingbird")
+let hummingbirdTLS = Target.Dependency.product(name: "HummingbirdTLS", package: "hummingbird")
+let jwt = Target.Dependency.product(name: "JWTKit", package: "jwt-kit")
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let metrics = Target.Dependency.product(name: "Metrics", package: "swift-metrics")
+let coreMetrics = Target.Dependency.product(name: "CoreMetrics", package: "swift-metrics")
+let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
+let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
+let nioHTTP2 = Target.Dependency.product(name: "NIOHTTP2", package: "swift-nio-http2")
+let nioHPACK = Target.Dependency.product(name: "NIOHPACK", package: "swift-nio-http2")
+let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl")
+let serviceLifecycle = Target.Dependency.product(
+    name: "ServiceLifecycle", package: "swift-service-lifecycle")
+let unixSignals = Target.Dependency.product(
+    name: "UnixSignals", package: "swift-service-lifecycle")
+
+let package = Package(
+    name: "belfry",
+    products: [
+        .executable(name: "belfry", targets: ["belfry"]),
+        .library(name: "GatewaySimulator", targets: ["GatewaySimulator"]),
+        .library(name: "PredicateLanguage", targets: ["PredicateLanguage"]),
+        .library(name: "RelayModel", targets: ["RelayModel"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-asn1", from: "1.7.0"),
+        .package(url: "https://github.com/apple/swift-async-algorithms", from: "1.1.0"),
+        .package(url: "https://github.com/apple/swift-certificates", from: "1.21.0"),
+        .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+        .package(
+            url: "https://github.com/apple/swift-configuration", from: "1.4.0",
+            traits: ["JSON", "CommandLineArguments"]),
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.0"),
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
+        .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
+        .package(url: "https://github.com/apple/swift-nio-http2", from: "1.46.0"),
+        .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.0"),
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+        .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.0"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+        .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.0"),
+    ],
+    targets: [
+        // The rooms, in the order of the walk (docs/architecture.md).
+        .target(name: "RelayModel"),
+        .target(name: "PredicateLanguage", dependencies: ["RelayModel", "CRE2"]),
+        .target(name: "Matching", dependencies: ["RelayModel", "PredicateLanguage"]),
+        .target(name: "ChangeSources", dependencies: ["RelayModel", crypto]),
+        .target(
+            name: "Storage",
+            dependencies: ["RelayModel", "Migrations", "CSQLiteSnapshot", grdb]),
+        .target(
+            name: "Fanout",
+            dependencies: [
+                "RelayModel", "PredicateLanguage", "Matching", "Storage", crypto, logging, metrics,
+            ]),
+        .target(
+            name: "Gateway",
+            dependencies: ["RelayModel", "CCurl", crypto, jwt, logging, metrics]),
+        .target(
+            name: "Delivery",
+            dependencies: [
+                "RelayModel", "Storage", "Gateway", collections, logging, metrics,
+                serviceLifecycle,
+            ]),
+        .target(
+            name: "RelayServer",
+            dependencies: [
+                "RelayModel", "PredicateLanguage", "Matching", "ChangeSources", "Storage",
+                "Fanout", "Gateway", "Delivery", configuration, crypto, httpTypes, hummingbird,
+                hummingbirdTLS, jwt, logging, metrics, coreMetrics, nioCore, nioPosix, nioSSL,
+                serviceLifecycle,
+            ]),
+        .target(
+            name: "GatewaySimulator",
+            dependencies: [
+                asn1, certificates, crypto, logging, nioCore, nioHPACK, nioHTTP2, nioPosix, nioSSL,
+            ]),
+        .executableTarget(
+            name: "belfry",
+            dependencies: [
+                "RelayModel", "PredicateLanguage", "Matching", "ChangeSources", "Storage",
+                "Fanout", "Gateway", "Delivery", "RelayServer", "GatewaySimulator",
+                argumentParser, configuration, crypto, logging, serviceLifecycle, unixSignals,
+            ]),
+
+        // What is not Swift, and the schema.
+        .target(name: "CCurl", linkerSettings: [.linkedLibrary("curl")]),
+        .target(name: "CRE2", linkerSettings: [.linkedLibrary("re2")]),
+        .target(name: "CSQLiteSnapshot"),
+        .target(
+            name: "Migrations", path: "Migrations",
+            resources: [.embedInCode("sql")]),
+
+        // The tests: one suite for each room, and those that see the whole house.
+        .target(
+            name: "RelayTestKit",
+            dependencies: ["RelayModel", "Storage", "Gateway", "GatewaySimulator"],
+            path: "Tests/RelayTestKit"),
+        .testTarget(name: "RelayModelTests", dependencies: ["RelayModel", "RelayTestKit"]),
+        .testTarget(
+            name: "PredicateLanguageTests",
+            dependencies: ["RelayModel", "PredicateLanguage", "RelayTestKit"]),
+        .testTarget(
+            name: "MatchingTests",
+            dependencies: ["RelayModel", "PredicateLanguage", "Matching", "RelayTestKit"]),
+        .testTarget(
+            name: "ChangeSourcesTests",
+            dependencies: ["RelayModel", "ChangeSources", "RelayTestKit"]),
+        .testTarget(
+            name: "StorageTests",
+            dependencies: ["RelayModel", "Storage", "Migrations", "RelayTestKit", grdb]),
+        .testTarget(
+            name: "FanoutTests",
+            dependencies: [
+                "RelayModel", "PredicateLanguage", "Matching", "Storage", "Fanout", "RelayTestKit",
+            ]),
+        .testTarget(
+            name: "GatewayTests",
+            dependencies: ["RelayModel", "Gateway", "GatewaySimulator", "RelayTestKit", crypto]),
+        .testTarget(
+            name: "GatewaySimulatorTests",
+            dependencies: ["GatewaySimulator", crypto, nioHTTP2]),
+        .testTarget(
+            name: "DeliveryTests",
+            dependencies: ["RelayModel", "Storage", "Gateway", "Delivery", "RelayTestKit"]),
+        .testTarget(
+            name: "RelayServerTests",
+            dependencies: [
+                "RelayModel", "RelayServer", "Storage", "GatewaySimulator", "RelayTestKit",
+                crypto, httpTypes, hummingbird, hummingbirdTesting, jwt,
+            ]),
+        .testTarget(
+            name: "CommandLineTests",
+            dependencies: ["belfry", "RelayModel", "RelayTestKit", "GatewaySimulator"]),
+        .testTarget(name: "TidyTests"),
+    ],
+    swiftLanguageModes: [.v6]
+)
+
+for target in package.targets
+where !target.name.hasPrefix("C") || target.name == "ChangeSources"
+    || target.name == "CommandLineTests"
+{
+    target.swiftSettings = (target.swiftSettings ?? []) + houseRules
+}

@@ -1,0 +1,26 @@
+/// A place in a shard's log.
+///
+/// The first entry has position 1; 0 is before everything.
+public struct LogPosition: Sendable, Hashable, Comparable, CustomStringConvertible {
+    /// The number of the entry, gap-free within its shard.
+    public let rawValue: UInt64
+
+    /// The place before the first entry.
+    public static let start = LogPosition(0)
+
+    /// Creates the position of the entry with this number.
+    public init(_ rawValue: UInt64) {
+        self.rawValue = rawValue
+    }
+
+    /// The place after this one.
+    public var next: LogPosition { LogPosition(rawValue + 1) }
+
+    /// The number in decimal.
+    public var description: String { String(rawValue) }
+
+    /// Orders by place.
+    public static func < (left: LogPosition, right: LogPosition) -> Bool {
+        left.rawValue < right.rawValue
+    }
+}

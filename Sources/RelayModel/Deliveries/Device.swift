@@ -1,0 +1,70 @@
+/// The gateway's address of one application on one device.
+///
+/// It is a secret: its description hides it.
+public struct DeviceToken: ValidatedIdentifier {
+    /// What is allowed, for error messages.
+    public static let rule =
+        "a device token: 32 to 512 hexadecimal digits, an even number"
+
+    /// The digits, in lower case.
+    public let rawValue: String
+
+    /// Creates a token, or returns `nil` if `rawValue` is not an even number of hexadecimal digits
+    /// within ``Limits/deviceTokenDigits``.
+    public init?(rawValue: String) {
+        guard Limits.deviceTokenDigits.contains(rawValue.utf8.count),
+            rawValue.utf8.count.isMultiple(of: 2),
+            rawValue.utf8.allSatisfy({ Character(Unicode.Scalar($0)).isHexDigit })
+        else { return nil }
+        self.rawValue = rawValue.lowercased()
+    }
+
+    /// The first four digits and the length, so that no log can be used to push.
+    public var description: String { "\(rawValue.prefix(4))…(\(rawValue.utf8.count))" }
+}
+
+/// Which of the gateway's environments issued a device token.
+public enum GatewayEnvironment: String, Sendable, Hashable, CaseIterable {
+    /// Tokens of builds under development (APNs: the sandbox host).
+    case development
+    /// Tokens of distributed builds.
+    case production
+}
+
+/// The kind of gateway by which a device is reached.
+public enum GatewayKind: String, Sendable, Hashable, CaseIterable {
+    /// Apple's push notification service, or anything that speaks its provider API.
+    case apns
+}
+
+/// One installation of an application that a user has registered for pushes.
+public struct Device: Sendable, Hashable {
+    /// The installation.
+    public var id: DeviceID
+    /// The container and environment it registered with.
+    public var container: ContainerKey
+    /// The user who is signed in on it.
+    public var owner: UserID
+    /// By which gateway it is reached.
+    public var gateway: GatewayKind
+    /// Which of the gateway's environments issued the token.
+    public var gatewayEnvironment: GatewayEnvironment
+    /// The gateway's address of it.
+    public var token: DeviceToken
+    /// The application's topic (APNs: its bundle ID), where it is not the container's first.
+    public var topic: String?
+
+    /// Creates a device that is reached by APNs.
+    public init(
+        id: DeviceID, container: ContainerKey, owner: UserID,
+        gatewayEnvironment: GatewayEnvironment, token: DeviceToken, topic: String? = nil
+    ) {
+        self.id = id
+        self.container = container
+        self.owner = owner
+        gateway = .apns
+        self.gatewayEnvironment = gatewayEnvironment
+        self.token = token
+        self.topic = topic
+    }
+}

@@ -1,0 +1,27 @@
+/// A text that names something, checked once at the border and trusted ever after.
+public protocol ValidatedIdentifier: RawRepresentable<String>, Sendable, Hashable, Comparable,
+    CustomStringConvertible
+{
+    /// What texts are allowed, to be read after "not": `a container identifier of 1 to 255 …`.
+    static var rule: String { get }
+}
+
+extension ValidatedIdentifier {
+    /// The text itself.
+    public var description: String { rawValue }
+
+    /// Orders by the bytes of the UTF-8 texts.
+    public static func < (left: Self, right: Self) -> Bool {
+        left.rawValue.utf8.lexicographicallyPrecedes(right.rawValue.utf8)
+    }
+}
+
+extension String {
+    /// Whether this text is 1 to `maximum` UTF-8 bytes long and free of control characters.
+    ///
+    /// Control characters in a name would reach logs, headers and terminals.
+    func isPlainName(upTo maximum: Int) -> Bool {
+        (1...maximum).contains(utf8.count)
+            && unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x7F }
+    }
+}

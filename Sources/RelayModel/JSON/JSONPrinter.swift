@@ -1,0 +1,79 @@
+extension JSONValue {
+    /// This value as compact JSON text.
+    public var text: String {
+        String(decoding: utf8, as: UTF8.self)
+    }
+
+    /// This value as compact JSON, in UTF-8.
+    public var utf8: [UInt8] {
+        var output: [UInt8] = []
+        write(to: &output)
+        return output
+    }
+
+    /// Appends this value to `output` as compact JSON.
+    public func write(to output: inout [UInt8]) {
+        switch self {
+        case .null: output.append(contentsOf: "null".utf8)
+        case .bool(let value): output.append(contentsOf: (value ? "true" : "false").utf8)
+        case .integer(let value): output.append(contentsOf: String(value).utf8)
+        case .number(let value): output.append(contentsOf: Self.digits(of: value).utf8)
+        case .string(let value): Self.write(value, to: &output)
+        case .array(let values): Self.write(values, to: &output)
+        case .object(let object): object.write(to: &output)
+        }
+    }
+
+    /// A double that happens to be whole keeps its `.0`, so that it is read as a double again.
+    private static func digits(of value: Double) -> String {
+        value.isFinite ? "\(value)" : "null"
+    }
+
+    private static func write(_ values: [JSONValue], to output: inout [UInt8]) {
+        output.append(UInt8(ascii: "["))
+        for (index, value) in values.enumerated() {
+            if index > 0 { output.append(UInt8(ascii: ",")) }
+            value.write(to: &output)
+        }
+        output.append(UInt8(ascii: "]"))
+    }
+
+    /// Appends `text` to `output` as a JSON string, with the quotes.
+    public static func write(_ text: String, to output: inout [UInt8]) {
+        output.append(UInt8(ascii: "\""))
+        for byte in text.utf8 {
+            switch byte {
+            case UInt8(ascii: "\""), UInt8(ascii: "\\"):
+                output.append(UInt8(ascii: "\\"))
+                output.append(byte)
+            case 0x0A: output.append(contentsOf: "\\n".utf8)
+            case 0x0D: output.append(contentsOf: "\\r".utf8)
+            case 0x09: output.append(contentsOf: "\\t".utf8)
+            case ..<0x20:
+                output.append(contentsOf: "\\u00".utf8)
+                output.append(hexadecimalDigit(byte >> 4))
+                output.append(hexadecimalDigit(byte & 15))
+            default: output.append(byte)
+            }
+        }
+        output.append(UInt8(ascii: "\""))
+    }
+
+    private static func hexadecimalDigit(_ value: UInt8) -> UInt8 {
+        value < 10 ? 0x30 + value : 0x61 + value - 10
+    }
+}
+
+extension JSONObject {
+    /// Appends this object to `output` as compact JSON.
+    public func write(to output: inout [UInt8]) {
+        output.append(UInt8(ascii: "{"))
+        for (index, member) in members.enumerated() {
+            if index > 0 { output.append(UInt8(ascii: ",")) }
+            JSONValue.write(member.name, to: &output)
+            output.append(UInt8(ascii: ":"))
+            member.value.write(to: &output)
+        }
+        output.append(UInt8(ascii: "}"))
+    }
+}

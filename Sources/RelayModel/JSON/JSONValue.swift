@@ -1,0 +1,124 @@
+/// A JSON value with exact integers and the members of an object in the order they were written.
+///
+/// Foundation's decoders lose what a relay must keep: integers beyond 2^53, the place of an error
+/// in the text, and a bound on nesting.
+public enum JSONValue: Sendable, Hashable {
+    /// The literal `null`.
+    case null
+    /// A truth value.
+    case bool(Bool)
+    /// A number written without fraction and exponent that fits 64 bits.
+    case integer(Int64)
+    /// Any other number, rounded to the nearest double.
+    case number(Double)
+    /// A text.
+    case string(String)
+    /// A list.
+    case array([JSONValue])
+    /// An object.
+    case object(JSONObject)
+
+    /// The word for this value's kind, as error messages use it.
+    public var kind: String {
+        switch self {
+        case .null: "null"
+        case .bool: "a boolean"
+        case .integer: "an integer"
+        case .number: "a number"
+        case .string: "a string"
+        case .array: "an array"
+        case .object: "an object"
+        }
+    }
+}
+
+/// The members of a JSON object, in the order they were written.
+///
+/// Look-ups scan: the objects of this relay's contract have a few dozen members at the most, where a
+/// scan beats hashing.
+public struct JSONObject: Sendable {
+    /// The members, in order.
+    ///
+    /// Names are unique when the object came from ``JSONValue/init(parsing:)``.
+    public var members: [(name: String, value: JSONValue)]
+
+    /// Creates an object from members in order.
+    public init(_ members: [(name: String, value: JSONValue)] = []) {
+        self.members = members
+    }
+
+    /// The value of the member `name`; setting `nil` removes it, setting a new name appends it.
+    public subscript(name: String) -> JSONValue? {
+        get {
+            for member in members where member.name == name {
+                return member.value
+            }
+            return nil
+        }
+        set {
+            let index = members.firstIndex { $0.name == name }
+            switch (index, newValue) {
+            case (let index?, let value?): members[index].value = value
+            case (let index?, nil): members.remove(at: index)
+            case (nil, let value?): members.append((name, value))
+            case (nil, nil): break
+            }
+        }
+    }
+}
+
+extension JSONObject: Hashable {
+    /// Two objects are equal when they have the same members, in whatever order.
+    public static func == (left: JSONObject, right: JSONObject) -> Bool {
+        left.members.count == right.members.count
+            && left.members.allSatisfy { right[$0.name] == $0.value }
+    }
+
+    /// Hashes the members without regard to their order.
+    public func hash(into hasher: inout Hasher) {
+        var sum = 0
+        for member in members {
+            var inner = Hasher()
+            inner.combine(member.name)
+            inner.combine(member.value)
+            sum &+= inner.finalize()
+        }
+        hasher.combine(sum)
+    }
+}
+
+extension JSONObject: ExpressibleByDictionaryLiteral {
+    /// Creates an object from a literal; members keep the literal's order.
+    public init(dictionaryLiteral elements: (String, JSONValue)...) {
+        members = elements.map { (name: $0.0, value: $0.1) }
+    }
+}
+
+extension JSONValue: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral,
+    ExpressibleByBooleanLiteral, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
+{
+    /// Creates a text.
+    public init(stringLiteral value: String) {
+        self = .string(value)
+    }
+
+    /// Creates an integer.
+    public init(integerLiteral value: Int64) {
+        self = .integer(value)
+    }
+
+    /// Creates a truth value.
+    public init(booleanLiteral value: Bool) {
+        self = .bool(value)
+    }
+
+    /// Creates a list.
+    public init(arrayLiteral elements: JSONValue...) {
+        self = .array(elements)
+    }
+
+    /// Creates an object; members keep the literal's order.
+    public init(dictionaryLiteral elements: (String, JSONValue)...) {
+        self = .object(JSONObject(elements.map { (name: $0.0, value: $0.1) }))
+    }
+}

@@ -1,0 +1,64 @@
+/// How a subscriber wants to be told: CloudKit's notification info, with the keys that only the
+/// native class has, and ours.
+public struct NotificationInfo: Sendable, Hashable {
+    /// The text of the alert.
+    public var alertBody: String?
+    /// The key of a localised text; overrides ``alertBody``.
+    public var alertLocalizationKey: String?
+    /// Names of record fields whose values fill the localised text.
+    public var alertLocalizationArgs: [String] = []
+    /// The title.
+    public var title: String?
+    /// The key of a localised title; overrides ``title``.
+    public var titleLocalizationKey: String?
+    /// Names of record fields whose values fill the localised title.
+    public var titleLocalizationArgs: [String] = []
+    /// The subtitle.
+    public var subtitle: String?
+    /// The key of a localised subtitle; overrides ``subtitle``.
+    public var subtitleLocalizationKey: String?
+    /// Names of record fields whose values fill the localised subtitle.
+    public var subtitleLocalizationArgs: [String] = []
+    /// The key of a localised action button.
+    public var alertActionLocalizationKey: String?
+    /// The image shown while the application launches.
+    public var alertLaunchImage: String?
+    /// The sound; `default` is the system's.
+    public var soundName: String?
+    /// Whether each push raises the device's badge by one.
+    public var shouldBadge = false
+    /// Whether the application is woken in the background.
+    public var shouldSendContentAvailable = false
+    /// Whether a service extension may change the push on the device.
+    public var shouldSendMutableContent = false
+    /// The category of actions.
+    public var category: String?
+    /// The value of the `apns-collapse-id` header, literally.
+    public var collapseIDKey: String?
+    /// Names of record fields whose values travel in the push.
+    public var desiredKeys: [String] = []
+    /// How long the gateway keeps a push for a device that is away, in seconds (ours).
+    ///
+    /// 0 means one attempt; `nil` leaves it to the container.
+    public var expirationSeconds: Int64?
+    /// 1, 5 or 10 (ours); `nil` follows CloudKit: 10 with anything visible, else 5.
+    public var priority: Int64?
+
+    /// Creates an info that shows nothing.
+    public init() {}
+
+    /// Whether a push shows, sounds or badges.
+    ///
+    /// If not, it is a background push.
+    public var isVisible: Bool {
+        hasAlert || soundName != nil || shouldBadge
+    }
+
+    /// Whether there is any text to show.
+    public var hasAlert: Bool {
+        [
+            alertBody, alertLocalizationKey, title, titleLocalizationKey, subtitle,
+            subtitleLocalizationKey,
+        ].contains { $0 != nil }
+    }
+}

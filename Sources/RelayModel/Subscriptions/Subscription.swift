@@ -1,0 +1,162 @@
+/// The kinds of change on which a subscription fires.
+public struct FiresOn: OptionSet, Sendable, Hashable {
+    /// CloudKit's bits: 1 creation, 2 update, 4 deletion. (8, once, is ``Subscription/firesOnce``.)
+    public let rawValue: UInt8
+
+    /// Creates a set from CloudKit's bits.
+    public init(rawValue: UInt8) {
+        self.rawValue = rawValue
+    }
+
+    /// Fires on creations.
+    public static let create = FiresOn(rawValue: 1)
+    /// Fires on updates.
+    public static let update = FiresOn(rawValue: 2)
+    /// Fires on deletions.
+    public static let delete = FiresOn(rawValue: 4)
+    /// Fires on everything, as zone and database subscriptions do.
+    public static let all: FiresOn = [.create, .update, .delete]
+
+    /// The set that holds just `operation`.
+    public init(_ operation: ChangeOperation) {
+        switch operation {
+        case .create: self = .create
+        case .update: self = .update
+        case .delete: self = .delete
+        }
+    }
+
+    /// The operations in this set, in the order create, update, delete.
+    public var operations: [ChangeOperation] {
+        ChangeOperation.allCases.filter { contains(FiresOn($0)) }
+    }
+}
+
+/// For which updates a query subscription fires (design §4.2).
+///
+/// Only ``matches`` is in force today; the others are refused when saved.
+public enum FiresWhen: String, Sendable, Hashable, CaseIterable {
+    /// The after image satisfies the predicate.
+    case matches
+}
+
+/// Whose devices a change does not notify.
+public enum OriginSuppression: String, Sendable, Hashable, CaseIterable {
+    /// The device that made the change.
+    case device
+    /// Every device of the user who made the change.
+    case user
+    /// Nobody's.
+    case none
+}
+
+/// Which form the condition of a query subscription was written in.
+public enum PredicateForm: String, Sendable, Hashable, CaseIterable {
+    /// CloudKit Web Services' `filterBy`.
+    case filterBy
+    /// NSPredicate text with arguments.
+    case predicate
+    /// Realm Query Language.
+    case rql
+    /// Minapp's `where`.
+    case `where`
+}
+
+/// The condition of a query subscription, as the client wrote it.
+///
+/// It is kept in this form so that a client reads back what it saved; ``canonical`` is what the
+/// relay made of it.
+public struct SubscriptionQuery: Sendable, Hashable {
+    /// The record type whose changes are judged.
+    public var recordType: RecordType
+    /// The form of ``source``; `nil` if the client gave no condition, which means every record.
+    public var form: PredicateForm?
+    /// What the client wrote: an array for `filterBy`, a string for `predicate` and `rql`, an
+    /// object for `where`; ``JSONValue/null`` without a condition.
+    public var source: JSONValue
+    /// The values of `%@` or `$0` in the text forms, in the notation of ``FieldValue``.
+    public var arguments: [JSONValue]
+    /// The canonical text of the predicate: two conditions with the same one are the same.
+    public var canonical: String
+
+    /// Creates a condition on records of `recordType`.
+    public init(
+        recordType: RecordType, form: PredicateForm?, source: JSONValue,
+        arguments: [JSONValue] = [], canonical: String
+    ) {
+        self.recordType = recordType
+        self.form = form
+        self.source = source
+        self.arguments = arguments
+        self.canonical = canonical
+    }
+}
+
+/// What a subscription watches.
+public enum SubscriptionScope: Sendable, Hashable {
+    /// Records that satisfy a condition, in one zone or in all.
+    case query(SubscriptionQuery, zoneID: ZoneID?)
+    /// Every change in a zone, optionally of one record type.
+    case zone(ZoneID, recordType: RecordType?)
+    /// Every change in the database, optionally of one record type.
+    case database(recordType: RecordType?)
+}
+
+/// A saved wish to be told of changes.
+public struct Subscription: Sendable, Hashable {
+    /// The name, unique for its owner in its database.
+    public var id: SubscriptionID
+    /// The container and environment of the request that saved it.
+    public var container: ContainerKey
+    /// The database of the request that saved it.
+    public var database: DatabaseScope
+    /// The user whose devices are notified.
+    public var owner: UserID
+    /// What it watches.
+    public var scope: SubscriptionScope
+    /// The kinds of change on which it fires; always ``FiresOn/all`` unless it is a query.
+    public var firesOn: FiresOn
+    /// Whether it fires for one change only and is then deleted.
+    public var firesOnce: Bool
+    /// For which updates it fires.
+    public var firesWhen: FiresWhen
+    /// Whose devices are left out.
+    public var suppress: OriginSuppression
+    /// How the subscriber wants to be told.
+    public var notificationInfo: NotificationInfo
+
+    /// Creates a subscription that fires on `firesOn` and suppresses the originating device.
+    public init(
+        id: SubscriptionID, container: ContainerKey, database: DatabaseScope, owner: UserID,
+        scope: SubscriptionScope, firesOn: FiresOn, firesOnce: Bool = false,
+        notificationInfo: NotificationInfo = NotificationInfo()
+    ) {
+        self.id = id
+        self.container = container
+        self.database = database
+        self.owner = owner
+        self.scope = scope
+        self.firesOn = firesOn
+        self.firesOnce = firesOnce
+        firesWhen = .matches
+        suppress = .device
+        self.notificationInfo = notificationInfo
+    }
+
+    /// The record type to which it is narrowed, if it is.
+    public var recordType: RecordType? {
+        switch scope {
+        case .query(let query, _): query.recordType
+        case .zone(_, let recordType), .database(let recordType): recordType
+        }
+    }
+
+    /// The zone to which it is narrowed, if it is.
+    public var zoneID: ZoneID? {
+        switch scope {
+        case .query(_, let zoneID): zoneID
+        case .zone(let zoneID, _): zoneID
+        case .database: nil
+        }
+    }
+}

@@ -1,0 +1,78 @@
+/// A moment, exact to the nanosecond, as a count since 1970-01-01 00:00 UTC without leap seconds.
+///
+/// Record fields, log entries and progress use it; clocks are elsewhere and hand it in.
+public struct Timestamp: Sendable, Hashable, Comparable {
+    /// Whole seconds, rounded down.
+    public let seconds: Int64
+    /// The rest, 0 to 999,999,999.
+    public let nanoseconds: Int32
+
+    /// Creates a moment; `nanoseconds` must lie in 0 to 999,999,999.
+    public init(seconds: Int64, nanoseconds: Int32 = 0) {
+        precondition((0..<1_000_000_000).contains(nanoseconds))
+        self.seconds = seconds
+        self.nanoseconds = nanoseconds
+    }
+
+    /// Creates a moment from CloudKit's form, milliseconds since 1970.
+    public init(milliseconds: Int64) {
+        let (quotient, remainder) = milliseconds.quotientAndRemainder(dividingBy: 1000)
+        let isBelow = remainder < 0
+        self.init(
+            seconds: isBelow ? quotient - 1 : quotient,
+            nanoseconds: Int32((isBelow ? remainder + 1000 : remainder) * 1_000_000))
+    }
+
+    /// Creates a moment from a number of seconds since 1970, rounded to the microsecond, or returns
+    /// `nil` if it is not finite or out of range. (A double cannot tell nanoseconds of this
+    /// century apart.)
+    public init?(secondsSince1970 value: Double) {
+        guard value.isFinite, abs(value) < 9e15 else { return nil }
+        let whole = value.rounded(.down)
+        var micros = ((value - whole) * 1_000_000).rounded()
+        var seconds = Int64(whole)
+        if micros >= 1_000_000 {
+            micros = 0
+            seconds += 1
+        }
+        self.init(seconds: seconds, nanoseconds: Int32(micros) * 1000)
+    }
+
+    /// Milliseconds since 1970, rounded down; saturates at the ends of 64 bits.
+    public var milliseconds: Int64 {
+        let (product, overflowed) = seconds.multipliedReportingOverflow(by: 1000)
+        if overflowed { return seconds < 0 ? .min : .max }
+        return product.addingReportingOverflow(Int64(nanoseconds / 1_000_000)).partialValue
+    }
+
+    /// Seconds since 1970, rounded to the nearest double.
+    public var secondsSince1970: Double {
+        Double(seconds) + Double(nanoseconds) / 1e9
+    }
+
+    /// This moment moved by `duration`, to the nanosecond.
+    public func advanced(by duration: Duration) -> Timestamp {
+        let (addSeconds, attoseconds) = duration.components
+        var seconds = self.seconds + addSeconds
+        var nanos = Int64(nanoseconds) + attoseconds / 1_000_000_000
+        if nanos < 0 {
+            nanos += 1_000_000_000
+            seconds -= 1
+        } else if nanos >= 1_000_000_000 {
+            nanos -= 1_000_000_000
+            seconds += 1
+        }
+        return Timestamp(seconds: seconds, nanoseconds: Int32(nanos))
+    }
+
+    /// The time from `earlier` to this moment, negative if `earlier` is later.
+    public func duration(since earlier: Timestamp) -> Duration {
+        .seconds(seconds - earlier.seconds)
+            + .nanoseconds(Int64(nanoseconds) - Int64(earlier.nanoseconds))
+    }
+
+    /// Orders by time.
+    public static func < (left: Timestamp, right: Timestamp) -> Bool {
+        (left.seconds, left.nanoseconds) < (right.seconds, right.nanoseconds)
+    }
+}

@@ -1,0 +1,2 @@
+// Storage
+import GRDB
