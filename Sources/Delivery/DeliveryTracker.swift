@@ -52,6 +52,9 @@ package struct DeliveryTracker: Sendable {
     private var adopted: [Ticket: Ticket] = [:]
     private var nextRetry: UInt64 = 0
     private var settledRetries: [Resolution] = []
+    /// Retries whose end is settled and not yet durable: their rows still read as due.
+    private var unrecordedRetries: Set<DeliveryID> = []
+    private var retriesOnTheirWay: Set<DeliveryID> = []
     private var stepOnItsWay: SettledStep?
     /// The deliveries of the log that the step on its way passes: until it is durable, a crash
     /// would repeat them.
@@ -70,9 +73,11 @@ package struct DeliveryTracker: Sendable {
     /// How many deliveries and retries are admitted and not yet passed.
     package var inFlight: Int { slots.count + slotsOnTheirWay + retries.count }
 
-    /// The retries that are being worked.
+    /// The retries that must not be taken up again: they are being worked, or their end is not yet
+    /// durable.
     package var retriesInFlight: Set<DeliveryID> {
         Set(retries.values.map(\.delivery.delivery.id))
+            .union(unrecordedRetries).union(retriesOnTheirWay)
     }
 
     /// Where the progress stands, as far as it is recorded.
@@ -129,8 +134,9 @@ package struct DeliveryTracker: Sendable {
     package mutating func settle(_ ticket: Ticket, _ resolution: Resolution) {
         let ticket = adopted.removeValue(forKey: ticket) ?? ticket
         if ticket.isRetry {
-            guard retries.removeValue(forKey: ticket.rawValue) != nil else { return }
+            guard let retry = retries.removeValue(forKey: ticket.rawValue) else { return }
             settledRetries.append(resolution)
+            unrecordedRetries.insert(retry.delivery.delivery.id)
             return
         }
         guard let index = slotIndex(of: ticket), case .open(let owed, _) = slots[index] else {
@@ -166,6 +172,8 @@ package struct DeliveryTracker: Sendable {
             resolution.record(in: &step, origin: .retry)
         }
         settledRetries.removeAll(keepingCapacity: true)
+        retriesOnTheirWay = unrecordedRetries
+        unrecordedRetries.removeAll(keepingCapacity: true)
         guard
             step.to != step.from || !step.receipts.isEmpty || !step.endedRetries.isEmpty
                 || !step.retries.isEmpty
@@ -195,7 +203,8 @@ package struct DeliveryTracker: Sendable {
     private mutating func passFinishedEntries(into step: inout SettledStep) {
         while let entry = finished.first, entry.slotsBefore <= firstSlot {
             finished.removeFirst()
-            step.to = ProgressMark(position: entry.position, offset: 0)
+            // Deliveries of a later entry may have been passed already.
+            step.to = max(step.to, ProgressMark(position: entry.position, offset: 0))
         }
     }
 
@@ -207,6 +216,7 @@ package struct DeliveryTracker: Sendable {
         mark = step.to
         stepOnItsWay = nil
         slotsOnTheirWay = 0
+        retriesOnTheirWay = []
     }
 
     // MARK: Slow answers

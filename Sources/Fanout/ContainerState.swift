@@ -1,4 +1,5 @@
 import Matching
+import PredicateLanguage
 import RelayModel
 import Storage
 

@@ -1,5 +1,4 @@
 package import Matching
-package import PredicateLanguage
 package import RelayModel
 package import Storage
 
