@@ -8,9 +8,9 @@ import Synchronization
 /// ``DeliveryTracker`` and ``OutcomeJudge``.
 ///
 /// Concurrency: one lock around the decisions, held for short synchronous stretches; nothing is
-/// called out while it is held. The gateway answers on its own thread; two loops in ``run()`` record
-/// steps and send retries. Life: ``run()`` once, ``shutDown(within:)`` once, after the follower has
-/// stopped.
+/// called out while it is held. The gateway answers on its own thread; two loops in ``run()``
+/// record steps and send retries. Life: ``run()`` once, ``shutDown(within:)`` once, after the
+/// follower has stopped.
 package final class DeliveryWorker: Sendable {
     /// What can be set.
     package struct Settings: Sendable, Hashable {

@@ -19,7 +19,8 @@ enum FieldText {
 
     /// The date in the Gregorian calendar of a count of days since 1970-01-01.
     ///
-    /// Years are counted from March, so that the leap day comes last and 400 years are 146,097 days.
+    /// Years are counted from March, so that the leap day comes last and 400 years are 146,097
+    /// days.
     private static func civil(_ days: Int) -> (year: Int, month: Int, day: Int) {
         let shifted = days + 719_468
         let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097

@@ -6,8 +6,8 @@ package import Storage
 /// Reads the log in order: an edit goes into the state, a change is matched, expanded, composed and
 /// handed over.
 ///
-/// Concurrency: one task runs ``follow(from:)``; everything it changes is its own. It suspends while
-/// whoever takes the deliveries has no room. Life: recover once, follow until cancelled.
+/// Concurrency: one task runs ``follow(from:)``; everything it changes is its own. It suspends
+/// while whoever takes the deliveries has no room. Life: recover once, follow until cancelled.
 package struct Follower: ~Copyable {
     /// Where the settings of containers are found, from memory.
     package typealias SettingsSource = @Sendable (ContainerKey) -> ContainerSettings?

@@ -78,7 +78,10 @@ struct PushPayload: Sendable {
         { $0.alert["launch-image"] = nil },
         { $0.alert["action-loc-key"] = nil },
         { $0.alert["subtitle"] = nil },
-        { payload in for key in ["subtitle-loc-key", "subtitle-loc-args"] { payload.alert[key] = nil } },
+        { payload in
+            payload.alert["subtitle-loc-key"] = nil
+            payload.alert["subtitle-loc-args"] = nil
+        },
         { $0.alert["body"] = nil },
         { $0.alert["loc-args"] = nil },
         { $0.alert["title-loc-args"] = nil },

@@ -28,7 +28,8 @@ package struct SeededGenerator: RandomNumberGenerator, Sendable {
 package enum Seeds {
     /// Seeds for a test that runs once for each.
     ///
-    /// A failure names its seed; `BELFRY_SEED` (decimal, or hexadecimal digits of a commit) adds one.
+    /// A failure names its seed; `BELFRY_SEED` (decimal, or hexadecimal digits of a commit) adds
+    /// one.
     package static let all: [UInt64] = {
         var seeds: [UInt64] = [1, 2, 3, 5, 8]
         if let text = ProcessInfo.processInfo.environment["BELFRY_SEED"],
