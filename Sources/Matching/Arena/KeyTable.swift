@@ -1,0 +1,90 @@
+/// Where the block of a key is: open addressing over slots of eight bytes, linear probing, at most
+/// three quarters full.
+///
+/// A slot holds 32 bits of the key's hash and the offset of its block; the key itself stands in the
+/// block, beside the postings, so that comparing it costs no further cache line. Two keys may share
+/// the 32 bits: a look-up goes on until the block agrees.
+///
+/// Not safe for concurrent use: ``IndexCore`` is guarded as a whole.
+final class KeyTable {
+    /// The slots: the hash in the low half, the block in the high half, 0 where empty.
+    private(set) var slots: UnsafeMutablePointer<UInt64>
+    /// The number of slots, a power of two, less one.
+    private(set) var mask: Int
+    /// Slots in use.
+    private(set) var count = 0
+
+    init(capacity: Int = 64) {
+        slots = Region.map(capacity, of: UInt64.self)
+        mask = capacity - 1
+    }
+
+    deinit {
+        Region.unmap(slots, mask + 1)
+    }
+
+    /// Bytes of all slots.
+    var bytes: Int { (mask + 1) * 8 }
+
+    @inline(__always)
+    static func hash(of slot: UInt64) -> UInt32 { UInt32(truncatingIfNeeded: slot) }
+
+    @inline(__always)
+    static func block(of slot: UInt64) -> UInt32 { UInt32(truncatingIfNeeded: slot >> 32) }
+
+    /// The index of the first slot at or after `start` in probing order whose hash is `hash`, or -1
+    /// at the end of the run.
+    @inline(__always)
+    func next(_ hash: UInt32, from start: Int) -> Int {
+        var index = start & mask
+        while true {
+            let slot = slots[index]
+            if slot == 0 { return -1 }
+            if Self.hash(of: slot) == hash { return index }
+            index = (index + 1) & mask
+        }
+    }
+
+    /// Points the slot at another block.
+    func set(_ index: Int, block: UInt32) {
+        slots[index] = UInt64(block) << 32 | UInt64(Self.hash(of: slots[index]))
+    }
+
+    /// Adds a slot; the caller knows that the key has none.
+    func insert(_ hash: UInt32, block: UInt32) {
+        if (count + 1) * 4 > (mask + 1) * 3 { grow() }
+        place(UInt64(block) << 32 | UInt64(hash))
+        count += 1
+    }
+
+    /// Takes a slot out and closes the gap in its run.
+    func remove(at index: Int) {
+        var hole = index
+        var probe = (index + 1) & mask
+        while slots[probe] != 0 {
+            let home = Int(Self.hash(of: slots[probe])) & mask
+            if (probe - home) & mask >= (probe - hole) & mask {
+                slots[hole] = slots[probe]
+                hole = probe
+            }
+            probe = (probe + 1) & mask
+        }
+        slots[hole] = 0
+        count -= 1
+    }
+
+    private func place(_ slot: UInt64) {
+        var index = Int(Self.hash(of: slot)) & mask
+        while slots[index] != 0 { index = (index + 1) & mask }
+        slots[index] = slot
+    }
+
+    private func grow() {
+        let old = slots
+        let oldCount = mask + 1
+        slots = Region.map(oldCount * 2, of: UInt64.self)
+        mask = oldCount * 2 - 1
+        for index in 0..<oldCount where old[index] != 0 { place(old[index]) }
+        Region.unmap(old, oldCount)
+    }
+}

@@ -1,0 +1,259 @@
+import RelayModel
+
+/// What a key says about a change.
+enum KeyKind: UInt8 {
+    /// The field has this value.
+    case equal
+    /// The field is a collection with this element.
+    case element
+    /// The field is a text; nothing is said about which.
+    case text
+    /// The field's text begins so.
+    case prefix
+    /// The field's number or date lies in this cell.
+    case cell
+    /// The field is a number or date; its bounds are too wide for cells.
+    case open
+    /// Nothing but the record type is asked.
+    case every
+}
+
+/// What one key is about, apart from its bytes; interned to a number.
+struct KeyDimension: Hashable {
+    var shelf: UInt32
+    var kind: KeyKind
+    var path: UInt16 = 0
+    var valueClass: ValueClass = .null
+    /// Whether the bytes begin with the number of a compartment.
+    var isCompartmented: Bool
+}
+
+/// A part of a container that keys are confined to: a database, where it is private a user's, and
+/// possibly one zone of it.
+struct Compartment: Hashable {
+    var database: DatabaseScope
+    var owner: UserID?
+    var zoneID: ZoneID?
+
+    /// The commonest, which costs no bytes in a key: the public database, whichever zone.
+    var isCommon: Bool { database == .public && owner == nil && zoneID == nil }
+}
+
+/// The keys that changes of one record type are looked up by: what saved predicates ask for, and
+/// nothing else.
+struct PathUse {
+    /// The names from the record to the value.
+    var names: [String]
+    /// For each value class, the number of the dimension of equality plus 1, 0 where unused.
+    var equal = ClassNumbers()
+    /// The same for elements of collections.
+    var element = ClassNumbers()
+    /// The same for cells; numbers and dates only.
+    var cell = ClassNumbers()
+    /// The same for open intervals.
+    var open = ClassNumbers()
+    /// The dimension of texts of any content, plus 1.
+    var text: UInt32 = 0
+    /// The dimension of prefixes, plus 1.
+    var prefix: UInt32 = 0
+    /// The prefix lengths in use, as bits.
+    var prefixLengths: UInt64 = 0
+    /// The cell levels in use, as bits, for numbers and for dates.
+    var numberLevels: UInt64 = 0
+    var dateLevels: UInt64 = 0
+}
+
+/// A number for each class that can be a key.
+struct ClassNumbers {
+    private var numbers: InlineArray<9, UInt32> = .init(repeating: 0)
+
+    @inline(__always)
+    subscript(kind: ValueClass) -> UInt32 {
+        get { kind.isScalar ? numbers[Int(kind.rawValue)] : 0 }
+        set { numbers[Int(kind.rawValue)] = newValue }
+    }
+}
+
+/// The plan of one record type: which paths are decoded, and by which keys they are looked up.
+///
+/// There are two plans of a record type, one for the public database and one for compartments,
+/// because their keys differ; both number their paths alike.
+struct Shelf {
+    /// The record type; `nil` for subscriptions to all.
+    let recordType: RecordType?
+    /// The paths that rows or keys name, by number.
+    var paths: [PathUse] = []
+    /// The same for the keys in compartments.
+    var compartmentPaths: [PathUse] = []
+    /// Paths by their names.
+    var pathNumbers: [[String]: Int] = [:]
+    /// Paths of one name, which nearly all are.
+    var fieldNumbers: [String: Int] = [:]
+    /// The dimension of ``KeyKind/every``, plus 1.
+    var every: UInt32 = 0
+    var compartmentEvery: UInt32 = 0
+
+    init(recordType: RecordType?) {
+        self.recordType = recordType
+    }
+
+    /// The number of a path, given out when first asked for.
+    mutating func number(of names: [String]) -> Int {
+        if names.count == 1, let known = fieldNumbers[names[0]] { return known }
+        if let known = pathNumbers[names] { return known }
+        let number = paths.count
+        paths.append(PathUse(names: names))
+        compartmentPaths.append(PathUse(names: names))
+        pathNumbers[names] = number
+        if names.count == 1 { fieldNumbers[names[0]] = number }
+        return number
+    }
+}
+
+/// Everything that has been given a number: record types, dimensions, compartments.
+///
+/// Numbers are never taken back; ``version`` tells a decoded change that it is out of date.
+struct Catalog {
+    /// Raised whenever a change would be decoded differently.
+    private(set) var version: UInt64 = 0
+    private(set) var shelves: [Shelf] = [Shelf(recordType: nil)]
+    private var shelfNumbers: [RecordType: Int] = [:]
+    private(set) var dimensions: [KeyDimension] = []
+    private var dimensionNumbers: [KeyDimension: UInt32] = [:]
+    private var compartments: [Compartment: UInt32] = [:]
+
+    /// The number of a record type's shelf; 0 is the shelf of subscriptions to all.
+    func shelf(of recordType: RecordType) -> Int? { shelfNumbers[recordType] }
+
+    /// The number of a compartment that some subscription is confined to.
+    func compartment(_ compartment: Compartment) -> UInt32? { compartments[compartment] }
+
+    /// The number of a record type's shelf, given out when first asked for.
+    mutating func makeShelf(_ recordType: RecordType?) -> Int {
+        guard let recordType else { return 0 }
+        if let known = shelfNumbers[recordType] { return known }
+        shelfNumbers[recordType] = shelves.count
+        shelves.append(Shelf(recordType: recordType))
+        version += 1
+        return shelves.count - 1
+    }
+
+    /// The number of a compartment, from 1, given out when first asked for; 0 is the common one.
+    mutating func makeCompartment(_ compartment: Compartment) -> UInt32 {
+        if compartment.isCommon { return 0 }
+        if let known = compartments[compartment] { return known }
+        let number = UInt32(compartments.count + 1)
+        compartments[compartment] = number
+        version += 1
+        return number
+    }
+
+    /// Fields of one record type that predicates may name and still be filed under keys; the time to
+    /// decode a change grows with them.
+    static let mostPaths = 1000
+
+    /// Whether a record type's predicates name too many fields already.
+    func isCrowded(_ shelf: Int) -> Bool { shelves[shelf].paths.count >= Self.mostPaths }
+
+    /// The number of a path, given out when first asked for.
+    mutating func makePath(_ names: [String], shelf: Int) -> Int {
+        let before = shelves[shelf].paths.count
+        let number = shelves[shelf].number(of: names)
+        if shelves[shelf].paths.count != before { version += 1 }
+        return number
+    }
+
+    /// The number of a dimension, given out and entered on its shelf when first asked for.
+    mutating func makeDimension(_ dimension: KeyDimension) -> UInt32 {
+        if let known = known(dimension) { return known - 1 }
+        let number = UInt32(dimensions.count)
+        dimensions.append(dimension)
+        dimensionNumbers[dimension] = number
+        version += 1
+        let shelf = Int(dimension.shelf)
+        if dimension.kind == .every {
+            if dimension.isCompartmented {
+                shelves[shelf].compartmentEvery = number + 1
+            } else {
+                shelves[shelf].every = number + 1
+            }
+        } else {
+            withUse(of: dimension) { $0.enter(dimension, number: number) }
+        }
+        return number
+    }
+
+    private func known(_ dimension: KeyDimension) -> UInt32? {
+        if dimension.kind == .every {
+            return dimensionNumbers[dimension].map { $0 + 1 }
+        }
+        let shelf = Int(dimension.shelf)
+        let path = Int(dimension.path)
+        let number =
+            dimension.isCompartmented
+            ? shelves[shelf].compartmentPaths[path].number(of: dimension)
+            : shelves[shelf].paths[path].number(of: dimension)
+        return number == 0 ? nil : number
+    }
+
+    /// Notes that prefixes of `length` bytes must be looked up.
+    mutating func usePrefix(length: Int, _ dimension: KeyDimension) {
+        let bit: UInt64 = 1 << UInt64(length)
+        let isNew = withUse(of: dimension) { use in
+            defer { use.prefixLengths |= bit }
+            return use.prefixLengths & bit == 0
+        }
+        if isNew { version += 1 }
+    }
+
+    /// Notes that cells of `level` must be looked up.
+    mutating func useCell(level: Int, _ dimension: KeyDimension) {
+        let bit: UInt64 = 1 << UInt64(level)
+        let isNew = withUse(of: dimension) { use in
+            if dimension.valueClass == .date {
+                defer { use.dateLevels |= bit }
+                return use.dateLevels & bit == 0
+            }
+            defer { use.numberLevels |= bit }
+            return use.numberLevels & bit == 0
+        }
+        if isNew { version += 1 }
+    }
+
+    @discardableResult
+    private mutating func withUse<Result>(
+        of dimension: KeyDimension, _ body: (inout PathUse) -> Result
+    ) -> Result {
+        let shelf = Int(dimension.shelf)
+        let path = Int(dimension.path)
+        if dimension.isCompartmented { return body(&shelves[shelf].compartmentPaths[path]) }
+        return body(&shelves[shelf].paths[path])
+    }
+}
+
+extension PathUse {
+    /// The number of a dimension plus 1, or 0.
+    func number(of dimension: KeyDimension) -> UInt32 {
+        switch dimension.kind {
+        case .equal: equal[dimension.valueClass]
+        case .element: element[dimension.valueClass]
+        case .cell: cell[dimension.valueClass]
+        case .open: open[dimension.valueClass]
+        case .text: text
+        case .prefix: prefix
+        case .every: 0
+        }
+    }
+
+    mutating func enter(_ dimension: KeyDimension, number: UInt32) {
+        switch dimension.kind {
+        case .equal: equal[dimension.valueClass] = number + 1
+        case .element: element[dimension.valueClass] = number + 1
+        case .cell: cell[dimension.valueClass] = number + 1
+        case .open: open[dimension.valueClass] = number + 1
+        case .text: text = number + 1
+        case .prefix: prefix = number + 1
+        case .every: break
+        }
+    }
+}

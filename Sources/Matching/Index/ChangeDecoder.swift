@@ -1,0 +1,65 @@
+import RelayModel
+
+/// Turns changes into slots and hashed keys.
+struct ChangeDecoder {
+    let catalog: Catalog
+    let seed: UInt64
+
+    /// Decodes a change for the shelves it concerns.
+    ///
+    /// - Parameter now: the value of `now()`; `nil` means the moment the change happened.
+    func decode(_ change: RecordChange, now: Timestamp?, into decoded: DecodedChange) {
+        decoded.removeAll()
+        decoded.catalogVersion = catalog.version
+        decoded.source = change
+        decoded.operation = FiresOn(change.operation)
+        decoded.now = now ?? change.occurredAt
+        // Without the image that is judged, no field is known.
+        let image = change.judgedImage ?? RecordImage([:], completeness: .partial)
+        decoded.fields = image.fields
+        decoded.isPartial = image.completeness == .partial
+        let shelf = catalog.shelf(of: change.recordType)
+        if let shelf { slots(of: image, shelf, decoded) }
+        probes(of: change, shelf, decoded)
+    }
+
+    private func slots(of image: RecordImage, _ shelf: Int, _ decoded: DecodedChange) {
+        let count = catalog.shelves[shelf].paths.count
+        let absent = FieldSlot(decoded.isPartial ? .unknown : .null)
+        decoded.slots.reserve(count)
+        for _ in 0..<count { decoded.slots.append(absent) }
+        if count * 2 < image.fields.count {
+            for path in 0..<count {
+                let name = catalog.shelves[shelf].paths[path].names[0]
+                guard let value = image.fields[name] else { continue }
+                decoded.slots[path] = decoded.encoder.encode(value)
+            }
+        } else {
+            for (name, value) in image.fields {
+                guard let path = catalog.shelves[shelf].fieldNumbers[name] else { continue }
+                decoded.slots[path] = decoded.encoder.encode(value)
+            }
+        }
+    }
+
+    /// Adds the keys of all compartments that the change lies in, for its record type and for all.
+    func probes(of change: RecordChange, _ shelf: Int?, _ decoded: DecodedChange) {
+        let writer = ProbeWriter(catalog: catalog, seed: seed)
+        let owner = change.database == .public ? nil : change.owner
+        // Nobody can be told of a change in a private database of whom it is not known whose it is.
+        if change.database != .public, owner == nil { return }
+        for zoneID in [nil, change.recordID.zoneID] {
+            let place = Compartment(database: change.database, owner: owner, zoneID: zoneID)
+            guard let number = place.isCommon ? 0 : catalog.compartment(place) else { continue }
+            if let shelf { writer.write(shelf: shelf, compartment: number, to: decoded) }
+            writer.writeEvery(compartment: number, to: decoded)
+        }
+    }
+}
+
+extension ProbeWriter {
+    /// Adds the key of subscriptions to all record types.
+    func writeEvery(compartment: UInt32, to change: DecodedChange) {
+        write(shelf: 0, compartment: compartment, to: change)
+    }
+}

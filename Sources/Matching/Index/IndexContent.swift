@@ -1,0 +1,168 @@
+import RelayModel
+
+/// Everything in an index: the catalog, and a core for each 2^28 serials.
+///
+/// `@unchecked Sendable`: ``SubscriptionIndex`` lets a thread in only while it holds a reading desk,
+/// to read, or all of them, to write.
+final class IndexContent: @unchecked Sendable {
+    private(set) var catalog = Catalog()
+    /// The cores by the upper bits of their serials, ascending.
+    private(set) var cores: [(base: UInt64, core: IndexCore)] = []
+    private var observed = IndexStatistics()
+    let seed: UInt64
+
+    init(seed: UInt64) {
+        self.seed = seed
+    }
+
+    // MARK: Writing
+
+    @discardableResult
+    func insert(_ subscription: IndexedSubscription) -> MatchingCost {
+        let core = core(of: subscription.serial)
+        let id = UInt32(subscription.serial & UInt64(PostingWord.idMask))
+        _ = core.remove(id)
+        return core.insert(id, subscription, catalog: &catalog)
+    }
+
+    func remove(serial: UInt64) -> Bool {
+        let base = serial & ~UInt64(PostingWord.idMask)
+        guard let core = cores.first(where: { $0.base == base })?.core else { return false }
+        return core.remove(UInt32(serial & UInt64(PostingWord.idMask)))
+    }
+
+    func cost(of subscription: IndexedSubscription) -> MatchingCost {
+        // Filing and taking out again is the one way that cannot differ from filing.
+        let core = cores.first?.core ?? self.core(of: 0)
+        var id = PostingWord.idMask
+        while core.serials.word(id) != 0 { id -= 1 }
+        let cost = core.insert(id, subscription, catalog: &catalog)
+        _ = core.remove(id)
+        return cost
+    }
+
+    private func core(of serial: UInt64) -> IndexCore {
+        let base = serial & ~UInt64(PostingWord.idMask)
+        if let known = cores.first(where: { $0.base == base }) { return known.core }
+        let core = IndexCore(seed: seed)
+        let place = cores.firstIndex { $0.base > base } ?? cores.count
+        cores.insert((base, core), at: place)
+        return core
+    }
+
+    // MARK: Reading
+
+    func decode(_ change: RecordChange, now: Timestamp?, into decoded: DecodedChange) {
+        ChangeDecoder(catalog: catalog, seed: seed).decode(change, now: now, into: decoded)
+    }
+
+    /// Decodes again what was decoded before the catalog grew.
+    @inline(__always)
+    func refresh(_ decoded: DecodedChange) {
+        guard decoded.catalogVersion != catalog.version, let source = decoded.source else {
+            return
+        }
+        decode(source, now: decoded.now, into: decoded)
+    }
+
+    func match(
+        _ decoded: DecodedChange, _ scratch: inout MatchScratch, into serials: inout [UInt64]
+    ) {
+        serials.removeAll(keepingCapacity: true)
+        for (base, core) in cores {
+            core.match(decoded, &scratch)
+            MatchOrder.sort(&scratch)
+            append(base, &scratch, to: &serials)
+            if !scratch.errors.isEmpty { keep(&scratch, base) }
+        }
+        scratch.changes += 1
+        scratch.matches += UInt64(serials.count)
+    }
+
+    private func keep(_ scratch: inout MatchScratch, _ base: UInt64) {
+        for (id, count) in scratch.errors {
+            scratch.serialErrors[base | UInt64(id), default: 0] += count
+        }
+        scratch.errors.removeAll(keepingCapacity: true)
+    }
+
+    /// Appends the sorted numbers as serials, each once.
+    @inline(__always)
+    private func append(
+        _ base: UInt64, _ scratch: inout MatchScratch, to serials: inout [UInt64]
+    ) {
+        let count = scratch.ids.count
+        if count == 0 { return }
+        let ids = scratch.ids.base
+        serials.reserveCapacity(serials.count + count)
+        var last = UInt32.max
+        for index in 0..<count {
+            let id = ids[index]
+            if id != last { serials.append(base | UInt64(id)) }
+            last = id
+        }
+    }
+
+    /// Keeps the keys of one change in so many for the writers to learn from.
+    @inline(__always)
+    func sample(_ decoded: DecodedChange, _ samples: inout KeySamples) {
+        samples.turn &+= 1
+        if samples.turn % KeySamples.interval == 0 { keep(decoded, &samples) }
+    }
+
+    private func keep(_ decoded: DecodedChange, _ samples: inout KeySamples) {
+        guard samples.kept + decoded.probes.count <= KeySamples.most else { return }
+        samples.hashes.append((0..<decoded.probes.count).map { decoded.probes[$0].hash })
+        samples.kept += decoded.probes.count
+    }
+
+    // MARK: Taking over what readers left
+
+    /// Empties a desk: samples are learned from, errors and costs are added up.
+    func takeOver(_ desk: inout ReadingDesk.State) {
+        if desk.scratch.changes == 0 { return }
+        if !desk.samples.hashes.isEmpty {
+            for hashes in desk.samples.hashes {
+                for (_, core) in cores { core.planner.selectivity.observe(hashes) }
+            }
+            desk.samples.hashes.removeAll(keepingCapacity: true)
+            desk.samples.kept = 0
+        }
+        observed.changes += desk.scratch.changes
+        observed.matches += desk.scratch.matches
+        observed.candidates += desk.scratch.candidates
+        observed.confirmed += desk.scratch.confirmed
+        (desk.scratch.changes, desk.scratch.matches) = (0, 0)
+        (desk.scratch.candidates, desk.scratch.confirmed) = (0, 0)
+        for (serial, count) in desk.scratch.serialErrors {
+            let base = serial & ~UInt64(PostingWord.idMask)
+            let id = UInt32(serial & UInt64(PostingWord.idMask))
+            cores.first { $0.base == base }?.core.count(errors: [id: count])
+        }
+        desk.scratch.serialErrors.removeAll(keepingCapacity: true)
+    }
+
+    var errors: [UInt64: UInt64] {
+        var errors: [UInt64: UInt64] = [:]
+        for (base, core) in cores {
+            for (id, count) in core.errors { errors[base | UInt64(id)] = count }
+        }
+        return errors
+    }
+
+    var statistics: IndexStatistics {
+        var sum = observed
+        for (_, core) in cores {
+            sum.subscriptions += core.serials.count
+            sum.keys += core.store.table.count
+            sum.plainPostings += core.store.postings.plain
+            sum.rangePostings += core.store.postings.range
+            sum.guardedPostings += core.store.postings.guarded
+            sum.sharedPostings += core.shared
+            sum.residuals += core.residuals
+            sum.programs += core.programs.table.count
+            sum.bytes += core.bytes
+        }
+        return sum
+    }
+}

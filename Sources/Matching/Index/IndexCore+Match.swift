@@ -1,0 +1,252 @@
+import RelayModel
+
+/// What a reader collects, kept from change to change.
+struct MatchScratch: ~Copyable {
+    /// Numbers of subscriptions, with repetitions and in runs.
+    var ids = GrowingBuffer<UInt32>(capacity: 1024)
+    /// Room for sorting.
+    var spare = GrowingBuffer<UInt32>(capacity: 1024)
+    /// The blocks that the keys of the change lead to, and what they hold; 0 where there are none.
+    var heads = GrowingBuffer<UInt32>(capacity: 64)
+    /// Candidates that a program or an interval had to verify.
+    var candidates: UInt64 = 0
+    /// Those that it confirmed.
+    var confirmed: UInt64 = 0
+    /// Evaluation errors by subscription.
+    var errors: [UInt32: UInt64] = [:]
+    /// The same by serial, until a writer takes them over.
+    var serialErrors: [UInt64: UInt64] = [:]
+    /// Changes matched.
+    var changes: UInt64 = 0
+    /// Subscriptions fired.
+    var matches: UInt64 = 0
+}
+
+extension IndexCore {
+    /// Collects the subscriptions that a change fires.
+    @inline(__always)
+    func match(_ change: DecodedChange, _ scratch: inout MatchScratch) {
+        scratch.ids.count = 0
+        let count = change.probes.count
+        scratch.heads.count = 0
+        scratch.heads.reserve(count)
+        let table = store.table
+        // All first steps before any second one: their cache misses overlap.
+        for index in 0..<count {
+            let probe = change.probes.base[index]
+            scratch.heads.base[index] = first(table, probe.hash)
+        }
+        for index in 0..<count {
+            let head = scratch.heads.base[index]
+            if head != 0 { visit(change.probes.base[index], head, change, &scratch) }
+        }
+    }
+
+    @inline(__always)
+    private func first(_ table: KeyTable, _ hash: UInt32) -> UInt32 {
+        let index = table.next(hash, from: Int(hash))
+        return index < 0 ? 0 : KeyTable.block(of: table.slots[index])
+    }
+
+    /// Follows one key.
+    @inline(__always)
+    private func visit(
+        _ probe: Probe, _ head: UInt32, _ change: DecodedChange, _ scratch: inout MatchScratch
+    ) {
+        var head = head
+        let key = UnsafePointer(change.encoder.bytes.base + Int(probe.offset))
+        if !store.has(head, probe, key) {
+            let slot = store.slot(probe.hash, probe.dimension, key, Int(probe.length))
+            if slot < 0 { return }
+            head = KeyTable.block(of: store.table.slots[slot])
+        }
+        while head != 0 {
+            let block = PostingBlock(store.arena, head)
+            switch block.kind {
+            case .plain: plain(block.postings, block.count, change.operation, &scratch)
+            case .range: range(block, change, &scratch)
+            case .directory: directory(block, change, &scratch)
+            case .guarded: guarded(block, change, &scratch)
+            case .chunk, .group, .program, .filing: break
+            }
+            head = block.next
+        }
+    }
+
+    @inline(__always)
+    private func plain(
+        _ words: UnsafePointer<UInt32>, _ count: Int, _ operation: FiresOn,
+        _ scratch: inout MatchScratch
+    ) {
+        scratch.ids.reserve(count)
+        let bit = UInt32(operation.rawValue) << PostingWord.firesShift
+        let out = scratch.ids.base
+        var end = scratch.ids.count
+        for index in 0..<count {
+            let word = words[index]
+            out[end] = word & PostingWord.idMask
+            end += word & bit == 0 ? 0 : 1
+        }
+        scratch.ids.count = end
+    }
+
+    /// Adds whoever a posting's first word names.
+    @inline(__always)
+    private func emit(_ word: UInt32, _ operation: FiresOn, _ scratch: inout MatchScratch) {
+        if word & PostingWord.group != 0 {
+            let block = PostingBlock(store.arena, word & ~PostingWord.group)
+            plain(block.postings, block.count, operation, &scratch)
+        } else if word & UInt32(operation.rawValue) << PostingWord.firesShift != 0 {
+            scratch.ids.append(word & PostingWord.idMask)
+        }
+    }
+
+    // MARK: Intervals
+
+    /// A field's value as a block's intervals want it: the value to compare with lower bounds and
+    /// the one to compare with upper bounds, which differ for integers beyond the doubles.
+    @inline(__always)
+    private func values(_ kind: IntervalKind, _ change: DecodedChange) -> (Int64, Int64)? {
+        let slot = change.slots[kind.path]
+        guard slot.kind == kind.valueClass else { return nil }
+        let above = slot.tail == 0 ? slot.order : slot.order + 1
+        return kind.isMirrored ? (~above, ~slot.order) : (slot.order, above)
+    }
+
+    @inline(__always)
+    private func range(
+        _ block: PostingBlock, _ change: DecodedChange, _ scratch: inout MatchScratch
+    ) {
+        guard let (value, above) = values(IntervalKind(block.interval), change) else { return }
+        intervals(block.postings, block.count, value, above, change, &scratch)
+    }
+
+    @inline(__always)
+    private func intervals(
+        _ words: UnsafePointer<UInt32>, _ count: Int, _ value: Int64, _ above: Int64,
+        _ change: DecodedChange, _ scratch: inout MatchScratch
+    ) {
+        scratch.candidates += UInt64(count)
+        scratch.ids.reserve(count)
+        let bit = UInt32(change.operation.rawValue) << PostingWord.firesShift
+        let before = scratch.ids.count
+        var end = before
+        var posting = words
+        for _ in 0..<count {
+            let low = RangePosting.load(posting + 2)
+            let high = RangePosting.load(posting + 4)
+            let word = posting[0]
+            let holds = (low <= value) && (above <= high)
+            if posting[1] == 0, word & PostingWord.group == 0 {
+                scratch.ids.base[end] = word & PostingWord.idMask
+                end += holds && word & bit != 0 ? 1 : 0
+            } else if holds {
+                scratch.ids.count = end
+                verify(word, posting[1], change, &scratch)
+                scratch.ids.reserve(count)
+                end = scratch.ids.count
+            }
+            posting += 6
+        }
+        scratch.ids.count = end
+        scratch.confirmed += UInt64(end - before)
+    }
+
+    private func directory(
+        _ block: PostingBlock, _ change: DecodedChange, _ scratch: inout MatchScratch
+    ) {
+        guard let (value, above) = values(IntervalKind(block.interval), change) else { return }
+        let reach = PostingStore.reach(value, block)
+        for index in 0..<reach {
+            let entry = RangePosting(block.postings + index * 6)
+            if entry.high < above { continue }
+            let chunk = PostingBlock(store.arena, entry.word)
+            intervals(chunk.postings, chunk.count, value, above, change, &scratch)
+        }
+    }
+
+    // MARK: Programs
+
+    private func guarded(
+        _ block: PostingBlock, _ change: DecodedChange, _ scratch: inout MatchScratch
+    ) {
+        let words = block.postings
+        scratch.candidates += UInt64(block.count)
+        let before = scratch.ids.count
+        for index in 0..<block.count {
+            verify(words[index * 2], words[index * 2 + 1], change, &scratch)
+        }
+        scratch.confirmed += UInt64(scratch.ids.count - before)
+    }
+
+    private func verify(
+        _ word: UInt32, _ program: UInt32, _ change: DecodedChange, _ scratch: inout MatchScratch
+    ) {
+        if word & PostingWord.group == 0,
+            word & UInt32(change.operation.rawValue) << PostingWord.firesShift == 0
+        {
+            return
+        }
+        if program == 0 {
+            emit(word, change.operation, &scratch)
+            return
+        }
+        switch programs.run(program, on: change) {
+        case .fires: emit(word, change.operation, &scratch)
+        case .doesNotFire: return
+        case .error: count(word, change.operation, &scratch)
+        }
+    }
+
+    /// Notes an evaluation error for all whom a posting names.
+    private func count(_ word: UInt32, _ operation: FiresOn, _ scratch: inout MatchScratch) {
+        let before = scratch.ids.count
+        emit(word, operation, &scratch)
+        for index in before..<scratch.ids.count {
+            let id = scratch.ids[index]
+            if scratch.errors[id] != nil || scratch.errors.count < Self.mostErrors {
+                scratch.errors[id, default: 0] += 1
+            }
+        }
+        scratch.ids.count = before
+    }
+
+    /// Subscriptions whose errors one reader counts before a writer takes them over.
+    private static var mostErrors: Int { 10_000 }
+}
+
+extension PostingStore {
+    /// Whether a block is the first of a key.
+    @inline(__always)
+    func has(_ head: UInt32, _ probe: Probe, _ key: UnsafePointer<UInt8>) -> Bool {
+        let block = PostingBlock(arena, head)
+        guard block.dimension == probe.dimension, block.keyLength == Int(probe.length) else {
+            return false
+        }
+        return KeyBytes.equal(block.key, key, block.keyLength)
+    }
+}
+
+extension KeyBytes {
+    /// Whether two runs of bytes are equal; most are 8 to 40 bytes long.
+    @inline(__always)
+    static func equal(
+        _ left: UnsafePointer<UInt8>, _ right: UnsafePointer<UInt8>, _ count: Int
+    ) -> Bool {
+        if count < 8 {
+            for index in 0..<count where left[index] != right[index] { return false }
+            return true
+        }
+        let (first, second) = (UnsafeRawPointer(left), UnsafeRawPointer(right))
+        var offset = 0
+        while offset + 8 <= count {
+            let same =
+                first.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
+                == second.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
+            if !same { return false }
+            offset += 8
+        }
+        return first.loadUnaligned(fromByteOffset: count - 8, as: UInt64.self)
+            == second.loadUnaligned(fromByteOffset: count - 8, as: UInt64.self)
+    }
+}

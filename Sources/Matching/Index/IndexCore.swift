@@ -1,0 +1,173 @@
+import PredicateLanguage
+import RelayModel
+
+/// The postings of up to 2^28 subscriptions whose serials share their upper bits.
+///
+/// Not safe for concurrent use: ``SubscriptionIndex`` lets any number of readers in, or one writer.
+final class IndexCore {
+    let store = PostingStore()
+    let programs: ProgramStore
+    let planner: Planner
+    var serials = SerialDirectory()
+    /// Postings saved because an equal one was there.
+    private(set) var shared = 0
+    /// Subscriptions filed under their record type alone.
+    private(set) var residuals = 0
+    /// Evaluation errors by subscription, since the start.
+    private(set) var errors: [UInt32: UInt64] = [:]
+
+    init(seed: UInt64) {
+        programs = ProgramStore(arena: store.arena)
+        planner = Planner(seed: seed, store: store, programs: programs)
+    }
+
+    /// Bytes of everything that grows with the subscriptions.
+    var bytes: Int {
+        store.arena.bytes + store.table.bytes + programs.table.bytes + serials.bytes
+            + programs.references.reduce(0) { $0 + $1.bytes }
+    }
+
+    // MARK: Inserting
+
+    /// Files a subscription; its number must not be known yet.
+    func insert(
+        _ id: UInt32, _ subscription: IndexedSubscription, catalog: inout Catalog
+    ) -> MatchingCost {
+        let word = id | UInt32(subscription.firesOn.rawValue & 7) << PostingWord.firesShift
+        let shelf = catalog.makeShelf(subscription.recordType)
+        let compartment = catalog.makeCompartment(Compartment(subscription))
+        let filing = planner.plan(
+            subscription.predicate, shelf: shelf, compartment: compartment, catalog: &catalog)
+        let count = planner.keys.count
+        if count == 0 || word >> PostingWord.firesShift == 0 {
+            releaseDrafts(filing)
+            serials.set(id, SerialDirectory.unfiled)
+            return MatchingCost(candidatesPerChange: 0, isResidual: false, keys: 0)
+        }
+        for index in 0..<count { file(planner.keys[index], word, filing) }
+        serials.set(id, record(filing))
+        let isResidual = filing.expected >= 1
+        if isResidual { residuals += 1 }
+        return MatchingCost(
+            candidatesPerChange: filing.expected, isResidual: isResidual, keys: count)
+    }
+
+    private func releaseDrafts(_ filing: Filing) {
+        programs.release(filing.rest)
+        programs.release(filing.whole)
+    }
+
+    private func file(_ planned: PlannedKey, _ word: UInt32, _ filing: Filing) {
+        let key = FiledKey(
+            hash: planned.hash, dimension: planned.dimension,
+            bytes: UnsafePointer(planner.encoder.bytes.base + Int(planned.offset)),
+            length: Int(planned.length))
+        let program = planned.isExact ? filing.rest : filing.whole
+        let isShared: Bool
+        if let interval = filing.interval {
+            let (kind, low, high) = interval.mirrored
+            isShared = store.insertRange(
+                key, kind, RangePosting(word: word, program: program, low: low, high: high))
+        } else if program != 0 {
+            isShared = store.insertGuarded(key, word, program: program)
+        } else {
+            store.insertPlain(key, word)
+            isShared = false
+        }
+        if isShared { shared += 1 }
+    }
+
+    /// What removal must know: the hash of the only key, or a record of all.
+    private func record(_ filing: Filing) -> UInt32 {
+        let count = planner.keys.count
+        if count == 1, filing.rest == 0, filing.whole == 0, filing.expected < 1 {
+            return planner.keys[0].hash
+        }
+        let sizeClass = WordArena.sizeClass(holding: count + 5)
+        let offset = store.arena.allocate(sizeClass: sizeClass)
+        let block = PostingBlock(store.arena, offset)
+        block.setHeader(.filing, sizeClass: sizeClass, keyLength: 0, hasNext: false)
+        block.count = count
+        block.base[2] = filing.rest
+        block.base[3] = filing.whole
+        block.base[4] = filing.expected >= 1 ? 1 : 0
+        for index in 0..<count { block.base[5 + index] = planner.keys[index].hash }
+        return offset
+    }
+
+    // MARK: Removing
+
+    /// Takes a subscription out; says whether it was known.
+    func remove(_ id: UInt32) -> Bool {
+        let word = serials.word(id)
+        if word == 0 { return false }
+        serials.set(id, 0)
+        errors[id] = nil
+        if word == SerialDirectory.unfiled { return true }
+        if word & 1 << 31 != 0 {
+            unfile(id, hash: word)
+            return true
+        }
+        let block = PostingBlock(store.arena, word)
+        for index in 0..<block.count { unfile(id, hash: block.base[5 + index]) }
+        programs.release(block.base[2])
+        programs.release(block.base[3])
+        if block.base[4] == 1 { residuals -= 1 }
+        store.arena.release(word, sizeClass: block.sizeClass)
+        return true
+    }
+
+    /// Takes one posting of a subscription out from under a key with this hash.
+    private func unfile(_ id: UInt32, hash: UInt32) {
+        var slot = store.table.next(hash, from: Int(hash))
+        while slot >= 0 {
+            var place = BlockPlace(
+                slot: slot, previous: 0, block: KeyTable.block(of: store.table.slots[slot]))
+            while true {
+                let next = PostingBlock(store.arena, place.block).next
+                if unfile(id, place) { return }
+                if next == 0 { break }
+                place.previous = place.block
+                place.block = next
+            }
+            slot = store.table.next(hash, from: slot + 1)
+        }
+        assertionFailure("subscription \(id) is not where it was filed")
+    }
+
+    private func unfile(_ id: UInt32, _ place: BlockPlace) -> Bool {
+        switch PostingBlock(store.arena, place.block).kind {
+        case .plain:
+            guard store.removePlain(id, place) else { return false }
+            store.postings.plain -= 1
+            return true
+        case .range, .directory: return store.removeRange(id, place) != nil
+        case .guarded: return store.removeGuarded(id, place) != nil
+        case .chunk, .group, .program, .filing: return false
+        }
+    }
+
+    /// Counts evaluation errors that readers met.
+    func count(errors met: [UInt32: UInt64]) {
+        for (id, count) in met where serials.word(id) != 0 { errors[id, default: 0] += count }
+    }
+}
+
+extension Compartment {
+    /// Where a subscription's keys are confined to.
+    init(_ subscription: IndexedSubscription) {
+        database = subscription.database
+        owner = subscription.database == .public ? nil : subscription.owner
+        zoneID = subscription.zoneID
+    }
+}
+
+extension Interval {
+    /// Bounds as they are filed: an interval that is only bounded above is mirrored, so that the
+    /// bound which narrows comes first.
+    var mirrored: (kind: IntervalKind, low: Int64, high: Int64) {
+        let isMirrored = !isBoundedBelow && isBoundedAbove
+        let kind = IntervalKind(path: path, valueClass: valueClass, isMirrored: isMirrored)
+        return isMirrored ? (kind, ~high, ~low) : (kind, low, high)
+    }
+}

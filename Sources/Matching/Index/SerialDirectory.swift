@@ -1,0 +1,69 @@
+/// Where each subscription of a partition is filed: one word each, in pages of 64, so that numbers
+/// given out one after the other cost four bytes.
+///
+/// The word is the hash of its only key, or names the record of its keys (their hashes and the
+/// programs it holds), or is ``unfiled``.
+struct SerialDirectory: ~Copyable {
+    private var pages: [UInt32: Int32] = [:]
+    private var words: [UInt32] = []
+    private var counts: [UInt8] = []
+    private var free: [Int32] = []
+    private var last: (page: UInt32, index: Int32) = (.max, 0)
+    /// Subscriptions known.
+    private(set) var count = 0
+
+    /// Saved, but nothing can ever match it. No block begins there.
+    static let unfiled: UInt32 = 1
+
+    /// Bytes held.
+    var bytes: Int { words.capacity * 4 + counts.capacity + pages.capacity * 9 }
+
+    /// The word of a subscription, 0 if it is not known.
+    mutating func word(_ id: UInt32) -> UInt32 {
+        guard let page = find(id >> 6) else { return 0 }
+        return words[Int(page) * 64 + Int(id & 63)]
+    }
+
+    /// Sets the word of a subscription; 0 forgets it.
+    mutating func set(_ id: UInt32, _ word: UInt32) {
+        let page = find(id >> 6) ?? make(id >> 6)
+        let index = Int(page) * 64 + Int(id & 63)
+        let isNew = words[index] == 0
+        words[index] = word
+        if isNew == (word == 0) { return }
+        count += word == 0 ? -1 : 1
+        counts[Int(page)] = counts[Int(page)] &+ (word == 0 ? UInt8.max : 1)
+        if counts[Int(page)] == 0 {
+            pages[id >> 6] = nil
+            free.append(page)
+            last = (.max, 0)
+        }
+    }
+
+    /// All subscriptions, in no order.
+    func forEach(_ body: (_ id: UInt32, _ word: UInt32) -> Void) {
+        for (page, index) in pages {
+            for offset in 0..<64 where words[Int(index) * 64 + offset] != 0 {
+                body(page << 6 | UInt32(offset), words[Int(index) * 64 + offset])
+            }
+        }
+    }
+
+    private mutating func find(_ page: UInt32) -> Int32? {
+        if last.page == page { return last.index }
+        guard let index = pages[page] else { return nil }
+        last = (page, index)
+        return index
+    }
+
+    private mutating func make(_ page: UInt32) -> Int32 {
+        let index = free.popLast() ?? Int32(counts.count)
+        if Int(index) == counts.count {
+            counts.append(0)
+            words.append(contentsOf: repeatElement(0, count: 64))
+        }
+        pages[page] = index
+        last = (page, index)
+        return index
+    }
+}

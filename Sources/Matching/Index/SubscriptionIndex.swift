@@ -1,0 +1,146 @@
+package import RelayModel
+import Synchronization
+
+/// The index over the saved subscriptions of one container and environment.
+///
+/// For every change it finds the subscriptions that the change fires, exactly those that the
+/// reference evaluator would (design §4.1, 4.2, 4.4, 4.7), at a cost that grows with what matches:
+///
+/// - create and update are judged on the after image, delete on the before image; without that image
+///   only subscriptions that ask nothing of fields fire;
+/// - a predicate that has an evaluation error does not fire, and is counted in ``errors``;
+/// - a comparison on a field that a partial image lacks counts as failing, and so does its contrary
+///   under NOT: such a predicate fires only if it would whatever the field holds;
+/// - private and shared databases are seen by their owner alone.
+///
+/// Any number of threads may match while others insert and remove. A match sees a change of the
+/// index wholly or not at all. Readers hold one of a few desks, a writer holds all of them; so a
+/// match waits for one edit at the most (about a microsecond), and an edit for the matches under
+/// way. See `docs/decisions/0004-matching-structure.md`.
+package final class SubscriptionIndex: Sendable {
+    private let desks: [ReadingDesk]
+    private let turn = Atomic<Int>(0)
+    private let content: IndexContent
+
+    /// Readers that can be inside at the same time.
+    private static let deskCount = 8
+
+    /// Creates an empty index.
+    ///
+    /// - Parameter seed: keeps the hashes secret, so that nobody can save keys that collide; drawn at
+    ///   random by the caller.
+    package init(seed: UInt64) {
+        content = IndexContent(seed: seed)
+        desks = (0..<Self.deskCount).map { _ in ReadingDesk() }
+    }
+
+    // MARK: Writing
+
+    /// Files a subscription, in place of one with the same serial.
+    ///
+    /// - Returns: what it is expected to cost.
+    @discardableResult
+    package func insert(_ subscription: IndexedSubscription) -> MatchingCost {
+        writing { $0.insert(subscription) }
+    }
+
+    /// Takes a subscription out; says whether it was there.
+    @discardableResult
+    package func remove(serial: UInt64) -> Bool {
+        writing { $0.remove(serial: serial) }
+    }
+
+    /// Files many subscriptions as one edit.
+    package func insert(contentsOf subscriptions: some Sequence<IndexedSubscription>) {
+        writing { content in
+            for subscription in subscriptions { content.insert(subscription) }
+        }
+    }
+
+    /// What a subscription would cost, without filing it.
+    package func cost(of subscription: IndexedSubscription) -> MatchingCost {
+        writing { $0.cost(of: subscription) }
+    }
+
+    // MARK: Matching
+
+    /// The serials of the subscriptions that a change fires, ascending.
+    ///
+    /// - Parameter now: the value of `now()`; `nil` means the moment the change happened.
+    package func matches(for change: RecordChange, now: Timestamp? = nil) -> [UInt64] {
+        var serials: [UInt64] = []
+        matches(for: change, now: now, into: &serials)
+        return serials
+    }
+
+    /// The same into an array whose memory is used again.
+    package func matches(
+        for change: RecordChange, now: Timestamp? = nil, into serials: inout [UInt64]
+    ) {
+        reading { content, desk in
+            content.decode(change, now: now, into: desk.change)
+            content.match(desk.change, &desk.scratch, into: &serials)
+            content.sample(desk.change, &desk.samples)
+        }
+    }
+
+    /// Decodes a change for ``matches(for:into:)-(DecodedChange,_)``.
+    package func decode(_ change: RecordChange, into decoded: DecodedChange) {
+        reading { content, _ in content.decode(change, now: nil, into: decoded) }
+    }
+
+    /// The serials of the subscriptions that a decoded change fires, ascending.
+    ///
+    /// A change that was decoded before the index learned a new field or kind of key is decoded
+    /// again.
+    package func matches(for decoded: DecodedChange, into serials: inout [UInt64]) {
+        reading { content, desk in
+            content.refresh(decoded)
+            content.match(decoded, &desk.scratch, into: &serials)
+        }
+    }
+
+    // MARK: Observing
+
+    /// Evaluation errors by serial, of subscriptions that are filed now.
+    ///
+    /// An error is met only where a key leads to the predicate and a row reaches the comparison.
+    package var errors: [UInt64: UInt64] {
+        writing { $0.errors }
+    }
+
+    /// What the index holds and what matching has cost so far.
+    package var statistics: IndexStatistics {
+        writing { $0.statistics }
+    }
+
+    // MARK: Desks
+
+    private func reading<Result>(
+        _ body: (IndexContent, inout ReadingDesk.State) -> sending Result
+    ) -> sending Result {
+        let start = turn.add(1, ordering: .relaxed).newValue
+        for offset in 0..<desks.count {
+            let desk = desks[(start &+ offset) & (Self.deskCount - 1)]
+            if let result = desk.state.withLockIfAvailable({ body(content, &$0) }) {
+                return result
+            }
+        }
+        return desks[start & (Self.deskCount - 1)].state.withLock { body(content, &$0) }
+    }
+
+    private func writing<Result>(_ body: (IndexContent) -> sending Result) -> sending Result {
+        hold(0, body)
+    }
+
+    /// Takes the desks one after the other, always in the same order, then writes.
+    private func hold<Result>(
+        _ index: Int, _ body: (IndexContent) -> sending Result
+    ) -> sending Result {
+        if index == desks.count { return body(content) }
+        return desks[index].state.withLock { state in
+            content.takeOver(&state)
+            return hold(index + 1, body)
+        }
+    }
+}

@@ -1,0 +1,452 @@
+import PredicateLanguage
+import RelayModel
+
+/// A key chosen for a predicate: its bytes lie in the planner's encoder.
+struct PlannedKey: BitwiseCopyable {
+    var hash: UInt32
+    var dimension: UInt32
+    var offset: UInt32
+    var length: UInt32
+    /// Whether the key proves the conjunct that it was chosen for.
+    var isExact: Bool
+}
+
+/// What an access path is expected to cost, and proves.
+struct Access {
+    /// The share of changes that hit one of its keys.
+    var expected: Double
+    /// Whether every key proves the part of the predicate that it was chosen for.
+    var isExact: Bool
+    /// Whether that part never has an evaluation error.
+    var isSafe: Bool
+    /// How many keys.
+    var keys: Int
+}
+
+/// How a predicate is filed.
+struct Filing {
+    /// What is left to verify beside the key by comparing one interval.
+    var interval: Interval?
+    /// The program after an exact key, 0 for none.
+    var rest: UInt32 = 0
+    /// The program after a key that proves nothing, 0 for none.
+    var whole: UInt32 = 0
+    /// Candidates expected per change.
+    var expected: Double = 0
+}
+
+/// Chooses the keys under which a predicate is filed, and writes the rows that verify the rest.
+///
+/// A key is a necessary condition: whenever the predicate holds, one of its keys is hit. A
+/// conjunction takes the keys of its most selective member, a disjunction those of all; nothing is
+/// multiplied out. What cannot be keyed is filed under its record type.
+///
+/// Not safe for concurrent use: ``IndexCore`` is guarded as a whole.
+final class Planner {
+    /// Keys of one subscription; predicates that need more are filed under their record type.
+    static let mostKeys = 512
+    /// Estimates made for one predicate, so that nobody's predicate takes long to save.
+    private static let mostWork = 50_000
+
+    let seed: UInt64
+    var selectivity = Selectivity()
+    var keys = GrowingBuffer<PlannedKey>()
+    var encoder = ValueEncoder()
+    var draft = ProgramDraft()
+    private let store: PostingStore
+    private let programs: ProgramStore
+    private var work = 0
+    private(set) var compartment: UInt32 = 0
+    private(set) var shelf = 0
+
+    init(seed: UInt64, store: PostingStore, programs: ProgramStore) {
+        self.seed = seed
+        self.store = store
+        self.programs = programs
+    }
+
+    /// Plans a predicate; the keys are in ``keys`` afterwards.
+    func plan(
+        _ predicate: RecordPredicate?, shelf: Int, compartment: UInt32, catalog: inout Catalog
+    ) -> Filing {
+        self.shelf = shelf
+        self.compartment = compartment
+        keys.count = 0
+        encoder.removeAll()
+        work = 0
+        guard let predicate else { return every(&catalog, Filing()) }
+        let root = predicate.root
+        if case .constant(let holds) = root {
+            return holds ? every(&catalog, Filing()) : Filing()
+        }
+        if !catalog.isCrowded(shelf), case .comparison(let comparison) = root,
+            let leaf = Leaf(comparison), let filing = planLeaf(leaf, root, &catalog)
+        {
+            return filing
+        }
+        if root.bindsVariables || catalog.isCrowded(shelf) {
+            var filing = Filing()
+            filing.whole = reference(root)
+            return every(&catalog, filing)
+        }
+        return planTree(root, &catalog)
+    }
+
+    private func every(_ catalog: inout Catalog, _ filing: Filing) -> Filing {
+        var filing = filing
+        let dimension = KeyDimension(
+            shelf: UInt32(shelf), kind: .every, isCompartmented: compartment != 0)
+        addKey(dimension, begin(), isExact: filing.whole == 0, &catalog)
+        filing.expected = 1
+        return filing
+    }
+
+    /// The quick way for what most predicates are: one comparison with a key that proves it.
+    private func planLeaf(
+        _ leaf: Leaf, _ root: Node, _ catalog: inout Catalog
+    ) -> Filing? {
+        switch leaf.test {
+        case .equal, .begins, .anyEqual: break
+        case .member where leaf.constants.count <= 16: break
+        default: return nil
+        }
+        emit(leaf, isNegated: false, &catalog)
+        var filing = Filing()
+        filing.expected = expectedHits()
+        if (0..<keys.count).contains(where: { !keys[$0].isExact }) {
+            filing.whole = compile(root, &catalog)
+        }
+        return filing
+    }
+
+    private func planTree(_ root: Node, _ catalog: inout Catalog) -> Filing {
+        var members: [Member] = []
+        flatten(root, isNegated: false, into: &members, conjunction: true)
+        let intervals = intervals(of: members, &catalog)
+        let best = choose(members, intervals, &catalog)
+        var filing = Filing()
+        var consumed: Set<Int> = []
+        var proven: Set<Int> = []
+        switch best {
+        case .member(let index):
+            emit(members[index].node, isNegated: members[index].isNegated, &catalog)
+            if (0..<keys.count).contains(where: { keys[$0].isExact }) { proven = [index] }
+            filing.interval = intervals.filter { !$0.conjuncts.contains(index) }
+                .max { $0.conjuncts.count < $1.conjuncts.count }
+        case .interval(let index):
+            emit(intervals[index], &catalog)
+            filing.interval = intervals[index]
+        case nil:
+            let dimension = KeyDimension(
+                shelf: UInt32(shelf), kind: .every, isCompartmented: compartment != 0)
+            addKey(dimension, begin(), isExact: true, &catalog)
+            filing.interval = intervals.first
+        }
+        if let interval = filing.interval {
+            if interval.isEmpty {
+                keys.count = 0
+                return filing
+            }
+            consumed = Set(interval.conjuncts)
+        }
+        filing.expected = best == nil ? 1 : expectedHits()
+        filing.rest = compile(members, without: consumed.union(proven), &catalog)
+        let isMixed = (0..<keys.count).contains { !keys[$0].isExact }
+        filing.whole = isMixed ? compile(members, without: consumed, &catalog) : 0
+        return filing
+    }
+
+    // MARK: Choosing
+
+    /// A member of a conjunction.
+    struct Member {
+        var node: Node
+        var isNegated: Bool
+    }
+
+    enum Choice: Equatable {
+        case member(Int)
+        case interval(Int)
+    }
+
+    /// Lists the members of nested conjunctions (or disjunctions), NOTs moved inwards.
+    func flatten(
+        _ node: Node, isNegated: Bool, into members: inout [Member], conjunction: Bool
+    ) {
+        switch node {
+        case .not(let inner):
+            flatten(inner, isNegated: !isNegated, into: &members, conjunction: conjunction)
+        case .and(let nodes) where conjunction != isNegated,
+            .or(let nodes) where conjunction == isNegated:
+            for inner in nodes {
+                flatten(inner, isNegated: isNegated, into: &members, conjunction: conjunction)
+            }
+        default: members.append(Member(node: node, isNegated: isNegated))
+        }
+    }
+
+    private func intervals(of members: [Member], _ catalog: inout Catalog) -> [Interval] {
+        var intervals: [Interval] = []
+        for (index, member) in members.enumerated() where !member.isNegated {
+            guard case .comparison(let comparison) = member.node, let leaf = Leaf(comparison),
+                leaf.test.isOrdering, let (kind, bound) = Interval.bound(leaf.constants[0])
+            else { continue }
+            var upper: Int64?
+            if let value = leaf.upper {
+                guard let (_, above) = Interval.bound(value) else { continue }
+                upper = above
+            }
+            let path = catalog.makePath([leaf.field], shelf: shelf)
+            let known = intervals.firstIndex { $0.path == path && $0.valueClass == kind }
+            let place = known ?? intervals.count
+            if known == nil { intervals.append(Interval(path: path, valueClass: kind)) }
+            intervals[place].narrow(leaf.test, bound)
+            if let upper { intervals[place].narrow(.lessOrEqual, upper) }
+            intervals[place].conjuncts.append(index)
+        }
+        return intervals
+    }
+
+    private func choose(
+        _ members: [Member], _ intervals: [Interval], _ catalog: inout Catalog
+    ) -> Choice? {
+        var best: Choice?
+        var least = Double.infinity
+        for (index, member) in members.enumerated() {
+            guard
+                let access = estimate(member.node, isNegated: member.isNegated, &catalog),
+                access.keys <= Self.mostKeys, access.expected < least
+            else { continue }
+            least = access.expected
+            best = .member(index)
+        }
+        for (index, interval) in intervals.enumerated() {
+            let expected = estimate(interval)
+            if expected < least {
+                least = expected
+                best = .interval(index)
+            }
+        }
+        return least < 1 ? best : (best ?? nil)
+    }
+
+    func estimate(_ interval: Interval) -> Double {
+        guard let cells = interval.cells else { return 0.5 }
+        return cells.level >= 58 ? 0.4 : 0.04
+    }
+
+    /// What filing a part of the predicate under its own keys would cost; `nil` if it has none.
+    func estimate(_ node: Node, isNegated: Bool, _ catalog: inout Catalog) -> Access? {
+        work += 1
+        if work > Self.mostWork { return nil }
+        switch node {
+        case .constant(let holds):
+            return holds == isNegated
+                ? Access(expected: 0, isExact: true, isSafe: true, keys: 0) : nil
+        case .comparison(let comparison):
+            return Leaf(comparison).flatMap {
+                estimate($0, isNegated: isNegated, &catalog)
+            }
+        case .not(let inner): return estimate(inner, isNegated: !isNegated, &catalog)
+        case .and(let nodes):
+            return isNegated
+                ? estimateAny(nodes, isNegated: true, &catalog)
+                : estimateAll(nodes, isNegated: false, &catalog)
+        case .or(let nodes):
+            return isNegated
+                ? estimateAll(nodes, isNegated: true, &catalog)
+                : estimateAny(nodes, isNegated: false, &catalog)
+        }
+    }
+
+    private func estimateAny(
+        _ nodes: [Node], isNegated: Bool, _ catalog: inout Catalog
+    ) -> Access? {
+        var sum = Access(expected: 0, isExact: true, isSafe: true, keys: 0)
+        for node in nodes {
+            guard let access = estimate(node, isNegated: isNegated, &catalog) else { return nil }
+            sum.expected += access.expected
+            sum.isExact = sum.isExact && access.isExact
+            sum.isSafe = sum.isSafe && access.isSafe
+            sum.keys += access.keys
+            if sum.keys > Self.mostKeys { return nil }
+        }
+        return sum
+    }
+
+    private func estimateAll(
+        _ nodes: [Node], isNegated: Bool, _ catalog: inout Catalog
+    ) -> Access? {
+        var best: Access?
+        for node in nodes {
+            guard let access = estimate(node, isNegated: isNegated, &catalog) else { continue }
+            if best.map({ access.expected < $0.expected }) ?? true { best = access }
+        }
+        best?.isExact = false
+        best?.isSafe = false
+        return best
+    }
+
+    private func estimate(
+        _ leaf: Leaf, isNegated: Bool, _ catalog: inout Catalog
+    ) -> Access? {
+        if let interval = interval(of: leaf, isNegated: isNegated, &catalog) {
+            return Access(
+                expected: estimate(interval), isExact: false, isSafe: false,
+                keys: interval.cells == nil ? 1 : 2)
+        }
+        guard leaf.hasKeys(isNegated: isNegated) else { return nil }
+        let mark = keys.count
+        emit(leaf, isNegated: isNegated, &catalog)
+        defer { keys.count = mark }
+        var access = Access(
+            expected: 0, isExact: true, isSafe: leaf.isSafe, keys: keys.count - mark)
+        for index in mark..<keys.count {
+            access.expected += expected(keys[index], isWeighed: true)
+            access.isExact = access.isExact && keys[index].isExact
+        }
+        return access
+    }
+
+    func interval(
+        of leaf: Leaf, isNegated: Bool, _ catalog: inout Catalog
+    ) -> Interval? {
+        guard !isNegated, leaf.test.isOrdering,
+            let (kind, bound) = Interval.bound(leaf.constants[0])
+        else { return nil }
+        var interval = Interval(
+            path: catalog.makePath([leaf.field], shelf: shelf), valueClass: kind)
+        interval.narrow(leaf.test, bound)
+        if let value = leaf.upper {
+            guard let (_, upper) = Interval.bound(value) else { return nil }
+            interval.narrow(.lessOrEqual, upper)
+        }
+        return interval
+    }
+
+    // MARK: Expectations
+
+    func expectedHits() -> Double {
+        var sum = 0.0
+        for index in 0..<keys.count { sum += expected(keys[index], isWeighed: false) }
+        return min(sum, 1)
+    }
+
+    /// The share of changes that hit a key. Weighed, a key that is much used already counts more: that
+    /// is all there is to learn from before changes arrive.
+    private func expected(_ key: PlannedKey, isWeighed: Bool) -> Double {
+        if let observed = selectivity.observed(key.hash) { return observed }
+        let guess = guess(key)
+        guard isWeighed else { return guess }
+        let slot = store.slot(
+            key.hash, key.dimension, UnsafePointer(encoder.bytes.base + Int(key.offset)),
+            Int(key.length))
+        guard slot >= 0 else { return guess }
+        let block = PostingBlock(store.arena, KeyTable.block(of: store.table.slots[slot]))
+        return guess * Double(1 + min(block.count, 9))
+    }
+
+    private func guess(_ key: PlannedKey) -> Double {
+        let dimension = dimensionOf(key)
+        switch dimension.kind {
+        case .equal, .element:
+            let isNumber = dimension.valueClass == .number && key.length >= 8
+            let order = isNumber ? keyOrder(key) : 2
+            let guess = Selectivity.guess(
+                dimension.valueClass, order: order, length: Int(key.length))
+            return dimension.kind == .element ? min(guess * 4, 1) : guess
+        case .prefix: return key.length < 3 ? 0.05 : 0.005
+        case .cell: return 0.02
+        case .text, .open: return 0.5
+        case .every: return 1
+        }
+    }
+
+    private func keyOrder(_ key: PlannedKey) -> Int64 {
+        var order: UInt64 = 0
+        for index in 0..<8 {
+            let byte = encoder.bytes[Int(key.offset + key.length) - 8 + index]
+            order |= UInt64(byte) << UInt64(8 * index)
+        }
+        return Int64(bitPattern: order)
+    }
+
+    private func dimensionOf(_ key: PlannedKey) -> KeyDimension { keyDimensions[Int(key.dimension)] }
+    private var keyDimensions: [KeyDimension] = []
+
+    // MARK: Keys
+
+    /// Where the bytes of the next key begin; in a compartment they begin with its number.
+    func begin() -> Int {
+        let start = encoder.bytes.count
+        if compartment != 0 { KeyBytes.append(compartment, to: &encoder.bytes) }
+        return start
+    }
+
+    /// Adds the key whose bytes were written from `start` on, unless it is there already.
+    func addKey(
+        _ dimension: KeyDimension, _ start: Int, isExact: Bool, _ catalog: inout Catalog
+    ) {
+        let number = catalog.makeDimension(dimension)
+        while keyDimensions.count <= Int(number) {
+            keyDimensions.append(catalog.dimensions[keyDimensions.count])
+        }
+        let length = encoder.bytes.count - start
+        let hash = KeyHash.hash(
+            encoder.bytes.base + start, length, seed: KeyBytes.seed(seed, number))
+        let key = PlannedKey(
+            hash: hash, dimension: number, offset: UInt32(start), length: UInt32(length),
+            isExact: isExact)
+        for index in 0..<keys.count where isSame(keys[index], key) {
+            if !isExact { keys[index].isExact = false }
+            return
+        }
+        keys.append(key)
+    }
+
+    private func isSame(_ left: PlannedKey, _ right: PlannedKey) -> Bool {
+        guard left.hash == right.hash, left.dimension == right.dimension,
+            left.length == right.length
+        else { return false }
+        return (0..<Int(left.length)).allSatisfy {
+            encoder.bytes[Int(left.offset) + $0] == encoder.bytes[Int(right.offset) + $0]
+        }
+    }
+
+    // MARK: Programs
+
+    /// A program that hands the whole predicate to the reference evaluator; 0 if it cannot ever hold.
+    private func reference(_ root: Node) -> UInt32 {
+        draft.removeAll()
+        appendReference(
+            root, isNegated: false, onTrue: ProgramRow.accept, onFalse: ProgramRow.reject)
+        return programs.intern(draft)
+    }
+
+    func appendReference(_ node: Node, isNegated: Bool, onTrue: UInt16, onFalse: UInt16) {
+        let number = programs.reference(to: node)
+        draft.append(
+            ProgramRow(
+                .reference, isNegated: isNegated, path: 0, constant: UInt32(number),
+                onTrue: onTrue, onFalse: onFalse))
+    }
+
+    private func compile(_ root: Node, _ catalog: inout Catalog) -> UInt32 {
+        compile([Member(node: root, isNegated: false)], without: [], &catalog)
+    }
+
+    private func compile(
+        _ members: [Member], without skipped: Set<Int>, _ catalog: inout Catalog
+    ) -> UInt32 {
+        let left = members.indices.filter { !skipped.contains($0) }.map { members[$0] }
+        if left.isEmpty { return 0 }
+        let compiler = ProgramCompiler(shelf: shelf)
+        let rows = left.reduce(0) { $0 + compiler.rows($1.node) }
+        if rows > ProgramRow.most {
+            return reference(.and(left.map { $0.isNegated ? .not($0.node) : $0.node }))
+        }
+        draft.removeAll()
+        compiler.compile(left, into: self, &catalog)
+        return programs.intern(draft)
+    }
+}

@@ -1,0 +1,60 @@
+/// How often a key is hit, by what changes have shown so far and by rules of thumb before that.
+///
+/// Readers sample the keys of some changes; writers take the samples over. A count-min sketch keeps
+/// them in constant space: its error only ever makes a key look more frequent than it is.
+struct Selectivity: ~Copyable {
+    private var counters: [UInt16]
+    private var samples: UInt32 = 0
+
+    private static let width = 1 << 14
+    /// From so many sampled changes on, what they showed counts.
+    private static let enough: UInt32 = 128
+    /// At so many the counters are halved, so that the past fades.
+    private static let many: UInt32 = 60_000
+
+    init() {
+        counters = [UInt16](repeating: 0, count: Self.width * 2)
+    }
+
+    /// Bytes held.
+    var bytes: Int { counters.count * 2 }
+
+    /// Takes over the keys of one sampled change.
+    mutating func observe(_ hashes: some Sequence<UInt32>) {
+        for hash in hashes {
+            let (first, second) = Self.places(hash)
+            if counters[first] < .max { counters[first] += 1 }
+            if counters[second] < .max { counters[second] += 1 }
+        }
+        samples += 1
+        if samples >= Self.many {
+            for index in counters.indices { counters[index] /= 2 }
+            samples /= 2
+        }
+    }
+
+    /// The share of changes that hit a key, if enough were seen.
+    func observed(_ hash: UInt32) -> Double? {
+        guard samples >= Self.enough else { return nil }
+        let (first, second) = Self.places(hash)
+        return (Double(min(counters[first], counters[second])) + 0.25) / Double(samples)
+    }
+
+    private static func places(_ hash: UInt32) -> (Int, Int) {
+        let mixed = UInt64(hash) &* 0x9E37_79B9_7F4A_7C15
+        return (Int(hash & UInt32(width - 1)), width + Int(mixed >> 50))
+    }
+
+    /// The share of changes expected to have a field equal to a constant of this class, before any
+    /// was seen.
+    static func guess(_ kind: ValueClass, order: Int64, length: Int) -> Double {
+        switch kind {
+        case .null: 0.3
+        case .number:
+            order == 0 || order == OrderedNumber.order(of: 1) ? 0.4 : 0.02
+        case .string: length < 4 ? 0.02 : 0.005
+        case .date: 0.005
+        default: 0.001
+        }
+    }
+}

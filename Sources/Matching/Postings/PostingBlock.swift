@@ -1,0 +1,177 @@
+#if canImport(Glibc)
+    import Glibc
+#endif
+
+/// What a block holds.
+enum BlockKind: UInt32 {
+    /// Subscriptions that the key proves: one word each, ascending.
+    case plain
+    /// Subscriptions with an interval on one path: six words each.
+    case range
+    /// The same when there are many: chunks in the order of their lower bounds.
+    case directory
+    /// Subscriptions with a program: two words each, ascending by program.
+    case guarded
+    /// One chunk of a directory.
+    case chunk
+    /// The subscriptions that share one posting: one word each, ascending.
+    case group
+    /// A program.
+    case program
+    /// The keys under which one subscription is filed.
+    case filing
+}
+
+/// A view of one block in the arena: two words of header, then for the first block of a key its
+/// dimension and bytes, for intervals a word about their path, then the postings; the last word
+/// names the key's next block, if there is one.
+///
+/// ```
+/// | class 7 · kind 3 · has next 1 · … · key length 16 | count | dimension | key … | (path) | postings … | (next) |
+/// ```
+struct PostingBlock {
+    let base: UnsafeMutablePointer<UInt32>
+    let offset: UInt32
+
+    @inline(__always)
+    init(_ arena: WordArena, _ offset: UInt32) {
+        base = arena.base + Int(offset)
+        self.offset = offset
+    }
+
+    @inline(__always)
+    var sizeClass: Int { Int(base[0] & 127) }
+    @inline(__always)
+    var kind: BlockKind { BlockKind(rawValue: base[0] >> 7 & 7) ?? .plain }
+    @inline(__always)
+    var hasNext: Bool { base[0] & 1 << 10 != 0 }
+    @inline(__always)
+    var keyLength: Int { Int(base[0] >> 16) }
+    @inline(__always)
+    var count: Int {
+        get { Int(base[1]) }
+        nonmutating set { base[1] = UInt32(newValue) }
+    }
+    @inline(__always)
+    var dimension: UInt32 { base[2] }
+    @inline(__always)
+    var key: UnsafeMutablePointer<UInt8> {
+        UnsafeMutableRawPointer(base + 3).assumingMemoryBound(to: UInt8.self)
+    }
+    /// Words before the postings.
+    @inline(__always)
+    var headerWords: Int {
+        let isInterval = kind == .range || kind == .directory
+        return 3 + (keyLength + 3) >> 2 + (isInterval ? 1 : 0)
+    }
+    @inline(__always)
+    var postings: UnsafeMutablePointer<UInt32> { base + headerWords }
+    /// The path, class and direction of the intervals.
+    @inline(__always)
+    var interval: UInt32 {
+        get { base[headerWords - 1] }
+        nonmutating set { base[headerWords - 1] = newValue }
+    }
+    /// Words of the whole block.
+    @inline(__always)
+    var words: Int { WordArena.words(ofClass: sizeClass) }
+    /// Words for postings.
+    @inline(__always)
+    var room: Int { words - headerWords - (hasNext ? 1 : 0) }
+    /// Words of one posting.
+    @inline(__always)
+    var stride: Int { Self.stride(kind) }
+    /// The key's next block, 0 at the end.
+    @inline(__always)
+    var next: UInt32 { hasNext ? base[words - 1] : 0 }
+
+    static func stride(_ kind: BlockKind) -> Int {
+        switch kind {
+        case .plain, .group, .filing, .program: 1
+        case .guarded: 2
+        case .range, .chunk, .directory: 6
+        }
+    }
+
+    func setHeader(_ kind: BlockKind, sizeClass: Int, keyLength: Int, hasNext: Bool) {
+        base[0] =
+            UInt32(sizeClass) | kind.rawValue << 7 | (hasNext ? 1 << 10 : 0)
+            | UInt32(keyLength) << 16
+    }
+}
+
+/// The words in which postings name subscriptions.
+enum PostingWord {
+    /// The number of a subscription within its partition.
+    static let idMask: UInt32 = 0x0FFF_FFFF
+    /// The kinds of change on which it fires are the three bits above.
+    static let firesShift: UInt32 = 28
+    /// The word names a group instead: the rest is the group's block.
+    static let group: UInt32 = 0x8000_0000
+}
+
+/// One interval with its subscription: six words.
+struct RangePosting {
+    var word: UInt32
+    var program: UInt32
+    var low: Int64
+    var high: Int64
+
+    @inline(__always)
+    init(_ words: UnsafePointer<UInt32>) {
+        word = words[0]
+        program = words[1]
+        low = Self.load(words + 2)
+        high = Self.load(words + 4)
+    }
+
+    init(word: UInt32, program: UInt32, low: Int64, high: Int64) {
+        self.word = word
+        self.program = program
+        self.low = low
+        self.high = high
+    }
+
+    @inline(__always)
+    func store(_ words: UnsafeMutablePointer<UInt32>) {
+        words[0] = word
+        words[1] = program
+        Self.store(low, words + 2)
+        Self.store(high, words + 4)
+    }
+
+    @inline(__always)
+    static func load(_ words: UnsafePointer<UInt32>) -> Int64 {
+        UnsafeRawPointer(words).loadUnaligned(as: Int64.self)
+    }
+
+    @inline(__always)
+    static func store(_ value: Int64, _ words: UnsafeMutablePointer<UInt32>) {
+        UnsafeMutableRawPointer(words).storeBytes(of: value, as: Int64.self)
+    }
+}
+
+/// The path, value class and direction of a block's intervals, in a word.
+struct IntervalKind: Equatable {
+    var path: Int
+    var valueClass: ValueClass
+    /// Only bounded above: order and bounds are mirrored, so that the bound still comes first.
+    var isMirrored: Bool
+
+    init(path: Int, valueClass: ValueClass, isMirrored: Bool) {
+        self.path = path
+        self.valueClass = valueClass
+        self.isMirrored = isMirrored
+    }
+
+    @inline(__always)
+    init(_ word: UInt32) {
+        path = Int(word & 0xFFFF)
+        valueClass = ValueClass(rawValue: UInt8(truncatingIfNeeded: word >> 16 & 0xFF)) ?? .null
+        isMirrored = word & 1 << 24 != 0
+    }
+
+    var word: UInt32 {
+        UInt32(path) | UInt32(valueClass.rawValue) << 16 | (isMirrored ? 1 << 24 : 0)
+    }
+}

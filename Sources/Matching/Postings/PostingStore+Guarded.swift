@@ -1,0 +1,48 @@
+// Subscriptions with a program under a key, ascending by program, so that equal ones meet.
+extension PostingStore {
+    /// Files a subscription with a program under a key.
+    ///
+    /// - Returns: whether it shares the posting of an equal one.
+    func insertGuarded(_ key: FiledKey, _ word: UInt32, program: UInt32) -> Bool {
+        var place = place(key, .guarded)
+        let block = PostingBlock(arena, place.block)
+        let index = guardedPosition(program, block)
+        if index < block.count, block.postings[index * 2 + 1] == program {
+            let joined = join(block.postings[index * 2], word)
+            PostingBlock(arena, place.block).postings[index * 2] = joined
+            return true
+        }
+        let opened = open(&place, at: index * 2, words: 2)
+        opened.postings[index * 2] = word
+        opened.postings[index * 2 + 1] = program
+        postings.guarded += 1
+        return false
+    }
+
+    /// Takes a subscription out; says which program its posting named, or `nil` if it is not there.
+    func removeGuarded(_ id: UInt32, _ place: BlockPlace) -> UInt32? {
+        let block = PostingBlock(arena, place.block)
+        for index in 0..<block.count {
+            guard let word = leave(block.postings[index * 2], id) else { continue }
+            let program = block.postings[index * 2 + 1]
+            block.postings[index * 2] = word
+            if word == 0 {
+                close(place, at: index * 2, words: 2)
+                postings.guarded -= 1
+            }
+            return program
+        }
+        return nil
+    }
+
+    private func guardedPosition(_ program: UInt32, _ block: PostingBlock) -> Int {
+        let words = block.postings
+        var low = 0
+        var high = block.count
+        while low < high {
+            let middle = (low + high) / 2
+            if words[middle * 2 + 1] < program { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+}

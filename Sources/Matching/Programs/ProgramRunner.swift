@@ -1,0 +1,179 @@
+#if canImport(Glibc)
+    import Glibc
+#endif
+import PredicateLanguage
+import RelayModel
+
+/// What one row says.
+enum RowAnswer {
+    case holds
+    case fails
+    /// The predicate has no answer for this record.
+    case error
+    /// The field is absent from a partial image.
+    case unknown
+}
+
+/// What a program says.
+enum Verdict {
+    case fires
+    case doesNotFire
+    case error
+}
+
+/// Runs programs over a decoded change: no recursion, no allocation.
+struct ProgramRunner {
+    let change: DecodedChange
+
+    /// Runs the program that begins with `rows`, whose constants begin at `constants`.
+    @inline(__always)
+    func run(
+        _ rows: UnsafePointer<UInt32>, _ constants: UnsafePointer<UInt32>,
+        references: [ReferenceRow]
+    ) -> Verdict {
+        var index = 0
+        while true {
+            let row = ProgramRow(rows + index * 3)
+            let next: UInt16
+            switch answer(row, constants, references) {
+            case .holds: next = row.onTrue
+            case .fails: next = row.onFalse
+            case .unknown: next = row.isNegated ? row.onTrue : row.onFalse
+            case .error: return .error
+            }
+            if next >= ProgramRow.reject {
+                return next == ProgramRow.accept ? .fires : .doesNotFire
+            }
+            index = Int(next)
+        }
+    }
+
+    @inline(__always)
+    private func answer(
+        _ row: ProgramRow, _ constants: UnsafePointer<UInt32>, _ references: [ReferenceRow]
+    ) -> RowAnswer {
+        if row.test == .reference { return references[Int(row.constant)].answer(for: change) }
+        let slot = change.slots[Int(row.path)]
+        if slot.kind == .unknown { return .unknown }
+        let words = constants + Int(row.constant)
+        switch row.test {
+        case .equal: return isEqual(slot, RowConstant(words)) ? .holds : .fails
+        case .notEqual: return isEqual(slot, RowConstant(words)) ? .fails : .holds
+        case .less, .lessOrEqual, .greater, .greaterOrEqual:
+            return ordered(row.test, slot, RowConstant(words))
+        case .member: return isMember(slot, words) ? .holds : .fails
+        case .begins, .ends: return text(row.test, slot, RowConstant(words))
+        case .has: return has(slot, RowConstant(words))
+        case .anyEqual: return anyEqual(slot, RowConstant(words))
+        case .reference: return .error
+        }
+    }
+
+    @inline(__always)
+    private func isEqual(_ slot: FieldSlot, _ constant: RowConstant) -> Bool {
+        guard slot.kind == constant.kind else { return false }
+        switch slot.kind {
+        case .number, .date: return slot.order == constant.order && slot.tail == constant.tail
+        case .collection, .map, .unknown, .notANumber: return false
+        default:
+            return slot.length == constant.length
+                && memcmp(change.start(of: slot), constant.bytes, Int(slot.length)) == 0
+        }
+    }
+
+    @inline(__always)
+    private func ordered(
+        _ test: RowTest, _ slot: FieldSlot, _ constant: RowConstant
+    ) -> RowAnswer {
+        if slot.kind == .null { return .fails }
+        let isNumeric = constant.kind == .number
+        if slot.kind == .notANumber, isNumeric { return .fails }
+        guard slot.kind == constant.kind else { return .error }
+        let difference: Int
+        switch slot.kind {
+        case .number, .date:
+            difference =
+                slot.order == constant.order
+                ? Int(slot.tail) - Int(constant.tail) : (slot.order < constant.order ? -1 : 1)
+        case .string: difference = compareTexts(slot, constant)
+        default: return .error
+        }
+        let holds =
+            switch test {
+            case .less: difference < 0
+            case .lessOrEqual: difference <= 0
+            case .greater: difference > 0
+            default: difference >= 0
+            }
+        return holds ? .holds : .fails
+    }
+
+    private func compareTexts(_ slot: FieldSlot, _ constant: RowConstant) -> Int {
+        let common = Int(min(slot.length, constant.length))
+        let order = memcmp(change.start(of: slot), constant.bytes, common)
+        return order != 0 ? Int(order) : Int(slot.length) - Int(constant.length)
+    }
+
+    private func isMember(_ slot: FieldSlot, _ words: UnsafePointer<UInt32>) -> Bool {
+        let count = Int(words[0])
+        var offset = 1
+        for _ in 0..<count {
+            let constant = RowConstant(words + offset)
+            if isEqual(slot, constant) { return true }
+            offset += constant.words
+        }
+        return false
+    }
+
+    private func text(_ test: RowTest, _ slot: FieldSlot, _ constant: RowConstant) -> RowAnswer {
+        if slot.kind == .null { return .fails }
+        guard slot.kind == .string else { return .error }
+        guard constant.length > 0, slot.length >= constant.length else { return .fails }
+        let skipped = test == .begins ? 0 : Int(slot.length - constant.length)
+        let holds =
+            memcmp(change.start(of: slot) + skipped, constant.bytes, Int(constant.length)) == 0
+        return holds ? .holds : .fails
+    }
+
+    private func has(_ slot: FieldSlot, _ constant: RowConstant) -> RowAnswer {
+        switch slot.kind {
+        case .null: return .fails
+        case .string:
+            guard constant.kind == .string else { return .error }
+            guard constant.length > 0 else { return .fails }
+            return contains(slot, constant) ? .holds : .fails
+        case .collection: return hasElement(slot, constant) ? .holds : .fails
+        default: return .error
+        }
+    }
+
+    private func contains(_ slot: FieldSlot, _ constant: RowConstant) -> Bool {
+        var place = change.start(of: slot)
+        let length = Int(constant.length)
+        var left = Int(slot.length) - length + 1
+        while left > 0 {
+            guard let found = memchr(place, Int32(constant.bytes[0]), left) else { return false }
+            let start = UnsafePointer(found.assumingMemoryBound(to: UInt8.self))
+            if memcmp(start, constant.bytes, length) == 0 { return true }
+            left -= start - place + 1
+            place = start + 1
+        }
+        return false
+    }
+
+    private func anyEqual(_ slot: FieldSlot, _ constant: RowConstant) -> RowAnswer {
+        switch slot.kind {
+        case .null: .fails
+        case .collection: hasElement(slot, constant) ? .holds : .fails
+        default: .error
+        }
+    }
+
+    private func hasElement(_ slot: FieldSlot, _ constant: RowConstant) -> Bool {
+        for index in 0..<Int(slot.length)
+        where isEqual(change.encoder.elements[Int(slot.offset) + index], constant) {
+            return true
+        }
+        return false
+    }
+}

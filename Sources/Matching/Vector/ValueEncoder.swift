@@ -1,0 +1,165 @@
+import Foundation
+import RelayModel
+
+/// Turns values into slots and canonical bytes: two scalars of one class are equal to a predicate
+/// exactly if their canonical bytes are.
+struct ValueEncoder: ~Copyable {
+    /// Canonical bytes, one value after the other.
+    var bytes = GrowingBuffer<UInt8>(capacity: 256)
+    /// The elements of collections.
+    var elements = GrowingBuffer<FieldSlot>()
+
+    mutating func removeAll() {
+        bytes.count = 0
+        elements.count = 0
+    }
+
+    /// Encodes a value; elements of a collection become slots, a collection inside one does not.
+    mutating func encode(_ value: FieldValue) -> FieldSlot {
+        switch value {
+        case .list(let values): collection(values)
+        case .set(let values): collection(values)
+        default: scalar(value)
+        }
+    }
+
+    private mutating func collection(_ values: some Collection<FieldValue>) -> FieldSlot {
+        var slot = FieldSlot(.collection)
+        elements.reserve(values.count)
+        let start = elements.count
+        for value in values {
+            let element = scalar(value)
+            elements.append(element)
+        }
+        slot.offset = UInt32(start)
+        slot.length = UInt32(values.count)
+        return slot
+    }
+
+    private mutating func scalar(_ value: FieldValue) -> FieldSlot {
+        switch value {
+        case .null: return FieldSlot(.null)
+        case .bool(let flag): return number(OrderedNumber(flag ? 1 : 0))
+        case .integer(let integer): return number(OrderedNumber(integer))
+        case .double(let double):
+            return OrderedNumber(double).map { number($0) } ?? FieldSlot(.notANumber)
+        case .string(let text): return string(text)
+        case .timestamp(let moment): return date(moment)
+        case .bytes(let content): return blob(.bytes, content)
+        case .objectID(let content): return blob(.objectID, content)
+        case .reference(let reference): return self.reference(reference.recordID)
+        case .location(let place): return location(place)
+        case .uuid(let uuid): return words(.uuid, uuid.high, uuid.low)
+        case .list, .set: return FieldSlot(.collection)
+        case .map: return FieldSlot(.map)
+        }
+    }
+
+    mutating func number(_ number: OrderedNumber) -> FieldSlot {
+        var slot = FieldSlot(.number)
+        slot.order = number.order
+        slot.tail = number.tail
+        slot.offset = UInt32(bytes.count)
+        append(UInt64(bitPattern: number.order))
+        slot.length = 8
+        if number.tail != 0 {
+            append(UInt64(number.tail))
+            slot.length = 16
+        }
+        return slot
+    }
+
+    private mutating func date(_ moment: Timestamp) -> FieldSlot {
+        var slot = FieldSlot(.date)
+        slot.order = moment.order
+        slot.offset = UInt32(bytes.count)
+        append(UInt64(bitPattern: slot.order))
+        slot.length = 8
+        return slot
+    }
+
+    /// Encodes a text in normal form C.
+    mutating func string(_ text: String) -> FieldSlot {
+        let start = bytes.count
+        let isPlain = text.utf8.withContiguousStorageIfAvailable { utf8 in
+            guard Self.isNormalized(utf8) else { return false }
+            if let base = utf8.baseAddress { bytes.append(from: base, count: utf8.count) }
+            return true
+        }
+        if isPlain != true { append(text.precomposedStringWithCanonicalMapping.utf8) }
+        return string(from: start)
+    }
+
+    /// The slot of the text whose normalised bytes were appended from `start` on.
+    mutating func string(from start: Int) -> FieldSlot {
+        var slot = FieldSlot(.string)
+        slot.offset = UInt32(start)
+        slot.length = UInt32(bytes.count - start)
+        return slot
+    }
+
+    /// Whether a text is surely in normal form C: all of it below U+0300, or among the ideographs
+    /// from U+4000 to U+9FFF.
+    @inline(__always)
+    static func isNormalized(_ utf8: UnsafeBufferPointer<UInt8>) -> Bool {
+        var index = 0
+        while index + 8 <= utf8.count {
+            let eight = UnsafeRawPointer(utf8.baseAddress.unsafelyUnwrapped + index)
+                .loadUnaligned(as: UInt64.self)
+            if eight & 0x8080_8080_8080_8080 != 0 { break }
+            index += 8
+        }
+        while index < utf8.count {
+            let byte = utf8[index]
+            if byte >= 0xCC, !(0xE4...0xE9 ~= byte) { return false }
+            index += 1
+        }
+        return true
+    }
+
+    private mutating func blob(_ kind: ValueClass, _ content: [UInt8]) -> FieldSlot {
+        var slot = FieldSlot(kind)
+        slot.offset = UInt32(bytes.count)
+        slot.length = UInt32(content.count)
+        append(content)
+        return slot
+    }
+
+    private mutating func reference(_ recordID: RecordID) -> FieldSlot {
+        var slot = FieldSlot(.reference)
+        slot.offset = UInt32(bytes.count)
+        append(recordID.recordName.rawValue.utf8)
+        bytes.append(0)
+        append(recordID.zoneID.zoneName.utf8)
+        bytes.append(0)
+        append((recordID.zoneID.ownerRecordName?.rawValue ?? "").utf8)
+        slot.length = UInt32(bytes.count) - slot.offset
+        return slot
+    }
+
+    private mutating func location(_ place: Location) -> FieldSlot {
+        // Adding 0 makes -0 and 0 one.
+        words(.location, (place.latitude + 0).bitPattern, (place.longitude + 0).bitPattern)
+    }
+
+    private mutating func words(_ kind: ValueClass, _ high: UInt64, _ low: UInt64) -> FieldSlot {
+        var slot = FieldSlot(kind)
+        slot.offset = UInt32(bytes.count)
+        append(high)
+        append(low)
+        slot.length = 16
+        return slot
+    }
+
+    private mutating func append(_ content: some Collection<UInt8>) {
+        bytes.reserve(content.count)
+        for byte in content { bytes.append(byte) }
+    }
+
+    mutating func append(_ word: UInt64) {
+        withUnsafeBytes(of: word.littleEndian) { raw in
+            let start = raw.bindMemory(to: UInt8.self)
+            if let base = start.baseAddress { bytes.append(from: base, count: 8) }
+        }
+    }
+}
