@@ -78,7 +78,7 @@ let package = Package(
         .target(name: "ChangeSources", dependencies: ["RelayModel", crypto]),
         .target(
             name: "Storage",
-            dependencies: ["RelayModel", "Migrations", "CSQLiteSnapshot", grdb]),
+            dependencies: ["RelayModel", "Migrations", "CSQLite", crypto, grdb]),
         .target(
             name: "Fanout",
             dependencies: [
@@ -117,7 +117,7 @@ let package = Package(
         // What is not Swift, and the schema.
         .target(name: "CCurl", linkerSettings: [.linkedLibrary("curl")]),
         .target(name: "CRE2", linkerSettings: [.linkedLibrary("re2")]),
-        .target(name: "CSQLiteSnapshot"),
+        .target(name: "CSQLite"),
         .target(
             name: "Migrations", path: "Migrations",
             resources: [.embedInCode("sql")]),
@@ -139,7 +139,7 @@ let package = Package(
             dependencies: ["RelayModel", "ChangeSources", "RelayTestKit"]),
         .testTarget(
             name: "StorageTests",
-            dependencies: ["RelayModel", "Storage", "Migrations", "RelayTestKit", grdb]),
+            dependencies: ["RelayModel", "Storage", "Migrations", "RelayTestKit", crypto, grdb]),
         .testTarget(
             name: "FanoutTests",
             dependencies: [
