@@ -21,6 +21,7 @@ let collections = Target.Dependency.product(name: "DequeModule", package: "swift
 let configuration = Target.Dependency.product(
     name: "Configuration", package: "swift-configuration")
 let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
+let cryptoExtras = Target.Dependency.product(name: "CryptoExtras", package: "swift-crypto")
 let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
 let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
 let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
@@ -97,9 +98,9 @@ let package = Package(
             name: "RelayServer",
             dependencies: [
                 "RelayModel", "PredicateLanguage", "Matching", "ChangeSources", "Storage",
-                "Fanout", "Gateway", "Delivery", configuration, crypto, httpTypes, hummingbird,
-                hummingbirdTLS, jwt, logging, metrics, coreMetrics, nioCore, nioPosix, nioSSL,
-                serviceLifecycle,
+                "Fanout", "Gateway", "Delivery", configuration, crypto, cryptoExtras, httpTypes,
+                hummingbird, hummingbirdTLS, logging, metrics, coreMetrics, nioCore, nioPosix,
+                nioSSL, serviceLifecycle,
             ]),
         .target(
             name: "GatewaySimulator",

@@ -1,41 +1,39 @@
 package import PredicateLanguage
 package import RelayModel
 
-extension RecordPredicate {
-    /// Reads the condition of a query subscription in the form in which the client wrote it.
+extension SubscriptionQuery {
+    /// The condition as a predicate, whichever form it was written in; without one, every record.
     ///
-    /// A query without a condition means every record (CloudKit: no filter).
+    /// Saving calls it to refuse what cannot be meant and to fill ``canonical``; the follower calls
+    /// it again for what was saved. A text of NSPredicate is read whole, not only as far as
+    /// CloudKit's CKQuery allows: what goes further is our extension.
     ///
-    /// - Throws: ``PredicateLanguage/PredicateError`` at the first place that does not fit.
-    package init(reading query: SubscriptionQuery) throws(PredicateError) {
-        guard let form = query.form else {
-            self = .everyRecord
-            return
-        }
-        var arguments: [FieldValue] = []
-        for (index, argument) in query.arguments.enumerated() {
-            do throws(JSONContractError) {
-                arguments.append(
-                    try FieldValue(notation: argument, path: "\(form.rawValue)Arguments[\(index)]"))
-            } catch {
-                throw PredicateError(.parse, error.description)
-            }
-        }
-        self = try RecordPredicate.parse(
-            query.source, dialect: form.dialect, arguments: arguments)
+    /// - Throws: `PredicateError`; its path, or its offset, lies within ``source``.
+    package func recordPredicate() throws(PredicateError) -> RecordPredicate {
+        guard let form else { return .everyRecord }
+        return try RecordPredicate.parse(
+            source, dialect: form.dialect, arguments: try argumentValues(of: form))
     }
 
-    /// Reads the condition of a saved query subscription from its canonical text.
-    ///
-    /// - Throws: ``PredicateLanguage/PredicateError`` if the text is not canonical, which saving has
-    ///   ruled out.
-    package init(activating query: SubscriptionQuery) throws(PredicateError) {
-        self = try RecordPredicate.parse(.string(query.canonical), dialect: .nspredicate)
+    private func argumentValues(
+        of form: PredicateForm
+    ) throws(PredicateError) -> [FieldValue] {
+        var values: [FieldValue] = []
+        for (index, argument) in arguments.enumerated() {
+            let path = "\(form.rawValue)Arguments[\(index)]"
+            do {
+                values.append(try FieldValue(notation: argument, path: path))
+            } catch {
+                throw PredicateError(.parse, error.reason, path: error.path)
+            }
+        }
+        return values
     }
 }
 
 extension PredicateForm {
-    var dialect: PredicateDialect {
+    /// The dialect in which a condition of this form is written.
+    package var dialect: PredicateDialect {
         switch self {
         case .filterBy: .filterBy
         case .predicate: .nspredicate
