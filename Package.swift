@@ -86,7 +86,7 @@ let package = Package(
             ]),
         .target(
             name: "Gateway",
-            dependencies: ["RelayModel", "CCurl", crypto, jwt, logging, metrics]),
+            dependencies: ["RelayModel", "CCurl", collections, crypto]),
         .target(
             name: "Delivery",
             dependencies: [
