@@ -150,7 +150,9 @@ let package = Package(
             dependencies: ["RelayModel", "Gateway", "GatewaySimulator", "RelayTestKit", crypto]),
         .testTarget(
             name: "GatewaySimulatorTests",
-            dependencies: ["GatewaySimulator", crypto, nioHTTP2]),
+            dependencies: [
+                "GatewaySimulator", crypto, nioCore, nioHPACK, nioHTTP2, nioPosix, nioSSL,
+            ]),
         .testTarget(
             name: "DeliveryTests",
             dependencies: ["RelayModel", "Storage", "Gateway", "Delivery", "RelayTestKit"]),
