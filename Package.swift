@@ -87,7 +87,7 @@ let package = Package(
             ]),
         .target(
             name: "Gateway",
-            dependencies: ["RelayModel", "CCurl", crypto, jwt, logging, metrics]),
+            dependencies: ["RelayModel", "CCurl", collections, crypto]),
         .target(
             name: "Delivery",
             dependencies: [
@@ -151,7 +151,9 @@ let package = Package(
             dependencies: ["RelayModel", "Gateway", "GatewaySimulator", "RelayTestKit", crypto]),
         .testTarget(
             name: "GatewaySimulatorTests",
-            dependencies: ["GatewaySimulator", crypto, nioHTTP2]),
+            dependencies: [
+                "GatewaySimulator", crypto, nioCore, nioHPACK, nioHTTP2, nioPosix, nioSSL,
+            ]),
         .testTarget(
             name: "DeliveryTests",
             dependencies: ["RelayModel", "Storage", "Gateway", "Delivery", "RelayTestKit"]),

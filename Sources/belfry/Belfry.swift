@@ -1,4 +1,7 @@
 import ArgumentParser
 
 @main
-struct Belfry: ParsableCommand {}
+struct Belfry: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "belfry", subcommands: [GatewayCommand.self])
+}

@@ -1,0 +1,32 @@
+/// When a pool opens a further connection.
+///
+/// The first is opened at once. Another one costs the gateway a handshake and looks like an attack
+/// if it is short-lived, so all must have been full for a while first.
+struct PoolGrowth: Sendable, Hashable {
+    /// How long all connections must have been full.
+    static let patience = Duration.milliseconds(100)
+
+    private var fullSince: MonotonicInstant?
+
+    /// Whether to open another connection at `now`, when requests wait and of the `maximum`
+    /// connections `usable` take requests now or later.
+    mutating func opens(usable: Int, maximum: Int, at now: MonotonicInstant) -> Bool {
+        if usable == 0 {
+            fullSince = nil
+            return true
+        }
+        guard usable < maximum else { return false }
+        guard let since = fullSince else {
+            fullSince = now
+            return false
+        }
+        guard now.duration(since: since) >= Self.patience else { return false }
+        fullSince = nil
+        return true
+    }
+
+    /// Some connection has a place free, or nothing waits.
+    mutating func relax() {
+        fullSince = nil
+    }
+}
