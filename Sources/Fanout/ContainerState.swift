@@ -7,10 +7,16 @@ import Storage
 /// the index, and the devices of its users.
 struct ContainerState {
     /// The index over the conditions of the active subscriptions.
-    let index = SubscriptionIndex()
+    let index: SubscriptionIndex
     private var subscriptions: [UInt64: Subscription] = [:]
     private var devices: [UserID: [DeviceVersion]] = [:]
     private var badges: [DeviceID: Int64] = [:]
+
+    /// Creates the state of a container of which nothing is known; the seed keeps the index's hashes
+    /// secret.
+    init(indexSeed: UInt64) {
+        index = SubscriptionIndex(seed: indexSeed)
+    }
 
     /// How many subscriptions are active.
     var subscriptionCount: Int { subscriptions.count }
@@ -31,7 +37,7 @@ struct ContainerState {
         let subscription = version.subscription
         var predicate: RecordPredicate?
         if case .query(let query, _) = subscription.scope {
-            predicate = try RecordPredicate(activating: query)
+            predicate = try query.recordPredicate()
         }
         index.insert(
             IndexedSubscription(
@@ -44,7 +50,7 @@ struct ContainerState {
     /// Ends a subscription.
     mutating func removeSubscription(_ serial: UInt64) {
         guard subscriptions.removeValue(forKey: serial) != nil else { return }
-        index.remove(serial: serial)
+        _ = index.remove(serial: serial)
     }
 
     /// Makes a device active.

@@ -21,7 +21,7 @@ package struct Follower: ~Copyable {
     /// Fired subscriptions that are expanded at a time.
     private static let subscriptionsPerPortion = 1024
 
-    private var state = ShardState()
+    private var state: ShardState
     private var pending: [OwedDelivery] = []
     private var handedOver = LogPosition.start
     private let identity: DeliveryIdentity
@@ -35,8 +35,10 @@ package struct Follower: ~Copyable {
     /// Creates a follower that has not recovered yet.
     package init(
         log: any ShardLog, progress: any ShardProgress, identity: DeliveryIdentity,
-        settings: @escaping SettingsSource, logger: Logger, take: @escaping Taker
+        indexSeed: UInt64, settings: @escaping SettingsSource, logger: Logger,
+        take: @escaping Taker
     ) {
+        state = ShardState(indexSeed: indexSeed)
         self.identity = identity
         self.log = log
         self.progress = progress

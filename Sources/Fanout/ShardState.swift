@@ -10,9 +10,14 @@ package struct ShardState {
     private var containers: [ContainerKey: ContainerState] = [:]
     private var deviceOwners: [UInt64: UserID] = [:]
     private var matches: [UInt64] = []
+    private let indexSeed: UInt64
 
     /// Creates the state before the first entry.
-    package init() {}
+    ///
+    /// - Parameter indexSeed: Keeps the hashes of the indexes secret; drawn at random.
+    package init(indexSeed: UInt64) {
+        self.indexSeed = indexSeed
+    }
 
     // MARK: Edits
 
@@ -21,7 +26,7 @@ package struct ShardState {
     /// - Throws: ``PredicateLanguage/PredicateError`` if its condition cannot be read; then it is
     ///   not active.
     package mutating func insert(_ version: SubscriptionVersion) throws {
-        try containers[version.subscription.container, default: ContainerState()].insert(version)
+        try containers[version.subscription.container, default: ContainerState(indexSeed: indexSeed)].insert(version)
     }
 
     /// Ends a subscription.
@@ -32,7 +37,7 @@ package struct ShardState {
     /// Makes a device active.
     package mutating func insert(_ version: DeviceVersion) {
         deviceOwners[version.serial] = version.device.owner
-        containers[version.device.container, default: ContainerState()].insert(version)
+        containers[version.device.container, default: ContainerState(indexSeed: indexSeed)].insert(version)
     }
 
     /// Ends devices.
@@ -43,7 +48,7 @@ package struct ShardState {
 
     /// Sets a device's badge as it was at the progress.
     package mutating func set(_ badge: BadgeMark) {
-        containers[badge.container, default: ContainerState()].setBadge(
+        containers[badge.container, default: ContainerState(indexSeed: indexSeed)].setBadge(
             badge.badge, of: badge.deviceID)
     }
 
