@@ -3,5 +3,7 @@ import ArgumentParser
 @main
 struct Belfry: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "belfry", subcommands: [GatewayCommand.self])
+        commandName: "belfry",
+        abstract: "CloudKit-style subscriptions for any database.",
+        subcommands: [GatewayCommand.self, PredicateCommand.self])
 }
