@@ -12,7 +12,9 @@ struct SerialDirectory: ~Copyable {
     /// Subscriptions known.
     private(set) var count = 0
 
-    /// Saved, but nothing can ever match it. No block begins there.
+    /// Saved, but nothing can ever match it.
+    ///
+    /// No block begins there.
     static let unfiled: UInt32 = 1
 
     /// Bytes held.

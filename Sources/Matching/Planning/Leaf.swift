@@ -43,13 +43,12 @@ struct Leaf {
 
     private init?(any comparison: Comparison) {
         guard comparison.comparator == .equal else { return nil }
-        if let field = comparison.left.fieldName, let value = comparison.right.literal,
+        guard let field = comparison.left.fieldName, let value = comparison.right.literal,
             value.isRowScalar, !value.isNull
-        {
-            self.init(field: field, .anyEqual, [value])
-        } else {
+        else {
             return nil
         }
+        self.init(field: field, .anyEqual, [value])
     }
 
     private init?(_ field: String, _ comparator: RecordPredicate.Comparator, _ value: FieldValue) {

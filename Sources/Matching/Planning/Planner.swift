@@ -332,8 +332,10 @@ final class Planner {
         return min(sum, 1)
     }
 
-    /// The share of changes that hit a key. Weighed, a key that is much used already counts more: that
-    /// is all there is to learn from before changes arrive.
+    /// The share of changes that hit a key.
+    ///
+    /// Weighed, a key that is much used already counts more: that is all there is to learn from
+    /// before changes arrive.
     private func expected(_ key: PlannedKey, isWeighed: Bool) -> Double {
         if let observed = selectivity.observed(key.hash) { return observed }
         let guess = guess(key)
@@ -371,7 +373,9 @@ final class Planner {
         return Int64(bitPattern: order)
     }
 
-    private func dimensionOf(_ key: PlannedKey) -> KeyDimension { keyDimensions[Int(key.dimension)] }
+    private func dimensionOf(_ key: PlannedKey) -> KeyDimension {
+        keyDimensions[Int(key.dimension)]
+    }
     private var keyDimensions: [KeyDimension] = []
 
     // MARK: Keys

@@ -36,7 +36,9 @@ final class PostingStore {
 
     /// The slot of a key, or -1.
     @inline(__always)
-    func slot(_ hash: UInt32, _ dimension: UInt32, _ bytes: UnsafePointer<UInt8>, _ length: Int)
+    func slot(
+        _ hash: UInt32, _ dimension: UInt32, _ bytes: UnsafePointer<UInt8>, _ length: Int
+    )
         -> Int
     {
         var index = Int(hash)

@@ -1,8 +1,9 @@
+import PredicateLanguage
+import RelayModel
+
 #if canImport(Glibc)
     import Glibc
 #endif
-import PredicateLanguage
-import RelayModel
 
 /// What one row says.
 enum RowAnswer {
@@ -74,7 +75,7 @@ struct ProgramRunner {
         guard slot.kind == constant.kind else { return false }
         switch slot.kind {
         case .number, .date: return slot.order == constant.order && slot.tail == constant.tail
-        case .collection, .map, .unknown, .notANumber: return false
+        case .collection, .unknown, .notANumber: return false
         default:
             return slot.length == constant.length
                 && memcmp(change.start(of: slot), constant.bytes, Int(slot.length)) == 0

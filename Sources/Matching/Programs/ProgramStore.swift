@@ -1,7 +1,8 @@
+import PredicateLanguage
+
 #if canImport(Glibc)
     import Glibc
 #endif
-import PredicateLanguage
 
 /// A program before it is stored: its rows, then its constants, as words.
 struct ProgramDraft: ~Copyable {

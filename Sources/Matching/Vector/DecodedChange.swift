@@ -1,7 +1,8 @@
+import RelayModel
+
 #if canImport(Glibc)
     import Glibc
 #endif
-import RelayModel
 
 /// A key to look up: 16 bytes.
 struct Probe: BitwiseCopyable {
@@ -90,7 +91,7 @@ struct ProbeWriter {
     ) {
         let slot = change.slots[path]
         switch slot.kind {
-        case .unknown, .map, .notANumber: return
+        case .unknown, .notANumber: return
         case .collection: elements(use, slot, compartment, change)
         default:
             let dimension = use.equal[slot.kind]

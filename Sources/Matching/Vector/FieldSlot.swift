@@ -13,13 +13,11 @@ enum ValueClass: UInt8 {
     case location
     case uuid
     case objectID
-    /// A list or a set; its elements are slots of their own.
+    /// A list, a set or a dictionary; its elements are slots of their own.
     case collection
-    /// A dictionary, or what a row has no business with.
-    case map
     /// Absent from a partial image.
     case unknown
-    /// A double that is not a number; it equals nothing.
+    /// A double that is not a number, or a collection inside a collection; it equals no constant.
     case notANumber
 
     /// Whether a value of this class can be a key on its own.

@@ -14,11 +14,12 @@ struct ValueEncoder: ~Copyable {
         elements.count = 0
     }
 
-    /// Encodes a value; elements of a collection become slots, a collection inside one does not.
+    /// Encodes a value; elements of a collection (a dictionary's are its values) become slots.
     mutating func encode(_ value: FieldValue) -> FieldSlot {
         switch value {
         case .list(let values): collection(values)
         case .set(let values): collection(values)
+        case .map(let members): collection(members.values)
         default: scalar(value)
         }
     }
@@ -50,8 +51,9 @@ struct ValueEncoder: ~Copyable {
         case .reference(let reference): return self.reference(reference.recordID)
         case .location(let place): return location(place)
         case .uuid(let uuid): return words(.uuid, uuid.high, uuid.low)
-        case .list, .set: return FieldSlot(.collection)
-        case .map: return FieldSlot(.map)
+        case .list, .set, .map:
+            // A collection inside a collection equals no scalar, and that is all rows ask.
+            return FieldSlot(.notANumber)
         }
     }
 

@@ -1,0 +1,100 @@
+import Matching
+import PredicateLanguage
+import RelayModel
+import Testing
+
+@Suite struct OracleTests {
+    @Test(arguments: 1...12 as ClosedRange<UInt64>)
+    func `the index agrees with the reference evaluator while subscriptions come and go`(
+        seed: UInt64
+    ) throws {
+        var world = RandomWorld(seed: seed)
+        let index = SubscriptionIndex(seed: seed &* 77)
+        var reference = ReferenceIndex()
+        for round in 0..<40 {
+            for _ in 0..<40 {
+                let serial = UInt64(world.generator.below(900))
+                let subscription = world.subscription(serial)
+                index.insert(subscription)
+                reference.subscriptions[serial] = subscription
+            }
+            for _ in 0..<20 {
+                let serial = UInt64(world.generator.below(900))
+                let isKnown = reference.subscriptions.removeValue(forKey: serial) != nil
+                #expect(index.remove(serial: serial) == isKnown)
+            }
+            for _ in 0..<12 {
+                let change = try world.change()
+                let found = index.matches(for: change)
+                let expected = reference.matches(for: change)
+                if found != expected {
+                    report(found, expected, reference, change, "seed \(seed), round \(round)")
+                }
+            }
+            #expect(index.statistics.subscriptions == reference.subscriptions.count)
+        }
+        for serial in reference.subscriptions.keys { index.remove(serial: serial) }
+        #expect(index.statistics.keys == 0)
+        #expect(index.statistics.programs == 0)
+    }
+
+    private func report(
+        _ found: [UInt64], _ expected: [UInt64], _ reference: ReferenceIndex,
+        _ change: RecordChange, _ place: String
+    ) {
+        for serial in Set(found).symmetricDifference(expected).sorted().prefix(3) {
+            let predicate = reference.subscriptions[serial]?.predicate
+            let side = expected.contains(serial) ? "missed" : "invented"
+            let image = change.judgedImage.map { "\($0.fields)" } ?? "no image"
+            Issue.record(
+                "\(place): \(side) \(serial) \(predicate?.canonicalText ?? "-") on \(image)")
+        }
+        if Set(found) == Set(expected) { Issue.record("\(place): out of order: \(found)") }
+    }
+
+    @Test func `every small predicate over two fields and three values agrees`() throws {
+        let values: [FieldValue] = [.integer(1), .string("a"), .null]
+        var leaves: [RecordPredicate.Node] = []
+        for field in ["x", "y"] {
+            for value in values {
+                for comparator in [
+                    RecordPredicate.Comparator.equal, .notEqual, .less, .greaterOrEqual,
+                ] {
+                    leaves.append(
+                        .comparison(.init(.field(field), comparator, .constant(value))))
+                }
+            }
+        }
+        var nodes = leaves + leaves.map { .not($0) }
+        for left in leaves {
+            for right in leaves {
+                nodes.append(.and([left, right]))
+                nodes.append(.or([left, right]))
+                nodes.append(.not(.or([left, .not(right)])))
+            }
+        }
+        try check(nodes, values + [.double(1), .list([.integer(1)])])
+    }
+
+    private func check(_ nodes: [RecordPredicate.Node], _ values: [FieldValue]) throws {
+        let type = try #require(RecordType(rawValue: "T"))
+        let owner = try #require(UserID(rawValue: "ada"))
+        let name = try #require(RecordName(rawValue: "r"))
+        let index = SubscriptionIndex(seed: 5)
+        var reference = ReferenceIndex()
+        for (serial, node) in nodes.enumerated() {
+            let subscription = IndexedSubscription(
+                serial: UInt64(serial), database: .public, owner: owner, recordType: type,
+                predicate: RecordPredicate(node))
+            index.insert(subscription)
+            reference.subscriptions[UInt64(serial)] = subscription
+        }
+        for x in values {
+            for y in values {
+                var change = RecordChange(.update, of: type, RecordID(recordName: name))
+                change.after = RecordImage(["x": x, "y": y])
+                #expect(index.matches(for: change) == reference.matches(for: change))
+            }
+        }
+    }
+}

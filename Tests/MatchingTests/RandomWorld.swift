@@ -1,0 +1,219 @@
+import Matching
+import PredicateLanguage
+import RelayModel
+import Testing
+
+/// A generator of numbers that gives the same ones for the same seed (SplitMix64).
+struct WorldGenerator: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) {
+        state = seed
+    }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ mixed >> 31
+    }
+
+    mutating func below(_ limit: Int) -> Int { Int.random(in: 0..<limit, using: &self) }
+
+    mutating func pick<Element>(_ choices: [Element]) -> Element { choices[below(choices.count)] }
+
+    mutating func holds(oneIn many: Int) -> Bool { below(many) == 0 }
+}
+
+/// Random predicates and changes over a few fields and values, so that they meet often.
+struct RandomWorld {
+    typealias Node = RecordPredicate.Node
+    typealias Expression = RecordPredicate.Expression
+
+    var generator: WorldGenerator
+    let recordTypes = ["Art", "Song"].compactMap(RecordType.init(rawValue:))
+    let owners = ["ada", "bob"].compactMap(UserID.init(rawValue:))
+    let zones = ["_defaultZone", "east"].compactMap { ZoneID(zoneName: $0) }
+    static let fields = ["artist", "price", "title", "tags", "when", "place"]
+
+    init(seed: UInt64) {
+        generator = WorldGenerator(seed: seed)
+    }
+
+    // MARK: Values
+
+    mutating func text() -> String {
+        let texts = [
+            "", "a", "ab", "abc", "abd", "b", "é", "e\u{301}", "漢字", "A1", "A2",
+            String(repeating: "x", count: 70), String(repeating: "x", count: 130),
+            String(repeating: "x", count: 129) + "y",
+        ]
+        return generator.pick(texts)
+    }
+
+    mutating func number() -> FieldValue {
+        let numbers: [FieldValue] = [
+            .integer(0), .integer(1), .integer(2), .integer(-3), .double(0.5), .double(-0.0),
+            .double(2), .integer(10), .double(10.25), .integer(1 << 53), .integer(1 << 53 + 1),
+            .double(9_007_199_254_740_992), .integer(.max), .integer(.min), .double(1e300),
+            .integer(.max - 1), .bool(true), .bool(false), .double(.infinity), .integer(100),
+        ]
+        return generator.pick(numbers)
+    }
+
+    mutating func moment() -> FieldValue {
+        let moments = [
+            Timestamp(seconds: 0), Timestamp(seconds: 1_700_000_000),
+            Timestamp(seconds: 1_700_000_000, nanoseconds: 1),
+            Timestamp(seconds: 1_700_000_500), Timestamp(seconds: -9_000_000_000_000),
+        ]
+        return .timestamp(generator.pick(moments))
+    }
+
+    mutating func scalar() -> FieldValue {
+        switch generator.below(10) {
+        case 0...3: .string(text())
+        case 4...6: number()
+        case 7: moment()
+        case 8: .null
+        default: generator.pick(Self.rarities)
+        }
+    }
+
+    static let rarities: [FieldValue] = [
+        .bytes([1, 2]), .uuid(UUIDBytes(high: 1, low: 2)), .double(.nan),
+        Location(latitude: 1, longitude: 2).map(FieldValue.location) ?? .null,
+        RecordName(rawValue: "r").map { .reference(RecordReference(RecordID(recordName: $0))) }
+            ?? .null,
+    ]
+
+    mutating func value() -> FieldValue {
+        switch generator.below(12) {
+        case 0: .list((0..<generator.below(4)).map { _ in scalar() })
+        case 1: .set(Set((0..<generator.below(3)).map { _ in scalar() }))
+        case 2: .map(["a": scalar()])
+        default: scalar()
+        }
+    }
+
+    // MARK: Predicates
+
+    mutating func leaf() -> Node {
+        let field = Expression.field(generator.pick(Self.fields))
+        let comparison: RecordPredicate.Comparison
+        switch generator.below(15) {
+        case 0...3: comparison = .init(field, .equal, .constant(scalar()))
+        case 4: comparison = .init(field, .notEqual, .constant(scalar()))
+        case 5...7:
+            let order: RecordPredicate.Comparator = generator.pick([
+                .less, .lessOrEqual, .greater, .greaterOrEqual,
+            ])
+            comparison = .init(field, order, .constant(ordered()))
+        case 8:
+            let bounds = FieldValue.list([ordered(), ordered()])
+            comparison = .init(field, .between, .constant(bounds))
+        case 9:
+            let count = generator.below(7)
+            let values = FieldValue.list((0..<count).map { _ in scalar() })
+            comparison = .init(field, .in, .constant(values))
+        case 10: comparison = .init(field, .beginsWith, .constant(.string(text())))
+        case 11:
+            comparison = .init(
+                field, generator.pick([.contains, .endsWith]), .constant(.string(text())))
+        case 12: comparison = .init(.constant(scalar()), .in, field)
+        case 13:
+            let quantifier = generator.pick(RecordPredicate.Quantifier.allCases)
+            comparison = .init(
+                field, .equal, .constant(scalar()), quantifier: quantifier)
+        default: comparison = odd(field)
+        }
+        return .comparison(comparison)
+    }
+
+    private mutating func ordered() -> FieldValue {
+        switch generator.below(8) {
+        case 0: .string(text())
+        case 1: moment()
+        case 2: .null
+        default: number()
+        }
+    }
+
+    /// What only the reference evaluator judges.
+    private mutating func odd(_ field: Expression) -> RecordPredicate.Comparison {
+        switch generator.below(4) {
+        case 0: .init(field, .equal, .constant(.string(text())), options: .ignoringCase)
+        case 1: .init(field, .like, .constant(.string("a*")))
+        case 2:
+            .init(
+                .arithmetic(.add, field, .constant(.integer(1))), .greater, .constant(.integer(2)))
+        default: .init(field, .equal, .field(generator.pick(Self.fields)))
+        }
+    }
+
+    mutating func node(depth: Int) -> Node {
+        if depth == 0 || generator.holds(oneIn: 3) { return leaf() }
+        switch generator.below(7) {
+        case 0...2: return .and((0..<2 + generator.below(2)).map { _ in node(depth: depth - 1) })
+        case 3...4: return .or((0..<2 + generator.below(2)).map { _ in node(depth: depth - 1) })
+        case 5: return .not(node(depth: depth - 1))
+        default: return .constant(generator.holds(oneIn: 2))
+        }
+    }
+
+    mutating func subscription(_ serial: UInt64) -> IndexedSubscription {
+        let database = generator.pick(DatabaseScope.allCases + [.public, .public, .public])
+        let zone: ZoneID? = generator.holds(oneIn: 4) ? generator.pick(zones) : nil
+        let type: RecordType? =
+            generator.holds(oneIn: 8) ? nil : generator.pick(recordTypes)
+        let isPlain = type == nil || generator.holds(oneIn: 8)
+        return IndexedSubscription(
+            serial: serial, database: database, owner: generator.pick(owners), zoneID: zone,
+            recordType: type,
+            firesOn: generator.holds(oneIn: 2)
+                ? .all : FiresOn(rawValue: UInt8(1 + generator.below(7))),
+            predicate: isPlain ? nil : RecordPredicate(node(depth: 3)))
+    }
+
+    // MARK: Changes
+
+    mutating func fields() -> RecordFields {
+        var fields: RecordFields = [:]
+        for name in Self.fields where !generator.holds(oneIn: 5) { fields[name] = value() }
+        return fields
+    }
+
+    mutating func change() throws -> RecordChange {
+        let name = try #require(RecordName(rawValue: "r"))
+        var change = RecordChange(
+            generator.pick(ChangeOperation.allCases), of: generator.pick(recordTypes),
+            RecordID(recordName: name, zoneID: generator.pick(zones)))
+        change.database = generator.pick(DatabaseScope.allCases + [.public, .public])
+        change.owner = change.database == .public ? nil : generator.pick(owners)
+        if change.operation != .create { change.before = RecordImage(fields()) }
+        if change.operation != .delete { change.after = RecordImage(fields()) }
+        return change
+    }
+}
+
+/// The obvious way: every subscription, one after the other, by the reference evaluator.
+struct ReferenceIndex {
+    var subscriptions: [UInt64: IndexedSubscription] = [:]
+
+    func matches(for change: RecordChange) -> [UInt64] {
+        subscriptions.values.filter { fires($0, on: change) }.map(\.serial).sorted()
+    }
+
+    private func fires(_ subscription: IndexedSubscription, on change: RecordChange) -> Bool {
+        guard subscription.firesOn.contains(FiresOn(change.operation)),
+            subscription.database == change.database,
+            change.database == .public || subscription.owner == change.owner,
+            subscription.zoneID == nil || subscription.zoneID == change.recordID.zoneID,
+            subscription.recordType == nil || subscription.recordType == change.recordType
+        else { return false }
+        guard let predicate = subscription.predicate else { return true }
+        guard let image = change.judgedImage else { return false }
+        return predicate.evaluate(on: image.fields) == .true
+    }
+}
