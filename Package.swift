@@ -83,7 +83,7 @@ let package = Package(
         .target(name: "ChangeSources", dependencies: ["RelayModel", crypto]),
         .target(
             name: "Storage",
-            dependencies: ["RelayModel", "Migrations", "CSQLiteSnapshot", grdb]),
+            dependencies: ["RelayModel", "Migrations", "CSQLite", crypto, grdb]),
         .target(
             name: "Fanout",
             dependencies: [
@@ -123,7 +123,7 @@ let package = Package(
         // What is not Swift, and the schema.
         .target(name: "CCurl", linkerSettings: [.linkedLibrary("curl")]),
         .target(name: "CRE2", linkerSettings: [.linkedLibrary("re2")]),
-        .target(name: "CSQLiteSnapshot"),
+        .target(name: "CSQLite"),
         .target(
             name: "Migrations", path: "Migrations",
             resources: [.embedInCode("sql")]),
@@ -145,7 +145,7 @@ let package = Package(
             dependencies: ["RelayModel", "ChangeSources", "RelayTestKit"]),
         .testTarget(
             name: "StorageTests",
-            dependencies: ["RelayModel", "Storage", "Migrations", "RelayTestKit", grdb]),
+            dependencies: ["RelayModel", "Storage", "Migrations", "RelayTestKit", crypto, grdb]),
         .testTarget(
             name: "FanoutTests",
             dependencies: [

@@ -1,4 +1,4 @@
-import RelayModel
+package import RelayModel
 
 /// Why the store refused or failed.
 package enum StorageError: Error, Sendable, Hashable {
@@ -16,6 +16,8 @@ package enum StorageError: Error, Sendable, Hashable {
     case overloaded(String)
     /// The progress is not where its owner left it.
     case progressMoved(ProgressMark)
+    /// No such container in this environment.
+    case unknownContainer(ContainerKey)
     /// The store is closed, or gave up after a failed write.
     case closed(String)
 }
