@@ -1,0 +1,32 @@
+public import RelayModel
+
+/// A form in which a condition can be written.
+public enum PredicateDialect: String, Sendable, Hashable, CaseIterable {
+    /// NSPredicate format strings, whole.
+    case nspredicate
+    /// Realm Query Language.
+    case rql
+    /// Minapp's `where`, in its JSON form.
+    case `where`
+    /// CloudKit Web Services' `filterBy`.
+    case filterBy
+    /// NSPredicate format strings, no more than CloudKit's CKQuery allows.
+    case ckquery
+}
+
+extension RecordPredicate {
+    /// Reads a condition in any dialect.
+    ///
+    /// - Parameters:
+    ///   - source: a string for the text dialects, an object or array for the others.
+    ///   - arguments: the values of `%@` and `$0`; must be empty for the JSON dialects.
+    /// - Throws: ``PredicateError`` of the stage `parse`, or `check` for what a dialect refuses.
+    public static func parse(
+        _ source: JSONValue, dialect: PredicateDialect, arguments: [FieldValue] = []
+    ) throws(PredicateError) -> RecordPredicate {
+        switch dialect {
+        case .nspredicate, .ckquery, .filterBy, .rql, .where:
+            throw PredicateError(.parse, "the dialect \(dialect.rawValue) is not available")
+        }
+    }
+}
