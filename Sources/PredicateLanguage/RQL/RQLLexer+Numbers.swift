@@ -118,9 +118,10 @@ extension RQLLexer {
         let start = index
         index = cursor
         guard let date = Self.timestamp(parts) else {
-            throw failure(
-                from: start, to: cursor, expected: "a date of the calendar, from 1900 on",
-                hint: nil)
+            throw PredicateError(
+                .check, "not a date of the calendar, from 1900 on",
+                at: SourceSpan(offset: start, length: cursor - start),
+                found: string(start, cursor))
         }
         return date
     }

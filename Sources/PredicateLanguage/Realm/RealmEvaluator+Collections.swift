@@ -11,6 +11,10 @@ extension RealmEvaluator {
             return
         }
         if stand.isFanned {
+            if stand.values.contains(where: \.isPlainList) {
+                stand.values = stand.values.map { .integer(Int64($0.elements?.count ?? 0)) }
+                return
+            }
             stand.open()
             stand.isFanned = false
             stand.values = [.integer(Int64(stand.values.count))]
@@ -38,6 +42,14 @@ extension RealmEvaluator {
         _ rest: inout ArraySlice<RecordPredicate.RecordPath.Component>, _ stand: inout Stand
     ) throws(EvaluationError) {
         var elements: [FieldValue]
+        if stand.isFanned, rest.isEmpty, stand.values.contains(where: \.isPlainList) {
+            var results: [FieldValue] = []
+            for value in stand.values {
+                results.append(try Self.aggregate(symbol, value.elements ?? []))
+            }
+            stand.values = results
+            return
+        }
         if stand.isFanned {
             stand.open()
             elements = stand.values
@@ -92,6 +104,12 @@ extension FieldValue {
         case .set(let values): Array(values)
         default: nil
         }
+    }
+
+    /// Whether this is a list of plain values, which Realm counts and sums for each object that
+    /// has one, other than lists of links, which it counts together.
+    var isPlainList: Bool {
+        elements?.contains { !$0.isNull && $0.memberValues == nil } ?? false
     }
 
     /// The values of a dictionary's members.

@@ -20,6 +20,14 @@ struct RealmEvaluator {
         case single(FieldValue)
         case list([FieldValue])
 
+        /// Whether this is one value that a link cannot be compared with.
+        var isScalar: Bool {
+            switch self {
+            case .list, .single(.null), .single(.map), .single(.reference): false
+            case .single: true
+            }
+        }
+
         /// The value for a trace.
         var fieldValue: FieldValue {
             switch self {
@@ -111,18 +119,16 @@ struct RealmEvaluator {
     private func side(
         _ operand: Operand, _ quantifier: Quantifier?, against other: Operand
     ) throws(EvaluationError) -> Operand {
-        guard case .single(let value) = operand else { return operand }
-        switch value {
-        case .map(let members):
-            if quantifier == nil, case .single(let scalar) = other {
-                switch scalar {
-                case .null, .map, .reference: return operand
-                default: break
-                }
+        switch operand {
+        case .list(let values):
+            guard other.isScalar, values.contains(where: { $0.memberValues != nil }) else {
+                return operand
             }
-            return .list(Array(members.values))
-        case .null where quantifier != nil: return .list([])
-        default:
+            return .list(values.flatMap { $0.memberValues ?? [$0] })
+        case .single(.map(let members)):
+            return quantifier != nil || other.isScalar ? .list(Array(members.values)) : operand
+        case .single(.null) where quantifier != nil: return .list([])
+        case .single(let value):
             guard quantifier == nil else {
                 throw .quantifierOnScalar(found: value.kind)
             }
