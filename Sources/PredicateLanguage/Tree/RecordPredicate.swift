@@ -57,6 +57,10 @@ public struct RecordPredicate: Sendable, Hashable {
         public var rules: RuleSet
         /// Where the comparison stands in the text that it came from.
         public var span: SourceSpan
+        /// Where its left side stands.
+        public var leftSpan: SourceSpan
+        /// Where its right side stands.
+        public var rightSpan: SourceSpan
 
         /// Creates a comparison under Apple's rules.
         public init(
@@ -70,6 +74,8 @@ public struct RecordPredicate: Sendable, Hashable {
             self.right = right
             rules = .apple
             span = .none
+            leftSpan = .none
+            rightSpan = .none
         }
     }
 
@@ -115,6 +121,8 @@ public struct RecordPredicate: Sendable, Hashable {
         case matches = "MATCHES"
         /// Has one of the words, ignoring case, marks and stop words (CloudKit's token search).
         case tokenMatches = "TOKENMATCHES"
+        /// Is the same uniform type identifier, ignoring case.
+        case typeEquals = "UTI-EQUALS"
         /// Lies inside a shape (RQL's `GEOWITHIN`).
         case geoWithin = "GEOWITHIN"
 
