@@ -30,7 +30,12 @@ extension RecordPredicate {
                 throw PredicateError(.parse, "a Realm query is a string, found \(source.kind)")
             }
             return try RecordPredicate(rql: text, arguments: arguments)
-        case .nspredicate, .ckquery, .filterBy, .where:
+        case .where:
+            guard arguments.isEmpty else {
+                throw PredicateError(.parse, "the dialect where takes no arguments")
+            }
+            return try RecordPredicate(where: source)
+        case .nspredicate, .ckquery, .filterBy:
             throw PredicateError(.parse, "the dialect \(dialect.rawValue) is not available")
         }
     }
