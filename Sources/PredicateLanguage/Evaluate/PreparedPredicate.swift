@@ -1,22 +1,23 @@
 public import RelayModel
 
-/// A predicate made ready to be evaluated many times: regular expressions are compiled, constants
-/// are folded.
+/// A predicate made ready to be evaluated many times: regular expressions are compiled, texts to be
+/// searched for are folded, long lists are hashed.
 ///
 /// It is immutable and may be used from any thread.
 public struct PreparedPredicate: Sendable {
     /// The predicate that was prepared.
     public let predicate: RecordPredicate
+    private let root: PreparedNode
 
     /// Prepares a predicate.
     ///
-    /// - Throws: ``PredicateError`` of the stage `check` if a constant can never be used, such as a
-    ///   broken regular expression.
+    /// - Throws: ``PredicateError`` of the stage `check` if a regular expression is refused.
     public init(_ predicate: RecordPredicate) throws(PredicateError) {
         self.predicate = predicate
+        root = try PreparedNode(predicate.root)
     }
 
-    /// Evaluates the predicate on a record.
+    /// Evaluates the predicate on a record; runs until the outcome is known, from left to right.
     ///
     /// - Parameters:
     ///   - variables: the values of `$name`, without the `$`.
@@ -24,7 +25,25 @@ public struct PreparedPredicate: Sendable {
     public func evaluate(
         on fields: RecordFields, variables: RecordFields = [:], now: Timestamp? = nil
     ) -> PredicateOutcome {
-        .error(.noClock)
+        evaluate(onValue: .map(fields), variables: variables, now: now)
+    }
+
+    /// Evaluates the predicate on a bare value, which `SELF` then names.
+    public func evaluate(
+        onValue value: FieldValue, variables: RecordFields = [:], now: Timestamp? = nil
+    ) -> PredicateOutcome {
+        var evaluation = Evaluation(record: value, variables: variables, now: now)
+        return evaluation.outcome(of: root)
+    }
+
+    /// Evaluates the predicate and tells how it came to its outcome.
+    public func trace(
+        onValue value: FieldValue, variables: RecordFields = [:], now: Timestamp? = nil
+    ) -> EvaluationTrace {
+        var evaluation = Evaluation(record: value, variables: variables, now: now)
+        evaluation.steps = []
+        let outcome = evaluation.outcome(of: root)
+        return EvaluationTrace(outcome: outcome, comparisons: evaluation.steps ?? [])
     }
 }
 

@@ -1,0 +1,97 @@
+import RelayModel
+
+/// What collection operators and functions compute over collections.
+enum Collections {
+    /// The elements of a collection in order; those of a dictionary are its values.
+    static func elements(
+        of value: FieldValue, _ operation: String
+    ) throws(EvaluationError) -> [FieldValue] {
+        switch value {
+        case .list(let values): return values
+        case .set(let values): return Array(values)
+        case .map(let members): return Array(members.values)
+        default: throw .wrongKind(operation: operation, found: value.kind)
+        }
+    }
+
+    /// The number of elements; nil for nil.
+    static func size(
+        of value: FieldValue, _ operation: String
+    ) throws(EvaluationError) -> FieldValue {
+        switch value {
+        case .null: return .null
+        case .list(let values): return .integer(Int64(values.count))
+        case .set(let values): return .integer(Int64(values.count))
+        case .map(let members): return .integer(Int64(members.count))
+        default: throw .wrongKind(operation: operation, found: value.kind)
+        }
+    }
+
+    /// The sum; nil counts as 0, and nothing sums to 0.
+    static func sum(_ values: [FieldValue]) throws(EvaluationError) -> FieldValue {
+        var total = FieldValue.integer(0)
+        for value in values where !value.isNull {
+            total = try Arithmetic.apply(.add, total, value)
+        }
+        return total
+    }
+
+    /// The mean; nil counts as 0, and the mean of nothing is 0, as in Foundation.
+    static func average(_ values: [FieldValue]) throws(EvaluationError) -> FieldValue {
+        guard !values.isEmpty, let total = Number(try sum(values)) else { return .double(0) }
+        return .double(total.double / Double(values.count))
+    }
+
+    /// The least or greatest of the values that are not nil; nil if there is none.
+    static func extreme(
+        _ values: [FieldValue], _ isBetter: (Int) -> Bool
+    ) throws(EvaluationError) -> FieldValue {
+        var best = FieldValue.null
+        for value in values where !value.isNull {
+            if best.isNull {
+                if Number(value) == nil {
+                    switch value {
+                    case .string, .timestamp: break
+                    default: throw .unordered(left: value.kind, right: value.kind)
+                    }
+                }
+                best = value
+            } else if try AppleRules.order(value, best, [], nilsAreEqual: false, isBetter) {
+                best = value
+            }
+        }
+        return best
+    }
+
+    /// The values without repetitions, in the order of their first occurrences.
+    static func distinct(_ values: [FieldValue]) -> [FieldValue] {
+        var seen: Set<FieldValue> = []
+        return values.filter { seen.insert($0).inserted }
+    }
+
+    /// The elements of lists as one list; nil counts as empty.
+    static func joined(_ lists: [FieldValue]) throws(EvaluationError) -> [FieldValue] {
+        var joined: [FieldValue] = []
+        for list in lists where !list.isNull {
+            joined.append(contentsOf: try elements(of: list, "a union of lists"))
+        }
+        return joined
+    }
+
+    /// `UNION`, `INTERSECT` and `MINUS`: a set if the left side is one, else a list in its order.
+    static func combine(
+        _ symbol: RecordPredicate.ArithmeticOperator, _ left: FieldValue, _ right: FieldValue
+    ) throws(EvaluationError) -> FieldValue {
+        let first = try elements(of: left, symbol.rawValue)
+        let second = try elements(of: right, symbol.rawValue)
+        let known = Set(second)
+        let combined: [FieldValue] =
+            switch symbol {
+            case .union: distinct(first + second)
+            case .intersect: distinct(first.filter { known.contains($0) })
+            default: distinct(first.filter { !known.contains($0) })
+            }
+        if case .set = left { return .set(Set(combined)) }
+        return .list(combined)
+    }
+}

@@ -1,0 +1,150 @@
+import RelayModel
+
+extension Evaluation {
+    typealias Rules = RecordPredicate.RuleSet
+    typealias Step = PreparedExpression.Step
+
+    /// Follows a path from `start`; a missing member, and any path through nil, is nil.
+    mutating func follow(
+        _ steps: ArraySlice<Step>, from start: FieldValue, _ rules: Rules
+    ) throws(EvaluationError) -> FieldValue {
+        var current = start
+        var rest = steps
+        while let step = rest.popFirst() {
+            switch step {
+            case .member(let name):
+                guard let next = try member(name, of: current, rest, rules) else {
+                    return try map(current, step, rest, rules)
+                }
+                current = next
+            case .variableMember(let variable):
+                let name = try memberName(of: variable)
+                guard let next = try member(name, of: current, rest, rules) else {
+                    return try map(current, .member(name), rest, rules)
+                }
+                current = next
+            case .element(let index):
+                let index = try value(of: index, rules)
+                current = try element(index, of: current)
+            case .first: current = try end(of: current, "FIRST") { $0.first }
+            case .last: current = try end(of: current, "LAST") { $0.last }
+            case .size: current = try Collections.size(of: current, "[SIZE]")
+            case .every: current = .list(try Collections.elements(of: current, "[*]"))
+            case .collection(let name):
+                return try collection(name, of: current, rest, rules)
+            }
+        }
+        return current
+    }
+
+    private func memberName(of variable: String) throws(EvaluationError) -> String {
+        guard let value = variables[variable] else { throw .unboundVariable(variable) }
+        guard case .string(let name) = value else {
+            throw .wrongKind(operation: "a key in a variable", found: value.kind)
+        }
+        return name
+    }
+
+    /// The member `name`, or `nil` if `value` is a collection, over whose elements the path maps.
+    private func member(
+        _ name: String, of value: FieldValue, _ rest: ArraySlice<Step>, _ rules: Rules
+    ) throws(EvaluationError) -> FieldValue? {
+        switch value {
+        case .map(let members):
+            return members[name] ?? .null
+        case .list, .set: return nil
+        case .string(let text): return Self.property(name, of: text)
+        case .reference(let reference):
+            return name == "recordName" || name == "recordID"
+                ? .string(reference.recordID.recordName.rawValue) : .null
+        default: return name == "description" && !value.isNull ? .string(value.plainText) : .null
+        }
+    }
+
+    /// The properties of Cocoa's strings that predicates in the wild use.
+    private static func property(_ name: String, of text: String) -> FieldValue {
+        switch name {
+        case "length": .integer(Int64(text.utf16.count))
+        case "uppercaseString": .string(text.uppercased())
+        case "lowercaseString": .string(text.lowercased())
+        case "intValue", "integerValue", "longLongValue":
+            .integer(Int64(text.prefix { $0.isNumber || $0 == "-" || $0 == "+" }) ?? 0)
+        case "doubleValue", "floatValue": .double(Double(text) ?? 0)
+        case "description": .string(text)
+        default: .null
+        }
+    }
+
+    /// Applies a step, and the rest of the path up to a collection operator, to each element.
+    private mutating func map(
+        _ collection: FieldValue, _ step: Step, _ rest: ArraySlice<Step>, _ rules: Rules
+    ) throws(EvaluationError) -> FieldValue {
+        let inner = rest.prefix { step in
+            switch step {
+            case .member, .variableMember: true
+            default: false
+            }
+        }
+        var results: [FieldValue] = []
+        for element in try Collections.elements(of: collection, "a path") {
+            results.append(try follow([step] + inner, from: element, rules))
+        }
+        return try follow(rest.dropFirst(inner.count), from: .list(results), rules)
+    }
+
+    private func element(
+        _ index: FieldValue, of value: FieldValue
+    ) throws(EvaluationError) -> FieldValue {
+        switch (value, index) {
+        case (.null, _): return .null
+        case (.map(let members), .string(let key)): return members[key] ?? .null
+        case (.list(let values), _):
+            guard let number = Number(index), let position = Int64(exactly: number.double) else {
+                throw .wrongKind(operation: "the index of a list", found: index.kind)
+            }
+            guard position >= 0, position < values.count else {
+                throw .indexOutOfRange(position, count: values.count)
+            }
+            return values[Int(position)]
+        default: throw .wrongKind(operation: "an index", found: value.kind)
+        }
+    }
+
+    /// The first or last element; nil for an empty list.
+    private func end(
+        of value: FieldValue, _ word: String, _ choose: ([FieldValue]) -> FieldValue?
+    ) throws(EvaluationError) -> FieldValue {
+        switch value {
+        case .null: return .null
+        case .list(let values): return choose(values) ?? .null
+        default: throw .wrongKind(operation: "[\(word)]", found: value.kind)
+        }
+    }
+
+    /// Applies `@count` and its kin; the rest of the path belongs to each element.
+    private mutating func collection(
+        _ name: RecordPredicate.CollectionOperator, of value: FieldValue,
+        _ rest: ArraySlice<Step>, _ rules: Rules
+    ) throws(EvaluationError) -> FieldValue {
+        if value.isNull { return .null }
+        if name == .count { return try Collections.size(of: value, "@count") }
+        var values: [FieldValue] = []
+        for element in try Collections.elements(of: value, "@\(name.rawValue)") {
+            values.append(try follow(rest, from: element, rules))
+        }
+        switch name {
+        case .sum: return try Collections.sum(values)
+        case .average: return try Collections.average(values)
+        case .minimum: return try Collections.extreme(values) { $0 < 0 }
+        case .maximum: return try Collections.extreme(values) { $0 > 0 }
+        case .unionOfObjects: return .list(values.filter { !$0.isNull })
+        case .distinctUnionOfObjects:
+            return .list(Collections.distinct(values.filter { !$0.isNull }))
+        case .unionOfArrays: return .list(try Collections.joined(values))
+        case .distinctUnionOfArrays:
+            return .list(Collections.distinct(try Collections.joined(values)))
+        case .count, .keys, .values, .type, .links:
+            throw .wrongKind(operation: "@\(name.rawValue)", found: value.kind)
+        }
+    }
+}

@@ -1,0 +1,71 @@
+import RelayModel
+
+extension Evaluation {
+    /// The value of an expression by the rules of the comparison that it belongs to.
+    mutating func value(
+        of expression: PreparedExpression, _ rules: Rules
+    ) throws(EvaluationError) -> FieldValue {
+        switch expression {
+        case .constant(let value): return value
+        case .field(let name):
+            if case .map(let fields) = record, let value = fields[name] { return value }
+            return try follow([.member(name)], from: record, rules)
+        case .path(let steps): return try follow(steps[...], from: record, rules)
+        case .variable(let name):
+            guard let value = variables[name] else { throw .unboundVariable(name) }
+            return value
+        case .member(let base, let steps):
+            let start = try value(of: base, rules)
+            return try follow(steps[...], from: start, rules)
+        case .list(let elements): return .list(try values(of: elements, rules))
+        case .arithmetic(let symbol, let left, let right):
+            let first = try value(of: left, rules)
+            return try Arithmetic.apply(symbol, first, try value(of: right, rules))
+        case .negative(let inner): return try Arithmetic.negate(try value(of: inner, rules))
+        case .complement(let inner):
+            return try Arithmetic.complement(try value(of: inner, rules))
+        case .call(let function, let arguments):
+            if function == .now {
+                guard let now else { throw .noClock }
+                return .timestamp(now)
+            }
+            return try Functions.call(function, try values(of: arguments, rules))
+        case .cast(let inner, let type): return try value(of: inner, rules).cast(to: type)
+        case .conditional(let test, let first, let second):
+            return try value(of: try holds(test) ? first : second, rules)
+        case .subquery(let list, let variable, let condition):
+            return try subquery(try value(of: list, rules), variable, condition)
+        case .assignment(let name, let inner):
+            let value = try value(of: inner, rules)
+            variables[name] = value
+            return value
+        case .anyKey:
+            guard case .map(let members) = record else { return .list([]) }
+            return .list(Array(members.values))
+        }
+    }
+
+    private mutating func values(
+        of expressions: [PreparedExpression], _ rules: Rules
+    ) throws(EvaluationError) -> [FieldValue] {
+        var values: [FieldValue] = []
+        values.reserveCapacity(expressions.count)
+        for expression in expressions { values.append(try value(of: expression, rules)) }
+        return values
+    }
+
+    /// The elements for which `condition` holds while `variable` is bound to them.
+    private mutating func subquery(
+        _ list: FieldValue, _ variable: String, _ condition: PreparedNode
+    ) throws(EvaluationError) -> FieldValue {
+        if list.isNull { return .list([]) }
+        let outer = variables[variable]
+        defer { variables[variable] = outer }
+        var chosen: [FieldValue] = []
+        for element in try Collections.elements(of: list, "SUBQUERY") {
+            variables[variable] = element
+            if try holds(condition) { chosen.append(element) }
+        }
+        return .list(chosen)
+    }
+}

@@ -1,0 +1,87 @@
+import RelayModel
+
+/// One evaluation of a predicate on one record.
+struct Evaluation {
+    /// The record, or the bare value, that `SELF` names.
+    let record: FieldValue
+    /// The values of variables; those of SUBQUERY come and go.
+    var variables: RecordFields
+    /// The value of `now()`.
+    let now: Timestamp?
+    /// The comparisons that were reached, where somebody wants to know.
+    var steps: [ComparisonTrace]?
+
+    init(record: FieldValue, variables: RecordFields, now: Timestamp?) {
+        self.record = record
+        self.variables = variables
+        self.now = now
+    }
+
+    mutating func outcome(of node: PreparedNode) -> PredicateOutcome {
+        do throws(EvaluationError) {
+            return try holds(node) ? .true : .false
+        } catch {
+            return .error(error)
+        }
+    }
+
+    /// Whether `node` holds; an error anywhere that is reached is the whole predicate's.
+    mutating func holds(_ node: PreparedNode) throws(EvaluationError) -> Bool {
+        switch node {
+        case .constant(let isTrue): return isTrue
+        case .comparison(let comparison):
+            return steps == nil ? try holds(comparison) : try holdsTraced(comparison)
+        case .and(let nodes):
+            for node in nodes where try !holds(node) { return false }
+            return true
+        case .or(let nodes):
+            for node in nodes where try holds(node) { return true }
+            return false
+        case .not(let inner): return try !holds(inner)
+        }
+    }
+
+    private mutating func holds(
+        _ comparison: PreparedComparison
+    ) throws(EvaluationError) -> Bool {
+        let rules = comparison.source.rules
+        let left = try value(of: comparison.left, rules)
+        let right = try value(of: comparison.right, rules)
+        return try compare(left, right, as: comparison)
+    }
+
+    private mutating func holdsTraced(
+        _ comparison: PreparedComparison
+    ) throws(EvaluationError) -> Bool {
+        var step = ComparisonTrace(comparison.source)
+        let index = steps?.count ?? 0
+        steps?.append(step)
+        do throws(EvaluationError) {
+            let rules = comparison.source.rules
+            let left = try value(of: comparison.left, rules)
+            step.left = left
+            let right = try value(of: comparison.right, rules)
+            step.right = right
+            let holds = try compare(left, right, as: comparison)
+            step.outcome = holds ? .true : .false
+            steps?[index] = step
+            return holds
+        } catch {
+            step.outcome = .error(error)
+            steps?[index] = step
+            throw error
+        }
+    }
+}
+
+extension Evaluation {
+    /// Compares two values by the rules of the comparison.
+    func compare(
+        _ left: FieldValue, _ right: FieldValue, as comparison: PreparedComparison
+    ) throws(EvaluationError) -> Bool {
+        switch comparison.source.rules {
+        case .apple, .realm, .minapp, .firebase:
+            return try AppleRules.compare(left, right, as: comparison)
+        }
+    }
+}

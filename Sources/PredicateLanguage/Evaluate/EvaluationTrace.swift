@@ -1,0 +1,79 @@
+public import RelayModel
+
+/// How a predicate came to its outcome on one record: the comparisons that were reached, in order.
+public struct EvaluationTrace: Sendable, Hashable {
+    /// The outcome of the whole predicate.
+    public let outcome: PredicateOutcome
+    /// What was compared; those behind a decided AND or OR are not here.
+    public let comparisons: [ComparisonTrace]
+
+    /// The trace as JSON: one object for each comparison.
+    public var json: JSONValue {
+        .array(comparisons.map { .object($0.json) })
+    }
+
+    /// The trace for people, a line for each comparison.
+    public var text: String {
+        comparisons.map(\.text).joined(separator: "\n")
+    }
+}
+
+/// One comparison of a trace.
+public struct ComparisonTrace: Sendable, Hashable {
+    /// The comparison.
+    public let comparison: RecordPredicate.Comparison
+    /// The value of the left side; `nil` if it could not be computed.
+    public internal(set) var left: FieldValue?
+    /// The value of the right side; `nil` if it was not computed.
+    public internal(set) var right: FieldValue?
+    /// What came out.
+    public internal(set) var outcome: PredicateOutcome
+
+    init(_ comparison: RecordPredicate.Comparison) {
+        self.comparison = comparison
+        outcome = .false
+    }
+
+    /// Why it came out so: the values of what is not a constant, or the error.
+    public var reason: String {
+        var parts: [String] = []
+        if case .error(let error) = outcome { parts.append(error.reason) }
+        for (side, value) in [(comparison.left, left), (comparison.right, right)] {
+            guard let value, side.literal == nil else { continue }
+            parts.append("\(side.canonicalText) is \(Self.shown(value))")
+        }
+        if parts.isEmpty { parts.append("both sides are constants") }
+        return parts.joined(separator: ", ")
+    }
+
+    /// One line for people: "`price < 100` is false: price is 120".
+    public var text: String {
+        let verdict =
+            switch outcome {
+            case .true: "is true"
+            case .false: "is false"
+            case .error: "has no answer"
+            }
+        return "`\(comparison.canonicalText)` \(verdict): \(reason)"
+    }
+
+    /// The comparison as JSON.
+    public var json: JSONObject {
+        var object: JSONObject = ["comparison": .string(comparison.canonicalText)]
+        object["left"] = left?.notation
+        object["right"] = right?.notation
+        switch outcome {
+        case .true: object["outcome"] = true
+        case .false: object["outcome"] = false
+        case .error(let error): object["error"] = .string(error.reason)
+        }
+        object["reason"] = .string(reason)
+        return object
+    }
+
+    /// The value for people, cut where it is long.
+    private static func shown(_ value: FieldValue) -> String {
+        let text = FormatPrinter.text(of: value)
+        return text.utf8.count > 200 ? "\(text.prefix(200))…" : text
+    }
+}

@@ -1,0 +1,155 @@
+/// Writes an ICU regular expression, which is what NSPredicate uses, in RE2's language.
+///
+/// The two differ in what `.`, `\d`, `\w` and `\s` mean (ICU: all line ends, all scripts), in how a
+/// character is written by its code, and in sets within sets, which RE2 would silently read as
+/// something else. Back-references and look-around have no translation and are refused.
+struct RegularExpressionTranslation {
+    private let scalars: [Unicode.Scalar]
+    private var index = 0
+    private var output = ""
+    /// Whether `.` still excludes line ends: `(?s)` anywhere leaves points as they are.
+    private let pointExcludesLineEnds: Bool
+
+    private init(_ pattern: String) {
+        scalars = Array(pattern.unicodeScalars)
+        pointExcludesLineEnds = !Self.setsSingleLine(scalars)
+    }
+
+    /// Translates a pattern.
+    ///
+    /// - Throws: ``RegularExpressionRefusal`` for what RE2 would read differently.
+    static func translate(_ pattern: String) throws(RegularExpressionRefusal) -> String {
+        var translation = RegularExpressionTranslation(pattern)
+        try translation.run()
+        return translation.output
+    }
+
+    private static let wordClass = "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{200c}\\x{200d}"
+    private static let spaceClass = "\\t\\n\\f\\r\\p{Z}"
+
+    /// Whether a group such as `(?s)` or `(?is:` occurs.
+    private static func setsSingleLine(_ scalars: [Unicode.Scalar]) -> Bool {
+        guard scalars.count > 3 else { return false }
+        for start in 0..<(scalars.count - 2)
+        where scalars[start] == "(" && scalars[start + 1] == "?" {
+            for scalar in scalars[(start + 2)...] {
+                if scalar == "s" { return true }
+                guard ["i", "m", "x", "w"].contains(scalar) else { break }
+            }
+        }
+        return false
+    }
+
+    private func peek(_ offset: Int = 0) -> Unicode.Scalar? {
+        index + offset < scalars.count ? scalars[index + offset] : nil
+    }
+
+    private mutating func run() throws(RegularExpressionRefusal) {
+        while let scalar = peek() {
+            index += 1
+            switch scalar {
+            case "\\": try escape(inSet: false)
+            case "[": try set()
+            case "." where pointExcludesLineEnds:
+                output += "[^\\n\\r\\x{0b}\\x{0c}\\x{85}\\x{2028}\\x{2029}]"
+            case "(" where peek() == "?": try group()
+            case "*", "+", "?", "}":
+                output.unicodeScalars.append(scalar)
+                if peek() == "+" {
+                    throw RegularExpressionRefusal(
+                        "the possessive `\(scalar)+` cannot be matched in linear time")
+                }
+            default: output.unicodeScalars.append(scalar)
+            }
+        }
+    }
+
+    /// A named group is only a group here: nothing can refer to it.
+    private mutating func group() throws(RegularExpressionRefusal) {
+        guard peek(1) == "<", let next = peek(2), next != "=", next != "!" else {
+            output += "("
+            return
+        }
+        while let scalar = peek(), scalar != ">" { index += 1 }
+        index += 1
+        output += "(?:"
+    }
+
+    private mutating func escape(inSet: Bool) throws(RegularExpressionRefusal) {
+        guard let letter = peek() else {
+            output += "\\"
+            return
+        }
+        index += 1
+        switch letter {
+        case "d": output += "\\p{Nd}"
+        case "D": output += "\\P{Nd}"
+        case "w": output += inSet ? Self.wordClass : "[\(Self.wordClass)]"
+        case "s": output += inSet ? Self.spaceClass : "[\(Self.spaceClass)]"
+        case "W" where !inSet: output += "[^\(Self.wordClass)]"
+        case "S" where !inSet: output += "[^\(Self.spaceClass)]"
+        case "W", "S":
+            throw RegularExpressionRefusal("`\\\(letter)` inside a set is not supported")
+        case "u": try code(digits: 4)
+        case "U": try code(digits: 8)
+        case "e": output += "\\x{1b}"
+        case "Q": quoted()
+        default:
+            output += "\\"
+            output.unicodeScalars.append(letter)
+        }
+    }
+
+    private mutating func code(digits: Int) throws(RegularExpressionRefusal) {
+        var text = ""
+        while text.utf8.count < digits, let scalar = peek(), scalar.properties.isASCIIHexDigit {
+            text.unicodeScalars.append(scalar)
+            index += 1
+        }
+        guard text.utf8.count == digits else {
+            throw RegularExpressionRefusal("a character code needs \(digits) hexadecimal digits")
+        }
+        output += "\\x{\(text)}"
+    }
+
+    /// `\Q…\E`: everything between stands for itself.
+    private mutating func quoted() {
+        while let scalar = peek() {
+            if scalar == "\\", peek(1) == "E" {
+                index += 2
+                return
+            }
+            output += "\\x{\(String(scalar.value, radix: 16))}"
+            index += 1
+        }
+    }
+
+    /// Reads a set up to its `]`.
+    private mutating func set() throws(RegularExpressionRefusal) {
+        output += "["
+        if peek() == "^" {
+            output += "^"
+            index += 1
+        }
+        var isFirst = true
+        while let scalar = peek() {
+            index += 1
+            switch scalar {
+            case "]" where !isFirst:
+                output += "]"
+                return
+            case "\\": try escape(inSet: true)
+            case "[" where peek() == ":":
+                output += "["
+            case "[":
+                throw RegularExpressionRefusal(
+                    "sets within sets are not supported; write `\\[` for the bracket itself")
+            case "&" where peek() == "&", "-" where peek() == "-":
+                throw RegularExpressionRefusal("`\(scalar)\(scalar)` in a set is not supported")
+            default: output.unicodeScalars.append(scalar)
+            }
+            isFirst = false
+        }
+        throw RegularExpressionRefusal("a set is not closed")
+    }
+}

@@ -1,0 +1,79 @@
+import Foundation
+
+/// Texts as comparisons see them: composed (NFC), and folded as the options say.
+enum TextFolding {
+    /// The composed form of `text`, folded.
+    ///
+    /// Case folding is Unicode's simple folding: one character becomes one, so `ß` is not `ss`, and
+    /// there is no Turkish exception. Marks are those that combine above or below a letter; the
+    /// signs of Indic scripts and the Kana voicing marks are letters' parts and stay.
+    static func fold(_ text: String, _ options: RecordPredicate.TextOptions) -> String {
+        if options.contains(.normalized) { return text }
+        guard options.contains(.ignoringCase) || options.contains(.ignoringDiacritics) else {
+            return isComposed(text) ? text : text.precomposedStringWithCanonicalMapping
+        }
+        if text.utf8Span.isKnownASCII {
+            return options.contains(.ignoringCase) ? text.lowercased() : text
+        }
+        var folded = String.UnicodeScalarView()
+        for scalar in text.decomposedStringWithCanonicalMapping.unicodeScalars {
+            if options.contains(.ignoringDiacritics), isMark(scalar) { continue }
+            folded.append(options.contains(.ignoringCase) ? foldCase(scalar) : scalar)
+        }
+        return String(folded).precomposedStringWithCanonicalMapping
+    }
+
+    /// Whether `text` is surely composed; `false` means that it may not be.
+    ///
+    /// Characters below U+0300, Cyrillic letters, Chinese characters and most emoji need no look-up.
+    static func isComposed(_ text: String) -> Bool {
+        let utf8 = text.utf8Span
+        if utf8.isKnownASCII || utf8.isKnownNFC { return true }
+        let bytes = utf8.span
+        for index in bytes.indices {
+            switch bytes[index] {
+            case 0x00..<0xCC, 0xD0, 0xD1, 0xE4...0xE9: continue
+            default: return false
+            }
+        }
+        return true
+    }
+
+    /// Unicode's simple case folding of one character.
+    static func foldCase(_ scalar: Unicode.Scalar) -> Unicode.Scalar {
+        if scalar.isASCII {
+            return scalar.value &- 0x41 < 26 ? Unicode.Scalar(UInt8(scalar.value) | 0x20) : scalar
+        }
+        // Dotless i folds to itself, though its capital is I.
+        if scalar == "\u{131}" { return scalar }
+        let upper = single(scalar.properties.uppercaseMapping) ?? scalar
+        return single(upper.properties.lowercaseMapping) ?? upper
+    }
+
+    private static func single(_ mapping: String) -> Unicode.Scalar? {
+        let scalars = mapping.unicodeScalars
+        return scalars.count == 1 ? scalars.first : nil
+    }
+
+    /// Whether `scalar` is a mark on a letter, such as an accent, a Hebrew point or an Arabic vowel.
+    private static func isMark(_ scalar: Unicode.Scalar) -> Bool {
+        guard scalar.value >= 0x300, scalar.properties.generalCategory == .nonspacingMark else {
+            return false
+        }
+        // 0: no diacritic; 6 to 9: Han reading marks, nuktas, Kana voicing, viramas.
+        let combining = scalar.properties.canonicalCombiningClass.rawValue
+        return combining == 1 || combining >= 10
+    }
+}
+
+extension RecordPredicate.TextOptions {
+    /// Whether texts have to be folded before they are compared.
+    var folds: Bool {
+        !contains(.normalized) && (contains(.ignoringCase) || contains(.ignoringDiacritics))
+    }
+
+    /// Whether case, and nothing else, is ignored: plain ASCII then needs no folded copy.
+    var foldsCaseOnly: Bool {
+        folds && !contains(.ignoringDiacritics)
+    }
+}
