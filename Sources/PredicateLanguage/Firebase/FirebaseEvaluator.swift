@@ -3,7 +3,7 @@ import RelayModel
 /// Judges comparisons by Firebase's total order; every one has an answer.
 struct FirebaseEvaluator {
     /// The fields of the child (see ``FirebaseChild/fields``).
-    let fields: RecordFields
+    let record: FieldValue
 
     /// Whether the child satisfies a part of a predicate.
     func holds(_ node: RecordPredicate.Node) -> Bool {
@@ -59,16 +59,20 @@ struct FirebaseEvaluator {
     /// The value at a path; what is not there is nothing.
     func value(at path: RecordPredicate.RecordPath) -> FieldValue {
         switch path.fieldName {
-        case "$key": return fields["$key"] ?? fields["recordName"] ?? .null
-        case "$value": return fields["$value"] ?? .map(fields)
-        case "$priority": return fields["$priority"] ?? fields[".priority"] ?? .null
+        case "$key": return member("$key") ?? member("recordName") ?? .null
+        case "$value": return member("$value") ?? record
+        case "$priority": return member("$priority") ?? member(".priority") ?? .null
         default: break
         }
-        var value = FieldValue.map(fields)
+        var value = record
         for component in path.components {
             guard case .member(let name) = component else { return .null }
             value = value.member(name)
         }
         return value
+    }
+
+    private func member(_ name: String) -> FieldValue? {
+        if case .map(let members) = record { members[name] } else { nil }
     }
 }

@@ -85,7 +85,7 @@ extension FirebaseQuery {
         let root = predicate.root
         let inside = children.filter { !$0.value.isNull }
             .map { (child: $0, fields: $0.fields) }
-            .filter { FirebaseEvaluator(fields: $0.fields).holds(root) }
+            .filter { FirebaseEvaluator(record: .map($0.fields)).holds(root) }
             .map { (child: $0.child, place: place(of: $0.fields, key: $0.child.key)) }
             .sorted { $0.place < $1.place }
             .map(\.child)
@@ -98,7 +98,7 @@ extension FirebaseQuery {
 
     private func place(of fields: RecordFields, key: String) -> (FirebaseValue, FirebaseKey) {
         let value: FieldValue =
-            ordering == .key ? .null : FirebaseEvaluator(fields: fields).value(at: valuePath)
+            ordering == .key ? .null : FirebaseEvaluator(record: .map(fields)).value(at: valuePath)
         return (FirebaseValue(value), FirebaseKey(key))
     }
 }

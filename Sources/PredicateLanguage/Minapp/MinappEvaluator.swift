@@ -6,7 +6,7 @@ import RelayModel
 /// element counts; a date may come as ISO 8601 text.
 struct MinappEvaluator {
     /// The record.
-    let fields: RecordFields
+    let record: FieldValue
 
     /// Judges one comparison, and says what its two sides were.
     func judge(
@@ -21,7 +21,7 @@ struct MinappEvaluator {
         switch expression {
         case .constant(let value): return value
         case .path(let path):
-            var value = FieldValue.map(fields)
+            var value = record
             for component in path.components {
                 guard case .member(let name) = component else { return .null }
                 value = value.member(name)

@@ -6,13 +6,13 @@ enum ForeignRules {
     ///
     /// Returns `nil` for a comparison under Apple's rules.
     static func judge(
-        _ comparison: RecordPredicate.Comparison, fields: RecordFields, variables: RecordFields
+        _ comparison: RecordPredicate.Comparison, record: FieldValue, variables: RecordFields
     ) throws(EvaluationError) -> (holds: Bool, left: FieldValue, right: FieldValue)? {
         switch comparison.rules {
         case .apple: nil
-        case .realm: try RealmEvaluator(fields: fields, variables: variables).judge(comparison)
-        case .minapp: MinappEvaluator(fields: fields).judge(comparison)
-        case .firebase: FirebaseEvaluator(fields: fields).judge(comparison)
+        case .realm: try RealmEvaluator(record: record, variables: variables).judge(comparison)
+        case .minapp: MinappEvaluator(record: record).judge(comparison)
+        case .firebase: FirebaseEvaluator(record: record).judge(comparison)
         }
     }
 }

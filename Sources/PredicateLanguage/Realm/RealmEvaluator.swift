@@ -11,9 +11,14 @@ struct RealmEvaluator {
     typealias Quantifier = RecordPredicate.Quantifier
 
     /// The record.
-    let fields: RecordFields
+    let record: FieldValue
     /// The values of variables, without `$`.
     var variables: RecordFields
+
+    init(record: FieldValue, variables: RecordFields = [:]) {
+        self.record = record
+        self.variables = variables
+    }
 
     /// A side of a comparison: one value, or what came from a list.
     enum Operand {

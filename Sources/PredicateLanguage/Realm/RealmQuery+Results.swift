@@ -9,7 +9,7 @@ extension RealmQuery {
     public func results(in records: [RecordFields]) throws(EvaluationError) -> [Int] {
         var found: [Int] = []
         for (index, fields) in records.enumerated() {
-            let evaluator = RealmEvaluator(fields: fields, variables: [:])
+            let evaluator = RealmEvaluator(record: .map(fields))
             if try evaluator.holds(predicate.root) { found.append(index) }
         }
         for suffix in suffixes {
@@ -56,7 +56,7 @@ extension RealmQuery {
     private func values(
         of paths: [RecordPredicate.RecordPath], in fields: RecordFields
     ) throws(EvaluationError) -> [FieldValue] {
-        let evaluator = RealmEvaluator(fields: fields, variables: [:])
+        let evaluator = RealmEvaluator(record: .map(fields))
         var values: [FieldValue] = []
         for path in paths { values.append(try evaluator.operand(.path(path)).fieldValue) }
         return values
