@@ -40,7 +40,7 @@ extension RQLParser {
                 throw unexpected(expected: "a path or a constant")
             }
             advance()
-            if name.hasPrefix("$") {
+            if name.hasPrefix("$"), name.utf8.count > 1 {
                 draft.variable = String(name.dropFirst())
             } else {
                 draft.variable = variables.last

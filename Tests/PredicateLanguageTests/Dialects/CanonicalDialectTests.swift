@@ -16,7 +16,8 @@ struct CanonicalDialectTests {
         let text = predicate.canonicalText
         do {
             let again = try RecordPredicate(format: text)
-            #expect(again == predicate, "\(text)")
+            // NaN equals nothing, itself included.
+            #expect(again == predicate || text.contains("nan"), "\(text)")
             #expect(again.canonicalText == text)
         } catch {
             Issue.record("\(text): \(error)")
