@@ -25,7 +25,17 @@ extension RecordPredicate {
         _ source: JSONValue, dialect: PredicateDialect, arguments: [FieldValue] = []
     ) throws(PredicateError) -> RecordPredicate {
         switch dialect {
-        case .nspredicate, .ckquery, .filterBy, .rql, .where:
+        case .rql:
+            guard case .string(let text) = source else {
+                throw PredicateError(.parse, "a Realm query is a string, found \(source.kind)")
+            }
+            return try RecordPredicate(rql: text, arguments: arguments)
+        case .where:
+            guard arguments.isEmpty else {
+                throw PredicateError(.parse, "the dialect where takes no arguments")
+            }
+            return try RecordPredicate(where: source)
+        case .nspredicate, .ckquery, .filterBy:
             throw PredicateError(.parse, "the dialect \(dialect.rawValue) is not available")
         }
     }
