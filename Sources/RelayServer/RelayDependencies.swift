@@ -39,6 +39,8 @@ package struct RelayDependencies: Sendable {
     package var publicURL: String
     /// Where users sign in; `nil` means the relay's own page that says so.
     package var signInURL: String?
+    /// Is told of a container's settings once they are saved.
+    package var containerSaved: @Sendable (ContainerSettings) -> Void = { _ in }
 
     /// Collects what the routes need; limits and URLs have defaults.
     package init(

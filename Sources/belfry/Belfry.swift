@@ -5,5 +5,13 @@ struct Belfry: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "belfry",
         abstract: "CloudKit-style subscriptions for any database.",
-        subcommands: [GatewayCommand.self, PredicateCommand.self])
+        subcommands: AdministrationCommands.all
+            + [PredicateCommand.self, GatewayCommand.self, BenchCommand.self])
+}
+
+struct BenchCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "bench",
+        abstract: "Measure the rooms, each against a baseline in the same run.",
+        subcommands: [BenchPushCommand.self])
 }

@@ -169,25 +169,6 @@ extension RecordPredicate.Comparator {
 }
 
 extension RecordSchema.FieldType {
-    /// The word that errors use.
-    var word: String {
-        switch self {
-        case .string: "a text"
-        case .integer: "an integer"
-        case .double: "a number"
-        case .boolean: "a boolean"
-        case .timestamp: "a date"
-        case .bytes: "data"
-        case .reference: "a reference"
-        case .location: "a location"
-        case .uuid: "a UUID"
-        case .objectID: "an object ID"
-        case .list: "a list"
-        case .map: "an object"
-        case .mixed: "any value"
-        }
-    }
-
     /// Whether it is one value that can be nothing else.
     var isScalar: Bool {
         switch self {

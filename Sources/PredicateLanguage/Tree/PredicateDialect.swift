@@ -14,6 +14,16 @@ public enum PredicateDialect: String, Sendable, Hashable, CaseIterable {
     case ckquery
 }
 
+extension PredicateDialect {
+    /// Whether conditions are texts, which take arguments.
+    public var isText: Bool {
+        switch self {
+        case .nspredicate, .rql, .ckquery: true
+        case .where, .filterBy: false
+        }
+    }
+}
+
 extension RecordPredicate {
     /// Reads a condition in any dialect.
     ///
@@ -24,19 +34,27 @@ extension RecordPredicate {
     public static func parse(
         _ source: JSONValue, dialect: PredicateDialect, arguments: [FieldValue] = []
     ) throws(PredicateError) -> RecordPredicate {
-        switch dialect {
-        case .rql:
-            guard case .string(let text) = source else {
-                throw PredicateError(.parse, "a Realm query is a string, found \(source.kind)")
-            }
-            return try RecordPredicate(rql: text, arguments: arguments)
-        case .where:
-            guard arguments.isEmpty else {
-                throw PredicateError(.parse, "the dialect where takes no arguments")
-            }
-            return try RecordPredicate(where: source)
-        case .nspredicate, .ckquery, .filterBy:
-            throw PredicateError(.parse, "the dialect \(dialect.rawValue) is not available")
+        guard arguments.isEmpty || dialect.isText else {
+            throw PredicateError(.parse, "the dialect \(dialect.rawValue) takes no arguments")
         }
+        switch dialect {
+        case .nspredicate:
+            return try RecordPredicate(format: try text(source), arguments: arguments)
+        case .ckquery:
+            let predicate = try RecordPredicate(format: try text(source), arguments: arguments)
+            try predicate.checkCloudKit()
+            return predicate
+        case .rql: return try RecordPredicate(rql: try text(source), arguments: arguments)
+        case .filterBy: return try RecordPredicate(filterBy: source)
+        case .where: return try RecordPredicate(where: source)
+        }
+    }
+
+    private static func text(_ source: JSONValue) throws(PredicateError) -> String {
+        guard case .string(let text) = source else {
+            throw PredicateError(
+                .parse, "a text is expected", found: source.kind, expected: "a string")
+        }
+        return text
     }
 }

@@ -40,6 +40,7 @@ struct ContainerAdministration: AdministrationTable {
             throw APIError(.badRequest, "topics: at least one is required (APNs: a bundle ID)")
         }
         try await dependencies.registry.save(settings, at: request.receivedAt)
+        dependencies.containerSaved(settings)
         return RelayAnswer(status: 201, json: settings.shownJSON)
     }
 
@@ -48,6 +49,7 @@ struct ContainerAdministration: AdministrationTable {
         var settings = try await settings(request)
         try settings.apply(request.jsonBody())
         try await dependencies.registry.save(settings, at: request.receivedAt)
+        dependencies.containerSaved(settings)
         return RelayAnswer(json: settings.shownJSON)
     }
 }
