@@ -27,6 +27,8 @@ let cryptoExtras = Target.Dependency.product(name: "CryptoExtras", package: "swi
 let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
 let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
 let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
+let hummingbirdCore = Target.Dependency.product(
+    name: "HummingbirdCore", package: "hummingbird")
 let hummingbirdTesting = Target.Dependency.product(
     name: "HummingbirdTesting", package: "hummingbird")
 let hummingbirdTLS = Target.Dependency.product(name: "HummingbirdTLS", package: "hummingbird")
@@ -103,7 +105,7 @@ let package = Package(
             dependencies: [
                 "RelayModel", "PredicateLanguage", "Matching", "ChangeSources", "Storage",
                 "Fanout", "Gateway", "Delivery", configuration, crypto, cryptoExtras, httpTypes,
-                hummingbird, hummingbirdTLS, logging, metrics, coreMetrics, nioCore, nioPosix,
+                hummingbird, hummingbirdCore, hummingbirdTLS, logging, metrics, coreMetrics, nioCore, nioPosix,
                 nioSSL, serviceLifecycle,
             ]),
         .target(

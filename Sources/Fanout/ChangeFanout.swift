@@ -1,4 +1,4 @@
-import RelayModel
+package import RelayModel
 import Storage
 
 /// The deliveries of one change, numbered as they are appended.
@@ -13,6 +13,9 @@ struct ChangeFanout {
     private var offset: UInt32 = 0
     /// The devices that got a push of this change that shows nothing: one is enough (design §4.10).
     private var silentlyNotified: Set<UInt64> = []
+
+    /// The devices that were left out because they made the change.
+    private var suppressed: [SuppressedDevice] = []
 
     /// The deliveries from the first offset on that have not been taken.
     private(set) var deliveries: [OwedDelivery] = []
@@ -36,6 +39,12 @@ struct ChangeFanout {
             appendedAt: entry.appendedAt)
     }
 
+    /// Takes the devices that were left out so far because they made the change.
+    mutating func takeSuppressed() -> [SuppressedDevice] {
+        defer { suppressed.removeAll(keepingCapacity: true) }
+        return suppressed
+    }
+
     /// Takes the deliveries appended so far.
     mutating func takeDeliveries() -> [OwedDelivery] {
         defer { deliveries.removeAll(keepingCapacity: true) }
@@ -46,8 +55,16 @@ struct ChangeFanout {
     mutating func append(
         _ subscription: Subscription, serial: UInt64, in state: inout ContainerState
     ) {
-        let devices = DeviceExpansion.devices(
-            among: state.devices(of: subscription.owner), for: subscription, of: change)
+        let all = state.devices(of: subscription.owner)
+        let devices = DeviceExpansion.devices(among: all, for: subscription, of: change)
+        if devices.count < all.count, let origin = change.origin.deviceID,
+            all.contains(where: { $0.device.id == origin }),
+            !devices.contains(where: { $0.device.id == origin })
+        {
+            suppressed.append(
+                SuppressedDevice(
+                    position: position, subscriptionID: subscription.id, deviceID: origin))
+        }
         guard !devices.isEmpty else { return }
         let notificationID = identity.notificationID(
             position: position, owner: subscription.owner)
@@ -88,4 +105,14 @@ struct ChangeFanout {
         deliveries.append(
             OwedDelivery(delivery, subscriptionSerial: serial, deviceSerial: version.serial))
     }
+}
+
+/// A device that a change does not notify, because it made the change.
+package struct SuppressedDevice: Sendable, Hashable {
+    /// The change.
+    package let position: LogPosition
+    /// The subscription by which the device would have been notified.
+    package let subscriptionID: SubscriptionID
+    /// The device.
+    package let deviceID: DeviceID
 }

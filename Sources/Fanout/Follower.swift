@@ -11,6 +11,8 @@ package import Storage
 package struct Follower: ~Copyable {
     /// Where the settings of containers are found, from memory.
     package typealias SettingsSource = @Sendable (ContainerKey) -> ContainerSettings?
+    /// Who is told of devices that are left out because they made the change.
+    package typealias SuppressionWatcher = @Sendable (SuppressedDevice) -> Void
     /// Who takes the deliveries; it suspends while it has no room.
     package typealias Taker = @Sendable (OwedBatch) async throws -> Void
 
@@ -28,6 +30,7 @@ package struct Follower: ~Copyable {
     private let log: any ShardLog
     private let progress: any ShardProgress
     private let settings: SettingsSource
+    private let onSuppression: SuppressionWatcher?
     private let take: Taker
     private let logger: Logger
     private let meter = FanoutMeter()
@@ -36,7 +39,7 @@ package struct Follower: ~Copyable {
     package init(
         log: any ShardLog, progress: any ShardProgress, identity: DeliveryIdentity,
         indexSeed: UInt64, settings: @escaping SettingsSource, logger: Logger,
-        take: @escaping Taker
+        onSuppression: SuppressionWatcher? = nil, take: @escaping Taker
     ) {
         state = ShardState(indexSeed: indexSeed)
         self.identity = identity
@@ -44,6 +47,7 @@ package struct Follower: ~Copyable {
         self.progress = progress
         self.settings = settings
         self.logger = logger
+        self.onSuppression = onSuppression
         self.take = take
     }
 
@@ -153,6 +157,7 @@ package struct Follower: ~Copyable {
             state.expand(fired[start..<end], in: entry.container, into: &fanout)
             meter.countDeliveries(fanout.deliveries.count)
             pending.append(contentsOf: fanout.takeDeliveries())
+            if let onSuppression { fanout.takeSuppressed().forEach(onSuppression) }
             if pending.count >= Self.deliveriesPerBatch {
                 try await handOver(finished: LogPosition(entry.position.rawValue - 1))
             }

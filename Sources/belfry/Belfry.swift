@@ -5,7 +5,7 @@ struct Belfry: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "belfry",
         abstract: "CloudKit-style subscriptions for any database.",
-        subcommands: AdministrationCommands.all
+        subcommands: [DevCommand.self, ServeCommand.self] + AdministrationCommands.all
             + [PredicateCommand.self, GatewayCommand.self, BenchCommand.self])
 }
 

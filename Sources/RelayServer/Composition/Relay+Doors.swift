@@ -1,10 +1,14 @@
+import Delivery
+import Gateway
 import Hummingbird
+import HummingbirdCore
 import HummingbirdTLS
 import Logging
 import NIOCore
 import NIOSSL
 import RelayModel
 import ServiceLifecycle
+import Storage
 import Synchronization
 
 extension Relay {

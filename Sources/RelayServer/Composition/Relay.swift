@@ -5,11 +5,11 @@
 //  bound, the store closes. A crash at any point loses none of what was acknowledged.
 
 import Delivery
-import Fanout
+package import Fanout
 import Gateway
 package import Logging
 import RelayModel
-package import ServiceLifecycle
+import ServiceLifecycle
 import Storage
 import Synchronization
 
@@ -24,6 +24,7 @@ package final class Relay: Service {
     let tokens: ProviderTokenBox
     let gateway: CurlPushGateway
     let worker: DeliveryWorker
+    private let onSuppression: Follower.SuppressionWatcher?
     let phase = Mutex(Phase.starting)
     /// The ports that the listeners got.
     package let ports = ServedPorts()
@@ -35,16 +36,23 @@ package final class Relay: Service {
 
     /// Opens the store and prepares the rooms; nothing is served yet.
     ///
+    /// - Parameters:
+    ///   - configuration: How it runs.
+    ///   - world: Clocks and chance.
+    ///   - metrics: Where the calls' metrics go.
+    ///   - logger: Hears what an operator should know.
+    ///   - onSuppression: Is told of each device that is left out because it made the change.
     /// - Throws: ``Storage/StorageError`` if the store cannot be used, ``Gateway/GatewaySetupError``
     ///   if the gateway cannot.
     package init(
         _ configuration: RelayConfiguration, world: World, metrics: PrometheusMetrics,
-        logger: Logger
+        logger: Logger, onSuppression: Follower.SuppressionWatcher? = nil
     ) async throws {
         self.configuration = configuration
         self.world = world
         self.metrics = metrics
         self.logger = logger
+        self.onSuppression = onSuppression
         store = try RelayStore.open(path: configuration.storagePath, settings: configuration.store)
         let board = ContainerBoard(try await store.containers())
         self.board = board
@@ -127,6 +135,7 @@ package final class Relay: Service {
         var follower = Follower(
             log: store, progress: store, identity: DeliveryIdentity(store: store.storeIdentity),
             indexSeed: generator.next(), settings: { [board] key in board[key] }, logger: logger,
+            onSuppression: onSuppression,
             take: { [worker] batch in try await worker.accept(batch) })
         let mark = worker.recordedMark
         try await follower.recover(at: mark, from: store)
@@ -135,6 +144,18 @@ package final class Relay: Service {
             metadata: ["position": "\(mark.position)", "seconds": "\(began.elapsed())"])
         phase.withLock { $0 = .following }
         try await follower.follow(from: mark)
+    }
+
+    /// Returns once everything in the log as it stands is settled.
+    ///
+    /// - Throws: ``NotSettled`` if that takes longer than `bound`.
+    package func waitUntilSettled(within bound: Duration) async throws {
+        let head = try await store.head()
+        let began = world.clock.measureStart()
+        while worker.recordedMark.position < head {
+            guard began.elapsed() < bound else { throw NotSettled(inFlight: worker.inFlight) }
+            try await world.clock.sleep(for: .milliseconds(5))
+        }
     }
 
     private func log(_ version: TransportVersion) {
@@ -161,4 +182,12 @@ private struct LoopService: Service {
             // The usual end of a loop.
         }
     }
+}
+
+/// Something in the log is not settled in time.
+package struct NotSettled: Error, Sendable, CustomStringConvertible {
+    let inFlight: Int
+
+    /// What is open still.
+    package var description: String { "\(inFlight) deliveries are not settled in time" }
 }
