@@ -72,6 +72,8 @@ extension ChangeSource {
         let isReadable =
             type.isEmpty || type == "application/json" || type.hasSuffix("+json")
             || type == "text/json" || type == "text/plain"
+            // What curl says of any body, unless told otherwise.
+            || (preset == .belfry && type == "application/x-www-form-urlencoded")
             || (preset == .minapp && type != "application/x-www-form-urlencoded")
         guard isReadable else {
             throw DecodeError(

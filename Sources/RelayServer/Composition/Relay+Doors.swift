@@ -18,14 +18,17 @@ extension Relay {
         guard !configuration.sharesListener else {
             return [
                 try listener(
-                    configuration.http, dependencies, surfaces: [.client, .administration],
+                    configuration.http, dependencies, surfaces: Set(RelayRoute.Surface.allCases),
                     name: "http")
             ]
         }
         return [
-            try listener(configuration.http, dependencies, surfaces: [.client], name: "http"),
             try listener(
-                configuration.admin, dependencies, surfaces: [.administration], name: "admin"),
+                configuration.http, dependencies, surfaces: [.client, .changes, .operation],
+                name: "http"),
+            try listener(
+                configuration.admin, dependencies, surfaces: [.administration, .operation],
+                name: "admin"),
         ]
     }
 
