@@ -155,7 +155,8 @@ extension RQLParser {
         guard number < arguments.count else { throw missingArgument(token) }
         guard case .string(let path) = arguments[number], !path.isEmpty else {
             throw PredicateError(
-                .check, "a key path is a text, \(spelling(of: token)) is "
+                .check,
+                "a key path is a text, \(spelling(of: token)) is "
                     + arguments[number].kind, at: span(of: token))
         }
         return path.split(separator: ".", omittingEmptySubsequences: false)

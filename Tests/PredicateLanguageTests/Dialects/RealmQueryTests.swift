@@ -8,7 +8,9 @@ struct RealmQueryTests {
         "age": .integer(30), "name": .string("Alice"), "nick": .null, "sold": .bool(true),
         "tags": .list([.string("red"), .string("Green")]), "empty": .list([]),
         "price": .double(2.5), "id": .uuid(UUIDBytes(high: 1, low: 2)),
-        "place": .map(["type": .string("Point"), "coordinates": .list([.double(12.5), .double(55.7)])]),
+        "place": .map([
+            "type": .string("Point"), "coordinates": .list([.double(12.5), .double(55.7)]),
+        ]),
         "kids": .list([.map(["age": .integer(3)]), .map(["age": .integer(9)])]),
         "home": .map(["city": .string("Paris")]), "a-b": .integer(1), "in": .integer(5),
         "path": .string(#"a\nb"#), "when": .timestamp(Timestamp(seconds: 1_512_130_073)),
@@ -49,7 +51,8 @@ struct RealmQueryTests {
         Example("place GEOWITHIN geobox([13, 55], [12, 56])", false),
         Example("place GEOWITHIN geocircle([12.5, 55.6], 0.002)", true),
         Example("place GEOWITHIN geocircle([12.5, 55.6], 0.001)", false),
-        Example("place GEOWITHIN geopolygon({[12, 55], [13, 55], [13, 56], [12, 56], [12, 55]})", true),
+        Example(
+            "place GEOWITHIN geopolygon({[12, 55], [13, 55], [13, 56], [12, 56], [12, 55]})", true),
         Example(
             "place GEOWITHIN geopolygon({[12, 55], [13, 55], [13, 56], [12, 56], [12, 55]}, "
                 + "{[12.4, 55.6], [12.6, 55.6], [12.6, 55.8], [12.4, 55.8], [12.4, 55.6]})", false),
@@ -61,19 +64,26 @@ struct RealmQueryTests {
         #expect(again == predicate)
     }
 
-    @Test(arguments: [
-        ("age == ", 7, "expected a path or a constant, found the end of the query"),
-        ("age == 3 &| b == 1", 9, "expected a name, constant or operator, found &"),
-        ("ü == 1 b", 8, "expected AND, OR, SORT, DISTINCT, LIMIT or the end of the query, found b"),
-        ("a IN [1]", 5, "expected a path or a constant, found ["),
-        ("a == 08", 5, "expected octal digits after a leading zero, found 08"),
-        ("a <[c] 'x'", 3, "expected the right side, without [c], found [c]"),
-        ("a == $K0", 5, ""),
-        ("'a", 0, "expected the closing quote, found 'a"),
-        (#"a == '\q'"#, 6, #"expected \" \' \\ \/ \b \f \n \r \t \0 or \u and four hexadecimal digits, found \q"#),
-        ("a BETWEEN {1}", 10, "BETWEEN needs a list of two bounds, found 1"),
-        ("a == $1", 5, "$1 has no argument: there are 1, counted from 0"),
-    ] as [(String, Int, String)])
+    @Test(
+        arguments: [
+            ("age == ", 7, "expected a path or a constant, found the end of the query"),
+            ("age == 3 &| b == 1", 9, "expected a name, constant or operator, found &"),
+            (
+                "ü == 1 b", 8,
+                "expected AND, OR, SORT, DISTINCT, LIMIT or the end of the query, found b"
+            ),
+            ("a IN [1]", 5, "expected a path or a constant, found ["),
+            ("a == 08", 5, "expected octal digits after a leading zero, found 08"),
+            ("a <[c] 'x'", 3, "expected the right side, without [c], found [c]"),
+            ("a == $K0", 5, ""),
+            ("'a", 0, "expected the closing quote, found 'a"),
+            (
+                #"a == '\q'"#, 6,
+                #"expected \" \' \\ \/ \b \f \n \r \t \0 or \u and four hexadecimal digits, found \q"#
+            ),
+            ("a BETWEEN {1}", 10, "BETWEEN needs a list of two bounds, found 1"),
+            ("a == $1", 5, "$1 has no argument: there are 1, counted from 0"),
+        ] as [(String, Int, String)])
     func `a wrong query is refused at its place`(query: String, offset: Int, reason: String) {
         do {
             _ = try RealmQuery(parsing: query, arguments: [.string("x")])
