@@ -86,11 +86,20 @@ struct OrderAndConditionTests {
         #expect(try RecordPredicate(format: predicate.canonicalText) == predicate)
     }
 
+    static let noOperators =
+        "invalid options: a field has an object of operators, found an integer"
+
     @Test(arguments: [
         ("[]", "", "invalid options: a condition is an object, found an array"),
-        (#"{"a": 1}"#, "a", "invalid options: a field has an object of operators, found an integer"),
-        (#"{"a": {"$eq": null}}"#, "a.$eq", "invalid options: null does not fit a compare condition"),
-        (#"{"a": {"$lt": "x"}}"#, "a.$lt", "invalid options: a text has only $eq and $ne, found $lt"),
+        (#"{"a": 1}"#, "a", Self.noOperators),
+        (
+            #"{"a": {"$eq": null}}"#, "a.$eq",
+            "invalid options: null does not fit a compare condition"
+        ),
+        (
+            #"{"a": {"$lt": "x"}}"#, "a.$lt",
+            "invalid options: a text has only $eq and $ne, found $lt"
+        ),
         (#"{"$not": []}"#, "$not", "invalid options: $not is neither a field nor $and or $or"),
         (#"{"$or": []}"#, "$or", "invalid options: $and and $or take a list of conditions"),
         (
