@@ -14,7 +14,9 @@ extension RealmEvaluator {
         }
 
         func holds(_ left: FieldValue, _ right: FieldValue) -> Bool {
-            if comparesTypes { return RealmTypeName.areAlike(left, right) == (comparator == .equal) }
+            if comparesTypes {
+                return RealmTypeName.areAlike(left, right) == (comparator == .equal)
+            }
             switch comparator {
             case .equal where ignoresCase: return isEqualIgnoringCase(left, right)
             case .notEqual where ignoresCase: return !isEqualIgnoringCase(left, right)
