@@ -79,8 +79,8 @@ package struct LogEntry: Sendable, Hashable {
 package enum LogEntryBody: Sendable, Hashable {
     /// A record changed.
     case change(RecordChange, source: SourceName, isStale: Bool)
-    /// A subscription was saved; it is judged from the next entry on. `replaced` is the version that
-    /// ends here, if it was an update.
+    /// A subscription was saved; it is judged from the next entry on. `replaced` is the version
+    /// that ends here, if it was an update.
     case subscriptionSaved(SubscriptionVersion, replaced: UInt64?)
     /// A subscription was deleted; the version with this serial ends here.
     case subscriptionDeleted(serial: UInt64)
