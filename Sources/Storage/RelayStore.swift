@@ -54,7 +54,7 @@ package final class RelayStore: Sendable {
             return try RelayStore(connections, lock: lock)
         } catch {
             lock.release()
-            throw StorageError.translate(error, path: path)
+            throw StorageError.opening(path, failed: error)
         }
     }
 
@@ -68,7 +68,7 @@ package final class RelayStore: Sendable {
             return try StoreConnections(path: path, settings: StoreSettings())
                 .prepare(StoreSchema(migrations: Migration.released))
         } catch {
-            throw StorageError.translate(error, path: path)
+            throw StorageError.opening(path, failed: error)
         }
     }
 
@@ -80,7 +80,7 @@ package final class RelayStore: Sendable {
             return try StoreConnections(path: path, settings: StoreSettings())
                 .inspect { try StoreSchema.version($0, path: path) }
         } catch {
-            throw StorageError.translate(error, path: path)
+            throw StorageError.opening(path, failed: error)
         }
     }
 
@@ -111,12 +111,12 @@ package final class RelayStore: Sendable {
     }
 
     deinit {
-        inbox.close(.closed("the store is closed"))
+        inbox.end(.closed("the store is closed"))
     }
 
     /// Writes what is waiting, closes the file, and gives the lock back.
     package func close() async {
-        inbox.close(.closed("the store is closed"))
+        inbox.end(.closed("the store is closed"))
         await ending.wait()
     }
 
