@@ -5,5 +5,5 @@ struct Belfry: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "belfry",
         abstract: "CloudKit-style subscriptions for any database.",
-        subcommands: AdministrationCommands.all)
+        subcommands: [PredicateCommand.self] + AdministrationCommands.all)
 }

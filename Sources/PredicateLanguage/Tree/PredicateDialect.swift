@@ -25,6 +25,13 @@ extension RecordPredicate {
         _ source: JSONValue, dialect: PredicateDialect, arguments: [FieldValue] = []
     ) throws(PredicateError) -> RecordPredicate {
         switch dialect {
+case .nspredicate:
+            return try RecordPredicate(format: try text(source), arguments: arguments)
+        case .ckquery:
+            let predicate = try RecordPredicate(format: try text(source), arguments: arguments)
+            try predicate.checkCloudKit()
+            return predicate
+        case .filterBy: return try RecordPredicate(filterBy: source)
         case .rql:
             guard case .string(let text) = source else {
                 throw PredicateError(.parse, "a Realm query is a string, found \(source.kind)")
@@ -35,8 +42,14 @@ extension RecordPredicate {
                 throw PredicateError(.parse, "the dialect where takes no arguments")
             }
             return try RecordPredicate(where: source)
-        case .nspredicate, .ckquery, .filterBy:
-            throw PredicateError(.parse, "the dialect \(dialect.rawValue) is not available")
         }
+    }
+
+    private static func text(_ source: JSONValue) throws(PredicateError) -> String {
+        guard case .string(let text) = source else {
+            throw PredicateError(
+                .parse, "a text is expected", found: source.kind, expected: "a string")
+        }
+        return text
     }
 }

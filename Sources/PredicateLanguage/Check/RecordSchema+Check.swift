@@ -1,0 +1,155 @@
+import RelayModel
+
+extension RecordSchema {
+    typealias Comparison = RecordPredicate.Comparison
+    typealias Expression = RecordPredicate.Expression
+
+    /// Checks the fields of one comparison, and whether its sides can have to do with each other.
+    func check(_ comparison: Comparison) throws(PredicateError) {
+        var left = try type(of: comparison.left)
+        let right = try type(of: comparison.right)
+        if comparison.quantifier != nil, let collection = left {
+            guard let element = collection.element else {
+                throw mismatch(
+                    "a quantifier needs a collection", comparison.leftSpan, found: collection.word,
+                    expected: "a list")
+            }
+            left = element
+        }
+        let sides = Sides(left: left, right: right, comparison: comparison)
+        switch comparison.comparator {
+        case .equal, .notEqual: try checkEquality(sides)
+        case .less, .lessOrEqual, .greater, .greaterOrEqual:
+            try checkOrder(left, comparison.leftSpan, sides)
+            try checkOrder(right, comparison.rightSpan, sides)
+            try checkEquality(sides)
+        case .between: try checkBetween(sides)
+        case .in: try checkMembership(element: left, of: right, sides)
+        case .contains: try checkMembership(element: right, of: left, sides)
+        case .beginsWith, .endsWith, .like, .matches, .typeEquals:
+            try checkText(left, comparison.leftSpan, sides)
+            try checkText(right, comparison.rightSpan, sides)
+        case .tokenMatches, .geoWithin: return
+        }
+    }
+
+    /// The two sides of a comparison, as far as their types are known.
+    private struct Sides {
+        var left: FieldType?
+        var right: FieldType?
+        var comparison: Comparison
+
+        var word: String { comparison.comparator.rawValue }
+    }
+
+    private func checkEquality(_ sides: Sides) throws(PredicateError) {
+        guard let left = sides.left, let right = sides.right, !left.agrees(with: right) else {
+            return
+        }
+        // Under Realm's rules a list without quantifier means ANY of its elements.
+        if sides.comparison.rules == .realm {
+            if let element = left.element, element.agrees(with: right) { return }
+            if let element = right.element, element.agrees(with: left) { return }
+        }
+        let constantIsLeft = sides.comparison.left.literal != nil
+        throw mismatch(
+            "\(left.word) and \(right.word) cannot be compared",
+            constantIsLeft ? sides.comparison.leftSpan : sides.comparison.rightSpan,
+            found: constantIsLeft ? left.word : right.word,
+            expected: constantIsLeft ? right.word : left.word)
+    }
+
+    private func checkOrder(
+        _ type: FieldType?, _ span: SourceSpan, _ sides: Sides
+    ) throws(PredicateError) {
+        guard let type, !type.hasOrder else { return }
+        if sides.comparison.rules == .realm, type.element?.hasOrder == true { return }
+        throw mismatch(
+            "`\(sides.word)` needs an order, which \(type.word) does not have", span,
+            found: type.word, expected: "a number, a text or a date")
+    }
+
+    private func checkBetween(_ sides: Sides) throws(PredicateError) {
+        try checkOrder(sides.left, sides.comparison.leftSpan, sides)
+        guard let left = sides.left, let bound = sides.right?.element, !left.agrees(with: bound)
+        else { return }
+        throw mismatch(
+            "\(left.word) cannot lie between bounds of another kind", sides.comparison.rightSpan,
+            found: bound.word, expected: left.word)
+    }
+
+    private func checkMembership(
+        element: FieldType?, of collection: FieldType?, _ sides: Sides
+    ) throws(PredicateError) {
+        guard let collection else { return }
+        let span =
+            sides.comparison.comparator == .in
+            ? sides.comparison.rightSpan : sides.comparison.leftSpan
+        switch collection {
+        case .mixed, .map: return
+        case .list(let member):
+            guard let element, !element.agrees(with: member) else { return }
+            throw mismatch(
+                "\(element.word) cannot be an element of \(collection.word)", span,
+                found: element.word, expected: member.word)
+        case .string:
+            guard let element, !element.agrees(with: .string) else { return }
+            throw mismatch(
+                "\(element.word) cannot be a part of a text", span, found: element.word,
+                expected: "a text")
+        default:
+            throw mismatch(
+                "\(sides.word) needs a list or a text", span, found: collection.word,
+                expected: "a list or a text")
+        }
+    }
+
+    private func checkText(
+        _ type: FieldType?, _ span: SourceSpan, _ sides: Sides
+    ) throws(PredicateError) {
+        guard let type, !type.agrees(with: .string) else { return }
+        if sides.comparison.rules == .realm {
+            if type == .bytes || type.element?.agrees(with: .string) == true { return }
+        }
+        throw mismatch(
+            "\(sides.word) compares texts", span, found: type.word, expected: "a text")
+    }
+
+    func mismatch(
+        _ reason: String, _ span: SourceSpan, found: String, expected: String
+    ) -> PredicateError {
+        PredicateError(.check, reason, at: span, found: found, expected: expected)
+    }
+}
+
+extension RecordSchema {
+    /// Checks Realm's rule: where a type has an indexed queryable field, every query compares it
+    /// with constants by `==` or `IN`, at the top or joined to the rest by AND.
+    func checkIndexedField(of predicate: RecordPredicate) throws(PredicateError) {
+        let indexed = fields.filter(\.value.isIndexedQueryable).keys.sorted()
+        guard !indexed.isEmpty else { return }
+        let terms: [RecordPredicate.Node] =
+            if case .and(let nodes) = predicate.root { nodes } else { [predicate.root] }
+        let isBound = terms.contains { term in
+            guard case .comparison(let comparison) = term else { return false }
+            return indexed.contains { Self.binds($0, comparison) }
+        }
+        guard !isBound else { return }
+        throw PredicateError(
+            .check, "the indexed queryable field \(indexed[0]) must be compared with a constant",
+            expected: "\(indexed[0]) == … or \(indexed[0]) IN {…}, joined by AND",
+            hint: "\(indexed[0]) == … AND (…)")
+    }
+
+    private static func binds(_ field: String, _ comparison: Comparison) -> Bool {
+        let path = Expression.field(field)
+        guard comparison.quantifier == nil else { return false }
+        switch comparison.comparator {
+        case .equal:
+            return comparison.left == path && comparison.right.literal != nil
+                || comparison.right == path && comparison.left.literal != nil
+        case .in: return comparison.left == path && comparison.right.literal != nil
+        default: return false
+        }
+    }
+}

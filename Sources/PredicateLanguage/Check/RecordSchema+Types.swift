@@ -1,0 +1,244 @@
+import RelayModel
+
+extension RecordSchema {
+    /// The system fields that every record has, by the names of CloudKit's metadata.
+    static let systemFields: [String: FieldType] = [
+        "recordID": .reference, "recordName": .string, "creationDate": .timestamp,
+        "modificationDate": .timestamp, "createdTimestamp": .timestamp,
+        "modifiedTimestamp": .timestamp, "___createTime": .timestamp, "___modTime": .timestamp,
+        "___recordID": .reference, "creatorUserRecordID": .reference,
+        "lastModifiedUserRecordID": .reference, "___createdBy": .reference,
+        "___modifiedBy": .reference,
+    ]
+
+    /// The type of an expression, or `nil` where it is not known.
+    ///
+    /// - Throws: ``PredicateError`` if it uses a field that is unknown or not queryable.
+    func type(of expression: Expression) throws(PredicateError) -> FieldType? {
+        switch expression {
+        case .constant(let value): return FieldType(of: value)
+        case .path(let path): return try type(of: path)
+        case .list(let elements):
+            for element in elements { _ = try type(of: element) }
+            return .list(.mixed)
+        case .arithmetic(let symbol, let left, let right):
+            return try arithmeticType(symbol, left, right)
+        case .negative(let inner), .complement(let inner):
+            try checkNumber(inner)
+            return .double
+        case .call(let function, let arguments):
+            for argument in arguments { _ = try type(of: argument) }
+            return Self.type(of: function)
+        case .cast(let inner, let type):
+            _ = try self.type(of: inner)
+            return Self.type(of: type)
+        case .member(let base, _):
+            _ = try type(of: base)
+            return nil
+        case .subquery(let list, _, _):
+            _ = try type(of: list)
+            return .list(.mixed)
+        case .conditional(_, let first, let second):
+            let firstType = try type(of: first)
+            return firstType == (try type(of: second)) ? firstType : nil
+        case .assignment(_, let inner): return try type(of: inner)
+        case .variable, .anyKey: return nil
+        }
+    }
+
+    private func arithmeticType(
+        _ symbol: RecordPredicate.ArithmeticOperator, _ left: Expression, _ right: Expression
+    ) throws(PredicateError) -> FieldType? {
+        switch symbol {
+        case .union, .intersect, .minus:
+            _ = try type(of: left)
+            _ = try type(of: right)
+            return .list(.mixed)
+        default:
+            try checkNumber(left)
+            try checkNumber(right)
+            return .double
+        }
+    }
+
+    private func checkNumber(_ operand: Expression) throws(PredicateError) {
+        guard let type = try type(of: operand), !type.agrees(with: .double) else { return }
+        guard case .path(let path) = operand else { return }
+        throw mismatch(
+            "arithmetic needs numbers", path.span, found: type.word, expected: "a number")
+    }
+
+    private static func type(of function: RecordPredicate.Function) -> FieldType? {
+        switch function {
+        case .now: .timestamp
+        case .uppercase, .lowercase: .string
+        case .mode, .tokenize: .list(.mixed)
+        case .count, .length, .sum, .average, .median, .standardDeviation, .modulus,
+            .squareRoot, .logarithm, .naturalLogarithm, .exponential, .floor, .ceiling,
+            .absolute, .truncate, .distance:
+            .double
+        case .minimum, .maximum, .noIndex, .geoBox, .geoCircle, .geoPolygon: nil
+        }
+    }
+
+    private static func type(of cast: RecordPredicate.CastType) -> FieldType {
+        switch cast {
+        case .date: .timestamp
+        case .number: .double
+        case .string: .string
+        case .data: .bytes
+        case .uuid: .uuid
+        case .set: .list(.mixed)
+        case .dictionary: .map(nil)
+        case .location: .location
+        case .reference: .reference
+        case .objectID: .objectID
+        }
+    }
+
+    // MARK: Paths
+
+    private func type(of path: RecordPredicate.RecordPath) throws(PredicateError) -> FieldType? {
+        guard case .member(let name)? = path.components.first else { return nil }
+        if name == "allTokens", fields[name] == nil { return .string }
+        guard var current = try fieldType(name, in: fields, path.span, isTop: true) else {
+            return nil
+        }
+        for component in path.components.dropFirst() {
+            guard let next = try step(component, from: current, path.span) else { return nil }
+            current = next
+        }
+        return current
+    }
+
+    private func fieldType(
+        _ name: String, in known: [String: Field], _ span: SourceSpan, isTop: Bool
+    ) throws(PredicateError) -> FieldType? {
+        guard let field = known[name] else {
+            if isTop, let type = Self.systemFields[name] { return type }
+            let nearest = known.keys.filter { $0.lowercased() == name.lowercased() }.sorted().first
+            let names = known.filter(\.value.isQueryable).keys.sorted().prefix(20)
+            throw PredicateError(
+                .check, "the field \(name.prefix(60)) is unknown", at: span,
+                found: "`\(name.prefix(60))`",
+                expected: "one of \(names.joined(separator: ", "))",
+                hint: nearest.map { "did you mean \($0)?" })
+        }
+        guard field.isQueryable else {
+            throw PredicateError(
+                .check, "the field \(name.prefix(60)) is not queryable", at: span,
+                found: "`\(name.prefix(60))`", expected: "a queryable field")
+        }
+        return field.type
+    }
+
+    /// The type after one more step, or `nil` where it is not known.
+    private func step(
+        _ component: RecordPredicate.RecordPath.Component, from type: FieldType,
+        _ span: SourceSpan
+    ) throws(PredicateError) -> FieldType? {
+        switch (component, type) {
+        case (.member(let name), .map(let members?)):
+            return try fieldType(name, in: members, span, isTop: false)
+        case (.member, .list(let element)):
+            return try step(component, from: element, span).map { .list($0) }
+        case (.member("length"), .string): return .integer
+        case (.member(let name), .string), (.member(let name), .integer),
+            (.member(let name), .double), (.member(let name), .boolean),
+            (.member(let name), .timestamp), (.member(let name), .bytes),
+            (.member(let name), .location):
+            throw mismatch(
+                "\(type.word) has no member \(name.prefix(60))", span, found: type.word,
+                expected: "a dictionary")
+        case (.collection(.count), _), (.size, _): return .integer
+        case (.collection(.sum), _), (.collection(.average), _): return .double
+        case (.element, .list(let element)), (.first, .list(let element)),
+            (.last, .list(let element)):
+            return element
+        default: return nil
+        }
+    }
+}
+
+extension RecordSchema.FieldType {
+    /// The type of a constant, or `nil` for nil and for lists of mixed kinds, which fit anywhere.
+    init?(of value: FieldValue) {
+        switch value {
+        case .null: return nil
+        case .bool: self = .boolean
+        case .integer: self = .integer
+        case .double: self = .double
+        case .string: self = .string
+        case .timestamp: self = .timestamp
+        case .bytes: self = .bytes
+        case .reference: self = .reference
+        case .location: self = .location
+        case .uuid: self = .uuid
+        case .objectID: self = .objectID
+        case .list(let values): self = .list(Self.common(values))
+        case .set(let values): self = .list(Self.common(Array(values)))
+        case .map: self = .map(nil)
+        }
+    }
+
+    /// The type of all the values, apart from nils.
+    private static func common(_ values: [FieldValue]) -> Self {
+        var common: Self?
+        for value in values {
+            guard let type = Self(of: value) else { continue }
+            guard let known = common else {
+                common = type
+                continue
+            }
+            if !known.agrees(with: type) { return .mixed }
+        }
+        return common ?? .mixed
+    }
+
+    /// The type of the elements, if this is a collection.
+    var element: Self? {
+        switch self {
+        case .list(let element): element
+        case .map, .mixed: .mixed
+        default: nil
+        }
+    }
+
+    /// Whether values of the two types can be equal.
+    func agrees(with other: Self) -> Bool {
+        switch (self, other) {
+        case (.mixed, _), (_, .mixed), (.map, .map): true
+        case (.integer, .double), (.double, .integer), (.boolean, .integer), (.integer, .boolean),
+            (.boolean, .double), (.double, .boolean):
+            true
+        case (.list(let a), .list(let b)): a.agrees(with: b)
+        default: self == other
+        }
+    }
+
+    /// Whether values of the type can be ordered.
+    var hasOrder: Bool {
+        switch self {
+        case .string, .integer, .double, .boolean, .timestamp, .mixed: true
+        case .bytes, .reference, .location, .uuid, .objectID, .list, .map: false
+        }
+    }
+
+    /// The word for error messages.
+    var word: String {
+        switch self {
+        case .string: "a text"
+        case .integer, .double: "a number"
+        case .boolean: "a boolean"
+        case .timestamp: "a date"
+        case .bytes: "data"
+        case .reference: "a reference"
+        case .location: "a location"
+        case .uuid: "a UUID"
+        case .objectID: "an object ID"
+        case .list: "a list"
+        case .map: "a dictionary"
+        case .mixed: "a value of any kind"
+        }
+    }
+}

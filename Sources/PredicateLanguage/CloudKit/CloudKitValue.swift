@@ -1,0 +1,140 @@
+import RelayModel
+
+/// The values of CloudKit Web Services' `fieldValue`.
+enum CloudKitValue {
+    /// The types that a request may name (CloudKit Web Services, "Record Field Dictionary").
+    enum Kind: String, CaseIterable {
+        case string = "STRING"
+        case int64 = "INT64"
+        case double = "DOUBLE"
+        case timestamp = "TIMESTAMP"
+        case bytes = "BYTES"
+        case reference = "REFERENCE"
+        case location = "LOCATION"
+        case asset = "ASSET"
+        case assetID = "ASSETID"
+    }
+
+    private static let listSuffix = "_LIST"
+
+    /// Reads `{"value": …, "type": …}`; without a type the JSON decides.
+    static func read(_ reader: JSONReader) throws(JSONContractError) -> FieldValue {
+        try reader.allowOnly(["value", "type"])
+        let value = try reader.require("value", reader.value("value"))
+        guard let type = try reader.string("type") else {
+            return try derive(value, reader.path(of: "value"))
+        }
+        guard let kind = Kind(rawValue: stem(of: type)) else {
+            let names = Kind.allCases.map(\.rawValue).joined(separator: ", ")
+            throw reader.failure(
+                "type", "\"\(type)\" is unknown; allowed are \(names), each also with \(listSuffix)")
+        }
+        let path = reader.path(of: "value")
+        guard type.hasSuffix(listSuffix) else { return try read(value, as: kind, path) }
+        guard case .array(let elements) = value else {
+            throw JSONContractError(
+                path: path, reason: "Invalid value, expected type \(type).")
+        }
+        try checkCount(elements.count, path)
+        var values: [FieldValue] = []
+        for (index, element) in elements.enumerated() {
+            values.append(try read(element, as: kind, "\(path)[\(index)]"))
+        }
+        return .list(values)
+    }
+
+    private static func stem(of type: String) -> String {
+        type.hasSuffix(listSuffix) ? String(type.dropLast(listSuffix.count)) : type
+    }
+
+    private static func checkCount(_ count: Int, _ path: String) throws(JSONContractError) {
+        guard count <= Limits.maximumPredicateListElements else {
+            throw JSONContractError(
+                path: path,
+                reason: "a list has at most \(Limits.maximumPredicateListElements) elements")
+        }
+    }
+
+    private static func read(
+        _ value: JSONValue, as kind: Kind, _ path: String
+    ) throws(JSONContractError) -> FieldValue {
+        guard let result = try convert(value, to: kind, path) else {
+            throw JSONContractError(
+                path: path, reason: "Invalid value, expected type \(kind.rawValue).")
+        }
+        return result
+    }
+
+    private static func convert(
+        _ value: JSONValue, to kind: Kind, _ path: String
+    ) throws(JSONContractError) -> FieldValue? {
+        switch (kind, value) {
+        case (.string, .string(let text)): return .string(text)
+        case (.int64, .integer(let number)): return .integer(number)
+        case (.int64, .bool(let flag)): return .integer(flag ? 1 : 0)
+        case (.int64, .string(let text)): return Int64(text).map(FieldValue.integer)
+        case (.double, .integer(let number)): return .double(Double(number))
+        case (.double, .number(let number)): return .double(number)
+        case (.double, .string(let text)): return Double(text).map(FieldValue.double)
+        case (.timestamp, .integer(let milliseconds)):
+            return .timestamp(Timestamp(milliseconds: milliseconds))
+        case (.timestamp, .string(let text)):
+            return Int64(text).map { .timestamp(Timestamp(milliseconds: $0)) }
+        case (.bytes, .string(let text)): return Base64.decode(text).map(FieldValue.bytes)
+        case (.reference, .object): return try reference(value, path)
+        case (.location, .object(let object)): return location(object)
+        case (.asset, _), (.assetID, _):
+            throw JSONContractError(path: path, reason: "assets cannot be compared")
+        default: return nil
+        }
+    }
+
+    /// Without a type: an object is a reference or a place by its members, a number is a number.
+    private static func derive(
+        _ value: JSONValue, _ path: String
+    ) throws(JSONContractError) -> FieldValue {
+        switch value {
+        case .null: return .null
+        case .bool(let flag): return .integer(flag ? 1 : 0)
+        case .integer(let number): return .integer(number)
+        case .number(let number): return .double(number)
+        case .string(let text): return .string(text)
+        case .array(let elements):
+            try checkCount(elements.count, path)
+            var values: [FieldValue] = []
+            for (index, element) in elements.enumerated() {
+                values.append(try derive(element, "\(path)[\(index)]"))
+            }
+            return .list(values)
+        case .object(let object):
+            if object["recordName"] != nil { return try reference(value, path) }
+            if let place = location(object) { return place }
+            throw JSONContractError(
+                path: path,
+                reason: "an object must be a reference {recordName} or a place"
+                    + " {latitude, longitude}")
+        }
+    }
+
+    private static func reference(
+        _ value: JSONValue, _ path: String
+    ) throws(JSONContractError) -> FieldValue {
+        let reader = try JSONReader(value, path: path)
+        let name: RecordName = try reader.require("recordName", try reader.identifier("recordName"))
+        guard let zone = try reader.reader("zoneID") else {
+            return .reference(RecordReference(RecordID(recordName: name, zoneID: .default)))
+        }
+        let zoneName = try zone.string("zoneName") ?? ZoneID.defaultName
+        let owner: UserID? = try zone.identifier("ownerRecordName")
+        guard let zoneID = ZoneID(zoneName: zoneName, ownerRecordName: owner) else {
+            throw zone.failure("zoneName", "not a zone name")
+        }
+        return .reference(RecordReference(RecordID(recordName: name, zoneID: zoneID)))
+    }
+
+    private static func location(_ object: JSONObject) -> FieldValue? {
+        guard let latitude = object["latitude"]?.double, let longitude = object["longitude"]?.double
+        else { return nil }
+        return Location(latitude: latitude, longitude: longitude).map(FieldValue.location)
+    }
+}
