@@ -142,7 +142,8 @@ let package = Package(
             dependencies: ["RelayModel", "PredicateLanguage", "Matching", "RelayTestKit"]),
         .testTarget(
             name: "ChangeSourcesTests",
-            dependencies: ["RelayModel", "ChangeSources", "RelayTestKit"]),
+            dependencies: ["RelayModel", "ChangeSources", "RelayTestKit"],
+            exclude: ["Fixtures"]),
         .testTarget(
             name: "StorageTests",
             dependencies: ["RelayModel", "Storage", "Migrations", "RelayTestKit", crypto, grdb]),

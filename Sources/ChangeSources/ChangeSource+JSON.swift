@@ -67,7 +67,8 @@ extension ChangeSource {
     private func checkCompleteness(_ reader: JSONReader) throws(JSONContractError) {
         if preset == .minapp, mapping.table == nil {
             throw reader.failure(
-                "mapping.table", "is required: a body of Minapp names no table; use one source a table")
+                "mapping.table",
+                "is required: a body of Minapp names no table; use one source a table")
         }
         if preset == .custom {
             guard mapping.table != nil else {

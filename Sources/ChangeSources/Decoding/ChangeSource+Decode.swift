@@ -113,7 +113,8 @@ extension ChangeSource {
         let digest = change.contentDigest
         let suffix = part.map { "/\($0)" } ?? ""
         if let key = reported.key {
-            return DedupeKey(key.kind, key.text + suffix, digest: digest)
+            let name = reported.sharesPosition ? ";\(change.recordID.recordName)" : ""
+            return DedupeKey(key.kind, key.text + name + suffix, digest: digest)
         }
         if let transportKey {
             let place = item.index.map { "#\($0)" } ?? ""

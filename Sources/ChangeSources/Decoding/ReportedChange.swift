@@ -19,6 +19,8 @@ struct ReportedChange {
     var isSnapshot = false
     /// The source's own position, or its ID of this delivery.
     var key: (kind: DedupeKey.Kind, text: String)?
+    /// Whether changes of several records may have this position, so that the name is part of it.
+    var sharesPosition = false
 
     init(_ operation: ChangeOperation, of table: ReportedTable) {
         self.operation = operation

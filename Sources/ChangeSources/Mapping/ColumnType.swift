@@ -85,7 +85,8 @@ package enum ColumnType: String, Sendable, Hashable, CaseIterable {
         case .milliseconds: Timestamp(milliseconds: count)
         case .microseconds: Timestamp(count: count, perSecond: 1_000_000)
         case .nanoseconds: Timestamp(count: count, perSecond: 1_000_000_000)
-        case .days: abs(count) < 1_000_000_000 ? Timestamp(seconds: count * 86_400) : nil
+        case .days:
+            (-1_000_000...3_000_000).contains(count) ? Timestamp(seconds: count * 86_400) : nil
         default: nil
         }
     }

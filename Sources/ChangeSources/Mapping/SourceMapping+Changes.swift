@@ -52,8 +52,9 @@ extension SourceMapping {
         }
         change.version = order == .position ? reported.version : nil
         if let version {
-            guard case .integer(let number)? = item.value(at: version, fields: after, before)
-                .flatMap({ ColumnType.integer.convert($0.asVersion, zoneID: .default) })
+            guard
+                case .integer(let number)? = item.value(at: version, fields: after, before)
+                    .flatMap({ ColumnType.integer.convert($0.asVersion, zoneID: .default) })
             else { throw item.failure("the version is not an integer where the mapping says") }
             change.version = number
         }
@@ -129,8 +130,10 @@ extension SourceMapping {
         let owner = try ownerName(stated, item, row, other, path)
         let scope = try scope(stated, item, row, other, path, hasOwner: owner != nil)
         guard scope == .public || owner != nil else {
+            let inBody = item.path.isEmpty ? "owner" : "\(item.path).owner"
             throw JSONContractError(
-                path: path, reason: "a change in a \(scope.rawValue) database needs an owner")
+                path: self.owner?.path(in: path) ?? inBody,
+                reason: "a change in a \(scope.rawValue) database needs an owner")
         }
         let name = try recordName(reported, item, row, other, path)
         return RowIdentity(
@@ -231,16 +234,19 @@ extension SourceMapping {
 }
 
 extension ValuePlace {
+    /// Where this place is, for errors; `path` is the row's.
+    func path(in path: String) -> String {
+        switch self {
+        case .column(let name): path.isEmpty ? name : "\(path).\(name)"
+        case .header(let name): "header \(name)"
+        case .pointer(let pointer): pointer.description
+        case .constant: "the mapping's constant"
+        }
+    }
+
     /// An error about the value that should be here.
     func failure(_ what: String, _ rule: String, _ path: String) -> JSONContractError {
-        let place: String
-        switch self {
-        case .column(let name): place = path.isEmpty ? name : "\(path).\(name)"
-        case .header(let name): place = "header \(name)"
-        case .pointer(let pointer): place = pointer.description
-        case .constant: place = "mapping.\(what).constant"
-        }
-        return JSONContractError(path: place, reason: "the \(what) must be \(rule)")
+        JSONContractError(path: self.path(in: path), reason: "the \(what) must be \(rule)")
     }
 }
 

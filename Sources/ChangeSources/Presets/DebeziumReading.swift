@@ -82,11 +82,8 @@ struct DebeziumEvent {
         change.version = source.version
         // Rows of one snapshot share a position, and so do the two halves of a changed key.
         if let position = source.position {
-            let row = change.after?.fields ?? change.before?.fields ?? [:]
-            let digest = JSONValue.object(FieldValue.notation(fields: row)).text
-            change.key = (
-                .position, "\(position);\(table.qualifiedName);\(operation);\(Self.hash(digest))"
-            )
+            change.key = (.position, "\(position);\(operation);\(table.qualifiedName)")
+            change.sharesPosition = true
         }
         return .changes([change])
     }

@@ -16,7 +16,8 @@ struct DebeziumSchema {
             return
         }
         for case .object(let image) in images {
-            guard case .string(let name)? = image["field"], case .array(let columns)? = image["fields"]
+            guard case .string(let name)? = image["field"],
+                case .array(let columns)? = image["fields"]
             else { continue }
             fields[name] = Self.columns(columns)
         }
@@ -66,7 +67,9 @@ struct DebeziumSchema {
         case "io.debezium.data.Uuid": return ColumnType.uuid.convert(plain, zoneID: .default)
         case "io.debezium.data.Json": return ColumnType.json.convert(plain, zoneID: .default)
         case "org.apache.kafka.connect.data.Decimal":
-            guard case .string(let text) = plain, let bytes = Base64.decode(text) else { return nil }
+            guard case .string(let text) = plain, let bytes = Base64.decode(text) else {
+                return nil
+            }
             return decimal(bytes, scale: field.scale ?? 0)
         default:
             guard field.type == "bytes", case .string(let text) = plain else { return nil }

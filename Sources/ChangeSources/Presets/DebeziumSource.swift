@@ -1,4 +1,3 @@
-import Crypto
 import RelayModel
 
 /// The `source` of a Debezium event: where, when, and at which position.
@@ -82,12 +81,5 @@ struct DebeziumSource {
     private func named(_ required: String...) -> [String] {
         let values = required.compactMap { name in text(name).map { "\(name)=\($0)" } }
         return values.count == required.count ? values : []
-    }
-}
-
-extension DebeziumEvent {
-    /// A short name of a row.
-    static func hash(_ text: String) -> String {
-        Hexadecimal.encode(SHA256.hash(data: Array(text.utf8)).prefix(8))
     }
 }

@@ -29,6 +29,8 @@ enum DirectusReading {
                 "keys", "\(named.count) keys; \(Limits.maximumChangesPerRequest) are allowed")
         }
         let user = user(in: value("accountability", reader))
+        let mapping = item.source.mapping
+        let column = (mapping.keys[name] ?? mapping.key)?.first ?? "id"
         var changes: [ReportedChange] = []
         for key in unique(named) {
             var change = ReportedChange(operation, of: ReportedTable(name: name))
@@ -36,9 +38,9 @@ enum DirectusReading {
             let path = reader.path(of: "payload")
             if operation == .delete {
                 change.before = ReportedImage(
-                    fields: ["id": key], completeness: .partial, path: path)
+                    fields: [column: key], completeness: .partial, path: path)
             } else {
-                change.after = try after(payload, key: key, operation, path: path)
+                change.after = try after(payload, key: key, in: column, path: path)
                 if operation == .update { change.changedKeys = changedKeys(payload) }
             }
             change.userID = user
@@ -81,11 +83,11 @@ enum DirectusReading {
     }
 
     private static func after(
-        _ payload: JSONValue, key: FieldValue, _ operation: ChangeOperation, path: String
+        _ payload: JSONValue, key: FieldValue, in column: String, path: String
     ) throws(JSONContractError) -> ReportedImage {
         let reader = try JSONReader(payload, path: path)
         var fields = FieldValue.fields(plain: reader.object)
-        if fields["id"] == nil { fields["id"] = key }
+        fields[column] = key
         // Defaults of the database are in no payload.
         return ReportedImage(fields: fields, completeness: .partial, path: path)
     }

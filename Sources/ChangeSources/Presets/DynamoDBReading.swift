@@ -1,6 +1,6 @@
 import RelayModel
 
-/// DynamoDB stream records, from a Lambda (`{"Records": […]}`) or from EventBridge Pipes (an array).
+/// DynamoDB stream records, from a Lambda (`{"Records": […]}`) or EventBridge Pipes (an array).
 enum DynamoDBReading {
     private static let operations: [String: ChangeOperation] = [
         "insert": .create, "modify": .update, "remove": .delete,
@@ -97,7 +97,8 @@ enum DynamoDBReading {
         case ("S", .string(let text)): return .string(text)
         case ("BOOL", .bool(let flag)): return .bool(flag)
         case ("NULL", _): return .null
-        case ("M", .object): return .map(try fields(try JSONReader(member.value, path: "\(path).M")))
+        case ("M", .object):
+            return .map(try fields(try JSONReader(member.value, path: "\(path).M")))
         case ("L", .array(let elements)):
             var values: [FieldValue] = []
             for (index, element) in elements.enumerated() {

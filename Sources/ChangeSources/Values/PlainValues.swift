@@ -86,7 +86,8 @@ enum LocationText {
     }
 
     private static func location(_ members: RecordFields) -> Location? {
-        if case .string("Point")? = members["type"], case .list(let parts)? = members["coordinates"],
+        if case .string("Point")? = members["type"],
+            case .list(let parts)? = members["coordinates"],
             parts.count >= 2
         {
             return location(latitude: parts[1], longitude: parts[0])
@@ -117,7 +118,8 @@ enum LocationText {
         if shape.hasPrefix("POINT"), let open = shape.firstIndex(of: "("), shape.last == ")" {
             let inner = shape[shape.index(after: open)...].dropLast()
             let parts = inner.split(separator: " ")
-            guard parts.count == 2, let longitude = Double(parts[0]), let latitude = Double(parts[1])
+            guard parts.count == 2, let longitude = Double(parts[0]),
+                let latitude = Double(parts[1])
             else { return nil }
             return Location(latitude: latitude, longitude: longitude)
         }

@@ -173,7 +173,8 @@ extension SignatureRecipe.Part {
         default:
             throw JSONContractError(
                 path: path,
-                reason: "must be \"url\", \"body\", \"secret\", {\"literal\": …} or {\"header\": …}")
+                reason: "must be \"url\", \"body\", \"secret\", {\"literal\": …} or {\"header\": …}"
+            )
         }
     }
 
