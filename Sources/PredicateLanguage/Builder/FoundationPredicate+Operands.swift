@@ -16,23 +16,24 @@ extension PredicateExpressions.KeyPath: FoundationOperand {
     func expression(
         _ translation: FoundationTranslation
     ) throws(PredicateError) -> RecordPredicate.Expression {
-        if let filter = root as? any FoundationFilter, translation.isCount(keyPath) {
+        if case .collectionCount? = kind, let filter = root as? any FoundationFilter {
             return try filter.count(translation)
         }
         let base = try translation.expression(root)
-        if translation.isCount(keyPath), Root.Output.self is any Collection.Type {
-            if Root.Output.self == String.self {
-                throw PredicateError(.check, "count of a text cannot be translated", found: "count")
-            }
-            return translation.member(.collection(.count), of: base)
+        guard let kind else {
+            return translation.member(.member(try translation.name(of: keyPath)), of: base)
         }
-        return translation.member(.member(try translation.name(of: keyPath)), of: base)
-    }
-}
-
-extension FoundationTranslation {
-    func isCount(_ keyPath: AnyKeyPath) -> Bool {
-        (try? name(of: keyPath)) == "count"
+        guard Root.Output.self != String.self else {
+            throw PredicateError(
+                .check, "\(kind) of a text cannot be translated", found: "\(kind)")
+        }
+        switch kind {
+        case .collectionCount: return translation.member(.collection(.count), of: base)
+        case .collectionFirst: return translation.member(.first, of: base)
+        case .bidirectionalCollectionLast: return translation.member(.last, of: base)
+        default:
+            throw PredicateError(.check, "\(kind) cannot be translated", found: "\(kind)")
+        }
     }
 }
 

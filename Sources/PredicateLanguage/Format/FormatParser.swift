@@ -67,11 +67,11 @@ struct FormatParser {
             throw unexpected("the text is empty", expected: "a comparison, or TRUEPREDICATE")
         }
         let phrase = try disjunction()
+        let node = try node(phrase)
         guard token.kind == .end else {
             throw unexpected(
                 "the text goes on after the end of the predicate", expected: "AND, OR or the end")
         }
-        let node = try node(phrase)
         if consumed < arguments.count, !namesPositions {
             throw PredicateError(
                 .parse, "there are more arguments than placeholders",

@@ -46,8 +46,8 @@ struct RQLParser {
     let arguments: [FieldValue]
     var position = 0
     var depth = 0
-    /// The variables of the subqueries around, innermost last.
-    var variables: [String] = []
+    /// The variables of the subqueries around, innermost last: as written, and in the tree.
+    var variables: [(written: String, name: String)] = []
 
     init(tokens: [RQLToken], text: String, arguments: [FieldValue]) {
         self.tokens = tokens

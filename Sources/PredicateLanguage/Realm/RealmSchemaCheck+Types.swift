@@ -12,7 +12,7 @@ extension RealmSchemaCheck {
             guard let type = variables[name] else { return SideType(element: .mixed) }
             return SideType(element: type)
         case .path(let path):
-            return try walk(path, from: .map(schema.fields), variables)
+            return try walk(path, from: .map(fields), variables)
         case .member(.subquery(let list, let variable, let node), _):
             try checkSubquery(list, variable, node, variables)
             return SideType(element: .integer)

@@ -26,7 +26,14 @@ struct RealmSchemaCheck {
     typealias Comparison = RecordPredicate.Comparison
     typealias FieldType = RecordSchema.FieldType
 
-    let schema: RecordSchema
+    /// The fields of the record, those included that every record has.
+    let fields: [String: RecordSchema.Field]
+
+    init(schema: RecordSchema) {
+        fields = schema.fields.merging(
+            RecordSchema.systemFields.mapValues { RecordSchema.Field($0) }
+        ) { own, _ in own }
+    }
 
     /// What is known of one side before any record is seen.
     struct SideType {
@@ -57,7 +64,7 @@ struct RealmSchemaCheck {
         }
     }
 
-    private func check(
+    func check(
         _ comparison: Comparison, _ variables: Variables
     ) throws(PredicateError) {
         let left = try type(of: comparison.left, variables)
@@ -169,25 +176,6 @@ extension RecordPredicate.Comparator {
 }
 
 extension RecordSchema.FieldType {
-    /// The word that errors use.
-    var word: String {
-        switch self {
-        case .string: "a text"
-        case .integer: "an integer"
-        case .double: "a number"
-        case .boolean: "a boolean"
-        case .timestamp: "a date"
-        case .bytes: "data"
-        case .reference: "a reference"
-        case .location: "a location"
-        case .uuid: "a UUID"
-        case .objectID: "an object ID"
-        case .list: "a list"
-        case .map: "an object"
-        case .mixed: "any value"
-        }
-    }
-
     /// Whether it is one value that can be nothing else.
     var isScalar: Bool {
         switch self {

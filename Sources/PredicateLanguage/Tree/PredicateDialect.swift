@@ -25,23 +25,15 @@ extension RecordPredicate {
         _ source: JSONValue, dialect: PredicateDialect, arguments: [FieldValue] = []
     ) throws(PredicateError) -> RecordPredicate {
         switch dialect {
-case .nspredicate:
+        case .nspredicate:
             return try RecordPredicate(format: try text(source), arguments: arguments)
         case .ckquery:
             let predicate = try RecordPredicate(format: try text(source), arguments: arguments)
             try predicate.checkCloudKit()
             return predicate
         case .filterBy: return try RecordPredicate(filterBy: source)
-        case .rql:
-            guard case .string(let text) = source else {
-                throw PredicateError(.parse, "a Realm query is a string, found \(source.kind)")
-            }
-            return try RecordPredicate(rql: text, arguments: arguments)
-        case .where:
-            guard arguments.isEmpty else {
-                throw PredicateError(.parse, "the dialect where takes no arguments")
-            }
-            return try RecordPredicate(where: source)
+        case .rql: return try RecordPredicate(rql: try text(source), arguments: arguments)
+        case .where: return try RecordPredicate(where: source)
         }
     }
 
