@@ -3,14 +3,16 @@ import Testing
 
 @testable import ChangeSources
 
-private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
+private func keys(_ batch: DecodedBatch) -> [ChangeSources.DedupeKey?] {
     batch.items.map { item in
         if case .change(_, let key) = item { key } else { nil }
     }
 }
 
 @Suite struct DedupeKeyTests {
-    private func keys(_ body: String, _ headers: WebhookHeaders = [:]) throws -> [DedupeKey?] {
+    private func keys(
+        _ body: String, _ headers: WebhookHeaders = [:]
+    ) throws -> [ChangeSources.DedupeKey?] {
         let batch = try source("belfry").decode(webhook(body, headers: headers))
         return ChangeSourcesTests.keys(batch)
     }
@@ -41,8 +43,10 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
     }
 
     @Test func `a long key becomes its digest`() {
-        let short = DedupeKey(.delivery, String(repeating: "k", count: 255), digest: [])
-        let long = DedupeKey(.delivery, String(repeating: "k", count: 256), digest: [])
+        let short = ChangeSources.DedupeKey(
+            .delivery, String(repeating: "k", count: 255), digest: [])
+        let long = ChangeSources.DedupeKey(
+            .delivery, String(repeating: "k", count: 256), digest: [])
         #expect(short.text.utf8.count == 255)
         #expect(long.text.hasPrefix("sha256:") && long.text.utf8.count == 71)
     }
@@ -141,7 +145,12 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
             again.items.map(describe)
                 == [#"create orders/1 after {"no":1} device d-1 key delivery m#0"#])
         let still = try source("debezium").replay(stored, receivedAt: now)
-        #expect(still.items == [.parked(parked)] || describe(still.items[0]).hasPrefix("parked"))
+        guard case .parked(let same) = still.items[0] else {
+            Issue.record("not parked again")
+            return
+        }
+        #expect(same.digest == parked.digest)
+        #expect(same.index == 0)
     }
 
     @Test func `a body that was no JSON is kept byte for byte`() throws {
@@ -154,6 +163,23 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
         #expect(parked.raw == ["$bytes": "/wA="])
         let again = try source("debezium").replay(parked, receivedAt: now)
         #expect(again.items == batch.items)
+    }
+}
+
+@Suite struct StoredFormTests {
+    @Test(arguments: SourcePreset.allCases)
+    func `every change of the fixtures comes back from the log as it went in`(
+        preset: SourcePreset
+    ) throws {
+        for fixture in try FixtureFile(preset: preset).read() {
+            let mapping = fixture.mapping ?? FixtureTests.mapping(preset)
+            let source = try source(preset.rawValue, mapping: mapping)
+            guard let batch = try? source.decode(fixture.request) else { continue }
+            for case .change(let change, _) in batch.items {
+                let text = JSONValue.object(change.storedForm).utf8
+                #expect(try RecordChange(storedForm: JSONValue(parsing: text)) == change)
+            }
+        }
     }
 }
 

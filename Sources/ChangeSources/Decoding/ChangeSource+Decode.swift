@@ -114,7 +114,11 @@ extension ChangeSource {
         let suffix = part.map { "/\($0)" } ?? ""
         if let key = reported.key {
             let name = reported.sharesPosition ? ";\(change.recordID.recordName)" : ""
-            return DedupeKey(key.kind, key.text + name + suffix, digest: digest)
+            // A preset's expression holds the time of the last update: of two saves within one
+            // millisecond neither may swallow the other.
+            let content =
+                key.kind == .expression ? ";\(Hexadecimal.encode(digest.prefix(8)))" : ""
+            return DedupeKey(key.kind, key.text + name + content + suffix, digest: digest)
         }
         if let transportKey {
             let place = item.index.map { "#\($0)" } ?? ""

@@ -1,3 +1,4 @@
+import Crypto
 package import RelayModel
 
 /// What one webhook says.
@@ -37,6 +38,11 @@ package struct ParkedBody: Sendable, Hashable {
     package var index: Int?
     /// The headers that decoding reads; none that a verification reads.
     package var headers: [String: String]
+
+    /// The SHA-256 of the change as it came: a source that tries again parks the same thing twice.
+    package var digest: [UInt8] {
+        Array(SHA256.hash(data: raw.utf8 + Array("#\(index ?? -1)".utf8)))
+    }
 
     /// The form in which it is stored and shown; ``ChangeSource/replay(_:receivedAt:)`` takes it
     /// again.

@@ -128,7 +128,7 @@ extension SourceMapping {
             zoneID = found
         }
         let owner = try ownerName(stated, item, row, other, path)
-        let scope = try scope(stated, item, row, other, path, hasOwner: owner != nil)
+        let scope = try scope(stated, item, row, other, path, of: owner)
         guard scope == .public || owner != nil else {
             let inBody = item.path.isEmpty ? "owner" : "\(item.path).owner"
             throw JSONContractError(
@@ -157,12 +157,12 @@ extension SourceMapping {
 
     private func scope(
         _ stated: StatedPlace, _ item: SourceItem, _ row: RecordFields, _ other: RecordFields,
-        _ path: String, hasOwner: Bool
+        _ path: String, of found: UserID?
     ) throws(JSONContractError) -> DatabaseScope {
         if let database = stated.database { return database }
         guard let database else {
             // A configured owner that is null here must not make a private row public.
-            return hasOwner || owner != nil ? .private : .public
+            return found != nil || owner != nil ? .private : .public
         }
         let word = item.value(at: database, fields: row, other)?.nameText
         guard let scope = word.flatMap(DatabaseScope.init(rawValue:)) else {
