@@ -27,6 +27,7 @@ package final class RelayStore: Sendable {
     /// How often the file has been opened: who settles under an older number has lost the shard.
     let epoch: Int64
     private let inbox: WriteInbox
+    private let writer: GroupWriter
     private let ending: WriterEnding
 
     /// Opens or creates the store at `path`, and brings its schema up to date.
@@ -86,6 +87,9 @@ package final class RelayStore: Sendable {
     /// The version of the schema that this build writes.
     package static var newestSchemaVersion: Int { Migration.released.count }
 
+    /// Commits since the store was opened: with ``head()``, how many requests shared one.
+    package var commitCount: UInt64 { writer.commitCount }
+
     private init(_ connections: StoreConnections, lock: StoreLock) throws {
         path = connections.path
         settings = connections.settings
@@ -97,7 +101,7 @@ package final class RelayStore: Sendable {
         disk = DiskReserve(path: path, reserve: settings.diskReserveBytes)
         inbox = WriteInbox(settings: settings)
         ending = WriterEnding()
-        let writer = GroupWriter(pool: pool, inbox: inbox, horizon: horizon)
+        writer = GroupWriter(pool: pool, inbox: inbox, horizon: horizon)
         writer.start { [pool, ending, horizon] in
             horizon.close(.closed("the store is closed"))
             try? pool.close()

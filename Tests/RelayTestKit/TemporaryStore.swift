@@ -1,23 +1,21 @@
 import Foundation
-import RelayModel
 package import Storage
+import Synchronization
 
-/// A store in a directory of its own, which goes when the fixture goes.
+/// A store in a directory of its own, which goes when the process ends.
+///
+/// Not when the fixture goes: the compiler may let go of a fixture while its store is in use.
 package final class TemporaryStore: Sendable {
     /// The database file.
     package let path: String
-    private let directory: URL
 
     /// Makes an empty directory; nothing is opened yet.
     package init() throws {
-        directory = FileManager.default.temporaryDirectory
+        let directory = FileManager.default.temporaryDirectory
             .appending(path: "belfry-\(UUID().uuidString)", directoryHint: .isDirectory)
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         path = directory.appending(path: "belfry.sqlite").path
-    }
-
-    deinit {
-        try? FileManager.default.removeItem(at: directory)
+        TemporaryDirectories.add(directory)
     }
 
     /// Opens the store, for the first time or again after it was closed.
@@ -32,5 +30,24 @@ extension StoreSettings {
         var settings = StoreSettings()
         settings.diskReserveBytes = 0
         return settings
+    }
+}
+
+/// The directories to remove when the process ends.
+private enum TemporaryDirectories {
+    private static let all = Mutex<[URL]>([])
+
+    static func add(_ directory: URL) {
+        let isFirst = all.withLock { all in
+            all.append(directory)
+            return all.count == 1
+        }
+        if isFirst { atexit { TemporaryDirectories.remove() } }
+    }
+
+    private static func remove() {
+        for directory in all.withLock({ $0 }) {
+            try? FileManager.default.removeItem(at: directory)
+        }
     }
 }

@@ -36,7 +36,7 @@ struct StoreConnections {
     /// the file.
     func prepare(_ schema: StoreSchema) throws -> [String] {
         try checkHeader()
-        let queue = try DatabaseQueue(path: path, configuration: configuration())
+        let queue = try openQueue()
         defer { try? queue.close() }
         return try queue.writeWithoutTransaction { db in
             _ = try StoreSchema.version(db, path: path)
@@ -45,6 +45,11 @@ struct StoreConnections {
             try makeDurable(db)
             return try schema.apply(to: db, path: path)
         }
+    }
+
+    /// One connection, with the settings that every connection has.
+    func openQueue() throws -> DatabaseQueue {
+        try DatabaseQueue(path: path, configuration: configuration())
     }
 
     /// Reads a file without changing it.
@@ -75,7 +80,8 @@ struct StoreConnections {
         try db.execute(sql: "PRAGMA synchronous = FULL")
     }
 
-    private func readBack(_ db: Database) throws {
+    /// Refuses a writer whose settings are not those that promises rest on.
+    func readBack(_ db: Database) throws {
         let wanted = [
             ("journal_mode", "wal"), ("synchronous", "2"), ("foreign_keys", "1"),
             ("trusted_schema", "0"),

@@ -146,7 +146,8 @@ extension Retry {
     init(row: Row) throws {
         let stored = StoredRow(row: row, table: "retry")
         self.init(
-            delivery: try OwedDelivery(stored), attempts: UInt16(clamping: row["attempts"] as Int64),
+            delivery: try OwedDelivery(stored),
+            attempts: UInt16(clamping: row["attempts"] as Int64),
             dueAt: stored.moment("dueAt"), reason: row["reason"])
     }
 }
@@ -155,7 +156,8 @@ extension DeadLetter {
     init(row: Row) throws {
         let stored = StoredRow(row: row, table: "deadLetter")
         self.init(
-            delivery: try OwedDelivery(stored), attempts: UInt16(clamping: row["attempts"] as Int64),
+            delivery: try OwedDelivery(stored),
+            attempts: UInt16(clamping: row["attempts"] as Int64),
             status: UInt16(clamping: row["status"] as Int64), reason: row["reason"],
             at: stored.moment("endedAt"))
     }

@@ -22,7 +22,9 @@ extension RelayStore {
     package func devices(
         of container: ContainerKey, owner: UserID?, limit: Int
     ) async throws -> [DeviceVersion] {
-        try await rows(
+        // Two statements, because one for both cases would look at every device.
+        let condition = owner == nil ? "?2 IS NULL" : "user.name = ?2"
+        return try await rows(
             of: container,
             sql: """
                 SELECT device.*, user.name AS ownerName, container.name AS containerName,
@@ -30,7 +32,7 @@ extension RelayStore {
                 FROM device
                     JOIN user ON user.id = device.owner
                     JOIN container ON container.id = device.container
-                WHERE device.container = ?1 AND ended IS NULL AND (?2 IS NULL OR user.name = ?2)
+                WHERE device.container = ?1 AND ended IS NULL AND \(condition)
                 ORDER BY serial LIMIT ?3
                 """, arguments: [owner?.rawValue, max(0, limit)]
         ) { try DeviceVersion(row: $0) }

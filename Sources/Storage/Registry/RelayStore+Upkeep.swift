@@ -2,8 +2,10 @@ import GRDB
 package import RelayModel
 
 extension RelayStore {
-    /// Deletes versions of subscriptions and devices that ended at or before `position`, and that
-    /// the progress has passed; returns how many. One call deletes at most `limit` of each.
+    /// Deletes versions of subscriptions and devices that ended at or before `position`, and
+    /// that the progress has passed; returns how many.
+    ///
+    /// One call deletes at most `limit` of each.
     ///
     /// Until then recovery needs them: what was active at a position is told exactly.
     package func pruneEndedVersions(

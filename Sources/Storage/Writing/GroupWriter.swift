@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import RelayModel
+import Synchronization
 
 /// The one writer: takes what callers want written, and commits it together.
 ///
@@ -11,12 +12,16 @@ final class GroupWriter: Sendable {
     private let pool: DatabasePool
     private let inbox: WriteInbox
     private let horizon: LogHorizon
+    private let commits = Atomic<UInt64>(0)
 
     init(pool: DatabasePool, inbox: WriteInbox, horizon: LogHorizon) {
         self.pool = pool
         self.inbox = inbox
         self.horizon = horizon
     }
+
+    /// Commits that succeeded since the store was opened.
+    var commitCount: UInt64 { commits.load(ordering: .relaxed) }
 
     /// Starts the thread; it ends, and calls `ended`, when the inbox is closed and empty.
     func start(ended: @escaping @Sendable () -> Void) {
@@ -42,6 +47,7 @@ final class GroupWriter: Sendable {
         }
         switch result {
         case .success(let finished):
+            commits.wrappingAdd(1, ordering: .relaxed)
             horizon.advance(to: finished.head, appended: finished.appended)
             for answer in finished.answers { answer() }
         case .failure(let error):
@@ -103,7 +109,8 @@ final class GroupWriter: Sendable {
             return try commit.attempt { (value: try request.perform(&$0), keep: true) }
         } catch {
             // What concerns the whole transaction is not this request's own failure.
-            if let failure = error as? DatabaseError, StorageError.verdict(on: failure) != .refused {
+            if let failure = error as? DatabaseError, StorageError.verdict(on: failure) != .refused
+            {
                 throw error
             }
             guard commit.db.isInsideTransaction else { throw error }
