@@ -169,11 +169,11 @@ let package = Package(
             name: "RelayServerTests",
             dependencies: [
                 "RelayModel", "RelayServer", "Storage", "GatewaySimulator", "RelayTestKit",
-                crypto, httpTypes, hummingbird, hummingbirdTesting, jwt,
+                coreMetrics, crypto, httpTypes, hummingbird, hummingbirdTesting, jwt, logging,
             ]),
         .testTarget(
             name: "CommandLineTests",
-            dependencies: ["belfry", "RelayModel", "RelayTestKit", "GatewaySimulator"]),
+            dependencies: ["belfry", "RelayModel", "Storage", "RelayTestKit", "GatewaySimulator"]),
         .testTarget(name: "TidyTests"),
     ],
     swiftLanguageModes: [.v6]
