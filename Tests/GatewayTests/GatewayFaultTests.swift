@@ -8,7 +8,7 @@ import NIOSSL
 import RelayModel
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct GatewayFaultTests {
+@Suite(.serialized, .timeLimit(.minutes(2))) struct GatewayFaultTests {
     private func requests(_ count: UInt64) throws -> [PushRequest] {
         try (1...count).map { try PushRequest.sample(ticket: $0) }
     }
@@ -33,11 +33,11 @@ import Testing
             $0.script = after(100, fault)
             $0.overLimit = .sendsGoAway
         } settings: {
-            $0.watchdog = .seconds(2)
-            $0.requestTimeout = .seconds(5)
+            $0.watchdog = .seconds(4)
+            $0.requestTimeout = .seconds(8)
         } _: { rig in
             let requests = try requests(400)
-            _ = await rig.deliver(requests)
+            await rig.deliver(requests)
             for request in requests {
                 let tally = rig.simulator.tally(of: request.deliveryID.description)
                 #expect(tally.accepted >= 1)
@@ -57,7 +57,7 @@ import Testing
                 ScriptRule(.device(String(repeating: "ab", count: 32)), [ScriptedAnswer(.silence)])
             ])
         } settings: {
-            $0.requestTimeout = .seconds(4)
+            $0.requestTimeout = .seconds(8)
         } _: { rig in
             _ = try await rig.outcome(of: .sample(ticket: 1))
             let silent = try PushRequest.sample(
@@ -74,7 +74,7 @@ import Testing
         try await GatewayRig.run {
             $0.script = after(1, .freezeConnection)
         } settings: {
-            $0.watchdog = .seconds(2)
+            $0.watchdog = .seconds(4)
         } _: { rig in
             _ = try await rig.outcome(of: .sample(ticket: 1))
             let lost = await rig.outcomes(of: try (2...20).map { try .sample(ticket: $0) })
@@ -110,7 +110,7 @@ import Testing
             $0.script = after(50, .acceptLimitingStreams(to: 3))
             $0.overLimit = .refuses
         } _: { rig in
-            _ = await rig.deliver(try requests(500))
+            await rig.deliver(try requests(500))
             #expect(rig.simulator.totals.accepted >= 500)
         }
     }
