@@ -156,7 +156,10 @@ let package = Package(
             ]),
         .testTarget(
             name: "GatewayTests",
-            dependencies: ["RelayModel", "Gateway", "GatewaySimulator", "RelayTestKit", crypto]),
+            dependencies: [
+                "RelayModel", "CCurl", "Gateway", "GatewaySimulator", "RelayTestKit", crypto,
+                nioCore, nioPosix, nioSSL,
+            ]),
         .testTarget(
             name: "GatewaySimulatorTests",
             dependencies: [
