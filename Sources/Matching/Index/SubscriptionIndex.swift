@@ -97,6 +97,7 @@ package final class SubscriptionIndex: Sendable {
         reading { content, desk in
             content.refresh(decoded)
             content.match(decoded, &desk.scratch, into: &serials)
+            content.sample(decoded, &desk.samples)
         }
     }
 
