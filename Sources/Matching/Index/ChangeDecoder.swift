@@ -7,7 +7,7 @@ struct ChangeDecoder {
 
     /// Decodes a change for the shelves it concerns.
     ///
-    /// - Parameter now: the value of `now()`; `nil` means the moment the change happened.
+    /// Where `now` is `nil`, `now()` is the moment the change happened.
     func decode(_ change: RecordChange, now: Timestamp?, into decoded: DecodedChange) {
         decoded.removeAll()
         decoded.catalogVersion = catalog.version

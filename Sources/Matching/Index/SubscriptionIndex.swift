@@ -66,7 +66,7 @@ package final class SubscriptionIndex: Sendable {
 
     /// The serials of the subscriptions that a change fires, ascending.
     ///
-    /// - Parameter now: the value of `now()`; `nil` means the moment the change happened.
+    /// Where `now` is `nil`, `now()` is the moment the change happened.
     package func matches(for change: RecordChange, now: Timestamp? = nil) -> [UInt64] {
         var serials: [UInt64] = []
         matches(for: change, now: now, into: &serials)
@@ -97,6 +97,7 @@ package final class SubscriptionIndex: Sendable {
         reading { content, desk in
             content.refresh(decoded)
             content.match(decoded, &desk.scratch, into: &serials)
+            content.sample(decoded, &desk.samples)
         }
     }
 

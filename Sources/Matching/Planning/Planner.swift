@@ -230,9 +230,15 @@ final class Planner {
         return least < 1 ? best : (best ?? nil)
     }
 
+    /// The share of changes inside an interval, guessed from how wide it is on the cells' line: of
+    /// numbers, ten octaves; of dates, a year.
     func estimate(_ interval: Interval) -> Double {
-        guard let cells = interval.cells else { return 0.5 }
-        return cells.level >= 58 ? 0.4 : 0.04
+        if interval.isEmpty { return 0 }
+        guard interval.isBoundedBelow, interval.isBoundedAbove else { return 0.5 }
+        let low = Double(CellLine.place(interval.valueClass, interval.low))
+        let width = Double(CellLine.place(interval.valueClass, interval.high)) - low
+        let whole = interval.valueClass == .date ? 3e10 : 0x1p52 * 10
+        return min(0.4, width / whole + 0.0005)
     }
 
     /// What filing a part of the predicate under its own keys would cost; `nil` if it has none.
@@ -345,7 +351,7 @@ final class Planner {
             Int(key.length))
         guard slot >= 0 else { return guess }
         let block = PostingBlock(store.arena, KeyTable.block(of: store.table.slots[slot]))
-        return guess * Double(1 + min(block.count, 9))
+        return guess * (1 + Double(min(block.count, 10)) * 0.2)
     }
 
     private func guess(_ key: PlannedKey) -> Double {

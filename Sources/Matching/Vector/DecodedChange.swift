@@ -51,6 +51,14 @@ package final class DecodedChange {
         UnsafePointer(encoder.bytes.base + Int(slot.offset))
     }
 
+    /// Gives back the room beyond what is in use: for changes that are kept.
+    package func compact() {
+        slots.compact()
+        probes.compact()
+        encoder.bytes.compact()
+        encoder.elements.compact()
+    }
+
     /// Bytes held.
     package var bytes: Int {
         slots.capacity * MemoryLayout<FieldSlot>.stride
