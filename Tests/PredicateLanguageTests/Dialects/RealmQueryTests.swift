@@ -94,6 +94,18 @@ struct RealmQueryTests {
         }
     }
 
+    @Test(arguments: ["a == O12", "a == L3:12", "a == Lffffffffffffffff:ffffffffffffffff"])
+    func `an object key is read, and has no answer`(query: String) throws {
+        let predicate = try RecordPredicate(rql: query)
+        #expect(try RecordPredicate(format: predicate.canonicalText) == predicate)
+        guard case .error(.unboundVariable) = predicate.evaluate(on: Self.record) else {
+            Issue.record("\(query) has an answer")
+            return
+        }
+        let tooLong = "a == L" + String(repeating: "e", count: 17) + ":1"
+        #expect(throws: PredicateError.self) { try RecordPredicate(rql: tooLong) }
+    }
+
     @Test func `nesting and length have limits`() throws {
         let depth = Limits.maximumPredicateDepth
         func nested(_ count: Int) -> String {
