@@ -132,6 +132,27 @@ struct RealmQueryTests {
         #expect(throws: PredicateError.self) { try RealmQuery(parsing: "a IN {\(list),1}") }
     }
 
+    @Test func `hostile needles and patterns take linear time`() throws {
+        let run = String(repeating: "a", count: 100_000)
+        let text: RecordFields = ["a": .string(run)]
+        for (query, holds) in [
+            ("a CONTAINS '\(run.dropLast())b'", false), ("a CONTAINS '\(run)'", true),
+            ("a LIKE '\(String(repeating: "*a", count: 2000))*b'", false),
+            ("a LIKE '*\(run.prefix(1000))b*'", false),
+        ] {
+            let predicate = try RecordPredicate(rql: query)
+            let duration = ContinuousClock().measure {
+                #expect(predicate.evaluate(on: text) == (holds ? .true : .false))
+            }
+            #expect(duration < .seconds(20))
+        }
+        let longest = Limits.maximumRegularExpressionBytes
+        _ = try RecordPredicate(rql: "a LIKE '\(run.prefix(longest))'")
+        #expect(throws: PredicateError.self) {
+            try RecordPredicate(rql: "a LIKE '\(run.prefix(longest + 1))'")
+        }
+    }
+
     // MARK: Flexible Sync
 
     static let schema = RecordSchema([
