@@ -1,4 +1,4 @@
-/// Reads a JSON text without building a tree: is it well formed, and how does it look in lines?
+/// Reads a JSON text without building a tree, to check it and to break it into lines.
 ///
 /// Foundation's parser loses the order of members and the digits of numbers, and a push is printed
 /// as it was sent.

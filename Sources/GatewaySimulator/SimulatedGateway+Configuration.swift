@@ -13,7 +13,8 @@ public enum OverLimitPolicy: String, Sendable, Hashable, CaseIterable {
 
 /// What an expired provider token does to its connection.
 public enum ExpiredTokenPolicy: String, Sendable, Hashable, CaseIterable {
-    /// Every later push on the connection is refused with the same reason, as APNs has been seen to.
+    /// Every later push on the connection is refused with the same reason, as APNs has been seen
+    /// to.
     case wedgesConnection
     /// Only the push is refused.
     case refusesPush
@@ -81,7 +82,9 @@ extension SimulatedGateway {
         public var trust = ProviderTrust.anyKey
         /// The environment that the gateway stands for.
         public var environment = SimulatedEnvironment.production
-        /// The topics that providers may push to; `nil` for all. Others get 400 `TopicDisallowed`.
+        /// The topics that providers may push to; `nil` for all.
+        ///
+        /// Others get 400 `TopicDisallowed`.
         public var topics: Set<String>?
         /// What is known about device tokens, which are hexadecimal.
         public var devices: [String: DeviceStanding] = [:]

@@ -1,10 +1,11 @@
 import Foundation
 
 extension SimulatedGateway {
-    /// A push whole, for people: what became of it, its headers, and its payload a member on each line.
+    /// A push whole, for people: what became of it, its headers, and its payload a member on each
+    /// line.
     ///
-    /// The signature of the provider token is left out, so that the text cannot be used to push; the
-    /// device token is shown, because the reader wants to know who got the push.
+    /// The signature of the provider token is left out, so that the text cannot be used to push;
+    /// the device token is shown, because the reader wants to know who got the push.
     public static func describe(_ push: ReceivedPush) -> String {
         var lines = [
             "push \(push.number) on connection \(push.connection), stream \(push.stream): "

@@ -8,12 +8,13 @@ import Synchronization
 /// A push gateway on this machine that behaves as APNs does, and misbehaves on request.
 ///
 /// It speaks HTTP/2 over TLS with certificates of its own, checks what APNs checks and answers with
-/// APNs' statuses and reasons, raises the stream limit only after the first push with a valid provider
-/// token, plays scripts of refusals, delays and faults, and records everything it received.
+/// APNs' statuses and reasons, raises the stream limit only after the first push with a valid
+/// provider token, plays scripts of refusals, delays and faults, and records everything it
+/// received.
 ///
 /// ```swift
 /// let gateway = try await SimulatedGateway.start()
-/// // … let the sender push to https://127.0.0.1:\(gateway.port), trusting gateway.caCertificatePEM …
+/// // … the sender pushes to port gateway.port and trusts gateway.caCertificatePEM …
 /// let pushes = try await gateway.pushes(count: 2, within: .seconds(5))
 /// #expect(pushes.map(\.isAccepted) == [true, true])
 /// await gateway.stop()
@@ -49,8 +50,9 @@ public final class SimulatedGateway: Sendable {
     ) async throws
         -> SimulatedGateway
     {
+        // The true time, not the configuration's: senders judge certificates by their own clock.
         let authority = try CertificateAuthority.load(
-            from: configuration.certificates, host: configuration.host, now: configuration.now(),
+            from: configuration.certificates, host: configuration.host, now: Date(),
             lifetime: configuration.certificateLifetime)
         if let caFile = configuration.caFile { try authority.writeCA(to: caFile) }
         let ledger = GatewayLedger(capacity: configuration.recordCapacity)
@@ -79,7 +81,8 @@ public final class SimulatedGateway: Sendable {
         await connections.closeAll()
     }
 
-    /// Stops the connections that are open, as a restart of the gateway would; it goes on listening.
+    /// Stops the connections that are open, as a restart of the gateway would; it goes on
+    /// listening.
     public func closeConnections() async {
         await connections.closeAll()
     }
@@ -105,7 +108,8 @@ extension SimulatedGateway {
     /// What was counted since the start.
     public var totals: GatewayTotals { ledger.totals }
 
-    /// The pushes so far in the order of arrival, the last ``Configuration/recordCapacity`` of them.
+    /// The pushes so far in the order of arrival, the last ``Configuration/recordCapacity`` of
+    /// them.
     public var pushes: [ReceivedPush] { ledger.pushes }
 
     /// The streams that were opened beyond the limit, in order.
@@ -116,10 +120,11 @@ extension SimulatedGateway {
         ledger.tally(of: apnsID)
     }
 
-    /// Waits until `count` pushes have arrived since the start, and returns those that are kept of the
-    /// first `count`.
+    /// Waits until `count` pushes have arrived since the start, and returns those that are kept of
+    /// the first `count`.
     ///
-    /// - Throws: ``GatewayWaitTimeout`` after `limit`, `CancellationError` if the task is cancelled.
+    /// - Throws: ``GatewayWaitTimeout`` after `limit`, `CancellationError` if the task is
+    ///   cancelled.
     public func pushes(count: Int, within limit: Duration) async throws -> [ReceivedPush] {
         _ = try await totals(within: limit) { $0.received >= count }
         return pushes.filter { $0.number <= count }
@@ -130,7 +135,8 @@ extension SimulatedGateway {
     /// `condition` is called at each change, under a lock: it must be quick and must not ask the
     /// gateway anything.
     ///
-    /// - Throws: ``GatewayWaitTimeout`` after `limit`, `CancellationError` if the task is cancelled.
+    /// - Throws: ``GatewayWaitTimeout`` after `limit`, `CancellationError` if the task is
+    ///   cancelled.
     public func totals(
         within limit: Duration, until condition: @escaping @Sendable (GatewayTotals) -> Bool
     ) async throws -> GatewayTotals {

@@ -68,8 +68,8 @@ public struct ScriptRule: Sendable, Hashable {
 
 /// What a simulated gateway answers instead of accepting.
 ///
-/// A push that fails one of APNs' checks is refused for that, and uses up no step. For any other the
-/// first rule decides that is about it and has steps left; without one it is accepted.
+/// A push that fails one of APNs' checks is refused for that, and uses up no step. For any other
+/// the first rule decides that is about it and has steps left; without one it is accepted.
 public struct AnswerScript: Sendable, Hashable {
     /// The rules, the first that applies decides.
     public var rules: [ScriptRule]

@@ -7,7 +7,8 @@ extension CertificateAuthority {
     /// The least time that kept certificates must still be valid for.
     private static let minimumRemainder: TimeInterval = 86_400
 
-    /// Takes the certificates from `source`, where there are any that still serve, or makes new ones.
+    /// Takes the certificates from `source`, where there are any that still serve, or makes new
+    /// ones.
     ///
     /// - Throws: An error of the file system if the folder or a file cannot be written.
     static func load(

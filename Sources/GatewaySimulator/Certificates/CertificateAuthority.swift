@@ -14,8 +14,8 @@ struct CertificateAuthority: Sendable {
     /// The server's private key as PEM.
     var serverKeyPEM: String
 
-    /// Makes an authority and a certificate for `localhost`, `127.0.0.1`, `::1` and `host`, which are
-    /// valid from an hour before `now` (senders' clocks differ) to `lifetime` after it.
+    /// Makes an authority and a certificate for `localhost`, `127.0.0.1`, `::1` and `host`, which
+    /// are valid from an hour before `now` (senders' clocks differ) to `lifetime` after it.
     init(host: String, now: Date, lifetime: Duration) throws {
         let validity =
             now.addingTimeInterval(

@@ -1,5 +1,5 @@
-/// The rules for provider tokens, which belong to a connection: what a team, a key and a token may do
-/// depends on what was seen before.
+/// The rules for provider tokens, which belong to a connection: what a team, a key and a token may
+/// do depends on what was seen before.
 struct ConnectionAuthority {
     /// What of a gateway's configuration the rules need.
     struct Rules: Sendable {

@@ -1,7 +1,7 @@
 /// APNs' rules for a single push, besides those for provider tokens and devices.
 ///
-/// Method and path come first, then the provider token (a gateway tells strangers nothing), then the
-/// headers, the payload and at last the device.
+/// Method and path come first, then the provider token (a gateway tells strangers nothing), then
+/// the headers, the payload and at last the device.
 struct PushCheck {
     /// The number of bytes of a collapse identifier (Apple).
     static let maximumCollapseIDBytes = 64
@@ -17,7 +17,8 @@ struct PushCheck {
     /// Whether `apns-push-type` may be missing.
     let missingPushType: MissingPushTypePolicy
 
-    /// The device token of a path `/3/device/<token>`, whatever it looks like; `nil` for other paths.
+    /// The device token of a path `/3/device/<token>`, whatever it looks like; `nil` for other
+    /// paths.
     static func token(inPath path: String) -> String? {
         let prefix = "/3/device/"
         guard path.hasPrefix(prefix) else { return nil }

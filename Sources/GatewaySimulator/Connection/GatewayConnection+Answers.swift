@@ -111,8 +111,8 @@ extension GatewayConnection {
         announce(1)
     }
 
-    /// Raises the limit after the first push with a valid provider token, and after the first accepted
-    /// one where a refusal has shrunk it.
+    /// Raises the limit after the first push with a valid provider token, and after the first
+    /// accepted one where a refusal has shrunk it.
     private func updateLimit(after push: ReceivedPush) {
         switch (limitState, push.answer) {
         case (.initial, _), (.shrunk, .accept):

@@ -7,8 +7,8 @@ import NIOSSL
 
 /// One sender's connection: collects its pushes, has them judged, and carries the answers out.
 ///
-/// It works on whole HTTP/2 frames, because a gateway's misbehaviour is made of frames. All of it runs
-/// on the connection's event loop.
+/// It works on whole HTTP/2 frames, because a gateway's misbehaviour is made of frames. All of it
+/// runs on the connection's event loop.
 final class GatewayConnection: ChannelInboundHandler {
     typealias InboundIn = HTTP2Frame
     typealias OutboundOut = HTTP2Frame

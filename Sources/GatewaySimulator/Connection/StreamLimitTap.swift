@@ -3,10 +3,10 @@ import NIOHTTP2
 
 /// Writes the stream limit into SETTINGS frames behind the back of the HTTP/2 handler.
 ///
-/// The handler would enforce a limit that it knew of by closing the connection; here a violation must be
-/// seen, recorded, and answered by the configured policy. So the handler is told
-/// ``concealed(_:)``, a limit that nobody reaches, and the true one is put into its frame on the way
-/// out. The tap can also hold back all that is sent, so that SETTINGS come late.
+/// The handler would enforce a limit that it knew of by closing the connection; here a violation
+/// must be seen, recorded, and answered by the configured policy. So the handler is told
+/// ``concealed(_:)``, a limit that nobody reaches, and the true one is put into its frame on the
+/// way out. The tap can also hold back all that is sent, so that SETTINGS come late.
 final class StreamLimitTap: ChannelOutboundHandler, NIOHTTP2FrameDelegate {
     typealias OutboundIn = IOData
     typealias OutboundOut = ByteBuffer

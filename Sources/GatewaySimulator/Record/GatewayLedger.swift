@@ -4,8 +4,9 @@ import Synchronization
 
 /// The gateway's account of all it saw, shared by its connections.
 ///
-/// A lock, not an actor: every operation is short and synchronous, and connections on event loops must
-/// not suspend. Nothing is called out while it is held, except conditions of waiters, which are pure.
+/// A lock, not an actor: every operation is short and synchronous, and connections on event loops
+/// must not suspend. Nothing is called out while it is held, except conditions of waiters, which
+/// are pure.
 final class GatewayLedger: Sendable {
     /// Decides on totals whether a wait is over.
     typealias Condition = @Sendable (GatewayTotals) -> Bool
@@ -127,7 +128,8 @@ final class GatewayLedger: Sendable {
 
     /// Waits until `condition` holds, and returns the totals for which it did.
     ///
-    /// - Throws: ``GatewayWaitTimeout`` after `limit`, `CancellationError` if the task is cancelled.
+    /// - Throws: ``GatewayWaitTimeout`` after `limit`, `CancellationError` if the task is
+    ///   cancelled.
     func wait(
         within limit: Duration, until condition: @escaping Condition
     ) async throws

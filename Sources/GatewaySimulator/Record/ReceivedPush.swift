@@ -28,6 +28,26 @@ public struct ReceivedPush: Sendable, Hashable {
     /// Whether an answer has been written to the connection.
     public var isAnswered: Bool
 
+    /// Creates a push.
+    public init(
+        number: Int, connection: Int, stream: Int, receivedAt: Date, headers: [HeaderField],
+        deviceToken: String, payload: [UInt8], apnsID: String, answer: GatewayAnswer,
+        explanation: String? = nil, isAccepted: Bool, isAnswered: Bool
+    ) {
+        self.number = number
+        self.connection = connection
+        self.stream = stream
+        self.receivedAt = receivedAt
+        self.headers = headers
+        self.deviceToken = deviceToken
+        self.payload = payload
+        self.apnsID = apnsID
+        self.answer = answer
+        self.explanation = explanation
+        self.isAccepted = isAccepted
+        self.isAnswered = isAnswered
+    }
+
     /// The value of the first header `name`, given in lower case.
     public func header(_ name: String) -> String? {
         headers[name]
@@ -93,6 +113,17 @@ public struct StreamLimitViolation: Sendable, Hashable {
     public var limit: Int
     /// Whether the sender had acknowledged that limit.
     public var isAcknowledged: Bool
+
+    /// Creates a violation.
+    public init(
+        connection: Int, stream: Int, openStreams: Int, limit: Int, isAcknowledged: Bool
+    ) {
+        self.connection = connection
+        self.stream = stream
+        self.openStreams = openStreams
+        self.limit = limit
+        self.isAcknowledged = isAcknowledged
+    }
 }
 
 /// The gateway did not see in time what it was asked to wait for.
