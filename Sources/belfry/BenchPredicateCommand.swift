@@ -9,7 +9,8 @@ struct BenchPredicateCommand: ParsableCommand {
         abstract: "Measure evaluation: time per comparison, allocations per evaluation.",
         discussion: """
             Each predicate is evaluated on the same records; then a plain loop makes the same \
-            comparisons on the same values in arrays, in the same run. Times are the least of five. \
+            comparisons on the same values in arrays, in the same run. Times are the least of \
+            five. \
             Allocations are known when the command runs under Tests/Benchmarks/count-allocations.
             """)
 
