@@ -19,6 +19,8 @@ package struct ShardState {
         self.indexSeed = indexSeed
     }
 
+    private var newContainer: ContainerState { ContainerState(indexSeed: indexSeed) }
+
     // MARK: Edits
 
     /// Makes a subscription active.
@@ -26,7 +28,7 @@ package struct ShardState {
     /// - Throws: ``PredicateLanguage/PredicateError`` if its condition cannot be read; then it is
     ///   not active.
     package mutating func insert(_ version: SubscriptionVersion) throws {
-        try containers[version.subscription.container, default: ContainerState(indexSeed: indexSeed)].insert(version)
+        try containers[version.subscription.container, default: newContainer].insert(version)
     }
 
     /// Ends a subscription.
@@ -37,7 +39,7 @@ package struct ShardState {
     /// Makes a device active.
     package mutating func insert(_ version: DeviceVersion) {
         deviceOwners[version.serial] = version.device.owner
-        containers[version.device.container, default: ContainerState(indexSeed: indexSeed)].insert(version)
+        containers[version.device.container, default: newContainer].insert(version)
     }
 
     /// Ends devices.
@@ -48,7 +50,7 @@ package struct ShardState {
 
     /// Sets a device's badge as it was at the progress.
     package mutating func set(_ badge: BadgeMark) {
-        containers[badge.container, default: ContainerState(indexSeed: indexSeed)].setBadge(
+        containers[badge.container, default: newContainer].setBadge(
             badge.badge, of: badge.deviceID)
     }
 

@@ -46,7 +46,8 @@ import Testing
         await store.close()
     }
 
-    @Test func `without a relay, a token, or good arguments the exit code says which`() async throws {
+    @Test func `without a relay, a token, or good arguments the exit code says which`() async throws
+    {
         let nobody = try await CommandRun(
             ["containers", "list", "--url", "http://127.0.0.1:1", "--admin-token", "x"])
         #expect(nobody.code == 69)

@@ -10,7 +10,8 @@ struct Leaf {
     var test: RowTest
     /// One scalar; for ``RowTest/member`` any number of them.
     var constants: [FieldValue]
-    /// The upper bound of BETWEEN, whose lower bound is the constant (and ``test`` is ``RowTest/greaterOrEqual``).
+    /// The upper bound of BETWEEN, whose lower bound is the constant (and ``test`` is
+    /// ``RowTest/greaterOrEqual``).
     var upper: FieldValue?
 
     /// Reads a comparison; `nil` if only the reference evaluator can judge it.

@@ -24,7 +24,8 @@ extension Leaf {
 
 // Writing the keys of what was chosen.
 extension Planner {
-    /// Adds the keys of a part of the predicate that ``estimate(_:isNegated:_:)`` found to have some.
+    /// Adds the keys of a part of the predicate that ``estimate(_:isNegated:_:)`` found to have
+    /// some.
     func emit(_ node: Node, isNegated: Bool, _ catalog: inout Catalog) {
         let mark = keys.count
         switch node {

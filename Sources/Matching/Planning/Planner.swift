@@ -425,7 +425,8 @@ final class Planner {
 
     // MARK: Programs
 
-    /// A program that hands the whole predicate to the reference evaluator; 0 if it cannot ever hold.
+    /// A program that hands the whole predicate to the reference evaluator; 0 if it cannot ever
+    /// hold.
     private func reference(_ root: Node) -> UInt32 {
         draft.removeAll()
         appendReference(
