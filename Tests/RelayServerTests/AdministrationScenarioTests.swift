@@ -17,13 +17,17 @@ import Testing
         if case .object(let object)? = value { object[name] } else { nil }
     }
 
-    @Test func `a container is created once, changed in parts, and shown without secrets`() async throws {
+    @Test func `a container is created once, changed in parts, and shown without secrets`()
+        async throws
+    {
         try await TestRelay.with { relay in
             let path = "containers/iCloud.com.example.New/production"
             let pem = P256.Signing.PrivateKey().pemRepresentation
             let body: JSONValue = [
                 "topics": ["com.example.New"],
-                "apns": ["teamID": "TEAM123456", "keyID": "KEY1234567", "privateKey": .string(pem)],
+                "apns": [
+                    "teamID": "TEAM123456", "keyID": "KEY1234567", "privateKey": .string(pem),
+                ],
                 "userTokens": ["sharedSecret": .string(TestRelay.sharedSecret)],
             ]
             let made = try await relay.admin(.put, path, body.text)
@@ -63,7 +67,10 @@ import Testing
             "userTokens.keySet: the container's key set cannot be read: it has no signing key for "
                 + "RS256 (2048 bits or more), ES256 or EdDSA"
         ),
-        (#"{"name":"x"}"#, "name: unknown field; allowed are topics, apns, userTokens, expirationSeconds"),
+        (
+            #"{"name":"x"}"#,
+            "name: unknown field; allowed are topics, apns, userTokens, expirationSeconds"
+        ),
     ]
 
     @Test func `settings that cannot be are refused with their place`() async throws {
@@ -76,7 +83,9 @@ import Testing
         }
     }
 
-    @Test func `a key opens the door until it is revoked, and its secret is shown once`() async throws {
+    @Test func `a key opens the door until it is revoked, and its secret is shown once`()
+        async throws
+    {
         try await TestRelay.with { relay in
             let made = try await relay.admin(
                 .post, Self.container + "/keys", #"{"kind":"bearer","label":"backend"}"#)
@@ -174,14 +183,18 @@ import Testing
             let receipts = try await relay.admin(.get, "receipts?outcome=maybe")
             #expect(
                 receipts["reason"]
-                    == #"outcome: "maybe" is unknown; allowed are accepted, deferred, unregistered, dead"#)
+                    == .string(
+                        "outcome: \"maybe\" is unknown; allowed are accepted, deferred, "
+                            + "unregistered, dead")
+            )
         }
     }
 
     @Test func `a made-up token is hexadecimal digits and base64 at once`() async throws {
         try await TestRelay.with { relay in
             let answer = try await relay.call(
-                .post, "/device/1/iCloud.com.example.Art/development/tokens/create"
+                .post,
+                "/device/1/iCloud.com.example.Art/development/tokens/create"
                     + TestRelay.query(), body: #"{"apnsEnvironment":"production"}"#)
             guard case .string(let token)? = answer["apnsToken"] else {
                 Issue.record("\(answer.text)")

@@ -12,7 +12,8 @@ import Testing
     private static let parked = "containers/iCloud.com.example.Art/development/changes/parked"
     private static let path = "/changes/1/iCloud.com.example.Art/development"
     private static let change =
-        #"{"operation":"create","recordType":"Artwork","recordName":"a-1","after":{"artist":"artist-1"}}"#
+        #"{"operation":"create","recordType":"Artwork","recordName":"a-1","after":{"artist":"#
+        + #""artist-1"}}"#
 
     /// Sets a source with a secret of the relay's own making; returns the secret.
     private static func signedSource(_ relay: TestRelay) async throws -> String {
@@ -68,7 +69,8 @@ import Testing
             let secret = try await Self.signedSource(relay)
             let stale = Self.signed(Self.change, id: "m1", secret: secret, seconds: -301)
             let forged = Self.signed(
-                Self.change, id: "m1", secret: "whsec_" + Base64.encode(Array(repeating: 1, count: 32)))
+                Self.change, id: "m1",
+                secret: "whsec_" + Base64.encode(Array(repeating: 1, count: 32)))
             let cases: [([String: String], String)] = [
                 ([:], "the header webhook-id is missing"),
                 (stale, "the timestamp in webhook-timestamp is more than 300 seconds old"),
@@ -93,10 +95,14 @@ import Testing
         }
     }
 
-    @Test func `one bad change in a batch is refused by itself, and the status says so`() async throws {
+    @Test func `one bad change in a batch is refused by itself, and the status says so`()
+        async throws
+    {
         try await TestRelay.with { relay in
             let secret = try await Self.signedSource(relay)
-            let body = #"[\#(Self.change),{"operation":"create"},\#(Self.change.replacing("a-1", with: "a-2"))]"#
+            let body =
+                #"[\#(Self.change),{"operation":"create"},"#
+                + #"\#(Self.change.replacing("a-1", with: "a-2"))]"#
             let answer = try await relay.call(
                 .post, Self.path + "/app", headers: Self.signed(body, id: "m1", secret: secret),
                 body: body)
@@ -109,11 +115,13 @@ import Testing
     @Test func `what cannot be mapped is parked, listed, replayed and gone`() async throws {
         try await TestRelay.with { relay in
             let wrong =
-                #"{"preset":"supabase","verification":{"scheme":"none"},"onUnmappable":"park","mapping":{"key":["uid"]}}"#
+                #"{"preset":"supabase","verification":{"scheme":"none"},"onUnmappable":"park"#
+                + #"","mapping":{"key":["uid"]}}"#
             let made = try await relay.admin(.put, Self.sources + "/db", wrong)
             #expect(made.status == 201, "\(made.text)")
             let body =
-                #"{"type":"INSERT","table":"Artwork","schema":"public","record":{"id":7,"artist":"artist-1"},"old_record":null}"#
+                #"{"type":"INSERT","table":"Artwork","schema":"public","record":{"id":7,"art"#
+                + #"ist":"artist-1"},"old_record":null}"#
             let answer = try await relay.call(.post, Self.path + "/db", body: body)
             #expect(answer.status == 200, "\(answer.text)")
             #expect(statuses(answer) == ["parked"])

@@ -50,7 +50,9 @@ import Testing
 
     @Test func `flags go before variables, and variables before the file`() async throws {
         let text =
-            #"{"http":{"host":"1.1.1.1","port":1,"publicURL":"https://a.example/"},"apns":{"url":"https://gateway.example:2197"},"limits":{"deniedRecordTypes":["_*","Secret"]}}"#
+            #"{"http":{"host":"1.1.1.1","port":1,"publicURL":"https://a.example/"},"apns":{""#
+            + #"url":"https://gateway.example:2197"},"limits":{"deniedRecordTypes":["_*""#
+            + #","Secret"]}}"#
         try await withFile(text) { path in
             let configuration = try await decode(
                 ["--http-port", "3"],
