@@ -134,7 +134,10 @@ let package = Package(
         // The tests: one suite for each room, and those that see the whole house.
         .target(
             name: "RelayTestKit",
-            dependencies: ["RelayModel", "Storage", "Gateway", "GatewaySimulator"],
+            dependencies: [
+                "RelayModel", "Storage", "Gateway", "GatewaySimulator", asyncHTTPClient, crypto,
+                nioCore, nioHTTP1,
+            ],
             path: "Tests/RelayTestKit"),
         .testTarget(name: "RelayModelTests", dependencies: ["RelayModel", "RelayTestKit"]),
         .testTarget(
@@ -174,6 +177,7 @@ let package = Package(
             dependencies: [
                 "RelayModel", "RelayServer", "Storage", "GatewaySimulator", "RelayTestKit",
                 coreMetrics, crypto, httpTypes, hummingbird, hummingbirdTesting, jwt, logging,
+                serviceLifecycle,
             ]),
         .testTarget(
             name: "CommandLineTests",
