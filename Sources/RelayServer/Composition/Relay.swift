@@ -95,6 +95,7 @@ package final class Relay: Service {
                 LoopService { try await self.worker.run() },
                 LoopService { await self.tokens.write() },
                 LoopService { try await self.follow() },
+            LoopService { try await self.keepHouse() },
             ] + (try listeners())
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
@@ -147,6 +148,22 @@ package final class Relay: Service {
             metadata: ["position": "\(mark.position)", "seconds": "\(began.elapsed())"])
         phase.withLock { $0 = .following }
         try await follower.follow(from: mark)
+    }
+
+    /// Deletes what nobody needs any more, in small transactions: dedupe keys that have outlived
+    /// their window, and versions that ended before the progress.
+    private func keepHouse() async throws {
+        while true {
+            try await world.clock.sleep(for: .seconds(60))
+            do {
+                while try await store.pruneDedupeKeys(at: world.now()) > 0 {}
+                let settled = worker.recordedMark.position
+                while try await store.pruneEndedVersions(upTo: settled) > 0 {}
+            } catch let error as StorageError {
+                // It is only upkeep: the next minute may have better luck.
+                logger.warning("could not prune", metadata: ["reason": "\(error)"])
+            }
+        }
     }
 
     /// Returns once everything in the log as it stands is settled.
