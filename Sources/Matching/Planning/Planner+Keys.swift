@@ -30,8 +30,8 @@ extension Planner {
         switch node {
         case .constant: return
         case .comparison(let comparison):
-            guard let leaf = Leaf(comparison) else { return }
-            if let interval = interval(of: leaf, isNegated: isNegated, &catalog) {
+            guard let leaf = leaf(comparison, &catalog) else { return }
+            if let interval = interval(of: leaf, isNegated: isNegated) {
                 emit(interval, &catalog)
                 for index in mark..<keys.count { keys[index].isExact = false }
             } else {
@@ -85,17 +85,18 @@ extension Planner {
 
     /// Adds the keys of one comparison.
     func emit(_ leaf: Leaf, isNegated: Bool, _ catalog: inout Catalog) {
-        let path = catalog.makePath([leaf.field], shelf: shelf)
+        let path = leaf.path
         switch leaf.test {
-        case .equal, .notEqual, .member:
-            for constant in leaf.constants {
+        case .equal, .notEqual: addValue(.equal, path, encoder.encode(leaf.constant), &catalog)
+        case .member:
+            for constant in leaf.members {
                 addValue(.equal, path, encoder.encode(constant), &catalog)
             }
-        case .anyEqual: addValue(.element, path, encoder.encode(leaf.constants[0]), &catalog)
+        case .anyEqual: addValue(.element, path, encoder.encode(leaf.constant), &catalog)
         case .has:
-            addValue(.element, path, encoder.encode(leaf.constants[0]), &catalog)
+            addValue(.element, path, encoder.encode(leaf.constant), &catalog)
             addKey(dimension(.text, path, .string), begin(), isExact: false, &catalog)
-        case .begins: addPrefix(path, encoder.encode(leaf.constants[0]), &catalog)
+        case .begins: addPrefix(path, encoder.encode(leaf.constant), &catalog)
         default: return
         }
     }
