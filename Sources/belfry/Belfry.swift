@@ -1,4 +1,9 @@
 import ArgumentParser
 
 @main
-struct Belfry: ParsableCommand {}
+struct Belfry: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "belfry",
+        abstract: "CloudKit-style subscriptions for any database.",
+        subcommands: [PredicateCommand.self])
+}

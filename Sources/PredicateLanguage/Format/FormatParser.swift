@@ -7,8 +7,9 @@ extension RecordPredicate {
     /// after a colon in the option brackets (`==[c:realm]`), a quantifier before the right side
     /// under Realm's rules, and `CAST` of constants to further types.
     ///
-    /// - Parameter arguments: the values of `%@`, `%K` and the like in textual order; `$0`, `$1` …
-    ///   name them by their place instead.
+    /// Arguments are the values of `%@`, `%K` and the like in textual order; `$0`, `$1` … name them
+    /// by their place instead.
+    ///
     /// - Throws: ``PredicateError`` of the stage `parse`.
     public init(format: String, arguments: [FieldValue] = []) throws(PredicateError) {
         guard format.utf8.count <= Limits.maximumPredicateBytes else {
@@ -67,11 +68,11 @@ struct FormatParser {
             throw unexpected("the text is empty", expected: "a comparison, or TRUEPREDICATE")
         }
         let phrase = try disjunction()
+        let node = try node(phrase)
         guard token.kind == .end else {
             throw unexpected(
                 "the text goes on after the end of the predicate", expected: "AND, OR or the end")
         }
-        let node = try node(phrase)
         if consumed < arguments.count, !namesPositions {
             throw PredicateError(
                 .parse, "there are more arguments than placeholders",

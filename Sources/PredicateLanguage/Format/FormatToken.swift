@@ -184,7 +184,8 @@ extension FormatLexer {
         }
         let length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2
         let end = min(position + length, bytes.count)
-        guard let scalar = String(decoding: bytes[position..<end], as: UTF8.self).unicodeScalars.first
+        guard
+            let scalar = String(decoding: bytes[position..<end], as: UTF8.self).unicodeScalars.first
         else { return nil }
         return Identifiers.allows(scalar, isFirst: isFirst) ? length : nil
     }

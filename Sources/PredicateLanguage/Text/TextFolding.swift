@@ -71,9 +71,4 @@ extension RecordPredicate.TextOptions {
     var folds: Bool {
         !contains(.normalized) && (contains(.ignoringCase) || contains(.ignoringDiacritics))
     }
-
-    /// Whether case, and nothing else, is ignored: plain ASCII then needs no folded copy.
-    var foldsCaseOnly: Bool {
-        folds && !contains(.ignoringDiacritics)
-    }
 }

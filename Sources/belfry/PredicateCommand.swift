@@ -1,0 +1,152 @@
+import ArgumentParser
+import Foundation
+import PredicateLanguage
+import RelayModel
+
+/// `belfry predicate`: try conditions without a server.
+struct PredicateCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "predicate",
+        abstract: "Check conditions, and evaluate them on records.",
+        subcommands: [EvaluatePredicate.self, CheckPredicate.self])
+}
+
+/// The options that both subcommands share.
+struct PredicateOptions: ParsableArguments {
+    @Option(
+        help:
+            "nspredicate, rql, where, filterBy or ckquery; by default what the line's member says.",
+        transform: Self.dialect)
+    var dialect: PredicateDialect?
+
+    @Flag(help: "Write nothing but JSON lines, also to a terminal.")
+    var jsonl = false
+
+    @Argument(help: "A condition; without it, JSON lines are read from the standard input.")
+    var condition: String?
+
+    @Option(help: "The arguments of the condition, as a JSON array.")
+    var args: String?
+
+    private static func dialect(_ name: String) throws -> PredicateDialect {
+        guard let dialect = PredicateDialect(rawValue: name) else {
+            let names = PredicateDialect.allCases.map(\.rawValue).joined(separator: ", ")
+            throw ValidationError("\"\(name)\" is no dialect; allowed are \(names).")
+        }
+        return dialect
+    }
+}
+
+/// `belfry predicate evaluate`.
+struct EvaluatePredicate: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "evaluate",
+        abstract: "Evaluate conditions on records.",
+        discussion: """
+            Reads JSON lines {"predicate"|"query"|"where"|"filterBy": …, "args": […], \
+            "vars": {…}, "record": {…} | "records": [{…}]} and writes one JSON line for each: \
+            {"result": true|false}, {"count": n} or {"error": {"stage", "offset", "reason"}}.
+            """)
+
+    @OptionGroup var options: PredicateOptions
+
+    @Flag(help: "Tell how each comparison came out.")
+    var trace = false
+
+    @Option(help: "The record for a condition on the command line, as JSON.")
+    var record: String?
+
+    func run() throws {
+        let task: PredicateLine.Task = trace ? .trace : .evaluate
+        try PredicateRun(options: options, task: task, record: record).run()
+    }
+}
+
+/// `belfry predicate check`.
+struct CheckPredicate: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "check",
+        abstract: "Check conditions as they would be checked when saved.",
+        discussion: """
+            Reads the same JSON lines, optionally with a "schema", and writes for each \
+            {"valid": true, "canonical": "…", "dialect": "…"} or the error.
+            """)
+
+    @OptionGroup var options: PredicateOptions
+
+    func run() throws {
+        try PredicateRun(options: options, task: .check, record: nil).run()
+    }
+}
+
+/// One run of either subcommand.
+private struct PredicateRun {
+    let options: PredicateOptions
+    let task: PredicateLine.Task
+    let record: String?
+
+    func run() throws {
+        if let condition = options.condition {
+            try answer(condition)
+        } else {
+            try answerLines()
+        }
+    }
+
+    /// Answers one condition from the command line; fails if it is refused.
+    private func answer(_ condition: String) throws {
+        let dialect = options.dialect ?? .nspredicate
+        var object = JSONObject()
+        switch dialect {
+        case .nspredicate, .ckquery: object["predicate"] = .string(condition)
+        case .rql: object["query"] = .string(condition)
+        case .where: object["where"] = try JSONValue(parsing: condition)
+        case .filterBy: object["filterBy"] = try JSONValue(parsing: condition)
+        }
+        if let args = options.args { object["args"] = try JSONValue(parsing: args) }
+        if let record { object["record"] = try JSONValue(parsing: record) }
+        let line = PredicateLine(dialect: dialect, task: task)
+        let answer = line.answer(to: JSONValue.object(object).utf8, now: Self.now)
+        print(options.jsonl ? JSONValue.object(answer.json).text : answer.text)
+        if answer.isError { throw ExitCode.failure }
+    }
+
+    /// Answers every line of the standard input in order.
+    ///
+    /// A terminal gets text; a pipe gets JSON, and, unless `--jsonl` was given, the text of errors
+    /// on the standard error.
+    private func answerLines() throws {
+        let line = PredicateLine(dialect: options.dialect, task: task)
+        let wantsText = !options.jsonl && isatty(STDOUT_FILENO) == 1
+        var lines = LineBuffer()
+        var output: [UInt8] = []
+        while true {
+            let chunk = try StandardStreams.read()
+            if chunk.isEmpty { lines.finish() } else { lines.append(chunk) }
+            while let next = lines.next() {
+                let answer = line.answer(to: next, now: Self.now)
+                if wantsText {
+                    output.append(contentsOf: answer.text.utf8)
+                } else {
+                    answer.json.write(to: &output)
+                    if answer.isError, !options.jsonl {
+                        try StandardStreams.write(Array((answer.text + "\n").utf8), .error)
+                    }
+                }
+                output.append(UInt8(ascii: "\n"))
+                if output.count >= StandardStreams.chunkBytes { try flush(&output) }
+            }
+            try flush(&output)
+            if chunk.isEmpty { return }
+        }
+    }
+
+    private func flush(_ output: inout [UInt8]) throws {
+        try StandardStreams.write(output, .output)
+        output.removeAll(keepingCapacity: true)
+    }
+
+    private static var now: Timestamp? {
+        Timestamp(secondsSince1970: Date().timeIntervalSince1970)
+    }
+}

@@ -1,0 +1,197 @@
+import PredicateLanguage
+import RelayModel
+
+/// Answers the lines of `belfry predicate`.
+struct PredicateLine {
+    /// What is done with the condition of a line.
+    enum Task {
+        case evaluate
+        case trace
+        case check
+    }
+
+    /// What is written for one line.
+    struct Answer {
+        /// The line as JSON.
+        var json: JSONObject
+        /// The line for people.
+        var text: String
+        /// Whether the condition was refused, or had no answer.
+        var isError = false
+    }
+
+    /// The dialect of every line; `nil` leaves it to each line.
+    let dialect: PredicateDialect?
+    let task: Task
+
+    /// Answers one line.
+    func answer(to line: LineBuffer.Line, now: Timestamp?) -> Answer {
+        switch line {
+        case .whole(let bytes): answer(to: bytes, now: now)
+        case .tooLong:
+            refusal(
+                PredicateError(
+                    .parse, "the line is longer than \(LineBuffer.maximumLineBytes) bytes"), "")
+        }
+    }
+
+    /// Answers one line of JSON.
+    func answer(to bytes: [UInt8], now: Timestamp?) -> Answer {
+        let json: JSONValue
+        do throws(JSONSyntaxError) {
+            json = try JSONValue(parsing: bytes)
+        } catch {
+            let place = SourceSpan(offset: error.utf8Offset, length: 0)
+            return refusal(
+                PredicateError(.parse, "the line is not JSON: \(error.reason)", at: place), "")
+        }
+        do throws(JSONContractError) {
+            let input = try PredicateInput(json, dialect: dialect)
+            return answer(to: input, now: now)
+        } catch {
+            return refusal(PredicateError(.parse, error.reason, path: error.path), "")
+        }
+    }
+
+    private func answer(to input: PredicateInput, now: Timestamp?) -> Answer {
+        do throws(PredicateError) {
+            let predicate = try RecordPredicate.parse(
+                input.source, dialect: input.dialect, arguments: input.arguments)
+            switch task {
+            case .check: return try check(predicate, input)
+            case .evaluate, .trace: return try evaluate(predicate, input, now)
+            }
+        } catch {
+            return refusal(error, input.text)
+        }
+    }
+
+    private func check(
+        _ predicate: RecordPredicate, _ input: PredicateInput
+    ) throws(PredicateError) -> Answer {
+        try predicate.check(schema: input.schema, variables: Set(input.variables.keys))
+        let canonical = predicate.canonicalText
+        return Answer(
+            json: [
+                "valid": true, "canonical": .string(canonical),
+                "dialect": .string(input.dialect.rawValue),
+            ], text: "valid: \(canonical)")
+    }
+
+    private func evaluate(
+        _ predicate: RecordPredicate, _ input: PredicateInput, _ now: Timestamp?
+    ) throws(PredicateError) -> Answer {
+        let prepared = try PreparedPredicate(predicate)
+        var count: Int64 = 0
+        var traces: [EvaluationTrace] = []
+        for record in input.records {
+            let outcome: PredicateOutcome
+            if task == .trace {
+                let trace = prepared.trace(onValue: record, variables: input.variables, now: now)
+                outcome = trace.outcome
+                traces.append(trace)
+            } else {
+                outcome = prepared.evaluate(
+                    onValue: record, variables: input.variables, now: now)
+            }
+            switch outcome {
+            case .true: count += 1
+            case .false: continue
+            case .error(let error):
+                let place = prepared.trace(
+                    onValue: record, variables: input.variables, now: now
+                ).comparisons.last { $0.outcome == outcome }?.comparison.span
+                var answer = refusal(
+                    PredicateError(.evaluate, error.reason, at: place ?? .none), input.text)
+                append(traces, to: &answer, input)
+                return answer
+            }
+        }
+        var answer =
+            input.countsRecords
+            ? Answer(json: ["count": .integer(count)], text: "\(count) of \(input.records.count)")
+            : Answer(json: ["result": .bool(count == 1)], text: "\(count == 1)")
+        append(traces, to: &answer, input)
+        return answer
+    }
+
+    private func append(
+        _ traces: [EvaluationTrace], to answer: inout Answer, _ input: PredicateInput
+    ) {
+        guard task == .trace else { return }
+        answer.json["trace"] =
+            input.countsRecords ? .array(traces.map(\.json)) : traces.first?.json ?? []
+        let lines = traces.map(\.text).filter { !$0.isEmpty }
+        answer.text = ([answer.text] + lines).joined(separator: "\n")
+    }
+
+    private func refusal(_ error: PredicateError, _ source: String) -> Answer {
+        var json: JSONObject = ["error": .object(error.json)]
+        if task == .check { json = ["valid": false, "error": .object(error.json)] }
+        return Answer(json: json, text: error.rendered(in: source), isError: true)
+    }
+}
+
+/// What a line of `belfry predicate` says.
+struct PredicateInput {
+    /// The dialect of the condition.
+    let dialect: PredicateDialect
+    /// The condition.
+    let source: JSONValue
+    /// The values of placeholders.
+    let arguments: [FieldValue]
+    /// The values of variables.
+    let variables: RecordFields
+    /// The records; one, unless the line has `records`.
+    let records: [FieldValue]
+    /// Whether the answer is the number of records that satisfy the condition.
+    let countsRecords: Bool
+    /// What is known of the record type.
+    let schema: RecordSchema?
+
+    /// The members that may hold the condition, and the dialect that each means.
+    private static let members: [(name: String, dialect: PredicateDialect)] = [
+        ("predicate", .nspredicate), ("query", .rql), ("where", .where), ("filterBy", .filterBy),
+    ]
+
+    /// Reads a line; members that it does not know are left alone, so that lines of published
+    /// suites can be fed as they are.
+    init(_ json: JSONValue, dialect: PredicateDialect?) throws(JSONContractError) {
+        let reader = try JSONReader(json)
+        let present = Self.members.filter { reader.object[$0.name] != nil }
+        let preferred = present.first { $0.dialect == dialect } ?? present.first
+        guard let preferred, let source = reader.object[preferred.name] else {
+            throw JSONContractError(
+                path: "predicate", reason: "one of predicate, query, where, filterBy is required")
+        }
+        self.source = source
+        self.dialect = dialect ?? preferred.dialect
+        var arguments: [FieldValue] = []
+        for (index, value) in (try reader.array("args") ?? []).enumerated() {
+            arguments.append(try FieldValue(notation: value, path: "args[\(index)]"))
+        }
+        self.arguments = arguments
+        let variables = try reader.reader("vars")
+        self.variables =
+            if let variables {
+                try FieldValue.fields(notation: variables.object, path: "vars")
+            } else {
+                [:]
+            }
+        let values = try reader.array("records")
+        countsRecords = values != nil
+        var records: [FieldValue] = []
+        for (index, value) in (values ?? [reader.object["record"] ?? [:]]).enumerated() {
+            let path = values == nil ? "record" : "records[\(index)]"
+            records.append(try FieldValue(notation: value, path: path))
+        }
+        self.records = records
+        schema =
+            if let value = reader.value("schema") { try RecordSchema(json: value) } else { nil }
+    }
+
+    /// The condition as text for people.
+    var text: String {
+        if case .string(let text) = source { text } else { source.text }
+    }
+}

@@ -1,0 +1,109 @@
+import Foundation
+
+/// The standard streams, without buffers of their own: what is read is at once at hand.
+enum StandardStreams {
+    /// How much is read or written at once.
+    static let chunkBytes = 64 * 1024
+
+    /// Where to write.
+    enum Target: Int32 {
+        /// The standard output.
+        case output = 1
+        /// The standard error.
+        case error = 2
+    }
+
+    /// Reads what there is, up to ``chunkBytes``; nothing at the end of the input.
+    ///
+    /// - Throws: `POSIXError` if the input cannot be read.
+    static func read() throws -> [UInt8] {
+        var chunk = [UInt8](repeating: 0, count: chunkBytes)
+        while true {
+            let count = Foundation.read(STDIN_FILENO, &chunk, chunkBytes)
+            if count >= 0 { return Array(chunk.prefix(count)) }
+            guard errno == EINTR else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
+        }
+    }
+
+    /// Writes all of `bytes`.
+    ///
+    /// - Throws: `POSIXError` if the reader is gone or the device is full.
+    static func write(_ bytes: [UInt8], _ target: Target) throws {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withContiguousStorageIfAvailable {
+                Foundation.write(target.rawValue, $0.baseAddress, $0.count)
+            }
+            guard let count, count >= 0 else {
+                if errno == EINTR { continue }
+                throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO)
+            }
+            rest = rest.dropFirst(count)
+        }
+    }
+}
+
+/// Cuts a stream of bytes into lines of bounded length.
+struct LineBuffer {
+    /// One line without its end.
+    enum Line: Equatable {
+        /// The bytes of the line.
+        case whole([UInt8])
+        /// The line was longer than ``LineBuffer/maximumLineBytes`` and has been dropped.
+        case tooLong
+    }
+
+    /// The longest line that is kept.
+    static let maximumLineBytes = 8 * 1024 * 1024
+
+    private var bytes: [UInt8] = []
+    /// Where the first line that has not been handed out begins.
+    private var start = 0
+    /// How far has been searched for the end of that line.
+    private var searched = 0
+    /// Whether the rest of the current line is to be dropped.
+    private var isDropping = false
+    private var isFinished = false
+
+    /// Adds what has been read.
+    mutating func append(_ chunk: [UInt8]) {
+        bytes.removeFirst(start)
+        searched -= start
+        start = 0
+        bytes.append(contentsOf: chunk)
+    }
+
+    /// Says that nothing more will come: what is left is the last line.
+    mutating func finish() {
+        isFinished = true
+    }
+
+    /// The next line, or `nil` until more has been read; lines without content are left out.
+    mutating func next() -> Line? {
+        while let end = lineEnd() {
+            let content = bytes[start..<end]
+            let wasDropping = isDropping
+            isDropping = false
+            start = min(end + 1, bytes.count)
+            searched = start
+            if wasDropping || content.count > Self.maximumLineBytes { return .tooLong }
+            if content.contains(where: { $0 != 0x20 && $0 != 0x0D && $0 != 0x09 }) {
+                return .whole(Array(content))
+            }
+        }
+        if bytes.count - start > Self.maximumLineBytes {
+            bytes.removeAll(keepingCapacity: true)
+            start = 0
+            searched = 0
+            isDropping = true
+        }
+        return nil
+    }
+
+    private mutating func lineEnd() -> Int? {
+        if let end = bytes[searched...].firstIndex(of: 0x0A) { return end }
+        searched = bytes.count
+        guard isFinished, start < bytes.count || isDropping else { return nil }
+        return bytes.count
+    }
+}

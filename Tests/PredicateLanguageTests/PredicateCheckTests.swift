@@ -1,0 +1,136 @@
+import RelayModel
+import Testing
+
+@testable import PredicateLanguage
+
+@Suite struct PredicateCheckTests {
+    private static let schema = RecordSchema([
+        "name": .init(.string), "age": .init(.integer), "price": .init(.double),
+        "active": .init(.boolean), "due": .init(.timestamp), "tags": .init(.list(.string)),
+        "artist": .init(.reference), "spot": .init(.location),
+        "secret": .init(.string, isQueryable: false),
+        "addr": .init(.map(["city": .init(.string)])), "mixed": .init(.mixed),
+        "kids": .init(.list(.map(["age": .init(.integer)]))),
+    ])
+
+    @Test(arguments: [
+        ("a BETWEEN 25", 10, "BETWEEN needs a list of two bounds"),
+        ("a == 1 AND a BETWEEN {1}", 21, "BETWEEN needs a list of two bounds"),
+        ("a BETWEEN {1, 2, 3}", 10, "BETWEEN needs a list of two bounds"),
+        ("a BETWEEN {1, 'x'}", 10, "the bounds of BETWEEN are of different kinds"),
+        ("a MATCHES '('", 10, "the pattern is refused"),
+        ("ANY 5 == a", 4, "ANY needs a collection"), ("a == $x", 5, "the variable $x has no value"),
+        ("a.$x == 1", 0, "the variable $x has no value"),
+        ("SUBQUERY(a, $y, $x == 1).@count > 0", 16, "the variable $x has no value"),
+        ("a IN 5", 5, "IN needs a list"), ("a BEGINSWITH 5", 13, "BEGINSWITH compares texts"),
+        ("5 LIKE a", 0, "LIKE compares texts"), ("a < {1}", 4, "a list has no order"),
+        ("'2' < 2", 0, "a text cannot be ordered against a number"),
+        ("a + nil == 1", 0, "`+` calculates with numbers"),
+        ("1 + 'x' == a", 0, "`+` calculates with numbers"),
+    ])
+    func `constants that can never be used are refused at save`(
+        format: String, offset: Int, reason: String
+    ) throws {
+        try check(format, nil, offset, reason)
+    }
+
+    @Test(
+        arguments: [
+            ("a BETWEEN b", nil), ("a BETWEEN {b, 3}", nil), ("a IN b", nil), ("a > nil", nil),
+            ("SUBQUERY(a, $x, $x > 1).@count > 0", nil), ("($x := 1) == 1 AND $x == a", nil),
+            ("name == 'x' AND age > 3.5 AND active == YES", schema), ("tags CONTAINS 'x'", schema),
+            ("'x' IN tags AND ANY tags BEGINSWITH 'x'", schema), ("ANY kids.age > 3", schema),
+            ("kids.@max.age > 3 AND tags.@count == 2", schema), ("addr.city LIKE 'P*'", schema),
+            ("mixed > 3 AND mixed CONTAINS 'x'", schema), ("due > now()", schema),
+            ("creationDate > CAST(0, 'NSDate')", schema), ("name IN {'a', nil}", schema),
+            ("age BETWEEN {1, 2}", schema), ("name IN 'abc'", schema), ("artist != nil", schema),
+        ] as [(String, RecordSchema?)])
+    func `what can be meant is accepted`(format: String, schema: RecordSchema?) throws {
+        #expect(throws: Never.self) {
+            try RecordPredicate(format: format).check(schema: schema)
+        }
+    }
+
+    @Test(arguments: [
+        ("nam == 'x'", 0, "the field nam is unknown"),
+        ("age > 3 AND Name == 'x'", 12, "the field Name is unknown"),
+        ("secret == 'x'", 0, "the field secret is not queryable"),
+        ("age == 'x'", 7, "a number and a text cannot be compared"),
+        ("'x' != age", 0, "a text and a number cannot be compared"),
+        ("due > 5", 6, "a date and a number cannot be compared"),
+        ("tags > 'x'", 0, "`>` needs an order"), ("spot < 3", 0, "`<` needs an order"),
+        ("ANY age > 3", 4, "a quantifier needs a collection"),
+        ("age BEGINSWITH 'x'", 0, "BEGINSWITH compares texts"),
+        ("tags CONTAINS 3", 0, "a number cannot be an element of a list"),
+        ("name IN {1, 2}", 8, "a text cannot be an element of a list"),
+        ("age BETWEEN {'a', 'b'}", 12, "a number cannot lie between bounds of another kind"),
+        ("age CONTAINS 3", 0, "CONTAINS needs a list or a text"),
+        ("age.age == 25", 0, "a number has no member age"),
+        ("addr.zip == 'x'", 0, "the field zip is unknown"),
+        ("ANY kids.name == 'x'", 4, "the field name is unknown"),
+        ("name + 1 == 2", 0, "arithmetic needs numbers"),
+    ])
+    func `with a schema, fields and kinds are checked`(
+        format: String, offset: Int, reason: String
+    ) throws {
+        try check(format, Self.schema, offset, reason)
+    }
+
+    @Test func `an unknown field names the nearest one`() throws {
+        let error = #expect(throws: PredicateError.self) {
+            try RecordPredicate(format: "NAME == 'x'").check(
+                schema: RecordSchema(["name": .init(.string)]))
+        }
+        #expect(
+            error
+                == PredicateError(
+                    .check, "the field NAME is unknown", at: SourceSpan(offset: 0, length: 4),
+                    found: "`NAME`", expected: "one of name", hint: "did you mean name?"))
+    }
+
+    @Test(arguments: [
+        ("store == 1 AND (p < 5 OR n < 10)", true), ("store IN {1, 2} AND r == 'x'", true),
+        ("1 == store", true), ("store IN {1, 2} OR r == 'x'", false),
+        ("store == 1 AND p < 5 OR n < 10", false), ("store > 2 AND r == 'x'", false),
+        ("r == 'x'", false), ("TRUEPREDICATE", false), ("NOT store == 1", false),
+    ])
+    func `an indexed queryable field must be bound at the top`(format: String, isValid: Bool) throws
+    {
+        let schema = RecordSchema([
+            "store": .init(.integer, isIndexedQueryable: true), "p": .init(.integer),
+            "n": .init(.integer), "r": .init(.string),
+        ])
+        let predicate = try RecordPredicate(format: format)
+        #expect(((try? predicate.check(schema: schema)) != nil) == isValid)
+    }
+
+    @Test func `a schema is read from JSON`() throws {
+        let schema = try RecordSchema(json: [
+            "name": "STRING", "tags": "STRING_LIST",
+            "id": ["type": "INT64", "indexed": true], "x": ["type": "ANY", "queryable": false],
+            "addr": ["type": "MAP_LIST", "fields": ["city": "STRING"]],
+        ])
+        #expect(
+            schema
+                == RecordSchema([
+                    "name": .init(.string), "tags": .init(.list(.string)),
+                    "id": .init(.integer, isIndexedQueryable: true),
+                    "x": .init(.mixed, isQueryable: false),
+                    "addr": .init(.list(.map(["city": .init(.string)]))),
+                ]))
+        let error = #expect(throws: JSONContractError.self) {
+            try RecordSchema(json: ["a": ["type": "TEXT"]])
+        }
+        #expect(error?.path == "schema.a.type")
+    }
+
+    private func check(
+        _ format: String, _ schema: RecordSchema?, _ offset: Int, _ reason: String
+    ) throws {
+        let predicate = try RecordPredicate(format: format)
+        let error = #expect(throws: PredicateError.self) { try predicate.check(schema: schema) }
+        #expect(error?.stage == .check)
+        #expect(error?.offset == offset)
+        #expect(error?.reason.hasPrefix(reason) == true, "\(error?.reason ?? "")")
+    }
+}

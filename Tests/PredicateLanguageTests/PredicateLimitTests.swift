@@ -1,0 +1,90 @@
+import RelayModel
+import Testing
+
+@testable import PredicateLanguage
+
+@Suite struct PredicateLimitTests {
+    private static let depth = Limits.maximumPredicateDepth
+
+    @Test(arguments: ["NOT ", "(", "-", "~", "{", "a[", "abs(", "1 + (", "2 ** ", "$x := "])
+    func `hostile nesting is refused, however long`(piece: String) {
+        for count in [300, 10_000, 60_000] {
+            let error = #expect(throws: PredicateError.self) {
+                try RecordPredicate(format: String(repeating: piece, count: count))
+            }
+            let isExpected =
+                error?.reason.hasPrefix("nested deeper") == true
+                || error?.reason.hasPrefix("the text is longer") == true
+            #expect(isExpected, "\(error?.reason ?? "")")
+        }
+    }
+
+    @Test func `parentheses nest up to the limit`() throws {
+        func text(_ count: Int) -> String {
+            String(repeating: "(", count: count) + "a == 1" + String(repeating: ")", count: count)
+        }
+        #expect(try RecordPredicate(format: text(Self.depth - 1)).canonicalText == "a == 1")
+        #expect(try RecordPredicate(format: text(Self.depth)).canonicalText == "a == 1")
+        #expect(throws: PredicateError.self) { try RecordPredicate(format: text(Self.depth + 1)) }
+    }
+
+    @Test func `a predicate as deep as allowed is evaluated and printed`() throws {
+        let text = String(repeating: "NOT ", count: Self.depth - 2) + "a == 1"
+        let predicate = try RecordPredicate(format: text)
+        #expect(predicate.canonicalText == text)
+        #expect(predicate.evaluate(on: ["a": .integer(1)]) == .true)
+        #expect(throws: PredicateError.self) {
+            try RecordPredicate(format: "NOT NOT NOT " + text)
+        }
+    }
+
+    @Test func `a chain of one operator is flat for AND and bounded for sums`() throws {
+        let terms = (0..<5000).map { "a != \($0)" }.joined(separator: " AND ")
+        let flat = try RecordPredicate(format: terms)
+        #expect(flat.evaluate(on: ["a": .integer(-1)]) == .true)
+        let sum = Array(repeating: "a", count: Self.depth - 1).joined(separator: " + ")
+        #expect(throws: Never.self) { try RecordPredicate(format: "\(sum) == 1") }
+        #expect(throws: PredicateError.self) {
+            try RecordPredicate(format: "\(sum) + a + a + a == 1")
+        }
+    }
+
+    @Test func `a text is as long as the limit at the most`() throws {
+        func text(_ length: Int) -> String {
+            "a == '" + String(repeating: "x", count: length - 7) + "'"
+        }
+        let limit = Limits.maximumPredicateBytes
+        #expect(throws: Never.self) { try RecordPredicate(format: text(limit - 1)) }
+        #expect(throws: Never.self) { try RecordPredicate(format: text(limit)) }
+        let error = #expect(throws: PredicateError.self) {
+            try RecordPredicate(format: text(limit + 1))
+        }
+        #expect(error?.offset == limit)
+    }
+
+    @Test func `a list has as many elements as the limit at the most`() throws {
+        func text(_ count: Int) -> String {
+            "a IN {" + Array(repeating: "1", count: count).joined(separator: ",") + "}"
+        }
+        let limit = Limits.maximumPredicateListElements
+        #expect(throws: Never.self) { try RecordPredicate(format: text(limit - 1)).check() }
+        #expect(throws: Never.self) { try RecordPredicate(format: text(limit)).check() }
+        #expect(throws: PredicateError.self) { try RecordPredicate(format: text(limit + 1)) }
+        #expect(throws: PredicateError.self) {
+            try RecordPredicate(
+                format: "a IN %@", arguments: [.list(Array(repeating: .null, count: limit + 1))])
+        }
+    }
+
+    @Test(arguments: ["MATCHES", "LIKE"])
+    func `a pattern is as long as the limit at the most`(word: String) throws {
+        func predicate(_ length: Int) throws -> RecordPredicate {
+            try RecordPredicate(
+                format: "a \(word) %@", arguments: [.string(String(repeating: "x", count: length))])
+        }
+        let limit = Limits.maximumRegularExpressionBytes
+        #expect(throws: Never.self) { try predicate(limit - 1).check() }
+        #expect(throws: Never.self) { try predicate(limit).check() }
+        #expect(throws: PredicateError.self) { try predicate(limit + 1).check() }
+    }
+}

@@ -1,0 +1,95 @@
+import RelayModel
+import Testing
+
+@testable import PredicateLanguage
+
+/// All predicates up to depth 2 over two fields and three values.
+@Suite struct SmallWorldTests {
+    private typealias Node = RecordPredicate.Node
+
+    private static let values: [FieldValue] = [.null, .integer(1), .string("b")]
+
+    /// Every comparison of a field with a value or the other field.
+    private static let comparisons: [Node] = {
+        let fields: [RecordPredicate.Expression] = [.field("x"), .field("y")]
+        let sides = fields + values.map { .constant($0) }
+        let lists: [RecordPredicate.Expression] = [
+            .constant(.list(values)), .constant(.list([.integer(0), .integer(1)])),
+        ]
+        var nodes: [Node] = []
+        for comparator in RecordPredicate.Comparator.allCases where comparator != .geoWithin {
+            let isOfLists = comparator == .in || comparator == .between
+            for left in fields {
+                for right in isOfLists ? lists : sides {
+                    nodes.append(
+                        .comparison(RecordPredicate.Comparison(left, comparator, right)))
+                }
+            }
+        }
+        return nodes
+    }()
+
+    /// The simple parts of which deeper ones are made: comparisons, their contraries, constants.
+    private static let parts: [Node] =
+        comparisons + comparisons.map { .not($0) } + [.constant(true), .constant(false)]
+
+    /// The worlds: both fields missing or with any value.
+    private static let records: [RecordFields] = (values + [.list([.integer(1)])]).flatMap { x in
+        values.map { y in ["x": x, "y": y] }
+    }
+
+    @Test func `every predicate of depth 2 is printed and read back`() throws {
+        var count = 0
+        for node in Self.parts {
+            for predicate in [node, .not(node)] {
+                try check(RecordPredicate(predicate))
+                count += 1
+            }
+        }
+        for left in Self.parts {
+            for right in Self.comparisons {
+                try check(RecordPredicate(.and([left, right])))
+                try check(RecordPredicate(.or([right, left])))
+                count += 2
+            }
+        }
+        #expect(count > 30_000)
+    }
+
+    @Test func `AND, OR and NOT follow from their parts in every world`() throws {
+        let prepared = try Self.comparisons.map { try PreparedPredicate(RecordPredicate($0)) }
+        for (index, left) in Self.comparisons.enumerated() {
+            for other in stride(from: index % 7, to: Self.comparisons.count, by: 7) {
+                let right = Self.comparisons[other]
+                let both = try PreparedPredicate(RecordPredicate(.and([left, right])))
+                let either = try PreparedPredicate(RecordPredicate(.or([left, .not(right)])))
+                for record in Self.records {
+                    let first = prepared[index].evaluate(on: record)
+                    let second = prepared[other].evaluate(on: record)
+                    let isBoth = both.evaluate(on: record) == (first == .true ? second : first)
+                    let isEither =
+                        either.evaluate(on: record)
+                        == (first == .false ? Self.contrary(second) : first)
+                    // An expectation for each of some ten thousand cases would cost more than they.
+                    if !isBoth || !isEither { Issue.record("\(left) with \(right) on \(record)") }
+                }
+            }
+        }
+    }
+
+    private static func contrary(_ outcome: PredicateOutcome) -> PredicateOutcome {
+        switch outcome {
+        case .true: .false
+        case .false: .true
+        case .error: outcome
+        }
+    }
+
+    private func check(_ predicate: RecordPredicate) throws {
+        let text = predicate.canonicalText
+        let again = try RecordPredicate(format: text)
+        if again != predicate || again.canonicalText != text {
+            Issue.record("\(text) reads back as \(again.canonicalText)")
+        }
+    }
+}
