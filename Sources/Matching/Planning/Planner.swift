@@ -132,7 +132,7 @@ final class Planner {
         var proven = -1
         switch best {
         case .member(let index):
-            emit(members[index], &catalog)
+            if keys.count == 0 { emit(members[index], &catalog) }
             if hasKey(isExact: true) { proven = index }
             for interval in intervals where !interval.conjuncts.contains(index) {
                 if filing.interval.map({ estimate(interval) < estimate($0) }) ?? true {
@@ -232,6 +232,12 @@ final class Planner {
     private func choose(
         _ members: [Member], _ intervals: [Interval], _ catalog: inout Catalog
     ) -> Choice? {
+        if members.count == 1, intervals.isEmpty {
+            // Nothing to weigh: its keys, if it has some and not too many.
+            let isKeyed = emit(members[0], &catalog) != nil && keys.count <= Self.mostKeys
+            if !isKeyed { keys.count = 0 }
+            return isKeyed ? .member(0) : nil
+        }
         var best: Choice?
         var least = Double.infinity
         for (index, member) in members.enumerated() {
@@ -258,12 +264,10 @@ final class Planner {
         return estimate(member.node, isNegated: member.isNegated, &catalog)
     }
 
-    private func emit(_ member: Member, _ catalog: inout Catalog) {
-        if let leaf = member.leaf {
-            emit(leaf, isNegated: member.isNegated, &catalog)
-        } else {
-            emit(member.node, isNegated: member.isNegated, &catalog)
-        }
+    @discardableResult
+    private func emit(_ member: Member, _ catalog: inout Catalog) -> Proof? {
+        if let leaf = member.leaf { return emitLeaf(leaf, isNegated: member.isNegated, &catalog) }
+        return emit(member.node, isNegated: member.isNegated, &catalog)
     }
 
     /// The share of changes inside an interval, guessed from how wide it is on the cells' line: of
