@@ -24,7 +24,7 @@ package final class SubscriptionIndex: Sendable {
     private let content: IndexContent
 
     /// Readers that can be inside at the same time.
-    private static let deskCount = 8
+    private static let deskCount = 4
 
     /// Creates an empty index.
     ///
