@@ -56,15 +56,17 @@ final class Child: Sendable {
     }
 
     // A process is not Sendable; it is used by the one task that starts it, and here for its number.
-    private nonisolated(unsafe) let process = Process()
+    private let process = Process()
     private let state = Mutex(State())
 
     init(_ arguments: [String], environment: [String: String]) {
         process.executableURL = BuiltBelfry.executable
         process.arguments = arguments
         let inherited = ProcessInfo.processInfo.environment
-        process.environment = ["PATH": inherited["PATH"] ?? "", "TMPDIR": inherited["TMPDIR"] ?? "/tmp"]
-            .merging(environment) { _, given in given }
+        process.environment = [
+            "PATH": inherited["PATH"] ?? "", "TMPDIR": inherited["TMPDIR"] ?? "/tmp",
+        ]
+        .merging(environment) { _, given in given }
     }
 
     func run(input: FileHandle, output: FileHandle, error: Any) throws {

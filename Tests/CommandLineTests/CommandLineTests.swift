@@ -1,4 +1,5 @@
 import Foundation
+import GatewaySimulator
 import RelayModel
 import RelayTestKit
 import Testing
@@ -130,7 +131,10 @@ import Testing
             (["--http-port", "\(gateway.simulated.port)"], 69, "\(gateway.simulated.port)"),
             (["--tls-certificate-file", "/nowhere/c.pem"], 78, "tls.privateKeyFile"),
             (
-                ["--tls-certificate-file", "/nowhere/c.pem", "--tls-private-key-file", "/nowhere/k.pem"],
+                [
+                    "--tls-certificate-file", "/nowhere/c.pem", "--tls-private-key-file",
+                    "/nowhere/k.pem",
+                ],
                 78, "/nowhere/c.pem"
             ),
         ]
@@ -169,7 +173,8 @@ import Testing
             "==> As it should be: alices-tablet was pushed once, nobody else was.",
         ]
         for text in wanted { #expect(ending.output.contains(text), "\(text) in \(ending.output)") }
-        #expect(ending.output.contains(#""title":"Nocturne""#) || ending.output.contains("Nocturne"))
+        #expect(
+            ending.output.contains(#""title":"Nocturne""#) || ending.output.contains("Nocturne"))
     }
 
     // MARK: predicate

@@ -71,7 +71,8 @@ import Testing
         try await house.restart()
         let arrived = try await house.accepted(2)
         await house.close()
-        #expect(arrived.map(\.line).sorted() == ["phone: qry q created a1", "tablet: qry q created a1"])
+        #expect(
+            arrived.map(\.line).sorted() == ["phone: qry q created a1", "tablet: qry q created a1"])
         #expect(Set(arrived.map(\.apnsID)) == before)
         #expect(house.gateway.simulated.totals.duplicates == 0)
     }
