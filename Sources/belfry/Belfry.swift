@@ -13,5 +13,5 @@ struct BenchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "bench",
         abstract: "Measure the rooms, each against a baseline in the same run.",
-        subcommands: [BenchPushCommand.self])
+        subcommands: [BenchPushCommand.self, BenchRelayCommand.self])
 }
