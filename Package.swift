@@ -105,7 +105,8 @@ let package = Package(
             dependencies: [
                 "RelayModel", "PredicateLanguage", "Matching", "ChangeSources", "Storage",
                 "Fanout", "Gateway", "Delivery", configuration, crypto, cryptoExtras, httpTypes,
-                hummingbird, hummingbirdCore, hummingbirdTLS, logging, metrics, coreMetrics, nioCore, nioPosix,
+                hummingbird, hummingbirdCore, hummingbirdTLS, logging, metrics, coreMetrics,
+                nioCore, nioPosix,
                 nioSSL, serviceLifecycle,
             ]),
         .target(
@@ -133,7 +134,10 @@ let package = Package(
         // The tests: one suite for each room, and those that see the whole house.
         .target(
             name: "RelayTestKit",
-            dependencies: ["RelayModel", "Storage", "Gateway", "GatewaySimulator"],
+            dependencies: [
+                "RelayModel", "Storage", "Gateway", "GatewaySimulator", asyncHTTPClient, crypto,
+                nioCore, nioHTTP1,
+            ],
             path: "Tests/RelayTestKit"),
         .testTarget(name: "RelayModelTests", dependencies: ["RelayModel", "RelayTestKit"]),
         .testTarget(
@@ -157,7 +161,10 @@ let package = Package(
             ]),
         .testTarget(
             name: "GatewayTests",
-            dependencies: ["RelayModel", "Gateway", "GatewaySimulator", "RelayTestKit", crypto]),
+            dependencies: [
+                "RelayModel", "CCurl", "Gateway", "GatewaySimulator", "RelayTestKit", crypto,
+                nioCore, nioPosix, nioSSL,
+            ]),
         .testTarget(
             name: "GatewaySimulatorTests",
             dependencies: [
@@ -172,11 +179,12 @@ let package = Package(
             name: "RelayServerTests",
             dependencies: [
                 "RelayModel", "RelayServer", "Storage", "GatewaySimulator", "RelayTestKit",
-                crypto, httpTypes, hummingbird, hummingbirdTesting, jwt,
+                coreMetrics, crypto, httpTypes, hummingbird, hummingbirdTesting, jwt, logging,
+                serviceLifecycle,
             ]),
         .testTarget(
             name: "CommandLineTests",
-            dependencies: ["belfry", "RelayModel", "RelayTestKit", "GatewaySimulator"]),
+            dependencies: ["belfry", "RelayModel", "Storage", "RelayTestKit", "GatewaySimulator"]),
         .testTarget(name: "TidyTests"),
     ],
     swiftLanguageModes: [.v6]

@@ -16,8 +16,7 @@ final class GatewayDesk {
     var generator: AnyGenerator
     /// The ends of this turn.
     private(set) var completions: [PushCompletion] = []
-    /// How many requests ended in this turn.
-    private(set) var ended = 0
+    private var moved = 0
     private var lastConnection: UInt64 = 0
 
     init(_ world: GatewayWorld, settings: CurlGatewaySettings, poll: EventPoll) {
@@ -38,12 +37,17 @@ final class GatewayDesk {
             PushCompletion(ticket: request.ticket, outcome: outcome, latency: latency))
     }
 
-    /// Counts a transfer that ended.
-    func countEnd() { ended += 1 }
+    /// Counts a transfer that started or ended.
+    func countMove() { moved += 1 }
+
+    /// How many transfers started or ended since the last call.
+    func takeMoved() -> Int {
+        defer { moved = 0 }
+        return moved
+    }
 
     /// Takes the ends of this turn out.
     func takeCompletions() -> [PushCompletion] {
-        ended = 0
         guard !completions.isEmpty else { return [] }
         defer { completions = [] }
         return completions

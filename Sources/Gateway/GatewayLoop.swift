@@ -14,6 +14,7 @@ final class GatewayLoop {
     private var busy: [GatewayPool] = []
     private var closesAt: MonotonicInstant?
     private var sweptAt: MonotonicInstant
+    private var restedAt: MonotonicInstant
     private var hasForgottenRoutes = false
 
     private struct Route: Hashable {
@@ -40,6 +41,7 @@ final class GatewayLoop {
         self.credentials = credentials
         self.sink = sink
         sweptAt = desk.now
+        restedAt = desk.now
     }
 
     /// Runs until the mailbox says that the gateway is to end and everything has ended.
@@ -60,19 +62,25 @@ final class GatewayLoop {
     private func turn() {
         desk.now = EventPoll.now
         takeMail()
-        let ended = desk.ended
-        var isMoving = false
         for pool in busy {
-            if pool.dispatch() { isMoving = true }
+            pool.dispatch()
             pool.tick()
         }
-        let open = busy.reduce(0) { $0 + $1.open }
         report()
         sweepIfDue()
         for pool in busy { pool.settleSockets() }
-        let rest = LoopPacing.rest(open: open, ended: ended)
-        if rest > .zero, !isMoving { EventPoll.rest(rest) }
+        pause()
         wait()
+    }
+
+    /// Rests, if that lets more requests travel together.
+    private func pause() {
+        let now = EventPoll.now
+        let rest = LoopPacing.rest(
+            open: busy.reduce(0) { $0 + $1.open }, moved: desk.takeMoved(),
+            elapsed: now.duration(since: restedAt))
+        if rest > .zero { EventPoll.rest(rest) }
+        restedAt = now.advanced(by: rest)
     }
 
     private func takeMail() {

@@ -7,7 +7,7 @@ extension GatewayPool: TransferOwner {
 
     func transferEnded(_ transfer: CurlTransfer, code: UInt32, on connection: CurlConnection) {
         guard let waiting = transfer.unload() else { return }
-        desk.countEnd()
+        desk.countMove()
         connection.free.append(transfer)
         let verdict = TransferVerdict(
             .init(

@@ -71,26 +71,27 @@ final class GatewayPool {
         queue.append(WaitingPush(request: request))
     }
 
-    /// Hands over what there is room for, and returns whether something was handed over.
-    func dispatch() -> Bool {
+    /// Hands over what there is room for.
+    func dispatch() {
         guard !queue.isEmpty else {
             growth.relax()
-            return false
+            return
         }
         usedAt = desk.now
         let usable = connections.count { $0.life.isUsable }
         let pause = connecting.remaining(at: desk.now)
-        if mustWait(usable: usable, pause: pause) { return false }
-        let isStarted = fill()
+        if mustWait(usable: usable, pause: pause) { return }
+        fill()
         if queue.isEmpty {
             growth.relax()
         } else if pause == .zero,
             growth.opens(
-                usable: usable, maximum: desk.settings.connectionsPerCredential, at: desk.now)
+                usable: usable, ramping: connections.count { $0.life.isRamping },
+                maximum: desk.settings.connectionsPerCredential, at: desk.now)
         {
-            return connect() && fill() || isStarted
+            connect()
+            fill()
         }
-        return isStarted
     }
 
     /// Whether nothing can be handed over now; what would wait too long is completed.
@@ -157,21 +158,19 @@ final class GatewayPool {
 // MARK: - Handing over
 
 extension GatewayPool {
-    /// Hands over as long as there is room, and returns whether something was handed over.
-    private func fill() -> Bool {
+    /// Hands over as long as there is room.
+    private func fill() {
         let proof: PoolAuthority.Proof
+        let wall = desk.wallClock()
         do {
-            proof = try authority.proof(desk)
+            proof = try authority.proof(at: wall, desk)
         } catch {
             failWaiting(error.description)
-            return false
+            return
         }
-        var isStarted = false
         while let connection = roomiest(), let next = queue.popFirst() {
-            start(next, over: connection, proof)
-            isStarted = true
+            start(next, over: connection, proof, at: wall)
         }
-        return isStarted
     }
 
     func roomiest() -> CurlConnection? {
@@ -186,7 +185,8 @@ extension GatewayPool {
     }
 
     private func start(
-        _ waiting: WaitingPush, over connection: CurlConnection, _ proof: PoolAuthority.Proof
+        _ waiting: WaitingPush, over connection: CurlConnection, _ proof: PoolAuthority.Proof,
+        at wall: Timestamp
     ) {
         if let fault = waiting.request.notification.faultForAPNs() {
             let row = ReasonTable.apns.row(status: fault.status, reason: fault.reason)
@@ -201,8 +201,9 @@ extension GatewayPool {
             return
         }
         let shared = headers(for: waiting.request.notification, proof)
-        transfer.load(waiting, headers: shared, over: connection, at: desk.now)
+        transfer.load(waiting, headers: shared, over: connection, at: desk.now, wall: wall)
         connection.start(transfer, at: desk.now)
+        desk.countMove()
     }
 
     private func newTransfer() -> CurlTransfer? {
@@ -227,14 +228,13 @@ extension GatewayPool {
         return found
     }
 
-    private func connect() -> Bool {
+    private func connect() {
         guard
             let connection = CurlConnection(
                 number: desk.nextConnectionNumber(), width: width.maximum,
                 poll: desk.poll.descriptor, owner: self, bounds: bounds, now: desk.now)
-        else { return false }
+        else { return }
         connections.append(connection)
-        return true
     }
 
     private var bounds: ConnectionBounds {

@@ -14,8 +14,8 @@ public struct Timestamp: Sendable, Hashable, Comparable {
         self.nanoseconds = nanoseconds
     }
 
-    /// Creates a moment from Realm's form, in which the nanoseconds have the sign of the seconds, or
-    /// returns `nil` if they do not, or are 10^9 and more.
+    /// Creates a moment from Realm's form, in which the nanoseconds have the sign of the seconds,
+    /// or returns `nil` if they do not, or are 10^9 and more.
     public init?(seconds: Int64, signedNanoseconds nanoseconds: Int64) {
         switch nanoseconds {
         case 0..<1_000_000_000 where seconds >= 0 || nanoseconds == 0:

@@ -54,7 +54,7 @@ package final class RelayStore: Sendable {
             return try RelayStore(connections, lock: lock)
         } catch {
             lock.release()
-            throw StorageError.translate(error, path: path)
+            throw StorageError.opening(path, failed: error)
         }
     }
 
@@ -68,7 +68,7 @@ package final class RelayStore: Sendable {
             return try StoreConnections(path: path, settings: StoreSettings())
                 .prepare(StoreSchema(migrations: Migration.released))
         } catch {
-            throw StorageError.translate(error, path: path)
+            throw StorageError.opening(path, failed: error)
         }
     }
 
@@ -80,7 +80,7 @@ package final class RelayStore: Sendable {
             return try StoreConnections(path: path, settings: StoreSettings())
                 .inspect { try StoreSchema.version($0, path: path) }
         } catch {
-            throw StorageError.translate(error, path: path)
+            throw StorageError.opening(path, failed: error)
         }
     }
 
@@ -104,6 +104,8 @@ package final class RelayStore: Sendable {
         writer = GroupWriter(pool: pool, inbox: inbox, horizon: horizon)
         writer.start { [pool, ending, horizon] in
             horizon.close(.closed("the store is closed"))
+            // So that a copy of the file alone holds everything; readers that close last could not.
+            try? pool.writeWithoutTransaction { _ = try $0.checkpoint(.truncate) }
             try? pool.close()
             lock.release()
             ending.finish()
@@ -111,12 +113,12 @@ package final class RelayStore: Sendable {
     }
 
     deinit {
-        inbox.close(.closed("the store is closed"))
+        inbox.end(.closed("the store is closed"))
     }
 
     /// Writes what is waiting, closes the file, and gives the lock back.
     package func close() async {
-        inbox.close(.closed("the store is closed"))
+        inbox.end(.closed("the store is closed"))
         await ending.wait()
     }
 

@@ -14,7 +14,8 @@ struct PredicateCommand: ParsableCommand {
 /// The options that both subcommands share.
 struct PredicateOptions: ParsableArguments {
     @Option(
-        help: "nspredicate, rql, where, filterBy or ckquery; by default what the line's member says.",
+        help:
+            "nspredicate, rql, where, filterBy or ckquery; by default what the line's member says.",
         transform: Self.dialect)
     var dialect: PredicateDialect?
 

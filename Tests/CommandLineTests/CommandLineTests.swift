@@ -1,1 +1,201 @@
+import Foundation
+import RelayModel
+import RelayTestKit
 import Testing
+
+/// The executable as a shell sees it: help, refusals, exit codes.
+@Suite(.timeLimit(.minutes(5))) struct CommandLineTests {
+    // MARK: Help
+
+    @Test func `help names every command`() async throws {
+        let ending = try await BuiltBelfry.run(["--help"])
+        #expect(ending.code == 0)
+        let commands = [
+            "dev", "serve", "overview", "containers", "keys", "sources", "subscriptions", "devices",
+            "changes", "deliveries", "migrate", "predicate", "gateway", "bench",
+        ]
+        let named = commands.filter { command in
+            ending.output.split(separator: "\n").contains { $0.hasPrefix("  \(command) ") }
+        }
+        #expect(named == commands)
+        #expect(ending.output.contains("CloudKit-style subscriptions for any database."))
+    }
+
+    static let commands = [
+        "dev", "serve", "overview", "containers", "containers list", "containers show",
+        "containers create", "containers set", "keys", "keys list", "keys create", "keys revoke",
+        "sources", "sources list", "sources show", "sources set", "sources delete",
+        "subscriptions", "subscriptions list", "subscriptions delete", "devices", "devices list",
+        "devices delete", "changes", "changes list", "changes parked", "changes replay",
+        "changes drop", "deliveries", "deliveries receipts", "deliveries retries",
+        "deliveries dead-letters", "deliveries redrive", "deliveries drop", "migrate",
+        "predicate", "predicate evaluate", "predicate check", "gateway", "bench",
+    ]
+
+    @Test func `each command explains itself`() async throws {
+        for command in Self.commands {
+            let ending = try await BuiltBelfry.run(
+                command.split(separator: " ").map(String.init) + ["--help"])
+            #expect(ending.code == 0, "\(command): \(ending.complaint)")
+            #expect(ending.output.hasPrefix("OVERVIEW: "), "\(command): \(ending.output)")
+            #expect(ending.output.contains("USAGE: belfry \(command)"), "\(command)")
+        }
+    }
+
+    // MARK: Refusals
+
+    /// A command that must fail.
+    struct Refusal: Sendable, CustomTestStringConvertible {
+        var testDescription: String { arguments.joined(separator: " ") }
+        var arguments: [String]
+        var environment: [String: String] = [:]
+        var code: Int32
+        /// The whole of what it complains, or of its beginning.
+        var complaint: String
+
+        init(
+            _ arguments: String, _ environment: [String: String] = [:], code: Int32,
+            _ complaint: String
+        ) {
+            self.arguments = arguments.split(separator: " ").map(String.init)
+            self.environment = environment
+            self.code = code
+            self.complaint = complaint
+        }
+    }
+
+    static let refusals = [
+        Refusal(
+            "serve --nonsense 1", code: 78,
+            """
+            belfry: the configuration cannot be used:
+              --nonsense is no setting; see docs/configuration.md
+
+            """),
+        Refusal(
+            "serve --http-port 99999 --delivery-in-flight none", code: 78,
+            """
+            belfry: the configuration cannot be used:
+              http.port (--http-port, BELFRY_HTTP_PORT): "99999" must be a whole number from 0 to \
+            65535
+              delivery.inFlight (--delivery-in-flight, BELFRY_DELIVERY_IN_FLIGHT): "none" must be \
+            a whole number from 1 to 16384
+
+            """),
+        Refusal(
+            "serve", ["BELFRY_HTTP_PORT": "http"], code: 78,
+            """
+            belfry: the configuration cannot be used:
+              http.port (--http-port, BELFRY_HTTP_PORT): "http" must be a whole number from 0 to \
+            65535
+
+            """),
+        Refusal(
+            "serve --config /nowhere/belfry.json", code: 78,
+            """
+            belfry: the configuration cannot be used:
+              the file /nowhere/belfry.json cannot be read
+
+            """),
+        Refusal(
+            "serve --storage-path /nowhere/relay.sqlite", code: 69, "belfry: "),
+        Refusal("containers list", code: 78, "error: no administrative token: give --admin-token"),
+        Refusal(
+            "containers list --admin-token x --url http://127.0.0.1:1", code: 69,
+            "error: no relay answers at http://127.0.0.1:1: "),
+        Refusal("containers list --database /nowhere/relay.sqlite", code: 69, "error: "),
+        Refusal("migrate --database /nowhere/relay.sqlite", code: 69, "error: "),
+        Refusal("keys list", code: 64, "Error: Missing expected argument '--container"),
+        Refusal("deliveries redrive -c c", code: 64, "Error: name deliveries, or give --reason"),
+        Refusal("sources set shop -c c", code: 64, "Error: one of --preset and --definition-file"),
+        Refusal("no-such-command", code: 64, "Error: "),
+        Refusal("predicate check price==", code: 1, ""),
+    ]
+
+    @Test(arguments: refusals) func `what cannot be done is refused with a reason and a code`(
+        refusal: Refusal
+    ) async throws {
+        let ending = try await BuiltBelfry.run(refusal.arguments, environment: refusal.environment)
+        #expect(ending.code == refusal.code, "\(ending.complaint)")
+        #expect(ending.complaint.hasPrefix(refusal.complaint), "\(ending.complaint)")
+    }
+
+    @Test func `a relay that cannot trust or bind says so`() async throws {
+        let folder = try Folder.make()
+        let gateway = try await SampleGateway.start(in: folder)
+        let place = folder.appending(path: "relay.sqlite").path
+        let usual = ["serve"] + ServedBelfry.arguments(on: place, for: gateway)
+        let cases: [(arguments: [String], code: Int32, complaint: String)] = [
+            (["--apns-ca-file", "/nowhere/ca.pem"], 78, "/nowhere/ca.pem"),
+            (["--http-port", "\(gateway.simulated.port)"], 69, "\(gateway.simulated.port)"),
+            (["--tls-certificate-file", "/nowhere/c.pem"], 78, "tls.privateKeyFile"),
+            (
+                ["--tls-certificate-file", "/nowhere/c.pem", "--tls-private-key-file", "/nowhere/k.pem"],
+                78, "/nowhere/c.pem"
+            ),
+        ]
+        for (arguments, code, complaint) in cases {
+            let ending = try await BuiltBelfry.run(usual + arguments)
+            #expect(ending.code == code, "\(arguments): \(ending.complaint)")
+            let last = ending.complaint.split(separator: "\n").last ?? ""
+            #expect(last.contains(complaint), "\(arguments): \(ending.complaint)")
+        }
+        await gateway.simulated.stop()
+    }
+
+    @Test func `secrets are not shown at the start`() async throws {
+        let folder = try Folder.make()
+        let gateway = try await SampleGateway.start(in: folder)
+        let relay = try await ServedBelfry.start(
+            on: folder.appending(path: "relay.sqlite").path, for: gateway)
+        let code = await relay.end()
+        #expect(code == 0)
+        #expect(relay.logged.contains("admin.token = (hidden)"), "\(relay.logged)")
+        #expect(!relay.logged.contains(RelayClient.adminToken))
+        #expect(relay.logged.contains("storage.path = "))
+        await gateway.simulated.stop()
+    }
+
+    // MARK: dev
+
+    @Test func `dev, run once, pushes to the right device and says so`() async throws {
+        let ending = try await BuiltBelfry.run(["dev", "--once", "--port", "0"])
+        #expect(ending.code == 0, "\(ending.complaint)")
+        let wanted = [
+            "Belfry is running. Container iCloud.com.example.Art (development) has two users:",
+            "1. Save a subscription of alice", "2. Post a change that alice made on her phone",
+            "alices-phone got none: it made the change.",
+            "The gateway got a push for alices-tablet:",
+            "==> As it should be: alices-tablet was pushed once, nobody else was.",
+        ]
+        for text in wanted { #expect(ending.output.contains(text), "\(text) in \(ending.output)") }
+        #expect(ending.output.contains(#""title":"Nocturne""#) || ending.output.contains("Nocturne"))
+    }
+
+    // MARK: predicate
+
+    @Test func `predicate evaluates and checks lines`() async throws {
+        let evaluated = try await BuiltBelfry.run(
+            ["predicate", "evaluate"],
+            input: """
+                {"predicate": "price > %@", "args": [3], "record": {"price": 4}}
+                {"predicate": "price > 3", "records": [{"price": 4}, {"price": 2}, {"price": 9}]}
+                {"predicate": "price >", "record": {}}
+
+                """)
+        #expect(evaluated.code == 0, "\(evaluated.complaint)")
+        let lines = evaluated.output.split(separator: "\n").map(String.init)
+        #expect(lines.count == 3)
+        #expect(lines.prefix(2) == [#"{"result":true}"#, #"{"count":2}"#])
+        let error = try JSONValue(parsing: lines[2])
+        #expect(error.value(at: ["error", "stage"]) == "parse")
+        let checked = try await BuiltBelfry.run(
+            ["predicate", "check", #"NOT (artist == "a" AND price IN {1, 2})"#, "--jsonl"])
+        #expect(checked.code == 0, "\(checked.complaint)")
+        let answer = try JSONValue(parsing: checked.output.trimmingCharacters(in: .newlines))
+        #expect(answer.value(at: ["valid"]) == true)
+        let whole = try await BuiltBelfry.run(
+            ["predicate", "evaluate", "price > 3", "--record", #"{"price": 4}"#])
+        #expect(whole.output == "true\n")
+    }
+}

@@ -36,9 +36,8 @@ enum Probe {
             .map(["price": .null, "name": .string("ßẞ")]), .null,
         ]),
         "time": .timestamp(Timestamp(seconds: 0)), "data": .bytes([0, 255]),
-        "location": .list([.integer(1), .integer(2)]), "place": Location(
-            latitude: 1, longitude: 2
-        ).map(FieldValue.location) ?? .null,
+        "location": .list([.integer(1), .integer(2)]),
+        "place": Location(latitude: 1, longitude: 2).map(FieldValue.location) ?? .null,
     ]
 }
 

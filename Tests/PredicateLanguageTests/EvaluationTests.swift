@@ -67,20 +67,22 @@ import Testing
         #expect(outcome == .true)
     }
 
-    @Test(arguments: [
-        ("age > '3'", .unordered(left: "a number", right: "a text")),
-        ("NOT age > '3'", .unordered(left: "a number", right: "a text")),
-        ("kids.age > 8", .unordered(left: "a list", right: "a number")),
-        ("age BEGINSWITH '3'", .wrongKind(operation: "BEGINSWITH", found: "a number")),
-        ("nick + 1 == 1", .wrongKind(operation: "`+`", found: "nil")),
-        ("age / 0 == 1", .divisionByZero), ("tags[5] == 1", .indexOutOfRange(5, count: 2)),
-        ("ANY age > 3", .quantifierOnScalar(found: "a number")),
-        ("age BETWEEN {1}", .badBounds), ("age BETWEEN name", .badBounds),
-        ("$x == 1", .unboundVariable("x")), ("now() > when", .noClock),
-        ("9223372036854775807 + age > 0", .overflow), ("age IN 5", .wrongKind(operation: "IN", found: "a number")),
-        ("when > 3", .unordered(left: "a date", right: "a number")),
-        ("CAST(name, 'NSDate') > when", .badCast(found: "a text", type: "NSDate")),
-    ] as [(String, EvaluationError)])
+    @Test(
+        arguments: [
+            ("age > '3'", .unordered(left: "a number", right: "a text")),
+            ("NOT age > '3'", .unordered(left: "a number", right: "a text")),
+            ("kids.age > 8", .unordered(left: "a list", right: "a number")),
+            ("age BEGINSWITH '3'", .wrongKind(operation: "BEGINSWITH", found: "a number")),
+            ("nick + 1 == 1", .wrongKind(operation: "`+`", found: "nil")),
+            ("age / 0 == 1", .divisionByZero), ("tags[5] == 1", .indexOutOfRange(5, count: 2)),
+            ("ANY age > 3", .quantifierOnScalar(found: "a number")),
+            ("age BETWEEN {1}", .badBounds), ("age BETWEEN name", .badBounds),
+            ("$x == 1", .unboundVariable("x")), ("now() > when", .noClock),
+            ("9223372036854775807 + age > 0", .overflow),
+            ("age IN 5", .wrongKind(operation: "IN", found: "a number")),
+            ("when > 3", .unordered(left: "a date", right: "a number")),
+            ("CAST(name, 'NSDate') > when", .badCast(found: "a text", type: "NSDate")),
+        ] as [(String, EvaluationError)])
     func `what has no answer is an error of the whole predicate`(
         format: String, error: EvaluationError
     ) throws {
@@ -128,6 +130,7 @@ import Testing
         #expect(trace.outcome == .error(.unordered(left: "a number", right: "a text")))
         #expect(
             trace.text
-                == "`age > \"3\"` has no answer: a number cannot be ordered against a text, age is 3")
+                == "`age > \"3\"` has no answer: a number cannot be ordered against a text, age is 3"
+        )
     }
 }

@@ -7,28 +7,36 @@ import Testing
     private static let list: JSONValue = ["value": ["a", "b"], "type": "STRING_LIST"]
     private static let text: JSONValue = ["value": "ab", "type": "STRING"]
 
-    @Test(arguments: [
-        ("EQUALS", text, "f == \"ab\""), ("NOT_EQUALS", text, "f != \"ab\""),
-        ("LESS_THAN", ["value": 5, "type": "INT64"], "f < 5"),
-        ("LESS_THAN_OR_EQUALS", ["value": 5, "type": "DOUBLE"], "f <= 5.0"),
-        ("GREATER_THAN", ["value": 1500, "type": "TIMESTAMP"],
-            "f > CAST(-978307198.500000, \"NSDate\")"),
-        ("GREATER_THAN_OR_EQUALS", ["value": 5], "f >= 5"),
-        ("IN", list, "f IN {\"a\", \"b\"}"), ("NOT_IN", list, "NOT f IN {\"a\", \"b\"}"),
-        ("BEGINS_WITH", text, "f BEGINSWITH \"ab\""),
-        ("NOT_BEGINS_WITH", text, "NOT f BEGINSWITH \"ab\""),
-        ("CONTAINS_ANY_TOKENS", ["value": "The Big cat"], "f TOKENMATCHES[cdl] \"The Big cat\""),
-        ("CONTAINS_ALL_TOKENS", ["value": "The Big cat"],
-            "f TOKENMATCHES[cdl] \"big\" AND f TOKENMATCHES[cdl] \"cat\""),
-        ("LIST_CONTAINS", text, "f CONTAINS \"ab\""),
-        ("NOT_LIST_CONTAINS", text, "NOT f CONTAINS \"ab\""),
-        ("LIST_CONTAINS_ANY", list, "ANY f IN {\"a\", \"b\"}"),
-        ("NOT_LIST_CONTAINS_ANY", list, "NOT ANY f IN {\"a\", \"b\"}"),
-        ("LIST_CONTAINS_ALL", list, "f CONTAINS \"a\" AND f CONTAINS \"b\""),
-        ("NOT_LIST_CONTAINS_ALL", list, "NOT (f CONTAINS \"a\" AND f CONTAINS \"b\")"),
-        ("LIST_MEMBER_BEGINS_WITH", text, "ANY f BEGINSWITH \"ab\""),
-        ("NOT_LIST_MEMBER_BEGINS_WITH", text, "NOT ANY f BEGINSWITH \"ab\""),
-    ] as [(String, JSONValue, String)])
+    @Test(
+        arguments: [
+            ("EQUALS", text, "f == \"ab\""), ("NOT_EQUALS", text, "f != \"ab\""),
+            ("LESS_THAN", ["value": 5, "type": "INT64"], "f < 5"),
+            ("LESS_THAN_OR_EQUALS", ["value": 5, "type": "DOUBLE"], "f <= 5.0"),
+            (
+                "GREATER_THAN", ["value": 1500, "type": "TIMESTAMP"],
+                "f > CAST(-978307198.500000, \"NSDate\")"
+            ),
+            ("GREATER_THAN_OR_EQUALS", ["value": 5], "f >= 5"),
+            ("IN", list, "f IN {\"a\", \"b\"}"), ("NOT_IN", list, "NOT f IN {\"a\", \"b\"}"),
+            ("BEGINS_WITH", text, "f BEGINSWITH \"ab\""),
+            ("NOT_BEGINS_WITH", text, "NOT f BEGINSWITH \"ab\""),
+            (
+                "CONTAINS_ANY_TOKENS", ["value": "The Big cat"],
+                "f TOKENMATCHES[cdl] \"The Big cat\""
+            ),
+            (
+                "CONTAINS_ALL_TOKENS", ["value": "The Big cat"],
+                "f TOKENMATCHES[cdl] \"big\" AND f TOKENMATCHES[cdl] \"cat\""
+            ),
+            ("LIST_CONTAINS", text, "f CONTAINS \"ab\""),
+            ("NOT_LIST_CONTAINS", text, "NOT f CONTAINS \"ab\""),
+            ("LIST_CONTAINS_ANY", list, "ANY f IN {\"a\", \"b\"}"),
+            ("NOT_LIST_CONTAINS_ANY", list, "NOT ANY f IN {\"a\", \"b\"}"),
+            ("LIST_CONTAINS_ALL", list, "f CONTAINS \"a\" AND f CONTAINS \"b\""),
+            ("NOT_LIST_CONTAINS_ALL", list, "NOT (f CONTAINS \"a\" AND f CONTAINS \"b\")"),
+            ("LIST_MEMBER_BEGINS_WITH", text, "ANY f BEGINSWITH \"ab\""),
+            ("NOT_LIST_MEMBER_BEGINS_WITH", text, "NOT ANY f BEGINSWITH \"ab\""),
+        ] as [(String, JSONValue, String)])
     func `each comparator has its meaning`(
         comparator: String, value: JSONValue, canonical: String
     ) throws {
@@ -45,11 +53,14 @@ import Testing
     @Test func `NEAR is a circle in metres`() throws {
         let predicate = try RecordPredicate(filterBy: [
             "comparator": "NEAR", "fieldName": "spot", "distance": 1000,
-            "fieldValue": ["value": ["latitude": .number(48.5), "longitude": 2], "type": "LOCATION"],
+            "fieldValue": [
+                "value": ["latitude": .number(48.5), "longitude": 2], "type": "LOCATION",
+            ],
         ])
         #expect(
             predicate.canonicalText
-                == "distanceToLocation:fromLocation:(spot, CAST({48.5, 2.0}, \"CLLocation\")) < 1000.0")
+                == "distanceToLocation:fromLocation:(spot, CAST({48.5, 2.0}, \"CLLocation\")) < 1000.0"
+        )
         #expect(try RecordPredicate(format: predicate.canonicalText) == predicate)
     }
 
@@ -67,27 +78,58 @@ import Testing
         #expect(try RecordPredicate(filterBy: .null) == .everyRecord)
     }
 
-    @Test(arguments: [
-        (["fieldName": "f", "fieldValue": text], "filterBy[0].comparator", "is required"),
-        (["comparator": "equals", "fieldName": "f", "fieldValue": text], "filterBy[0].comparator",
-            "\"equals\" is unknown; allowed are \"EQUALS\""),
-        (["comparator": "EQUALS", "fieldValue": text], "filterBy[0].fieldName", "is required"),
-        (["comparator": "EQUALS", "fieldName": "f"], "filterBy[0].fieldValue", "is required"),
-        (["comparator": "EQUALS", "fieldName": "f", "fieldValue": ["value": .number(1.5), "type": "TIMESTAMP"]],
-            "filterBy[0].fieldValue.value", "Invalid value, expected type TIMESTAMP."),
-        (["comparator": "IN", "fieldName": "f", "fieldValue": text],
-            "filterBy[0].fieldValue.value", "IN takes a list"),
-        (["comparator": "EQUALS", "fieldName": "f", "fieldValue": list],
-            "filterBy[0].fieldValue.value", "EQUALS takes a single value"),
-        (["comparator": "IN", "fieldName": "f", "fieldValue": ["value": [1, "x"], "type": "INT64_LIST"]],
-            "filterBy[0].fieldValue.value[1]", "Invalid value, expected type INT64."),
-        (["comparator": "EQUALS", "fieldName": "f", "fieldValue": ["value": 1, "type": "INT"]],
-            "filterBy[0].fieldValue.type", "\"INT\" is unknown; allowed are STRING"),
-        (["comparator": "NEAR", "fieldName": "f", "fieldValue": ["value": ["latitude": 1, "longitude": 1]]],
-            "filterBy[0].distance", "NEAR needs a distance"),
-        (["comparator": "EQUALS", "fieldName": "f", "fieldValue": text, "x": 1], "filterBy[0].x",
-            "unknown field"),
-    ] as [(JSONValue, String, String)])
+    @Test(
+        arguments: [
+            (["fieldName": "f", "fieldValue": text], "filterBy[0].comparator", "is required"),
+            (
+                ["comparator": "equals", "fieldName": "f", "fieldValue": text],
+                "filterBy[0].comparator",
+                "\"equals\" is unknown; allowed are \"EQUALS\""
+            ),
+            (["comparator": "EQUALS", "fieldValue": text], "filterBy[0].fieldName", "is required"),
+            (["comparator": "EQUALS", "fieldName": "f"], "filterBy[0].fieldValue", "is required"),
+            (
+                [
+                    "comparator": "EQUALS", "fieldName": "f",
+                    "fieldValue": ["value": .number(1.5), "type": "TIMESTAMP"],
+                ],
+                "filterBy[0].fieldValue.value", "Invalid value, expected type TIMESTAMP."
+            ),
+            (
+                ["comparator": "IN", "fieldName": "f", "fieldValue": text],
+                "filterBy[0].fieldValue.value", "IN takes a list"
+            ),
+            (
+                ["comparator": "EQUALS", "fieldName": "f", "fieldValue": list],
+                "filterBy[0].fieldValue.value", "EQUALS takes a single value"
+            ),
+            (
+                [
+                    "comparator": "IN", "fieldName": "f",
+                    "fieldValue": ["value": [1, "x"], "type": "INT64_LIST"],
+                ],
+                "filterBy[0].fieldValue.value[1]", "Invalid value, expected type INT64."
+            ),
+            (
+                [
+                    "comparator": "EQUALS", "fieldName": "f",
+                    "fieldValue": ["value": 1, "type": "INT"],
+                ],
+                "filterBy[0].fieldValue.type", "\"INT\" is unknown; allowed are STRING"
+            ),
+            (
+                [
+                    "comparator": "NEAR", "fieldName": "f",
+                    "fieldValue": ["value": ["latitude": 1, "longitude": 1]],
+                ],
+                "filterBy[0].distance", "NEAR needs a distance"
+            ),
+            (
+                ["comparator": "EQUALS", "fieldName": "f", "fieldValue": text, "x": 1],
+                "filterBy[0].x",
+                "unknown field"
+            ),
+        ] as [(JSONValue, String, String)])
     func `a filter of the wrong shape is refused at its place`(
         filter: JSONValue, path: String, reason: String
     ) {

@@ -20,8 +20,10 @@ import Testing
         ("-2 ** 2 == 4", "-2 ** 2 == 4"),
         ("-age < 0", "-age < 0"),
         ("a - -5 > .5", "a - -5 > 0.5"),
-        ("x == 0x1F AND y == 0o17 AND z == 0b101 AND w == 036",
-            "x == 31 AND y == 15 AND z == 5 AND w == 36"),
+        (
+            "x == 0x1F AND y == 0o17 AND z == 0b101 AND w == 036",
+            "x == 31 AND y == 15 AND z == 5 AND w == 36"
+        ),
         ("x == -9223372036854775808", "x == -9223372036854775808"),
         ("#in = 1 AND #size > 3", "#in == 1 AND size > 3"),
         ("note == anyone AND in_x == nullable", "note == anyone AND in_x == nullable"),
@@ -32,14 +34,18 @@ import Testing
         ("when == CAST(721692800, 'NSDate')", "when == CAST(721692800.000000, \"NSDate\")"),
         ("kids.@max.age == 9 && tags[LAST] = 'G'", "kids.@max.age == 9 AND tags[LAST] == \"G\""),
         ("a[FIRST] == a[SIZE] - 1", "a[FIRST] == a[SIZE] - 1"),
-        ("SUBQUERY(kids, $k, $k.age > 5).@count == 1",
-            "SUBQUERY(kids, $k, $k.age > 5).@count == 1"),
+        (
+            "SUBQUERY(kids, $k, $k.age > 5).@count == 1",
+            "SUBQUERY(kids, $k, $k.age > 5).@count == 1"
+        ),
         ("TERNARY(f == YES, 1, 2) == 1", "TERNARY(f == 1, 1, 2) == 1"),
         ("add:to:(a, 2) == from:subtract:(b, 1)", "a + 2 == b - 1"),
         ("sum(a, 2) == count:({1, 2})", "sum:(a, 2) == count:({1, 2})"),
         ("now() > when", "now() > when"),
-        ("distanceToLocation:fromLocation:(p, q) < 5",
-            "distanceToLocation:fromLocation:(p, q) < 5"),
+        (
+            "distanceToLocation:fromLocation:(p, q) < 5",
+            "distanceToLocation:fromLocation:(p, q) < 5"
+        ),
         ("a UNION b == c MINUS d", "a UNION b == c MINUS d"),
         ("a & 1 | b ^ ~c << 2 == 0", "(a & 1) | (b ^ (~c << 2)) == 0"),
         ("ANYKEY == 1", "ANYKEY == 1"), ("@sum.items.price < 3", "SELF.@sum.items.price < 3"),
@@ -55,26 +61,40 @@ import Testing
         try check(format, [], canonical)
     }
 
-    @Test(arguments: [
-        ("%K like %@+$b+$c", [.string("single"), .string("b\"")],
-            "single LIKE (\"b\\\"\" + $b) + $c"),
-        ("%K == %@", [.string("addr.city"), .string("name")], "addr.city == \"name\""),
-        ("%K == '%@'", [.string("$x")], "#\"$x\" == \"%@\""),
-        ("a BETWEEN {%d, %f}", [.double(1.9), .integer(2)], "a BETWEEN {1, 2.0}"),
-        ("a == $1 AND b == $0", [.integer(1), .bool(true)], "a == 1 AND b == 1"),
-        ("a IN %@", [.set([.integer(2), .integer(1)])], "a IN CAST({1, 2}, \"NSSet\")"),
-        ("a == %@", [.map(["k": .list([.null])])], "a == CAST({\"k\", {nil}}, \"NSDictionary\")"),
-        ("a == %@", [.bytes([104, 105])], "a == CAST(\"aGk=\", \"NSData\")"),
-        ("a == %@", [.double(.infinity)], "a == CAST(\"inf\", \"NSNumber\")"),
-        ("a == %@", [.timestamp(Timestamp(seconds: 0, nanoseconds: 7))],
-            "a == CAST(-978307199.999999993, \"NSDate\")"),
-        ("a == %@", [.timestamp(Timestamp(seconds: .min))],
-            "a == CAST(-9223372037833083008.000000, \"NSDate\")"),
-        ("a == %@", [.objectID([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 255])],
-            "a == CAST(\"0102030405060708090a0bff\", \"ObjectId\")"),
-        ("a == %@", [.uuid(UUIDBytes(high: 1, low: 2))],
-            "a == CAST(\"00000000-0000-0001-0000-000000000002\", \"NSUUID\")"),
-    ] as [(String, [FieldValue], String)])
+    @Test(
+        arguments: [
+            (
+                "%K like %@+$b+$c", [.string("single"), .string("b\"")],
+                "single LIKE (\"b\\\"\" + $b) + $c"
+            ),
+            ("%K == %@", [.string("addr.city"), .string("name")], "addr.city == \"name\""),
+            ("%K == '%@'", [.string("$x")], "#\"$x\" == \"%@\""),
+            ("a BETWEEN {%d, %f}", [.double(1.9), .integer(2)], "a BETWEEN {1, 2.0}"),
+            ("a == $1 AND b == $0", [.integer(1), .bool(true)], "a == 1 AND b == 1"),
+            ("a IN %@", [.set([.integer(2), .integer(1)])], "a IN CAST({1, 2}, \"NSSet\")"),
+            (
+                "a == %@", [.map(["k": .list([.null])])],
+                "a == CAST({\"k\", {nil}}, \"NSDictionary\")"
+            ),
+            ("a == %@", [.bytes([104, 105])], "a == CAST(\"aGk=\", \"NSData\")"),
+            ("a == %@", [.double(.infinity)], "a == CAST(\"inf\", \"NSNumber\")"),
+            (
+                "a == %@", [.timestamp(Timestamp(seconds: 0, nanoseconds: 7))],
+                "a == CAST(-978307199.999999993, \"NSDate\")"
+            ),
+            (
+                "a == %@", [.timestamp(Timestamp(seconds: .min))],
+                "a == CAST(-9223372037833083008.000000, \"NSDate\")"
+            ),
+            (
+                "a == %@", [.objectID([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 255])],
+                "a == CAST(\"0102030405060708090a0bff\", \"ObjectId\")"
+            ),
+            (
+                "a == %@", [.uuid(UUIDBytes(high: 1, low: 2))],
+                "a == CAST(\"00000000-0000-0001-0000-000000000002\", \"NSUUID\")"
+            ),
+        ] as [(String, [FieldValue], String)])
     func `arguments are folded into the canonical text`(
         format: String, arguments: [FieldValue], canonical: String
     ) throws {

@@ -7,7 +7,8 @@ import Testing
     private static let schema = RecordSchema([
         "name": .init(.string), "age": .init(.integer), "price": .init(.double),
         "active": .init(.boolean), "due": .init(.timestamp), "tags": .init(.list(.string)),
-        "artist": .init(.reference), "spot": .init(.location), "secret": .init(.string, isQueryable: false),
+        "artist": .init(.reference), "spot": .init(.location),
+        "secret": .init(.string, isQueryable: false),
         "addr": .init(.map(["city": .init(.string)])), "mixed": .init(.mixed),
         "kids": .init(.list(.map(["age": .init(.integer)]))),
     ])
@@ -33,16 +34,17 @@ import Testing
         try check(format, nil, offset, reason)
     }
 
-    @Test(arguments: [
-        ("a BETWEEN b", nil), ("a BETWEEN {b, 3}", nil), ("a IN b", nil), ("a > nil", nil),
-        ("SUBQUERY(a, $x, $x > 1).@count > 0", nil), ("($x := 1) == 1 AND $x == a", nil),
-        ("name == 'x' AND age > 3.5 AND active == YES", schema), ("tags CONTAINS 'x'", schema),
-        ("'x' IN tags AND ANY tags BEGINSWITH 'x'", schema), ("ANY kids.age > 3", schema),
-        ("kids.@max.age > 3 AND tags.@count == 2", schema), ("addr.city LIKE 'P*'", schema),
-        ("mixed > 3 AND mixed CONTAINS 'x'", schema), ("due > now()", schema),
-        ("creationDate > CAST(0, 'NSDate')", schema), ("name IN {'a', nil}", schema),
-        ("age BETWEEN {1, 2}", schema), ("name IN 'abc'", schema), ("artist != nil", schema),
-    ] as [(String, RecordSchema?)])
+    @Test(
+        arguments: [
+            ("a BETWEEN b", nil), ("a BETWEEN {b, 3}", nil), ("a IN b", nil), ("a > nil", nil),
+            ("SUBQUERY(a, $x, $x > 1).@count > 0", nil), ("($x := 1) == 1 AND $x == a", nil),
+            ("name == 'x' AND age > 3.5 AND active == YES", schema), ("tags CONTAINS 'x'", schema),
+            ("'x' IN tags AND ANY tags BEGINSWITH 'x'", schema), ("ANY kids.age > 3", schema),
+            ("kids.@max.age > 3 AND tags.@count == 2", schema), ("addr.city LIKE 'P*'", schema),
+            ("mixed > 3 AND mixed CONTAINS 'x'", schema), ("due > now()", schema),
+            ("creationDate > CAST(0, 'NSDate')", schema), ("name IN {'a', nil}", schema),
+            ("age BETWEEN {1, 2}", schema), ("name IN 'abc'", schema), ("artist != nil", schema),
+        ] as [(String, RecordSchema?)])
     func `what can be meant is accepted`(format: String, schema: RecordSchema?) throws {
         #expect(throws: Never.self) {
             try RecordPredicate(format: format).check(schema: schema)
@@ -76,7 +78,8 @@ import Testing
 
     @Test func `an unknown field names the nearest one`() throws {
         let error = #expect(throws: PredicateError.self) {
-            try RecordPredicate(format: "NAME == 'x'").check(schema: RecordSchema(["name": .init(.string)]))
+            try RecordPredicate(format: "NAME == 'x'").check(
+                schema: RecordSchema(["name": .init(.string)]))
         }
         #expect(
             error
@@ -91,7 +94,8 @@ import Testing
         ("store == 1 AND p < 5 OR n < 10", false), ("store > 2 AND r == 'x'", false),
         ("r == 'x'", false), ("TRUEPREDICATE", false), ("NOT store == 1", false),
     ])
-    func `an indexed queryable field must be bound at the top`(format: String, isValid: Bool) throws {
+    func `an indexed queryable field must be bound at the top`(format: String, isValid: Bool) throws
+    {
         let schema = RecordSchema([
             "store": .init(.integer, isIndexedQueryable: true), "p": .init(.integer),
             "n": .init(.integer), "r": .init(.string),

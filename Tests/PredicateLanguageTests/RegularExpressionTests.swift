@@ -61,8 +61,9 @@ import Testing
     @Test func `a pattern from the record is compiled with the same limits`() throws {
         let predicate = try RecordPredicate(format: "a MATCHES b")
         #expect(predicate.evaluate(on: ["a": .string("x1"), "b": .string("x\\d")]) == .true)
-        guard case .error(.badRegularExpression) = predicate.evaluate(
-            on: ["a": .string("x"), "b": .string("(x)\\1")])
+        guard
+            case .error(.badRegularExpression) = predicate.evaluate(
+                on: ["a": .string("x"), "b": .string("(x)\\1")])
         else {
             Issue.record("a broken pattern in a record must be an error")
             return

@@ -9,6 +9,9 @@ import Testing
     private static let list = TestRelay.path + "/public/subscriptions/list"
     private static let api = "ckAPIToken=\(TestRelay.apiToken)"
     private static let now = TestRelay.now
+    private static let otherSecret = "another secret of 32 bytes or more"
+    private static let unsignedText = SignedText.unsigned(
+        header: ["alg": "none"], claims: ["sub": "_alice"])
 
     private static func token(
         _ change: JSONObject, secret: String = TestRelay.sharedSecret
@@ -78,7 +81,7 @@ import Testing
             reason: "request needs authorization: the user token has expired"),
         get(
             "a user token with another signature",
-            "\(list)?\(api)&ckWebAuthToken=\(token([:], secret: "another secret of 32 bytes or more"))",
+            "\(list)?\(api)&ckWebAuthToken=\(token([:], secret: otherSecret))",
             status: 401, code: "AUTHENTICATION_FAILED",
             reason: "user token: the signature does not fit"),
         get(
@@ -87,7 +90,7 @@ import Testing
             status: 401, code: "AUTHENTICATION_FAILED", reason: "user token: wrong issuer (iss)"),
         get(
             "alg: none",
-            "\(list)?\(api)&ckWebAuthToken=\(SignedText.unsigned(header: ["alg": "none"], claims: ["sub": "_alice"])).",
+            "\(list)?\(api)&ckWebAuthToken=\(unsignedText).",
             status: 401, code: "AUTHENTICATION_FAILED",
             reason: "user token: the algorithm \"none\" is refused; allowed: HS256"),
         get(
@@ -171,7 +174,8 @@ import Testing
             let token = TestRelay.userToken()
             let answer = try await relay.call(
                 .get, "\(Self.list)?\(Self.api)&ckWebAuthToken=\(token)")
-            #expect(answer.headers[HTTPField.Name("X-Apple-CloudKit-Web-Auth-Token")!] == token)
+            #expect(
+                answer.headers[HTTPField.Name.named("X-Apple-CloudKit-Web-Auth-Token")] == token)
         }
     }
 

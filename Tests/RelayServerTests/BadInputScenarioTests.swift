@@ -49,7 +49,7 @@ import Testing
             "operations: 201 in one request; allowed are 200"),
         modify(
             "nesting without end", String(repeating: "[", count: 200), 400, "BAD_REQUEST",
-            "not JSON at byte 128: nested deeper than 128"),
+            "not JSON at byte 129: nested deeper than 128 levels"),
         HTTPScenario.modify(
             "too many to look up",
             #"{"subscriptions":["#

@@ -42,7 +42,7 @@ struct HTTPScenario: Sendable, CustomTestStringConvertible {
                 sourceLocation: sourceLocation)
         }
         #expect(
-            answer.headers[HTTPField.Name("X-Apple-Request-UUID")!] != nil,
+            answer.headers[HTTPField.Name.named("X-Apple-Request-UUID")] != nil,
             sourceLocation: sourceLocation)
         #expect(
             answer.headers[.accessControlAllowOrigin] == "*", sourceLocation: sourceLocation)

@@ -18,21 +18,29 @@ enum SignatureVectors {
     static let path = "/database/1/iCloud.com.example.Art/development/public"
     static let query = "?ckjsBuildVersion=16HProjectDev83&ckjsVersion=1.2.0"
     static let modifyWithQuery =
-        "MEYCIQDD0WP5L+eVVwx3y1oqlgtsMNDTQE2gP9MRkg57BVkMsQIhAO8Qqd74u9QujUlDJoY7yyNu0gwI2Zk7CEZVXyGknBIV"
+        "MEYCIQDD0WP5L+eVVwx3y1oqlgtsMNDTQE2gP9MRkg57BVkMsQIhAO8Qqd74u9QujUlDJoY7yyNu0gwI2Zk"
+        + "7CEZVXyGknBIV"
     static let modify =
-        "MEQCIDFhV9IzDA3XepJWo8QkMZpGD1tW9krc4fDEbWNnnvAPAiBN1VdZRowOAvR48YqpvwWFnT/xlJcVuDFUvXgxJIOjQQ=="
+        "MEQCIDFhV9IzDA3XepJWo8QkMZpGD1tW9krc4fDEbWNnnvAPAiBN1VdZRowOAvR48YqpvwWFnT/xlJcVuDF"
+        + "UvXgxJIOjQQ=="
     static let currentWithQuery =
-        "MEQCIGGvWaWnM0C0Mq//QeiTQBUdnkMmRR/nfBk3IaPDqL4SAiBAMz5kSVW0E70xDQxsz+jmXX0GxDHQuuTZ9l05OjC3QQ=="
+        "MEQCIGGvWaWnM0C0Mq//QeiTQBUdnkMmRR/nfBk3IaPDqL4SAiBAMz5kSVW0E70xDQxsz+jmXX0GxDHQuuT"
+        + "Z9l05OjC3QQ=="
     static let listWithHash =
-        "MEUCIQDz8JHn8SmopYBOcaTSaNDvwvQ37KJp2+RCNG9btWa1uQIgZ/fXGDQmJODQUkIlAHFNcbH+wqrzH1Q4ydAgS0fQXTQ="
+        "MEUCIQDz8JHn8SmopYBOcaTSaNDvwvQ37KJp2+RCNG9btWa1uQIgZ/fXGDQmJODQUkIlAHFNcbH+wqrzH1Q"
+        + "4ydAgS0fQXTQ="
     static let listWithNothing =
-        "MEYCIQDsz+yUBK7F5QLf4u3Ex2vDHrayXm4cbAODx9zPRRXwmgIhANRhlupWhtrKXkY9hH1PIQIpr8L90nZAhHd+p0k25dUa"
+        "MEYCIQDsz+yUBK7F5QLf4u3Ex2vDHrayXm4cbAODx9zPRRXwmgIhANRhlupWhtrKXkY9hH1PIQIpr8L90nZ"
+        + "AhHd+p0k25dUa"
     static let modifyOverEmptyBody =
-        "MEYCIQCTrL29htLGS2WIYrbXpE9XfwtmNMCz+XW7auHNSshw7wIhAM6fIEs8//yPawlmWVnKTte2rJARhY1mMESbOyAbwdOi"
+        "MEYCIQCTrL29htLGS2WIYrbXpE9XfwtmNMCz+XW7auHNSshw7wIhAM6fIEs8//yPawlmWVnKTte2rJARhY1"
+        + "mMESbOyAbwdOi"
     static let modifyWithHexadecimalHash =
-        "MEQCIGNUqdP/2vTAo+UMIgYM9l7XVTBnpSJhjFRwNz7uLkviAiAxaBW5vLWz9IDWPQYCwWTfZdmDrdVMjlKXvRNU3J6FXg=="
+        "MEQCIGNUqdP/2vTAo+UMIgYM9l7XVTBnpSJhjFRwNz7uLkviAiAxaBW5vLWz9IDWPQYCwWTfZdmDrdVMjlK"
+        + "XvRNU3J6FXg=="
     static let modifyWithHost =
-        "MEYCIQDOA06MO8SJPiDqDT2ZYhMfBr4/ZtoyU76Qq9BgVEiVIwIhAOYFX+EjtmZABfx9PMO2GJ5aIe666+siMhadhfHdhI/B"
+        "MEYCIQDOA06MO8SJPiDqDT2ZYhMfBr4/ZtoyU76Qq9BgVEiVIwIhAOYFX+EjtmZABfx9PMO2GJ5aIe666+s"
+        + "iMhadhfHdhI/B"
 
     static let key = AccessKey(
         id: keyID, container: TestRelay.container, kind: .serverToServer, verifier: publicKey,
@@ -159,8 +167,8 @@ enum SignatureVectors {
     private func refusal(_ one: Case, key: AccessKey) -> SignatureRefusal? {
         var fields = HTTPFields()
         let headers = SignatureVectors.headers(one.signature, keyID: one.keyID, date: one.date)
-        for (name, value) in headers { fields[HTTPField.Name(name)!] = value }
-        fields[HTTPField.Name("Host")!] = "relay.example"
+        for (name, value) in headers { fields[HTTPField.Name.named(name)] = value }
+        fields[HTTPField.Name.named("Host")] = "relay.example"
         let request = RelayRequest(
             method: one.body.isEmpty ? "GET" : "POST", target: one.target, headers: fields,
             body: Array(one.body.utf8), uuid: "test",

@@ -7,7 +7,8 @@ import Testing
 /// Saving, listing and looking up.
 @Suite struct SubscriptionScenarioTests {
     private static let zone =
-        #"{"subscriptionID":"z1","subscriptionType":"zone","zoneID":{"zoneName":"notes"},"notificationInfo":{"shouldSendContentAvailable":true}}"#
+        #"{"subscriptionID":"z1","subscriptionType":"zone","zoneID":{"zoneName":"notes"},"no"#
+        + #"tificationInfo":{"shouldSendContentAvailable":true}}"#
 
     static func create(_ subscription: String) -> String {
         #"{"operations":[{"operationType":"create","subscription":\#(subscription)}]}"#
@@ -17,7 +18,8 @@ import Testing
         _ id: String, type: String = "Artwork", firesOn: String = #"["create"]"#,
         info: String = #"{"alertBody":"new"}"#
     ) -> String {
-        #"{"subscriptionID":"\#(id)","subscriptionType":"query","query":{"recordType":"\#(type)"},"firesOn":\#(firesOn),"notificationInfo":\#(info)}"#
+        #"{"subscriptionID":"\#(id)","subscriptionType":"query","query":{"recordType":""#
+            + #"\#(type)"},"firesOn":\#(firesOn),"notificationInfo":\#(info)}"#
     }
 
     private func entries(_ answer: TestRelay.Answer) -> [JSONValue] {
@@ -53,7 +55,8 @@ import Testing
             #expect(member(entries(found)[2], "serverErrorCode") == "NOT_FOUND")
             let deleted = try await relay.post(
                 "subscriptions/modify",
-                #"{"operations":[{"operationType":"delete","subscription":{"subscriptionID":"q1"}}]}"#
+                #"{"operations":[{"operationType":"delete","subscription":{"subscriptionID":"#
+                    + #""q1"}}]}"#
             )
             #expect(entries(deleted) == [["subscriptionID": "q1", "deleted": true]])
         }
@@ -64,7 +67,8 @@ import Testing
             let filter =
                 #"[{"comparator":"EQUALS","fieldName":"artist","fieldValue":{"value":"artist-1"}}]"#
             let subscription =
-                #"{"subscriptionType":"query","query":{"recordType":"Artwork","filterBy":\#(filter)},"firesOn":["create","delete"],"firesOnce":true}"#
+                #"{"subscriptionType":"query","query":{"recordType":"Artwork","filterBy":"#
+                + #"\#(filter)},"firesOn":["create","delete"],"firesOnce":true}"#
             let saved = try await relay.post("subscriptions/modify", Self.create(subscription))
             let entry = entries(saved).first
             let query = member(entry, "query")
@@ -130,7 +134,9 @@ import Testing
     // MARK: Neighbours
 
     private static let mixed =
-        #"{"operations":[{"operationType":"create","subscription":\#(query("a"))},{"operationType":"create","subscription":{"subscriptionID":"b","subscriptionType":"query"}},{"operationType":"delete","subscription":{"subscriptionID":"c"}}]"#
+        #"{"operations":[{"operationType":"create","subscription":\#(query("a"))},{"operatio"#
+        + #"nType":"create","subscription":{"subscriptionID":"b","subscriptionType":"que"#
+        + #"ry"}},{"operationType":"delete","subscription":{"subscriptionID":"c"}}]"#
 
     @Test func `a bad operation does not harm its neighbours`() async throws {
         try await TestRelay.with { relay in
@@ -154,7 +160,9 @@ import Testing
                     == ["ATOMIC_ERROR", "BAD_REQUEST", "ATOMIC_ERROR"])
             let refused = try await relay.post(
                 "subscriptions/modify",
-                #"{"atomic":true,"operations":[{"operationType":"create","subscription":\#(Self.query("a"))},{"operationType":"delete","subscription":{"subscriptionID":"c"}}]}"#
+                #"{"atomic":true,"operations":[{"operationType":"create","subscription":"#
+                    + #"\#(Self.query("a"))},{"operationType":"delete","subscription":{"subs"#
+                    + #"criptionID":"c"}}]}"#
             )
             #expect(
                 entries(refused).map { member($0, "serverErrorCode") }
@@ -224,7 +232,8 @@ import Testing
             #expect(member(entries(other).first, "serverErrorCode") == "EXISTS")
             let updated = try await relay.post(
                 "subscriptions/modify",
-                #"{"operations":[{"operationType":"update","subscription":\#(Self.query("q1", type: "Artist"))}]}"#
+                #"{"operations":[{"operationType":"update","subscription":"#
+                    + #"\#(Self.query("q1", type: "Artist"))}]}"#
             )
             #expect(member(entries(updated).first, "serverErrorCode") == nil)
         }

@@ -19,7 +19,7 @@ struct TestRelay: Sendable {
     static let bearerKey = "bearer-key-of-the-tests"
     static let sharedSecret = "a shared secret of at least 32 bytes"
     static let container = ContainerKey(
-        container: ContainerID(rawValue: "iCloud.com.example.Art")!, environment: .development)
+        container: known("iCloud.com.example.Art"), environment: .development)
     static let path = "/database/1/iCloud.com.example.Art/development"
 
     let store: RelayStore
@@ -112,7 +112,7 @@ struct TestRelay: Sendable {
         body: String? = nil
     ) async throws -> Answer {
         var fields = HTTPFields()
-        for (name, value) in headers { fields[HTTPField.Name(name)!] = value }
+        for (name, value) in headers { fields[HTTPField.Name.named(name)] = value }
         let response = try await client.executeRequest(
             uri: target, method: method, headers: fields, body: body.map { ByteBuffer(string: $0) })
         let text = String(buffer: response.body)
@@ -137,6 +137,24 @@ struct TestRelay: Sendable {
         try await call(
             method, "/admin/1/\(path)", headers: ["Authorization": "Bearer \(Self.adminToken)"],
             body: body)
+    }
+}
+
+/// A name that is known to be one.
+func known<Identifier: ValidatedIdentifier>(_ name: String) -> Identifier {
+    guard let identifier = Identifier(rawValue: name) else {
+        preconditionFailure("\(name) is not \(Identifier.rule)")
+    }
+    return identifier
+}
+
+extension HTTPField.Name {
+    /// A header field's name that is known to be one.
+    static func named(_ name: String) -> HTTPField.Name {
+        guard let field = HTTPField.Name(name) else {
+            preconditionFailure("\(name) is not the name of a header field")
+        }
+        return field
     }
 }
 

@@ -36,8 +36,8 @@ import Testing
         await store.close()
     }
 
-    /// Eight tasks append; each acknowledgement goes into the ledger; the process dies in the middle
-    /// of a commit, after `kills` acknowledgements.
+    /// Eight tasks append; each acknowledgement goes into the ledger; the process dies in the
+    /// middle of a commit, after `kills` acknowledgements.
     private static func appendUntilKilled(path: String, ledger: String, kills: Int) async throws {
         let store = try RelayStore.open(path: path, settings: .forTests)
         try await store.save(

@@ -92,7 +92,7 @@ import Testing
         #expect(submit(.own, 5, 10) == nil)
         #expect(submit(.own, 1, 2000) == .overloaded("20 bytes are waiting to be written"))
         #expect(inbox.nextBatch(after: 1)?.map(\.changes) == [6, 5])
-        inbox.close(.closed("done"))
+        inbox.end(.closed("done"))
         #expect(submit(.own, 1, 1) == .closed("done"))
         #expect(inbox.nextBatch(after: 1)?.count == nil)
     }

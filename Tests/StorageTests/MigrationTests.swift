@@ -91,7 +91,8 @@ import Testing
         try queue.write { db in
             try db.execute(
                 sql: """
-                    INSERT INTO container (id, name, environment, topics, expirationSeconds, savedAt)
+                    INSERT INTO container
+                        (id, name, environment, topics, expirationSeconds, savedAt)
                     VALUES (1, 'c', 'production', '[]', 0, 0)
                     """)
             let isOld = try db.columns(in: "accessKey").count > 3

@@ -138,6 +138,17 @@ import Testing
         ) { try RelayStore.open(path: path) }
     }
 
+    @Test func `the version of a file that is not there is refused`() throws {
+        let home = try TemporaryStore()
+        let error = #expect(throws: StorageError.self) {
+            try RelayStore.schemaVersion(of: home.path)
+        }
+        guard case .damaged(home.path, _) = error else {
+            Issue.record("found \(String(describing: error))")
+            return
+        }
+    }
+
     @Test func `a closed store refuses everything`() async throws {
         let store = try TemporaryStore().open()
         let waiting = Task { try await store.waitForGrowth(beyond: .start) }

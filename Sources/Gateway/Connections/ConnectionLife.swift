@@ -94,6 +94,9 @@ struct ConnectionLife: Sendable, Hashable {
         if case .draining = state { false } else { true }
     }
 
+    /// Whether it is on its way to its full width.
+    var isRamping: Bool { state == .connecting || state == .probing }
+
     /// A request was handed to it.
     mutating func handOver(at now: MonotonicInstant) {
         precondition(isUsable, "handed a request to a connection that is draining")

@@ -9,11 +9,13 @@ struct PoolGrowth: Sendable, Hashable {
     private var fullSince: MonotonicInstant?
 
     /// Whether to open another connection at `now`, when requests wait and of the `maximum`
-    /// connections `usable` take requests now or later.
-    mutating func opens(usable: Int, maximum: Int, at now: MonotonicInstant) -> Bool {
-        if usable == 0 {
+    /// connections `usable` take requests now or later, `ramping` of them not yet at full width.
+    mutating func opens(
+        usable: Int, ramping: Int = 0, maximum: Int, at now: MonotonicInstant
+    ) -> Bool {
+        guard usable > 0, ramping == 0 else {
             fullSince = nil
-            return true
+            return usable == 0
         }
         guard usable < maximum else { return false }
         guard let since = fullSince else {

@@ -37,10 +37,11 @@ struct PoolAuthority {
         }
     }
 
-    /// The proof for a request of now; mints a token if it must.
-    mutating func proof(_ desk: GatewayDesk) throws(ProviderTokenSigner.KeyError) -> Proof {
+    /// The proof for a request at `now`; mints a token if it must.
+    mutating func proof(
+        at now: Timestamp, _ desk: GatewayDesk
+    ) throws(ProviderTokenSigner.KeyError) -> Proof {
         guard let signer, let key else { return Proof(token: nil, generation: 0) }
-        let now = desk.wallClock()
         recall(key, at: now, desk)
         switch life.step(at: now) {
         case .use(let record, let generation):

@@ -60,7 +60,7 @@ final class CurlTransfer {
     /// Makes ready to carry `waiting` over `connection`.
     func load(
         _ waiting: WaitingPush, headers: CurlHeaders, over connection: CurlConnection,
-        at now: MonotonicInstant
+        at now: MonotonicInstant, wall: Timestamp
     ) {
         if self.connection !== connection { bind(to: connection) }
         self.waiting = waiting
@@ -72,7 +72,7 @@ final class CurlTransfer {
         let request = waiting.request
         path.write("/3/device/", request.token.rawValue)
         body.write(request.notification.payload)
-        own.write(request)
+        own.write(request, at: wall)
         _ = ccurl_easy_set_text(easy, CURLOPT_REQUEST_TARGET, path.text)
         _ = ccurl_easy_set_pointer(easy, CURLOPT_HTTPHEADER, own.list(before: headers))
         _ = ccurl_easy_set_long(easy, CURLOPT_POSTFIELDSIZE, body.count)
@@ -139,9 +139,11 @@ extension CurlTransfer {
             _ = ccurl_easy_set_text(easy, CURLOPT_CAPATH, nil)
         }
         set(CURLOPT_NOSIGNAL, 1)
+        set(CURLOPT_QUICK_EXIT, 1)  // Closing does not wait for a name that nobody answers.
         set(CURLOPT_POST, 1)
         set(CURLOPT_PIPEWAIT, 1)
         set(CURLOPT_BUFFERSIZE, 2048)
+        set(CURLOPT_UPLOAD_BUFFERSIZE, 16_384)
         set(CURLOPT_CONNECTTIMEOUT_MS, settings.connectTimeout.wholeMilliseconds)
         set(CURLOPT_TIMEOUT_MS, settings.requestTimeout.wholeMilliseconds)
         set(CURLOPT_MAXAGE_CONN, 7 * 86_400)  // Our own rule ends connections, not libcurl's 118 s.

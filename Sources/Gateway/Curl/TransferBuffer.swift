@@ -93,14 +93,14 @@ final class OwnHeaders {
         nodes.deallocate()
     }
 
-    /// Writes the headers of `request`.
-    func write(_ request: PushRequest) {
+    /// Writes the headers of `request`, which is sent at `now`.
+    func write(_ request: PushRequest, at now: Timestamp) {
         count = 0
         identity.write("apns-id: ", request.deliveryID.uuid)
         add(identity)
         if let moment = request.notification.expiration {
-            // APNs reads 0 as "once, now": that is what a moment before 1970 can only mean.
-            expiration.write("apns-expiration: ", String(max(0, moment.seconds)))
+            // APNs reads 0 as "once, now", which is what a moment in the past means.
+            expiration.write("apns-expiration: ", String(moment <= now ? 0 : moment.seconds))
             add(expiration)
         }
         if let identifier = request.notification.collapseID {

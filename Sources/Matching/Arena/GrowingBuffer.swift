@@ -51,8 +51,16 @@ struct GrowingBuffer<Element: BitwiseCopyable>: ~Copyable {
         count += more
     }
 
+    /// Gives back the room beyond what is in use.
+    mutating func compact() {
+        if count < capacity { move(to: max(count, 1)) }
+    }
+
     private mutating func grow(holding needed: Int) {
-        let larger = max(capacity * 2, needed)
+        move(to: max(capacity * 2, needed))
+    }
+
+    private mutating func move(to larger: Int) {
         let moved = UnsafeMutablePointer<Element>.allocate(capacity: larger)
         moved.update(from: base, count: count)
         base.deallocate()

@@ -43,7 +43,8 @@ extension PostingStore {
 
     /// A subscription more for a posting that is there already.
     ///
-    /// - Parameter word: the posting's first word: a subscription or a group.
+    /// `word` is the posting's first word: a subscription or a group.
+    ///
     /// - Returns: the word that must stand there now.
     func join(_ word: UInt32, _ newcomer: UInt32) -> UInt32 {
         if word & PostingWord.group != 0 {

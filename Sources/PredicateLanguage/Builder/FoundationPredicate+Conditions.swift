@@ -99,7 +99,8 @@ extension PredicateExpressions.RangeExpressionContains: FoundationCondition {
     func node(_ translation: FoundationTranslation) throws(PredicateError) -> RecordPredicate.Node {
         let element = try translation.expression(element)
         guard let bounds = try (range as? any FoundationRange)?.bounds(translation) else {
-            throw PredicateError(.check, "this range cannot be translated", found: "\(RangeExpression.self)")
+            throw PredicateError(
+                .check, "this range cannot be translated", found: "\(RangeExpression.self)")
         }
         if bounds.isClosed {
             return translation.compare(element, .between, .list([bounds.lower, bounds.upper]))

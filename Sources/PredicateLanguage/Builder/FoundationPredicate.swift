@@ -5,11 +5,14 @@ extension RecordPredicate {
     /// Translates a `#Predicate` of one input, whose properties are the fields of a record.
     ///
     /// What can be translated: comparisons, `&&`, `||`, `!`, arithmetic, `contains`, `starts(with:)`,
-    /// ranges, `nil`, `??`, `!`, `contains(where:)`, `allSatisfy`, `filter` and `count`. The meaning is then NSPredicate's, which differs from Swift's in one
-    /// point: an empty text is part of no text.
+    /// ranges, `nil`, `??`, `!`, `contains(where:)`, `allSatisfy`, `filter` and `count`. The meaning
+    /// is then NSPredicate's, which differs from Swift's in one point: an empty text is part of no
+    /// text.
     ///
-    /// - Parameter fieldName: the field that a property stands for; `nil` takes the property's own
-    ///   name, which Swift keeps in the binary unless it is built without reflection metadata.
+    /// - Parameters:
+    ///   - predicate: the predicate.
+    ///   - fieldName: the field that a property stands for; `nil` takes the property's own name,
+    ///     which Swift keeps in the binary unless it is built without reflection metadata.
     /// - Throws: ``PredicateError`` of the stage `check` that names the first part which cannot be
     ///   translated.
     public init<Root>(
@@ -83,7 +86,9 @@ final class FoundationTranslation {
     }
 
     /// The expression one step further on.
-    func member(_ component: RecordPredicate.RecordPath.Component, of base: Expression)
+    func member(
+        _ component: RecordPredicate.RecordPath.Component, of base: Expression
+    )
         -> Expression
     {
         switch base {

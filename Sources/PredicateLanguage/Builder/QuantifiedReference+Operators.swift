@@ -1,9 +1,7 @@
 import RelayModel
 
 extension QuantifiedReference {
-    /// A comparison of each element.
-    ///
-    /// - Parameter comparator: any of the tree's comparators.
+    /// A comparison of each element, by any of the tree's comparators.
     public func compare(
         _ comparator: RecordPredicate.Comparator, _ other: some PredicateOperand,
         _ options: RecordPredicate.TextOptions = []

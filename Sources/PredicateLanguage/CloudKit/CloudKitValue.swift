@@ -27,7 +27,8 @@ enum CloudKitValue {
         guard let kind = Kind(rawValue: stem(of: type)) else {
             let names = Kind.allCases.map(\.rawValue).joined(separator: ", ")
             throw reader.failure(
-                "type", "\"\(type)\" is unknown; allowed are \(names), each also with \(listSuffix)")
+                "type", "\"\(type)\" is unknown; allowed are \(names), each also with \(listSuffix)"
+            )
         }
         let path = reader.path(of: "value")
         guard type.hasSuffix(listSuffix) else { return try read(value, as: kind, path) }

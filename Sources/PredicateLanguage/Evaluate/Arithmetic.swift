@@ -54,7 +54,9 @@ enum Arithmetic {
     /// An integer where that is exact, else a double, as `pow` gives.
     private static func power(_ base: Int64, _ exponent: Int64) -> FieldValue {
         var result: Int64 = 1
-        guard (0...64).contains(exponent) else { return .double(pow(Double(base), Double(exponent))) }
+        guard (0...64).contains(exponent) else {
+            return .double(pow(Double(base), Double(exponent)))
+        }
         for _ in 0..<exponent {
             let (product, overflow) = result.multipliedReportingOverflow(by: base)
             guard !overflow else { return .double(pow(Double(base), Double(exponent))) }

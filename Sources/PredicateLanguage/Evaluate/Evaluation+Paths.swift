@@ -10,17 +10,19 @@ extension Evaluation {
     ) throws(EvaluationError) -> FieldValue {
         var current = start
         var rest = steps
-        while let step = rest.popFirst() {
+        while let step = rest.first {
+            let here = rest
+            rest = rest.dropFirst()
             switch step {
             case .member(let name):
-                guard let next = try member(name, of: current, rest, rules) else {
-                    return try map(current, step, rest, rules)
+                guard let next = member(name, of: current) else {
+                    return try map(current, here, rules)
                 }
                 current = next
             case .variableMember(let variable):
                 let name = try memberName(of: variable)
-                guard let next = try member(name, of: current, rest, rules) else {
-                    return try map(current, .member(name), rest, rules)
+                guard let next = member(name, of: current) else {
+                    return try map(current, here, rules)
                 }
                 current = next
             case .element(let index):
@@ -47,8 +49,8 @@ extension Evaluation {
 
     /// The member `name`, or `nil` if `value` is a collection, over whose elements the path maps.
     private func member(
-        _ name: String, of value: FieldValue, _ rest: ArraySlice<Step>, _ rules: Rules
-    ) throws(EvaluationError) -> FieldValue? {
+        _ name: String, of value: FieldValue
+    ) -> FieldValue? {
         switch value {
         case .map(let members):
             return members[name] ?? .null
@@ -75,21 +77,24 @@ extension Evaluation {
         }
     }
 
-    /// Applies a step, and the rest of the path up to a collection operator, to each element.
+    /// Applies the members at the head of a path to each element, and the rest to the list of what
+    /// they gave.
     private mutating func map(
-        _ collection: FieldValue, _ step: Step, _ rest: ArraySlice<Step>, _ rules: Rules
+        _ collection: FieldValue, _ steps: ArraySlice<Step>, _ rules: Rules
     ) throws(EvaluationError) -> FieldValue {
-        let inner = rest.prefix { step in
+        let inner = steps.prefix { step in
             switch step {
             case .member, .variableMember: true
             default: false
             }
         }
+        let elements = try Collections.elements(of: collection, "a path")
         var results: [FieldValue] = []
-        for element in try Collections.elements(of: collection, "a path") {
-            results.append(try follow([step] + inner, from: element, rules))
+        results.reserveCapacity(elements.count)
+        for element in elements {
+            results.append(try follow(inner, from: element, rules))
         }
-        return try follow(rest.dropFirst(inner.count), from: .list(results), rules)
+        return try follow(steps.dropFirst(inner.count), from: .list(results), rules)
     }
 
     private func element(

@@ -8,7 +8,7 @@ extension Evaluation {
         switch expression {
         case .constant(let value): return value
         case .field(let name):
-            if case .map(let fields) = record, let value = fields[name] { return value }
+            if case .map(let fields) = record { return fields[name] ?? .null }
             return try follow([.member(name)], from: record, rules)
         case .path(let steps): return try follow(steps[...], from: record, rules)
         case .variable(let name):

@@ -19,9 +19,7 @@ public struct PreparedPredicate: Sendable {
 
     /// Evaluates the predicate on a record; runs until the outcome is known, from left to right.
     ///
-    /// - Parameters:
-    ///   - variables: the values of `$name`, without the `$`.
-    ///   - now: the value of `now()`.
+    /// Variables are the values of `$name` by name, without the `$`; `now` is the value of `now()`.
     public func evaluate(
         on fields: RecordFields, variables: RecordFields = [:], now: Timestamp? = nil
     ) -> PredicateOutcome {

@@ -229,7 +229,8 @@ extension FormatParser {
         try advance()
         if parts[0] == "self" || parts[0] == "SELF" { parts.removeFirst() }
         return parts.map { part in
-            part.first == "@" ? Self.collectionComponent(String(part.dropFirst()))
+            part.first == "@"
+                ? Self.collectionComponent(String(part.dropFirst()))
                 : .member(String(part))
         }
     }

@@ -7,8 +7,9 @@ extension RecordPredicate {
     /// after a colon in the option brackets (`==[c:realm]`), a quantifier before the right side
     /// under Realm's rules, and `CAST` of constants to further types.
     ///
-    /// - Parameter arguments: the values of `%@`, `%K` and the like in textual order; `$0`, `$1` …
-    ///   name them by their place instead.
+    /// Arguments are the values of `%@`, `%K` and the like in textual order; `$0`, `$1` … name them
+    /// by their place instead.
+    ///
     /// - Throws: ``PredicateError`` of the stage `parse`.
     public init(format: String, arguments: [FieldValue] = []) throws(PredicateError) {
         guard format.utf8.count <= Limits.maximumPredicateBytes else {

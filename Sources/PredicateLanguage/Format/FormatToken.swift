@@ -144,8 +144,8 @@ struct FormatLexer {
 }
 
 extension FormatLexer {
-    /// Reads an identifier: a letter or `_`, then letters, digits and `_`; letters and digits of any
-    /// script, and the marks that belong to them.
+    /// Reads an identifier: a letter or `_`, then letters, digits and `_`; letters and digits of
+    /// any script, and the marks that belong to them.
     mutating func identifier() -> String? {
         let start = position
         while let length = identifierLength(isFirst: position == start) {
@@ -184,7 +184,8 @@ extension FormatLexer {
         }
         let length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2
         let end = min(position + length, bytes.count)
-        guard let scalar = String(decoding: bytes[position..<end], as: UTF8.self).unicodeScalars.first
+        guard
+            let scalar = String(decoding: bytes[position..<end], as: UTF8.self).unicodeScalars.first
         else { return nil }
         return Identifiers.allows(scalar, isFirst: isFirst) ? length : nil
     }

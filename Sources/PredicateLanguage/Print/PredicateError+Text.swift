@@ -1,8 +1,8 @@
 extension PredicateError {
     /// The error for people: the line of the text, a caret under the place, the reason, the hint.
     ///
-    /// - Parameter source: the text that was read; ignored where the error names a
-    ///   ``PredicateError/path`` instead.
+    /// The source is the text that was read; it is not shown where the error names a
+    /// ``PredicateError/path`` instead.
     public func rendered(in source: String) -> String {
         var lines: [String] = []
         if path == nil, !source.isEmpty {

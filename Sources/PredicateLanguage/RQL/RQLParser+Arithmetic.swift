@@ -18,7 +18,8 @@ extension RQLParser {
         guard depth <= Limits.maximumPredicateDepth else { throw tooDeep(at: left.span) }
         if let first = left.quantifier, let second = right.quantifier, first != second {
             throw PredicateError(
-                .check, "one side of a comparison has one quantifier, found \(first.rawValue) and "
+                .check,
+                "one side of a comparison has one quantifier, found \(first.rawValue) and "
                     + second.rawValue, at: right.span)
         }
         return .operand(

@@ -30,24 +30,33 @@ extension RQLParser {
         switch current.kind {
         case .keyPathArgument:
             draft.components = try keyPathArgument()
-            draft.variable = variables.last
+            draft.variable = variables.last?.name
         case .member(.links):
             draft.components = [.collection(.links)]
-            draft.variable = variables.last
+            draft.variable = variables.last?.name
             advance()
         default:
             guard let name = memberName(current) else {
                 throw unexpected(expected: "a path or a constant")
             }
             advance()
-            if name.hasPrefix("$"), name.utf8.count > 1 {
-                draft.variable = String(name.dropFirst())
+            if let variable = variable(written: name) {
+                draft.variable = variable
             } else {
-                draft.variable = variables.last
+                draft.variable = variables.last?.name
                 draft.components = name == "self" ? [] : [.member(name)]
             }
         }
         return draft
+    }
+
+    /// What the variable is called in the tree; a `$name` that no subquery introduces stays a
+    /// variable without a value, where the canonical text can show it.
+    private func variable(written name: String) -> String? {
+        guard name.hasPrefix("$"), name.utf8.count > 1 else { return nil }
+        if let known = variables.last(where: { $0.written == name }) { return known.name }
+        let bare = String(name.dropFirst())
+        return Identifiers.isIdentifier(bare) ? bare : nil
     }
 
     /// The name of a property, if the token can be one.
@@ -146,7 +155,8 @@ extension RQLParser {
         guard number < arguments.count else { throw missingArgument(token) }
         guard case .string(let path) = arguments[number], !path.isEmpty else {
             throw PredicateError(
-                .check, "a key path is a text, \(spelling(of: token)) is "
+                .check,
+                "a key path is a text, \(spelling(of: token)) is "
                     + arguments[number].kind, at: span(of: token))
         }
         return path.split(separator: ".", omittingEmptySubsequences: false)
@@ -164,9 +174,11 @@ extension RQLParser {
         defer { depth -= 1 }
         let list = try path()
         try expect(.comma)
-        let variable = try subqueryVariable()
+        let written = try subqueryVariable()
         try expect(.comma)
-        variables.append(variable)
+        let bare = String(written.dropFirst())
+        let variable = Identifiers.isIdentifier(bare) ? bare : "item\(variables.count)"
+        variables.append((written, variable))
         defer { variables.removeLast() }
         let node = try query()
         try expect(.closeParenthesis)
@@ -184,13 +196,12 @@ extension RQLParser {
         guard case .name(let name) = current.kind, name.hasPrefix("$"), name.count > 1 else {
             throw unexpected(expected: "the variable of the subquery, such as $item")
         }
-        let variable = String(name.dropFirst())
-        guard !variables.contains(variable) else {
+        guard !variables.contains(where: { $0.written == name }) else {
             throw PredicateError(
                 .check, "\(name) is the variable of a subquery around this one already",
                 at: span(of: current))
         }
         advance()
-        return variable
+        return name
     }
 }

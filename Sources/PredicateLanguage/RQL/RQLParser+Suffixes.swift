@@ -9,14 +9,18 @@ extension RQLParser {
             switch current.kind {
             case .keyword(.sort):
                 try open()
-                suffixes.append(.sort(try list { parser throws(PredicateError) in
-                    try parser.sortKey()
-                }))
+                suffixes.append(
+                    .sort(
+                        try list { parser throws(PredicateError) in
+                            try parser.sortKey()
+                        }))
             case .keyword(.distinct):
                 try open()
-                suffixes.append(.distinct(try list { parser throws(PredicateError) in
-                    try parser.plainPath()
-                }))
+                suffixes.append(
+                    .distinct(
+                        try list { parser throws(PredicateError) in
+                            try parser.plainPath()
+                        }))
             case .keyword(.limit):
                 try open()
                 suffixes.append(.limit(try limit()))

@@ -96,7 +96,7 @@ extension RQLParser {
         case .objectKey:
             // The key of an object inside one Realm file; a record has none to compare with.
             advance()
-            return .variable(spelling(of: token))
+            return .variable(spelling(of: token).replacing(":", with: "_"))
         case .keyword(.object): return try object()
         case .keyword(.binary) where next.kind == .symbol(.openParenthesis):
             return try binary()

@@ -46,8 +46,8 @@ struct RQLParser {
     let arguments: [FieldValue]
     var position = 0
     var depth = 0
-    /// The variables of the subqueries around, innermost last.
-    var variables: [String] = []
+    /// The variables of the subqueries around, innermost last: as written, and in the tree.
+    var variables: [(written: String, name: String)] = []
 
     init(tokens: [RQLToken], text: String, arguments: [FieldValue]) {
         self.tokens = tokens
@@ -165,6 +165,7 @@ struct RQLParser {
         comparison.span = SourceSpan(
             offset: left.span.offset, length: lastEnd - left.span.offset)
         try checkBounds(comparison, at: right.span)
+        try checkPattern(comparison, at: right.span)
         return .comparison(comparison)
     }
 
@@ -183,6 +184,19 @@ struct RQLParser {
                 .check, "BETWEEN needs a list of two bounds, found \(count)", at: span,
                 expected: "{lower, upper}")
         }
+    }
+
+    /// A pattern takes its length times the text's to try.
+    private func checkPattern(
+        _ comparison: Comparison, at span: SourceSpan
+    ) throws(PredicateError) {
+        guard comparison.comparator == .like, let pattern = comparison.right.literal,
+            pattern.byteCount > Limits.maximumRegularExpressionBytes
+        else { return }
+        throw PredicateError(
+            .check,
+            "a pattern has \(Limits.maximumRegularExpressionBytes) bytes at the most, found "
+                + "\(pattern.byteCount)", at: span)
     }
 
     private func comparator(of token: RQLToken) -> RecordPredicate.Comparator? {

@@ -45,11 +45,10 @@ enum RealmTypeName: String, CaseIterable {
     /// The kind that a name in a query means, in whatever case; `nil` if it means none.
     init?(queried name: String) {
         let name = name.lowercased()
-        if let kind = Self(rawValue: name) ?? Self.synonyms[name] {
-            self = kind
-        } else {
+        guard let kind = Self(rawValue: name) ?? Self.synonyms[name] else {
             return nil
         }
+        self = kind
     }
 
     private static let synonyms: [String: RealmTypeName] = [

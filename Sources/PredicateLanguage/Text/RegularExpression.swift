@@ -23,7 +23,8 @@ final class RegularExpression: @unchecked Sendable {
             throw RegularExpressionRefusal(
                 "it is longer than \(Limits.maximumRegularExpressionBytes) bytes")
         }
-        let source = options.ignoresMarks
+        let source =
+            options.ignoresMarks
             ? TextFolding.fold(pattern, .ignoringDiacritics) : pattern
         try self.init(re2: try RegularExpressionTranslation.translate(source), options)
     }
@@ -38,7 +39,8 @@ final class RegularExpression: @unchecked Sendable {
             throw RegularExpressionRefusal(
                 "it is longer than \(Limits.maximumRegularExpressionBytes) bytes")
         }
-        let source = options.ignoresMarks
+        let source =
+            options.ignoresMarks
             ? TextFolding.fold(pattern, options) : TextFolding.fold(pattern, [])
         try self.init(re2: Self.likePattern(source), options)
     }
@@ -128,7 +130,8 @@ struct RegularExpressionRefusal: Error, Hashable {
         switch status {
         case BELFRY_RE2_TOO_LARGE: reason = "it is too large when compiled"
         case BELFRY_RE2_GROUP:
-            reason = "`\(offender)` is not supported; look-around and atomic groups are not,"
+            reason =
+                "`\(offender)` is not supported; look-around and atomic groups are not,"
                 + " because they cannot be matched in linear time"
         case BELFRY_RE2_ESCAPE where offender.last?.isNumber == true:
             reason = "`\(offender)` is a back-reference, which cannot be matched in linear time"

@@ -88,8 +88,11 @@ struct TextNeedle: Sendable {
         let utf8 = text.utf8Span
         if options.contains(.normalized) { return find(in: utf8.span, at: place, { $0 }) }
         if options.folds {
-            if options.foldsCaseOnly, utf8.isKnownASCII {
-                return find(in: utf8.span, at: place, { $0.asciiLowercased })
+            // ASCII has no marks, and its case is a bit: no folded copy is needed.
+            if utf8.isKnownASCII {
+                return options.contains(.ignoringCase)
+                    ? find(in: utf8.span, at: place, { $0.asciiLowercased })
+                    : find(in: utf8.span, at: place, { $0 })
             }
             return find(in: TextFolding.fold(text, options).utf8Span.span, at: place, { $0 })
         }

@@ -27,9 +27,9 @@ extension PredicateDialect {
 extension RecordPredicate {
     /// Reads a condition in any dialect.
     ///
-    /// - Parameters:
-    ///   - source: a string for the text dialects, an object or array for the others.
-    ///   - arguments: the values of `%@` and `$0`; must be empty for the JSON dialects.
+    /// The source is a string for the text dialects, an object or array for the others; arguments
+    /// are the values of `%@` and `$0`, of which the JSON dialects have none.
+    ///
     /// - Throws: ``PredicateError`` of the stage `parse`, or `check` for what a dialect refuses.
     public static func parse(
         _ source: JSONValue, dialect: PredicateDialect, arguments: [FieldValue] = []

@@ -33,8 +33,9 @@ struct SourceAdministration: AdministrationTable {
         return RelayAnswer(json: try shown(stored))
     }
 
-    /// Saves a source, new or not. Where the body names no secret, one is made and shown in this
-    /// answer and never again.
+    /// Saves a source, new or not.
+    ///
+    /// Where the body names no secret, one is made and shown in this answer and never again.
     private func set(_ request: RelayRequest) async throws -> RelayAnswer {
         let container = try await key(request)
         let name: SourceName = try request.identifier("source")

@@ -30,7 +30,7 @@ package enum AuthenticationRefusal: Error, Sendable, Hashable {
     case adminToken(String)
 
     /// The answer: 401 for what is wrong, 421 where signing in would help, 403 for what is known
-    /// and may not (cloudkit.md §§1.2, 1.9).
+    /// and may not.
     package var apiError: APIError {
         switch self {
         case .noCredentials:

@@ -21,7 +21,7 @@ package struct Caller: Sendable, Hashable {
     package let user: UserID?
 
     /// The user as whom somebody acts who signs with a server-to-server key: the key's own
-    /// identity, which no device belongs to (cloudkit.md §1.2).
+    /// identity, which no device belongs to.
     package static func identity(ofKey id: String, container: ContainerKey) -> UserID {
         let digest = SHA256.hash(data: Array("serverToServer/\(container)/\(id)".utf8))
         guard let user = UserID(rawValue: "_" + Hexadecimal.encode(digest.prefix(16))) else {

@@ -45,9 +45,9 @@ package enum SignatureRefusal: Error, Sendable, Hashable {
 
 /// A request signed with a server-to-server key.
 ///
-/// The signature is ECDSA P-256 with SHA-256 over `date:base64(SHA256(body)):path`. Clients disagree
-/// about two parts, and all four readings are in use (cloudkit.md §1.2): the path with or without
-/// the query, and, without a body, the hash of nothing or nothing at all.
+/// The signature is ECDSA P-256 with SHA-256 over `date:base64(SHA256(body)):path`. Clients
+/// disagree about two parts, and all four readings are in use: the path with or without the query,
+/// and, without a body, the hash of nothing or nothing at all.
 package struct ServerSignature: Sendable, Hashable {
     /// Names the key.
     package let keyID: String

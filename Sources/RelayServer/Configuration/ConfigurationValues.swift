@@ -15,6 +15,7 @@ package struct ConfigurationValues: Sendable {
     /// - Parameters:
     ///   - arguments: the command line behind the command's name.
     ///   - environment: the variables; those of the relay begin with `BELFRY_`.
+    /// - Returns: The settings, with what is wrong about them.
     /// - Throws: ``ConfigurationError`` if the file cannot be read, or something names no setting.
     package static func gather(
         arguments: [String], environment: [String: String]

@@ -10,6 +10,12 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
         package var host: String
         /// The port; 0 takes a free one.
         package var port: Int
+
+        /// Names a place.
+        package init(host: String, port: Int) {
+            self.host = host
+            self.port = port
+        }
     }
 
     /// The files of TLS.

@@ -22,7 +22,7 @@ struct RelayDoor: Sendable {
         allowed: String?
     ) async -> Response {
         let uuid = RandomIdentifiers(dependencies.randomBytes).uuid()
-        let began = ContinuousClock.now
+        let began = dependencies.now()
         var answer: RelayAnswer
         do {
             answer = try await attempt(
@@ -30,7 +30,9 @@ struct RelayDoor: Sendable {
         } catch {
             answer = refusal(error, uuid: uuid, logger: context.logger)
         }
-        record(answer.status, method: request.method, path: path, began.duration(to: .now))
+        record(
+            answer.status, method: request.method, path: path,
+            dependencies.now().duration(since: began))
         answer.headers.append(contentsOf: Self.commonFields(uuid: uuid))
         return Self.response(answer, to: request.method)
     }

@@ -139,7 +139,9 @@ struct SubscriptionOperationReading {
     ) throws -> SubscriptionScope {
         guard case .query(var query, let zoneID) = scope else { return scope }
         do throws(PredicateError) {
-            query.canonical = try query.recordPredicate().canonicalText
+            let predicate = try query.recordPredicate()
+            try predicate.check()
+            query.canonical = predicate.canonicalText
         } catch {
             throw Self.refusal(error, query: query, path: "\(path).query")
         }

@@ -1,7 +1,7 @@
 import RelayModel
 import Storage
 
-/// CloudKit's calls on subscriptions: list, lookup and modify (cloudkit.md §1.3).
+/// CloudKit's calls on subscriptions: list, lookup and modify.
 struct SubscriptionRoutes: Sendable {
     private let dependencies: RelayDependencies
     private let callers: CallerLookup

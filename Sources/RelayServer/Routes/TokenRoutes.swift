@@ -1,7 +1,7 @@
 import RelayModel
 import Storage
 
-/// CloudKit's calls on device tokens (cloudkit.md §1.4).
+/// CloudKit's calls on device tokens.
 ///
 /// They live under `/device/1/…`; Apple's text says `/database/1/…`, so both are answered.
 struct TokenRoutes: Sendable {
@@ -70,8 +70,8 @@ struct TokenRegistration {
 
     /// The device that it registers for `owner`.
     ///
-    /// Its ID is `deviceID`, else `clientId` of the body or of the query, else made of the token, so
-    /// that the same token always names the same device.
+    /// Its ID is `deviceID`, else `clientId` of the body or of the query, else made of the token,
+    /// so that the same token always names the same device.
     ///
     /// - Throws: `JSONContractError`, or 400 for a topic that is not the container's.
     func device(of owner: UserID, fallbackID: String?) throws -> Device {

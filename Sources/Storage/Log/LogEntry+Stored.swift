@@ -107,7 +107,8 @@ extension SubscriptionVersion {
         self.init(
             serial: try reader.serial("serial"),
             subscription: try Subscription(
-                stored: try reader.require("subscription", reader.value("subscription")), of: owner),
+                stored: try reader.require("subscription", reader.value("subscription")),
+                of: owner),
             activation: LogPosition(try reader.serial("activation")))
     }
 }

@@ -44,4 +44,13 @@ extension StorageError {
         case (.refused, _): return error
         }
     }
+
+    /// The error of somebody who could not open the file at `path`.
+    static func opening(_ path: String, failed error: any Error) -> any Error {
+        guard let error = error as? DatabaseError else { return error }
+        switch verdict(on: error) {
+        case .noRoom, .busy: return translate(error, path: path)
+        case .fatal, .refused: return StorageError.damaged(path: path, reason: error.description)
+        }
+    }
 }

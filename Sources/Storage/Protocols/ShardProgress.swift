@@ -16,8 +16,8 @@ package protocol ShardProgress: Sendable {
 
     /// Claims once subscriptions for the change at `position`, durably, and ends them there.
     ///
-    /// - Returns: The serials of those which that change fires: claimed now, or claimed for the same
-    ///   position before a crash.
+    /// - Returns: The serials of those which that change fires: claimed now, or claimed for the
+    ///   same position before a crash.
     func claimOnce(_ serials: [UInt64], at position: LogPosition) async throws -> Set<UInt64>
 
     /// The retries that are due at `now`, the earliest first, at most `limit`; those in `excluding`

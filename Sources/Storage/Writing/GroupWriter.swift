@@ -7,7 +7,8 @@ import Synchronization
 ///
 /// It owns a thread, because SQLite and the disk block. Callers are answered after the commit is
 /// durable. Whatever one of them does wrong is undone by itself. After a failure that leaves it
-/// unknown what is on the disk, nothing is written any more: a new process must read the file again.
+/// unknown what is on the disk, nothing is written any more, though the last commit can still be
+/// read: a new process must read the file again.
 final class GroupWriter: Sendable {
     private let pool: DatabasePool
     private let inbox: WriteInbox
@@ -23,7 +24,7 @@ final class GroupWriter: Sendable {
     /// Commits that succeeded since the store was opened.
     var commitCount: UInt64 { commits.load(ordering: .relaxed) }
 
-    /// Starts the thread; it ends, and calls `ended`, when the inbox is closed and empty.
+    /// Starts the thread; it ends, and calls `ended`, when the inbox is at its end and empty.
     func start(ended: @escaping @Sendable () -> Void) {
         let thread = Thread { [self] in
             run()
@@ -68,7 +69,7 @@ final class GroupWriter: Sendable {
             return
         }
         let closed = StorageError.closed("a write failed: \(translated)")
-        inbox.close(closed)
+        inbox.refuse(closed)
         horizon.close(closed)
         for request in batch { request.fail(closed) }
     }

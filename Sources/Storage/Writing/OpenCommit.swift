@@ -36,8 +36,8 @@ struct OpenCommit {
         appended.removeLast(appended.count - bookmark.appendedCount)
     }
 
-    /// Runs `body` in a savepoint; if it throws, or answers that it wants nothing kept, what it wrote
-    /// is undone.
+    /// Runs `body` in a savepoint; if it throws, or answers that it wants nothing kept, what it
+    /// wrote is undone.
     mutating func attempt<Value>(
         _ body: (inout OpenCommit) throws -> (value: Value, keep: Bool)
     ) throws -> Value {

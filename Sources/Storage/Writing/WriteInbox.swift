@@ -3,10 +3,10 @@ import Synchronization
 
 /// Where requests wait for the writer: bounded, first in, first out.
 ///
-/// The writer waits on a semaphore, because it owns a thread. A lone request is taken at once; while
-/// several callers are writing, a commit waits until as many requests are there as the last commit
-/// had, but not longer than the delay: they were all answered at the same moment, and come again
-/// together.
+/// The writer waits on a semaphore, because it owns a thread. A lone request is taken at once;
+/// while several callers are writing, a commit waits until as many requests are there as the last
+/// commit had, but not longer than the delay: they were all answered at the same moment, and come
+/// again together.
 final class WriteInbox: Sendable {
     private struct State {
         var waiting: [WriteRequest] = []
@@ -15,6 +15,8 @@ final class WriteInbox: Sendable {
         /// The writer sleeps until so many requests wait; 0 if it does not sleep.
         var wakeAt = 0
         var closed: StorageError?
+        /// Nothing more comes, and nobody reads any more: the writer may end.
+        var isEnding = false
     }
 
     private let state = Mutex(State())
@@ -40,15 +42,15 @@ final class WriteInbox: Sendable {
     }
 
     /// Sleeps until there is something to write, and takes what one commit shall hold; `nil` once
-    /// the inbox is closed and empty.
+    /// the inbox is at its end and empty.
     func nextBatch(after lastCount: Int) -> [WriteRequest]? {
         while true {
             let isEmpty = state.withLock { state in
-                if state.waiting.isEmpty, state.closed == nil { state.wakeAt = 1 }
+                if state.waiting.isEmpty, !state.isEnding { state.wakeAt = 1 }
                 return state.waiting.isEmpty
             }
             if !isEmpty { break }
-            if isClosed { return nil }
+            if isEnding { return nil }
             wakeUps.wait()
         }
         gather(lastCount)
@@ -56,16 +58,24 @@ final class WriteInbox: Sendable {
     }
 
     /// Refuses requests from now on with `error`; those that wait are still taken.
-    func close(_ error: StorageError) {
-        let wakes = state.withLock { state in
+    func refuse(_ error: StorageError) {
+        state.withLock { state in
             if state.closed == nil { state.closed = error }
+        }
+    }
+
+    /// Refuses requests from now on with `error`, and ends the writer once nothing waits.
+    func end(_ error: StorageError) {
+        refuse(error)
+        let wakes = state.withLock { state in
+            state.isEnding = true
             defer { state.wakeAt = 0 }
             return state.wakeAt > 0
         }
         if wakes { wakeUps.signal() }
     }
 
-    private var isClosed: Bool { state.withLock { $0.closed != nil } }
+    private var isEnding: Bool { state.withLock { $0.isEnding } }
 
     private func overload(of request: WriteRequest, _ state: State) -> StorageError? {
         let factor = request.lane == .own ? 2 : 1

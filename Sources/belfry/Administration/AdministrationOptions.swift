@@ -5,7 +5,8 @@ import RelayServer
 
 /// Where an administrative command works, and how it shows what it found.
 struct AdministrationOptions: ParsableArguments {
-    @Option(help: "The administrative surface of a running relay (default: from the configuration).")
+    @Option(
+        help: "The administrative surface of a running relay (default: from the configuration).")
     var url: String?
 
     @Option(help: "Its token (default: BELFRY_ADMIN_TOKEN, or from the configuration).")

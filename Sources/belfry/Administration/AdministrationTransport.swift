@@ -50,6 +50,17 @@ struct HTTPTransport: AdministrationTransport {
     let url: String
     /// Its token.
     let token: String
+    private let client: HTTPClient
+
+    init(url: String, token: String) {
+        self.url = url
+        self.token = token
+        var configuration = HTTPClient.Configuration()
+        configuration.timeout.connect = .seconds(5)
+        // A relay that is not there shall be said at once.
+        configuration.connectionPool.retryConnectionEstablishment = false
+        client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
+    }
 
     func call(
         _ method: String, _ path: String, body: JSONValue?
@@ -59,7 +70,7 @@ struct HTTPTransport: AdministrationTransport {
         request.headers.add(name: "Authorization", value: "Bearer \(token)")
         if let body { request.body = .bytes(ByteBuffer(bytes: body.utf8)) }
         do {
-            let response = try await HTTPClient.shared.execute(request, timeout: .seconds(60))
+            let response = try await client.execute(request, timeout: .seconds(60))
             let answer = try await response.body.collect(upTo: 64 * 1024 * 1024)
             let text = Array(answer.readableBytesView)
             guard let json = try? JSONValue(parsing: text) else {
@@ -77,7 +88,9 @@ struct HTTPTransport: AdministrationTransport {
         }
     }
 
-    func close() async {}
+    func close() async {
+        try? await client.shutdown()
+    }
 }
 
 /// Works on the file itself; the store's lock makes sure that no relay has it open.

@@ -107,7 +107,9 @@ struct FirebaseCorpusTests {
         var query = FirebaseQuery()
         guard case .array(let calls)? = test.object["calls"] else { return query }
         for case .array(let call) in calls {
-            guard case .string(let name) = call[0], case .array(let json) = call[1] else { continue }
+            guard case .string(let name) = call[0], case .array(let json) = call[1] else {
+                continue
+            }
             query = try apply(name, try json.map { try FieldValue(notation: $0) }, to: query)
         }
         return query

@@ -29,7 +29,8 @@ struct FoundationPredicateTests {
     }
 
     @Test func `comparisons and connectives keep their places`() throws {
-        try check(#Predicate { $0.artist == "a" && $0.price < 100 }, "artist == 'a' AND price < 100")
+        try check(
+            #Predicate { $0.artist == "a" && $0.price < 100 }, "artist == 'a' AND price < 100")
         try check(
             #Predicate { !($0.price >= 3) || $0.price != 5 }, "NOT price >= 3 OR price != 5")
         try check(#Predicate { $0.kid.age + 1 > $0.price * 2 }, "kid.age + 1 > price * 2")
@@ -63,7 +64,8 @@ struct FoundationPredicateTests {
         try check(#Predicate { ($0.nick ?? "x") == "x" }, "TERNARY(nick == nil, 'x', nick) == 'x'")
         let day = Date(timeIntervalSince1970: 1_700_000_000)
         try check(
-            #Predicate { $0.made < day }, "made < %@", .timestamp(Timestamp(seconds: 1_700_000_000)))
+            #Predicate { $0.made < day }, "made < %@", .timestamp(Timestamp(seconds: 1_700_000_000))
+        )
     }
 
     @Test func `what cannot be translated is named`() {

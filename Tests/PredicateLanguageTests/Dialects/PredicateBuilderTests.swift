@@ -81,8 +81,9 @@ struct PredicateBuilderTests {
         var comparisons: [(PredicateCondition, String)] = []
         let record = RecordFieldReference.record
         for field in ["a", "b"] {
-            for (value, text) in [(FieldValue.integer(1), "1"), (.string("x"), "'x'"), (.null, "nil")]
-            {
+            for (value, text) in [
+                (FieldValue.integer(1), "1"), (.string("x"), "'x'"), (.null, "nil"),
+            ] {
                 let side = record[field]
                 comparisons.append((side == value, "\(field) == \(text)"))
                 comparisons.append((side != value, "\(field) != \(text)"))

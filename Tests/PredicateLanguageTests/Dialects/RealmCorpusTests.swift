@@ -53,7 +53,8 @@ struct RealmCorpusTests {
             }
             if case .array(let names)? = test.object["expect_ids"] {
                 let ids = found.map { records[$0]["id"] ?? records[$0]["customer_id"] }
-                #expect(ids == names.map { try? FieldValue(notation: $0) }, "\(test.testDescription)")
+                #expect(
+                    ids == names.map { try? FieldValue(notation: $0) }, "\(test.testDescription)")
             }
         case (.success(let found), nil):
             Issue.record("\(test.testDescription) found \(found)")
@@ -68,7 +69,8 @@ struct RealmTables {
     var records: [String: [RecordFields]] = [:]
 
     init() throws {
-        guard case .object(let tables) = try DialectCorpora.document("rql_eval_datasets.json") else {
+        guard case .object(let tables) = try DialectCorpora.document("rql_eval_datasets.json")
+        else {
             return
         }
         for (name, table) in tables.members {
@@ -82,7 +84,9 @@ struct RealmTables {
         }
     }
 
-    func answer(_ text: String, _ arguments: [FieldValue], _ records: [RecordFields]) throws -> [Int] {
+    func answer(
+        _ text: String, _ arguments: [FieldValue], _ records: [RecordFields]
+    ) throws -> [Int] {
         let query = try RealmQuery(parsing: text, arguments: arguments)
         try query.check(against: RecordSchema(inferredFrom: records))
         return try query.results(in: records)

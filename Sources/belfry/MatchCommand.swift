@@ -1,0 +1,140 @@
+import ArgumentParser
+import Foundation
+import Matching
+import PredicateLanguage
+import RelayModel
+
+/// `belfry match`: which of a file's subscriptions each of a file's changes fires.
+struct MatchCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "match",
+        abstract: "Match a file of changes against a file of subscriptions, and measure it.",
+        discussion: """
+            Both files hold one JSON object a line. A subscription that is refused is reported on \
+            standard error and left out. The measurements are printed as JSON on standard output.
+            """)
+
+    /// Who decides what fires.
+    enum Engine: String, ExpressibleByArgument, CaseIterable {
+        /// The index.
+        case index
+        /// The slow evaluator, subscription by subscription.
+        case reference
+    }
+
+    @Option(help: ArgumentHelp("The subscriptions.", valueName: "FILE.jsonl"))
+    var subscriptions: String
+
+    @Option(help: ArgumentHelp("The changes.", valueName: "FILE.jsonl"))
+    var changes: String
+
+    @Option(help: ArgumentHelp("Where to write what each change fires.", valueName: "OUT.jsonl"))
+    var matches: String?
+
+    @Option(name: .customLong("repeat"), help: "How often to match all changes for the throughput.")
+    var repetitions = 1
+
+    @Option(help: "index, or reference for the slow evaluator.")
+    var engine = Engine.index
+
+    mutating func validate() throws {
+        guard (1...1_000_000).contains(repetitions) else {
+            throw ValidationError("--repeat: 1 to 1000000 is expected")
+        }
+    }
+
+    mutating func run() throws {
+        let (ids, saved, refused) = try readSubscriptions()
+        let (names, list, decoding) = try readChanges()
+        let clock = ContinuousClock()
+        var matcher: any ChangeMatcher
+        let start = clock.now
+        switch engine {
+        case .index: matcher = IndexMatcher(saved)
+        case .reference: matcher = try ReferenceMatcher(saved)
+        }
+        let build = clock.now - start
+        matcher.prepare(list)
+        var report = MatchReport(subscriptions: saved.count, refused: refused, changes: list.count)
+        report.buildSeconds = build.inSeconds
+        report.bytesPerSubscription = Double(matcher.bytes) / Double(max(saved.count, 1))
+        report.parseSeconds = decoding.parse.inSeconds
+        report.decodeMicroseconds = matcher.decodeMicroseconds(list)
+        var output = try matches.map(MatchOutput.init)
+        try measure(&matcher, list, names, ids, &output, &report)
+        try output?.close()
+        print(report.json.text)
+    }
+
+    private func measure(
+        _ matcher: inout any ChangeMatcher, _ changes: [RecordChange], _ names: [JSONValue],
+        _ ids: [LineID], _ output: inout MatchOutput?, _ report: inout MatchReport
+    ) throws {
+        let clock = ContinuousClock()
+        var serials: [UInt64] = []
+        var latencies: [Double] = []
+        latencies.reserveCapacity(changes.count)
+        for index in changes.indices {
+            let before = clock.now
+            matcher.match(index, into: &serials)
+            latencies.append((clock.now - before).inSeconds * 1e6)
+            report.matches += serials.count
+            try output?.write(names[index], serials.map { ids[Int($0)] })
+        }
+        let start = clock.now
+        for _ in 0..<repetitions {
+            for index in changes.indices { matcher.match(index, into: &serials) }
+        }
+        let seconds = (clock.now - start).inSeconds
+        report.finish(latencies: latencies, seconds: seconds, count: changes.count * repetitions)
+    }
+
+    private func readSubscriptions() throws -> ([LineID], [IndexedSubscription], Int) {
+        var lines: [SubscriptionLine] = []
+        var refused = 0
+        for (number, bytes) in try LineReader(path: subscriptions).enumerated() {
+            if bytes.isEmpty { continue }
+            let place = "\(subscriptions):\(number + 1)"
+            do {
+                lines.append(try SubscriptionLine(bytes, place))
+            } catch {
+                refused += 1
+                FileHandle.standardError.write(Data("\(place): \(error)\n".utf8))
+            }
+        }
+        lines.sort { $0.id < $1.id }
+        var saved: [IndexedSubscription] = []
+        saved.reserveCapacity(lines.count)
+        for (serial, line) in lines.enumerated() {
+            var subscription = line.subscription
+            subscription.serial = UInt64(serial)
+            saved.append(subscription)
+        }
+        return (lines.map(\.id), saved, refused)
+    }
+
+    private func readChanges() throws -> ([JSONValue], [RecordChange], (parse: Duration, Int)) {
+        let clock = ContinuousClock()
+        var names: [JSONValue] = []
+        var list: [RecordChange] = []
+        let start = clock.now
+        for (number, bytes) in try LineReader(path: changes).enumerated() where !bytes.isEmpty {
+            let place = "\(changes):\(number + 1)"
+            do {
+                let line = try ChangeLine(bytes, place)
+                names.append(line.id)
+                list.append(line.change)
+            } catch {
+                throw MatchLineError(place: place, reason: "\(error)")
+            }
+        }
+        return (names, list, (clock.now - start, list.count))
+    }
+}
+
+extension Duration {
+    /// The seconds as a double.
+    var inSeconds: Double {
+        Double(components.seconds) + Double(components.attoseconds) * 1e-18
+    }
+}

@@ -1,0 +1,189 @@
+import Foundation
+import Matching
+import PredicateLanguage
+import RelayModel
+
+/// The lines of a file, read in pieces, so that the file's size does not matter.
+struct LineReader: Sequence, IteratorProtocol {
+    private let handle: FileHandle
+    private var buffer: [UInt8] = []
+    private var start = 0
+    private var isAtEnd = false
+
+    init(path: String) throws {
+        handle = try FileHandle(forReadingFrom: URL(filePath: path))
+    }
+
+    mutating func next() -> [UInt8]? {
+        while true {
+            if let end = buffer[start...].firstIndex(of: UInt8(ascii: "\n")) {
+                defer { start = end + 1 }
+                return Array(buffer[start..<end])
+            }
+            if isAtEnd {
+                defer { start = buffer.count }
+                return start < buffer.count ? Array(buffer[start...]) : nil
+            }
+            refill()
+        }
+    }
+
+    private mutating func refill() {
+        buffer.removeFirst(start)
+        start = 0
+        let piece = (try? handle.read(upToCount: 1 << 20)) ?? nil
+        if let piece, !piece.isEmpty { buffer.append(contentsOf: piece) } else { isAtEnd = true }
+    }
+}
+
+/// The name of a subscription in a file: an integer or a text; integers come first in the order.
+enum LineID: Comparable, Sendable {
+    case number(Int64)
+    case text(String)
+
+    init(_ json: JSONValue?, _ place: String) throws {
+        switch json {
+        case .integer(let number): self = .number(number)
+        case .string(let text): self = .text(text)
+        default:
+            throw MatchLineError(place: place, reason: "id: an integer or a string is expected")
+        }
+    }
+
+    static func < (left: LineID, right: LineID) -> Bool {
+        switch (left, right) {
+        case (.number(let a), .number(let b)): a < b
+        case (.text(let a), .text(let b)): a.utf8.lexicographicallyPrecedes(b.utf8)
+        case (.number, .text): true
+        case (.text, .number): false
+        }
+    }
+
+    var json: JSONValue {
+        switch self {
+        case .number(let number): .integer(number)
+        case .text(let text): .string(text)
+        }
+    }
+}
+
+/// A line that does not fit.
+struct MatchLineError: Error, CustomStringConvertible {
+    let place: String
+    let reason: String
+
+    var description: String { "\(place): \(reason)" }
+}
+
+/// A subscription of a file: `{"id", "recordType", "predicate", "args", "firesOn", "zone"}`, and
+/// optionally `"database"` and `"owner"`.
+struct SubscriptionLine {
+    let id: LineID
+    var subscription: IndexedSubscription
+
+    init(_ bytes: [UInt8], _ place: String) throws {
+        let reader = try JSONReader(JSONValue(parsing: bytes))
+        try reader.allowOnly([
+            "id", "recordType", "predicate", "args", "firesOn", "zone", "database", "owner",
+        ])
+        id = try LineID(reader.object["id"], place)
+        let recordType: RecordType? = try reader.identifier("recordType")
+        subscription = IndexedSubscription(
+            serial: 0, database: try MatchWords.database(reader),
+            owner: try MatchWords.owner(reader) ?? MatchWords.nobody(place),
+            zoneID: try MatchWords.zone(reader), recordType: recordType,
+            firesOn: try MatchWords.firesOn(reader),
+            predicate: try Self.predicate(reader))
+    }
+
+    private static func predicate(_ reader: JSONReader) throws -> RecordPredicate? {
+        guard let format = try reader.string("predicate") else { return nil }
+        var arguments: [FieldValue] = []
+        for (index, argument) in (try reader.array("args") ?? []).enumerated() {
+            arguments.append(try FieldValue(notation: argument, path: "args[\(index)]"))
+        }
+        return try RecordPredicate(format: format, arguments: arguments)
+    }
+}
+
+/// A change of a file: `{"id", "recordType", "operation", "before", "after"}`, and optionally
+/// `"zone"`, `"database"`, `"owner"` and `"partial"`.
+struct ChangeLine {
+    let id: JSONValue
+    let change: RecordChange
+
+    init(_ bytes: [UInt8], _ place: String) throws {
+        let reader = try JSONReader(JSONValue(parsing: bytes))
+        id = reader.object["id"] ?? .null
+        let recordType: RecordType = try reader.require(
+            "recordType", try reader.identifier("recordType"))
+        let word = try reader.require("operation", try reader.string("operation"))
+        guard let operation = ChangeOperation(rawValue: word) else {
+            throw reader.failure("operation", "create, update or delete is expected")
+        }
+        guard let name = RecordName(rawValue: "record") else {
+            throw MatchLineError(place: place, reason: "no record name")
+        }
+        var change = RecordChange(
+            operation, of: recordType,
+            RecordID(recordName: name, zoneID: try MatchWords.zone(reader) ?? .default))
+        change.database = try MatchWords.database(reader)
+        change.owner = try MatchWords.owner(reader)
+        let isPartial = try reader.bool("partial") ?? false
+        change.before = try Self.image("before", reader, isPartial)
+        change.after = try Self.image("after", reader, isPartial)
+        self.change = change
+    }
+
+    private static func image(
+        _ name: String, _ reader: JSONReader, _ isPartial: Bool
+    ) throws -> RecordImage? {
+        guard let value = reader.value(name) else { return nil }
+        let object = try JSONReader(value, path: name).object
+        return RecordImage(
+            try FieldValue.fields(notation: object, path: name),
+            completeness: isPartial ? .partial : .full)
+    }
+}
+
+/// The words that subscriptions and changes share.
+enum MatchWords {
+    static func database(_ reader: JSONReader) throws -> DatabaseScope {
+        guard let word = try reader.string("database") else { return .public }
+        guard let scope = DatabaseScope(rawValue: word) else {
+            throw reader.failure("database", "public, private or shared is expected")
+        }
+        return scope
+    }
+
+    static func owner(_ reader: JSONReader) throws -> UserID? {
+        try reader.identifier("owner")
+    }
+
+    static func nobody(_ place: String) throws -> UserID {
+        guard let owner = UserID(rawValue: "nobody") else {
+            throw MatchLineError(place: place, reason: "no owner")
+        }
+        return owner
+    }
+
+    static func zone(_ reader: JSONReader) throws -> ZoneID? {
+        guard let name = try reader.string("zone") else { return nil }
+        guard let zone = ZoneID(zoneName: name) else {
+            throw reader.failure("zone", "not a zone name")
+        }
+        return zone
+    }
+
+    static func firesOn(_ reader: JSONReader) throws -> FiresOn {
+        guard let words = try reader.strings("firesOn") else { return .all }
+        var firesOn = FiresOn()
+        for word in words {
+            guard let operation = ChangeOperation(rawValue: word) else {
+                throw reader.failure("firesOn", "create, update or delete is expected")
+            }
+            firesOn.insert(FiresOn(operation))
+        }
+        return firesOn
+    }
+}

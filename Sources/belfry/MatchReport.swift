@@ -1,0 +1,165 @@
+import Foundation
+import Matching
+import PredicateLanguage
+import RelayModel
+
+/// Whoever says what a change fires.
+protocol ChangeMatcher {
+    /// Bytes held.
+    var bytes: Int { get }
+    /// Hands over the changes, decoded where that is part of the engine.
+    mutating func prepare(_ changes: [RecordChange])
+    /// Microseconds that decoding one change takes; `nil` where there is nothing to decode.
+    func decodeMicroseconds(_ changes: [RecordChange]) -> Double?
+    /// The serials that the change with this number fires, ascending.
+    mutating func match(_ index: Int, into serials: inout [UInt64])
+}
+
+/// The index.
+struct IndexMatcher: ChangeMatcher {
+    private let index: SubscriptionIndex
+    private var decoded: [DecodedChange] = []
+
+    init(_ subscriptions: [IndexedSubscription]) {
+        index = SubscriptionIndex(seed: UInt64.random(in: 1 ... .max))
+        index.insert(contentsOf: subscriptions)
+    }
+
+    var bytes: Int { index.statistics.bytes }
+
+    mutating func prepare(_ changes: [RecordChange]) {
+        decoded = changes.map { change in
+            let decoded = DecodedChange()
+            index.decode(change, into: decoded)
+            decoded.compact()
+            return decoded
+        }
+    }
+
+    func decodeMicroseconds(_ changes: [RecordChange]) -> Double? {
+        let sample = changes.prefix(20_000)
+        let scratch = DecodedChange()
+        let clock = ContinuousClock()
+        let start = clock.now
+        for change in sample { index.decode(change, into: scratch) }
+        return (clock.now - start).inSeconds * 1e6 / Double(max(sample.count, 1))
+    }
+
+    mutating func match(_ number: Int, into serials: inout [UInt64]) {
+        index.matches(for: decoded[number], into: &serials)
+    }
+}
+
+/// The slow evaluator, subscription by subscription.
+struct ReferenceMatcher: ChangeMatcher {
+    private let subscriptions: [(IndexedSubscription, PreparedPredicate?)]
+    private var changes: [RecordChange] = []
+
+    init(_ subscriptions: [IndexedSubscription]) throws {
+        self.subscriptions = try subscriptions.map {
+            ($0, try $0.predicate.map(PreparedPredicate.init))
+        }
+    }
+
+    var bytes: Int { 0 }
+
+    mutating func prepare(_ changes: [RecordChange]) {
+        self.changes = changes
+    }
+
+    func decodeMicroseconds(_ changes: [RecordChange]) -> Double? { nil }
+
+    mutating func match(_ number: Int, into serials: inout [UInt64]) {
+        let change = changes[number]
+        serials.removeAll(keepingCapacity: true)
+        for (subscription, predicate) in subscriptions {
+            guard covers(subscription, change) else { continue }
+            if let predicate {
+                guard let image = change.judgedImage, image.completeness == .full,
+                    predicate.evaluate(on: image.fields, now: change.occurredAt) == .true
+                else { continue }
+            }
+            serials.append(subscription.serial)
+        }
+    }
+
+    /// Whether the change lies in what the subscription watches (design §4.1, 4.7).
+    private func covers(_ subscription: IndexedSubscription, _ change: RecordChange) -> Bool {
+        subscription.firesOn.contains(FiresOn(change.operation))
+            && subscription.database == change.database
+            && (change.database == .public || subscription.owner == change.owner)
+            && (subscription.zoneID == nil || subscription.zoneID == change.recordID.zoneID)
+            && (subscription.recordType == nil || subscription.recordType == change.recordType)
+    }
+}
+
+/// What `belfry match` prints.
+struct MatchReport {
+    let subscriptions: Int
+    let refused: Int
+    let changes: Int
+    var matches = 0
+    var buildSeconds = 0.0
+    var bytesPerSubscription = 0.0
+    var parseSeconds = 0.0
+    var decodeMicroseconds: Double?
+    private var changesPerSecond = 0.0
+    private var percentiles = (median: 0.0, ninetyNinth: 0.0, most: 0.0)
+
+    init(subscriptions: Int, refused: Int, changes: Int) {
+        self.subscriptions = subscriptions
+        self.refused = refused
+        self.changes = changes
+    }
+
+    mutating func finish(latencies: [Double], seconds: Double, count: Int) {
+        changesPerSecond = seconds > 0 ? Double(count) / seconds : 0
+        let sorted = latencies.sorted()
+        guard let most = sorted.last else { return }
+        percentiles = (sorted[sorted.count / 2], sorted[sorted.count * 99 / 100], most)
+    }
+
+    var json: JSONValue {
+        var object: JSONObject = [
+            "subscriptions": .integer(Int64(subscriptions)), "refused": .integer(Int64(refused)),
+            "changes": .integer(Int64(changes)), "matches": .integer(Int64(matches)),
+            "buildSeconds": .number(buildSeconds),
+            "bytesPerSubscription": .number(bytesPerSubscription),
+            "changesPerSecond": .number(changesPerSecond.rounded()),
+            "p50Microseconds": .number(percentiles.median),
+            "p99Microseconds": .number(percentiles.ninetyNinth),
+            "maxMicroseconds": .number(percentiles.most),
+            "parseChangesSeconds": .number(parseSeconds),
+        ]
+        object["decodeMicroseconds"] = decodeMicroseconds.map { .number($0) }
+        return .object(object)
+    }
+}
+
+/// Writes `{"id":…,"matches":[…]}` lines.
+struct MatchOutput {
+    private let handle: FileHandle
+    private var buffer = Data()
+
+    init(path: String) throws {
+        let url = URL(filePath: path)
+        try Data().write(to: url)
+        handle = try FileHandle(forWritingTo: url)
+    }
+
+    mutating func write(_ name: JSONValue, _ ids: [LineID]) throws {
+        let line: JSONValue = ["id": name, "matches": .array(ids.map(\.json))]
+        buffer.append(contentsOf: "\(line.text)\n".utf8)
+        if buffer.count > 1 << 20 { try flush() }
+    }
+
+    mutating func close() throws {
+        try flush()
+        try handle.close()
+    }
+
+    private mutating func flush() throws {
+        try handle.write(contentsOf: buffer)
+        buffer.removeAll(keepingCapacity: true)
+    }
+}

@@ -1,0 +1,104 @@
+import Foundation
+import RelayTestKit
+import Synchronization
+
+/// The executable that was built with these tests.
+enum BuiltBelfry {
+    /// Beside the test bundle, which on Linux is what runs.
+    static let executable = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath()
+        .deletingLastPathComponent().appending(path: "belfry")
+
+    /// How a command ended.
+    struct Ending: Sendable {
+        /// The exit code, or the signal below zero.
+        let code: Int32
+        let output: String
+        let complaint: String
+    }
+
+    /// Runs a command to its end.
+    ///
+    /// - Parameters:
+    ///   - arguments: What stands behind `belfry`.
+    ///   - input: What is piped in.
+    ///   - environment: The variables beside the path.
+    static func run(
+        _ arguments: [String], input: String = "", environment: [String: String] = [:]
+    ) async throws -> Ending {
+        let folder = try Folder.make()
+        let files = ["in", "out", "err"].map { folder.appending(path: $0) }
+        try Data(input.utf8).write(to: files[0])
+        for file in files.dropFirst() { try Data().write(to: file) }
+        let child = Child(arguments, environment: environment)
+        try child.run(
+            input: try FileHandle(forReadingFrom: files[0]),
+            output: try FileHandle(forWritingTo: files[1]),
+            error: try FileHandle(forWritingTo: files[2]))
+        let code = await child.ended()
+        return Ending(
+            code: code, output: try String(contentsOf: files[1], encoding: .utf8),
+            complaint: try String(contentsOf: files[2], encoding: .utf8))
+    }
+}
+
+/// A folder that goes when the process ends.
+enum Folder {
+    static func make() throws -> URL {
+        URL(filePath: try TemporaryStore().path).deletingLastPathComponent()
+    }
+}
+
+/// One run of the executable.
+final class Child: Sendable {
+    private struct State {
+        var code: Int32?
+        var waiters: [CheckedContinuation<Int32, Never>] = []
+    }
+
+    // A process is not Sendable; it is used by the one task that starts it, and here for its number.
+    private nonisolated(unsafe) let process = Process()
+    private let state = Mutex(State())
+
+    init(_ arguments: [String], environment: [String: String]) {
+        process.executableURL = BuiltBelfry.executable
+        process.arguments = arguments
+        let inherited = ProcessInfo.processInfo.environment
+        process.environment = ["PATH": inherited["PATH"] ?? "", "TMPDIR": inherited["TMPDIR"] ?? "/tmp"]
+            .merging(environment) { _, given in given }
+    }
+
+    func run(input: FileHandle, output: FileHandle, error: Any) throws {
+        process.standardInput = input
+        process.standardOutput = output
+        process.standardError = error
+        process.terminationHandler = { [self] process in
+            let isSignal = process.terminationReason == .uncaughtSignal
+            finish(isSignal ? -process.terminationStatus : process.terminationStatus)
+        }
+        try process.run()
+    }
+
+    private func finish(_ code: Int32) {
+        let waiters = state.withLock { state in
+            state.code = code
+            defer { state.waiters = [] }
+            return state.waiters
+        }
+        for waiter in waiters { waiter.resume(returning: code) }
+    }
+
+    /// The exit code, or the signal below zero, once it has ended.
+    func ended() async -> Int32 {
+        await withCheckedContinuation { waiter in
+            let code: Int32? = state.withLock { state in
+                if state.code == nil { state.waiters.append(waiter) }
+                return state.code
+            }
+            if let code { waiter.resume(returning: code) }
+        }
+    }
+
+    func signal(_ signal: Int32) {
+        kill(process.processIdentifier, signal)
+    }
+}

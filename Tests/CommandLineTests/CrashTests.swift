@@ -1,0 +1,317 @@
+import Foundation
+import GatewaySimulator
+import RelayModel
+import RelayTestKit
+import Testing
+
+/// What the relay promises across kill -9, and how it ends when it is asked to.
+@Suite(.serialized, .timeLimit(.minutes(5))) struct CrashTests {
+    private static let patience = Duration.seconds(60)
+
+    /// A gateway, a file, and the relay on it with alice's devices and bob's.
+    private struct House {
+        let gateway: SampleGateway
+        let path: String
+        var relay: ServedBelfry
+        var container: SampleContainer
+
+        static func furnish(
+            _ script: AnswerScript = AnswerScript(), _ settings: [String] = []
+        ) async throws -> House {
+            let folder = try Folder.make()
+            let path = folder.appending(path: "relay.sqlite").path
+            let gateway = try await SampleGateway.start(script, in: folder)
+            let relay = try await ServedBelfry.start(on: path, for: gateway, settings)
+            let container = try await SampleContainer.create(on: relay.client, for: gateway)
+            for device in SampleDevice.usual { try await container.register(device) }
+            return House(gateway: gateway, path: path, relay: relay, container: container)
+        }
+
+        /// Starts the relay again on the same file.
+        mutating func restart(_ settings: [String] = []) async throws {
+            relay = try await ServedBelfry.start(on: path, for: gateway, settings)
+            container.client = relay.client
+        }
+
+        /// Lets the relay finish, which must succeed, and stops the gateway.
+        func close() async {
+            let code = await relay.end()
+            #expect(code == 0, "\(relay.logged)")
+            await gateway.simulated.stop()
+        }
+
+        /// The pushes, once so many were accepted, each delivery counted once.
+        func accepted(_ count: Int) async throws -> [ReceivedPush] {
+            _ = try await gateway.simulated.totals(within: CrashTests.patience) {
+                $0.accepted - $0.duplicates >= count
+            }
+            return gateway.simulated.pushes.filter(\.isAccepted)
+        }
+    }
+
+    // MARK: kill -9
+
+    /// Ways in which a push can be open when the relay dies.
+    static let openEndings: [GatewayAnswer] = [
+        .silence, .freezeConnection,
+        .refuse(GatewayRefusal(status: 503, reason: "ServiceUnavailable", retryAfter: 3)),
+    ]
+
+    @Test(arguments: openEndings)
+    func `what was acknowledged and not delivered when the relay died arrives after the next start`(
+        answer: GatewayAnswer
+    ) async throws {
+        var house = try await House.furnish(.all(ScriptedAnswer(answer)))
+        try await house.container.save(.query("q"))
+        try await house.container.post(.change("create", "a1"))
+        _ = try await house.gateway.simulated.pushes(count: 2, within: Self.patience)
+        await house.relay.kill()
+        let before = Set(house.gateway.simulated.pushes.map(\.apnsID))
+        house.gateway.simulated.play(AnswerScript())
+        try await house.restart()
+        let arrived = try await house.accepted(2)
+        await house.close()
+        #expect(arrived.map(\.line).sorted() == ["phone: qry q created a1", "tablet: qry q created a1"])
+        #expect(Set(arrived.map(\.apnsID)) == before)
+        #expect(house.gateway.simulated.totals.duplicates == 0)
+    }
+
+    @Test func `a change is delivered although the relay died while no gateway could be reached`()
+        async throws
+    {
+        var house = try await House.furnish()
+        try await house.container.save(.query("q"), as: "bob")
+        let nowhere = ["--apns-url", "https://127.0.0.1:1"]
+        let code = await house.relay.end()
+        #expect(code == 0)
+        try await house.restart(nowhere)
+        try await house.container.post(.change("create", "a1"))
+        await house.relay.kill()
+        try await house.restart()
+        let arrived = try await house.accepted(1)
+        await house.close()
+        #expect(arrived.map(\.line) == ["bobs: qry q created a1"])
+    }
+
+    @Test func `a once subscription whose push was open when the relay died fires for that change`()
+        async throws
+    {
+        var house = try await House.furnish(.all(ScriptedAnswer(.silence)))
+        try await house.container.save(.query("once", adding: ["firesOnce": true]), as: "bob")
+        try await house.container.post(.change("create", "a1"))
+        _ = try await house.gateway.simulated.pushes(count: 1, within: Self.patience)
+        await house.relay.kill()
+        house.gateway.simulated.play(AnswerScript())
+        try await house.restart()
+        try await house.container.post(.change("create", "a2"))
+        _ = try await house.accepted(1)
+        await house.close()
+        let pushes = house.gateway.simulated.pushes
+        #expect(Set(pushes.map(\.line)) == ["bobs: qry once created a1"])
+        #expect(Set(pushes.map(\.apnsID)).count == 1)
+    }
+
+    @Test func `killed in a large fan-out, the relay loses nothing and repeats at most its window`()
+        async throws
+    {
+        let window = 64
+        let users = 20
+        let devices = 15
+        let settings = ["--delivery-in-flight", "\(window)"]
+        let script = AnswerScript([
+            ScriptRule(
+                .all, [ScriptedAnswer(.accept, times: 100), ScriptedAnswer(.silence)])
+        ])
+        var house = try await House.furnish(script, settings)
+        try await Self.populate(house.container, users: users, devices: devices)
+        try await house.container.post(.change("create", "a1"))
+        _ = try await house.gateway.simulated.pushes(count: 101, within: Self.patience)
+        await house.relay.kill()
+        house.gateway.simulated.play(AnswerScript())
+        try await house.restart(settings)
+        let arrived = try await house.accepted(users * devices)
+        await house.close()
+        #expect(Set(arrived.map(\.deviceName)).count == users * devices)
+        #expect(Set(arrived.map(\.apnsID)).count == users * devices)
+        #expect(house.gateway.simulated.totals.duplicates <= window)
+        Self.checkRepetitions(house.gateway.simulated.pushes)
+    }
+
+    /// A repeated push is the same push, badge and all.
+    private static func checkRepetitions(_ pushes: [ReceivedPush]) {
+        for (id, same) in Dictionary(grouping: pushes, by: \.apnsID) {
+            #expect(Set(same.map(\.payload)).count == 1, "\(id)")
+            #expect(Set(same.map(\.deviceToken)).count == 1, "\(id)")
+        }
+    }
+
+    private static func populate(
+        _ container: SampleContainer, users: Int, devices: Int
+    ) async throws {
+        try await withThrowingTaskGroup { group in
+            for user in 0..<users {
+                group.addTask {
+                    for device in 0..<devices {
+                        try await container.register(
+                            SampleDevice(name: "d\(user)-\(device)", owner: "user\(user)"))
+                    }
+                    try await container.save(
+                        .query("q", info: ["alertBody": "New", "shouldBadge": true]),
+                        as: "user\(user)")
+                }
+            }
+            try await group.waitForAll()
+        }
+    }
+
+    @Test func `every change that was acknowledged before the relay died is delivered`()
+        async throws
+    {
+        var house = try await House.furnish()
+        try await house.container.save(.query("q"), as: "bob")
+        let container = house.container
+        let acknowledged = AcknowledgedNames()
+        await withTaskGroup { group in
+            for writer in 0..<4 {
+                group.addTask {
+                    for number in 0..<10_000 {
+                        let name = "w\(writer)-\(number)"
+                        guard (try? await container.post(.change("create", name))) != nil else {
+                            return
+                        }
+                        await acknowledged.add(name)
+                    }
+                }
+            }
+            await acknowledged.wait(for: 100)
+            await house.relay.kill()
+        }
+        let names = await acknowledged.names
+        try await house.restart()
+        let arrived = try await Self.arrivals(of: names, house.gateway)
+        await house.close()
+        #expect(names.count >= 100 && arrived.isSuperset(of: names))
+        Self.checkRepetitions(house.gateway.simulated.pushes)
+    }
+
+    /// The records that were told of, once all of `names` were.
+    private static func arrivals(
+        of names: Set<String>, _ gateway: SampleGateway
+    ) async throws -> Set<String> {
+        var count = names.count
+        while true {
+            let wanted = count
+            _ = try await gateway.simulated.totals(within: patience) {
+                $0.accepted - $0.duplicates >= wanted
+            }
+            let arrived = Set(
+                gateway.simulated.pushes.filter(\.isAccepted)
+                    .compactMap { $0.line.split(separator: " ").last.map(String.init) })
+            // Some that arrived may not have been acknowledged.
+            if arrived.isSuperset(of: names) { return arrived }
+            count += 1
+        }
+    }
+
+    // MARK: Ending
+
+    @Test(arguments: [SIGTERM, SIGINT])
+    func `asked to end, the relay finishes what is in flight and exits with 0`(
+        signal: Int32
+    ) async throws {
+        let slow = ScriptedAnswer(.accept, delay: .milliseconds(400) ... .milliseconds(400))
+        var house = try await House.furnish(.all(slow))
+        try await house.container.save(.query("q"))
+        try await house.container.post(.change("create", "a1"))
+        _ = try await house.gateway.simulated.pushes(count: 2, within: Self.patience)
+        let code = await house.relay.end(signal)
+        #expect(code == 0, "\(house.relay.logged)")
+        #expect(house.gateway.simulated.pushes.filter(\.isAnswered).count == 2)
+        // Nothing of it is owed any more.
+        try await house.restart()
+        try await house.container.post(.change("create", "a2"))
+        _ = try await house.accepted(4)
+        await house.close()
+        #expect(house.gateway.simulated.totals.received == 4)
+    }
+
+    @Test func `what cannot finish in time is kept, and delivered after the next start`()
+        async throws
+    {
+        var house = try await House.furnish(
+            .all(ScriptedAnswer(.silence)), ["--shutdown-grace-seconds", "1"])
+        try await house.container.save(.query("q"), as: "bob")
+        try await house.container.post(.change("create", "a1"))
+        _ = try await house.gateway.simulated.pushes(count: 1, within: Self.patience)
+        let code = await house.relay.end()
+        #expect(code == 0, "\(house.relay.logged)")
+        house.gateway.simulated.play(AnswerScript())
+        try await house.restart()
+        _ = try await house.accepted(1)
+        await house.close()
+        #expect(Set(house.gateway.simulated.pushes.map(\.apnsID)).count == 1)
+    }
+
+    // MARK: One file, one relay
+
+    @Test func `a second relay on the same file is refused, and the first goes on`() async throws {
+        let house = try await House.furnish()
+        let second = try await BuiltBelfry.run(
+            ["serve"] + ServedBelfry.arguments(on: house.path, for: house.gateway))
+        #expect(second.code == 69)
+        #expect(second.complaint.contains("\(house.path) is in use by "), "\(second.complaint)")
+        #expect(second.complaint.hasSuffix(": one relay at a time\n"), "\(second.complaint)")
+        let command = try await BuiltBelfry.run(
+            ["containers", "list", "--database", house.path])
+        #expect(command.code == 69)
+        #expect(command.complaint.contains("one relay at a time"), "\(command.complaint)")
+        try await house.container.save(.query("q"), as: "bob")
+        try await house.container.post(.change("create", "a1"))
+        _ = try await house.accepted(1)
+        await house.close()
+    }
+
+    @Test func `a file of a newer version is refused and left alone`() async throws {
+        let folder = try Folder.make()
+        let file = folder.appending(path: "relay.sqlite")
+        let made = try await BuiltBelfry.run(["migrate", "--database", file.path])
+        #expect(made.code == 0, "\(made.complaint)")
+        // Bytes 60 to 63 of a SQLite file are its user version.
+        var bytes = try Data(contentsOf: file)
+        bytes.replaceSubrange(60..<64, with: [0, 0, 0, 99])
+        try bytes.write(to: file)
+        let gateway = try await SampleGateway.start(in: folder)
+        let commands = [
+            ["serve"] + ServedBelfry.arguments(on: file.path, for: gateway),
+            ["migrate", "--database", file.path], ["containers", "list", "--database", file.path],
+        ]
+        for command in commands {
+            let ending = try await BuiltBelfry.run(command)
+            #expect(ending.code == 69, "\(command[0]): \(ending.complaint)")
+            #expect(
+                ending.complaint.contains("was written by a newer Belfry (schema version 99"),
+                "\(command[0]): \(ending.complaint)")
+        }
+        #expect(try Data(contentsOf: file) == bytes)
+        await gateway.simulated.stop()
+    }
+}
+
+/// The names of changes that were answered 2xx.
+private actor AcknowledgedNames {
+    private(set) var names: Set<String> = []
+    private var waiter: (count: Int, continuation: CheckedContinuation<Void, Never>)?
+
+    func add(_ name: String) {
+        names.insert(name)
+        guard let waiter, names.count >= waiter.count else { return }
+        self.waiter = nil
+        waiter.continuation.resume()
+    }
+
+    /// Returns once there are so many.
+    func wait(for count: Int) async {
+        guard names.count < count else { return }
+        await withCheckedContinuation { waiter = (count, $0) }
+    }
+}

@@ -1,0 +1,200 @@
+import Foundation
+import RelayModel
+import RelayTestKit
+import Testing
+
+/// The commands of an operator, on a file and against a running relay.
+@Suite(.timeLimit(.minutes(5))) struct OperatorCommandTests {
+    /// Where the commands work.
+    enum Place: String, CaseIterable, Sendable {
+        case file, relay
+    }
+
+    /// Runs commands at one place.
+    private struct Shell {
+        let place: [String]
+        let environment: [String: String]
+
+        /// What the command prints, as JSON; it must succeed.
+        @discardableResult
+        func json(
+            _ arguments: String..., location: SourceLocation = #_sourceLocation
+        ) async throws -> JSONValue {
+            let ending = try await BuiltBelfry.run(
+                arguments + ["--json"] + place, environment: environment)
+            #expect(ending.code == 0, "\(ending.complaint)", sourceLocation: location)
+            return (try? JSONValue(parsing: ending.output)) ?? .null
+        }
+
+        /// What people see.
+        func run(_ arguments: String...) async throws -> BuiltBelfry.Ending {
+            try await BuiltBelfry.run(arguments + place, environment: environment)
+        }
+    }
+
+    private static let container = ["-c", "iCloud.com.example.Art"]
+
+    /// Runs `body` with commands that work at `place`.
+    private func with(
+        _ place: Place, _ body: (Shell, URL, SampleGateway) async throws -> Void
+    ) async throws {
+        let folder = try Folder.make()
+        let file = folder.appending(path: "relay.sqlite").path
+        let gateway = try await SampleGateway.start(in: folder)
+        switch place {
+        case .file:
+            try await body(
+                Shell(place: ["--database", file], environment: Self.noReserve), folder, gateway)
+        case .relay:
+            let relay = try await ServedBelfry.start(on: file, for: gateway)
+            let shell = Shell(
+                place: ["--url", relay.client.adminURL],
+                environment: ["BELFRY_ADMIN_TOKEN": RelayClient.adminToken])
+            do {
+                try await body(shell, folder, gateway)
+            } catch {
+                await relay.kill()
+                throw error
+            }
+            let code = await relay.end()
+            #expect(code == 0, "\(relay.logged)")
+        }
+        await gateway.simulated.stop()
+    }
+
+    private static let noReserve = ["BELFRY_STORAGE_DISK_RESERVE_MEGABYTES": "0"]
+
+    @Test(arguments: Place.allCases)
+    func `an operator sets a container up, and looks at it`(place: Place) async throws {
+        try await with(place) { shell, folder, gateway in
+            let keyFile = folder.appending(path: "key.p8")
+            try Data(gateway.signingKey.pemRepresentation.utf8).write(to: keyFile)
+            let secretFile = folder.appending(path: "secret")
+            try Data("a shared secret of at least 32 bytes\n".utf8).write(to: secretFile)
+            let made = try await shell.json(
+                "containers", "create", "-c", "iCloud.com.example.Art", "--topic",
+                "com.example.Art", "--team-id", SampleGateway.teamID, "--key-id",
+                SampleGateway.keyID, "--key-file", keyFile.path, "--shared-secret-file",
+                secretFile.path)
+            #expect(made.value(at: ["container"]) == "iCloud.com.example.Art")
+            #expect(made.value(at: ["apns", "privateKey"]) == "(hidden)")
+            let shown = try await shell.json("containers", "show", "-c", "iCloud.com.example.Art")
+            #expect(shown == made)
+            let table = try await shell.run("containers", "list")
+            #expect(table.code == 0)
+            #expect(
+                table.output.split(separator: "\n").map { $0.split(separator: " ").map(String.init) }
+                    == [
+                        [
+                            "CONTAINER", "ENVIRONMENT", "TOPICS", "APNS", "KEY", "USER", "CLAIM",
+                        ],
+                        [
+                            "iCloud.com.example.Art", "development", "com.example.Art",
+                            "KEY1234567", "sub",
+                        ],
+                    ])
+            let overview = try await shell.run("overview")
+            #expect(overview.output.contains("0 entries are not settled."), "\(overview.output)")
+        }
+    }
+
+    @Test(arguments: Place.allCases)
+    func `keys and sources are made, listed and taken back`(place: Place) async throws {
+        try await with(place) { shell, _, _ in
+            try await shell.json(
+                "containers", "create", "-c", "iCloud.com.example.Art", "--topic",
+                "com.example.Art")
+            let key = try await shell.json(
+                "keys", "create", "-c", "iCloud.com.example.Art", "--kind", "apiToken")
+            guard case .string(let id)? = key.value(at: ["id"]),
+                case .string(let secret)? = key.value(at: ["secret"])
+            else { throw LogEnded(description: key.text) }
+            let listed = try await shell.json("keys", "list", "-c", "iCloud.com.example.Art")
+            #expect(listed.value(at: ["keys", "0", "id"]) == .string(id))
+            #expect(!listed.text.contains(secret))
+            try await shell.json("keys", "revoke", "-c", "iCloud.com.example.Art", id)
+            let again = try await shell.run("keys", "revoke", "-c", "iCloud.com.example.Art", id)
+            #expect(again.code == 1)
+            #expect(again.complaint == "error: there is no live key \"\(id)\"\n")
+
+            let source = try await shell.run(
+                "sources", "set", "shop", "-c", "iCloud.com.example.Art", "--preset", "debezium")
+            #expect(source.output.contains("whsec_"), "\(source.output)")
+            #expect(source.output.contains("The secret is not shown again."))
+            let sources = try await shell.json("sources", "list", "-c", "iCloud.com.example.Art")
+            #expect(sources.value(at: ["sources", "0", "preset"]) == "debezium")
+            #expect(!sources.text.contains("whsec_"))
+            let unknown = try await shell.run(
+                "sources", "set", "x", "-c", "iCloud.com.example.Art", "--preset", "nosuch")
+            #expect(unknown.code == 1)
+            #expect(unknown.complaint.contains("preset"), "\(unknown.complaint)")
+        }
+    }
+
+    @Test(arguments: Place.allCases)
+    func `an unknown container is refused by every command`(place: Place) async throws {
+        try await with(place) { shell, _, _ in
+            let commands: [[String]] = [
+                ["containers", "show"], ["keys", "list"], ["sources", "list"],
+                ["subscriptions", "list"], ["devices", "list"], ["changes", "parked"],
+                ["deliveries", "retries"], ["deliveries", "dead-letters"],
+            ]
+            for command in commands {
+                let ending = try await BuiltBelfry.run(
+                    command + ["-c", "nope"] + shell.place, environment: shell.environment)
+                #expect(ending.code == 1, "\(command): \(ending.complaint)")
+                #expect(
+                    ending.complaint == "error: there is no container nope in development\n",
+                    "\(command)")
+            }
+        }
+    }
+
+    @Test func `an operator sees what users have and what became of changes, also when it is over`()
+        async throws
+    {
+        let folder = try Folder.make()
+        let file = folder.appending(path: "relay.sqlite").path
+        let gateway = try await SampleGateway.start(in: folder)
+        let relay = try await ServedBelfry.start(on: file, for: gateway)
+        let container = try await SampleContainer.create(on: relay.client, for: gateway)
+        for device in SampleDevice.usual { try await container.register(device) }
+        try await container.set(source: "shop", ["preset": "debezium"])
+        try await container.save(.query("q", #"artist = "artist-1""#))
+        try await container.post(.change("create", "a1"))
+        try await container.post(["op": "?"], to: "shop")
+        _ = try await gateway.simulated.pushes(count: 2, within: .seconds(60))
+        let running = Shell(
+            place: ["--url", relay.client.adminURL],
+            environment: ["BELFRY_ADMIN_TOKEN": RelayClient.adminToken])
+        try await check(running)
+        let code = await relay.end()
+        #expect(code == 0, "\(relay.logged)")
+        let over = Shell(place: ["--database", file], environment: Self.noReserve)
+        try await check(over)
+        let receipts = try await over.json("deliveries", "receipts")
+        #expect(receipts.value(at: ["receipts", "1", "outcome"]) == "accepted")
+        let dropped = try await over.json("changes", "drop", "-c", "iCloud.com.example.Art", "1")
+        #expect(dropped.value(at: ["dropped", "0", "deleted"]) == true)
+        await gateway.simulated.stop()
+    }
+
+    private func check(_ shell: Shell) async throws {
+        let subscriptions = try await shell.json(
+            "subscriptions", "list", "-c", "iCloud.com.example.Art")
+        #expect(subscriptions.value(at: ["subscriptions", "0", "subscriptionID"]) == "q")
+        #expect(subscriptions.value(at: ["subscriptions", "0", "userRecordName"]) == "alice")
+        let devices = try await shell.json(
+            "devices", "list", "-c", "iCloud.com.example.Art", "--user", "alice")
+        #expect(devices.value(at: ["devices", "1", "deviceID"]) == "tablet")
+        #expect(devices.value(at: ["devices", "2"]) == nil)
+        #expect(!devices.text.contains(SampleDevice.usual[1].token))
+        let changes = try await shell.json("changes", "list", "-c", "iCloud.com.example.Art")
+        #expect(changes.value(at: ["changes", "0", "source"]) == "database")
+        let parked = try await shell.json("changes", "parked", "-c", "iCloud.com.example.Art")
+        #expect(parked.value(at: ["parked", "0", "number"]) == 1)
+        let letters = try await shell.run(
+            "deliveries", "dead-letters", "-c", "iCloud.com.example.Art")
+        #expect(letters.output == "none\n")
+    }
+}

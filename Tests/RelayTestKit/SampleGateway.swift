@@ -1,0 +1,78 @@
+package import Crypto
+package import Foundation
+package import GatewaySimulator
+package import RelayModel
+
+/// A simulated gateway that believes one signing key, with its certificate authority in a file.
+package struct SampleGateway: Sendable {
+    /// The team of the signing key.
+    package static let teamID = "TEAM123456"
+    /// The ID of the signing key.
+    package static let keyID = "KEY1234567"
+
+    /// The gateway.
+    package let simulated: SimulatedGateway
+    /// The key that containers sign with.
+    package let signingKey: P256.Signing.PrivateKey
+    /// The file of the certificate authority.
+    package let caFile: String
+
+    /// Where relays connect to.
+    package var url: String { "https://127.0.0.1:\(simulated.port)" }
+
+    /// Starts a gateway.
+    ///
+    /// - Parameters:
+    ///   - script: What it answers.
+    ///   - directory: Where the file of its certificate authority is written.
+    package static func start(
+        _ script: AnswerScript = AnswerScript(), in directory: URL
+    ) async throws -> SampleGateway {
+        let key = P256.Signing.PrivateKey()
+        var configuration = SimulatedGateway.Configuration()
+        configuration.caFile = directory.appending(path: "gateway-ca.pem").path
+        configuration.trust = .keys([
+            SigningKey(keyID: keyID, teamID: teamID, publicKey: key.publicKey)
+        ])
+        configuration.environment = .development
+        configuration.script = script
+        return SampleGateway(
+            simulated: try await SimulatedGateway.start(configuration), signingKey: key,
+            caFile: configuration.caFile ?? "")
+    }
+
+    /// The settings of a relay that pushes here.
+    package var settings: [String] {
+        ["--apns-url", url, "--apns-ca-file", caFile]
+    }
+
+    /// The pushes in order of arrival, each in one line: `device: subscription operation record`,
+    /// and the status if it was refused.
+    package var arrivals: [String] { simulated.pushes.map { $0.line } }
+}
+
+extension ReceivedPush {
+    /// The payload as JSON.
+    package var json: JSONValue {
+        (try? JSONValue(parsing: payload)) ?? .null
+    }
+
+    /// The name of the device, if it is one of a ``SampleContainer``.
+    package var deviceName: String { SampleDevice.name(of: deviceToken) ?? deviceToken }
+
+    /// What people need of it in one line.
+    package var line: String {
+        var words = ["\(deviceName):"]
+        for body in ["qry", "fet", "met"] {
+            guard case .object(let object)? = json.value(at: ["ck", body]) else { continue }
+            words.append(body)
+            if case .string(let id)? = object["sid"] { words.append(id) }
+            if case .integer(let code)? = object["fo"] {
+                words.append(["created", "updated", "deleted"][Int(code) - 1])
+            }
+            if case .string(let name)? = object["rid"] { words.append(name) }
+        }
+        if let status = answer.status, status != 200 { words.append("(\(status))") }
+        return words.joined(separator: " ")
+    }
+}
