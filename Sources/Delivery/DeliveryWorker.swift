@@ -180,6 +180,11 @@ package final class DeliveryWorker: Sendable {
     package func resume(_ container: ContainerKey) {
         state.withLock { $0.halts.remove(container) }
     }
+
+    /// Looks for due retries now, after somebody else wrote some.
+    package func workRetries() {
+        retriesChanged.raise()
+    }
 }
 
 extension PushRequest {

@@ -55,8 +55,7 @@ final class Child: Sendable {
         var waiters: [CheckedContinuation<Int32, Never>] = []
     }
 
-    // A process is not Sendable; it is used by the one task that starts it, and here for its number.
-    private nonisolated(unsafe) let process = Process()
+    private let process = Process()
     private let state = Mutex(State())
 
     init(_ arguments: [String], environment: [String: String]) {

@@ -1,4 +1,5 @@
 import Foundation
+import GatewaySimulator
 import RelayModel
 import RelayTestKit
 import Testing
