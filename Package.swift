@@ -105,7 +105,8 @@ let package = Package(
             dependencies: [
                 "RelayModel", "PredicateLanguage", "Matching", "ChangeSources", "Storage",
                 "Fanout", "Gateway", "Delivery", configuration, crypto, cryptoExtras, httpTypes,
-                hummingbird, hummingbirdCore, hummingbirdTLS, logging, metrics, coreMetrics, nioCore, nioPosix,
+                hummingbird, hummingbirdCore, hummingbirdTLS, logging, metrics, coreMetrics,
+                nioCore, nioPosix,
                 nioSSL, serviceLifecycle,
             ]),
         .target(

@@ -19,6 +19,6 @@ package struct Migration: Sendable, Hashable {
         Migration(
             name: "v0001_createSchema",
             sql: String(decoding: PackageResources.v0001_createSchema_sql, as: UTF8.self),
-            checksum: "9c2332d0c19ce7c600f5c446a91aa165b395189077ffff5b460501c94c818593")
+            checksum: "fd7aa60c32cde9c838796adb76c2fd39747ffb1b03c31e08470da7e3fbab7b78")
     ]
 }

@@ -132,8 +132,8 @@ CREATE TABLE logEntry (
 CREATE TABLE dedupe (
     container INTEGER NOT NULL REFERENCES container (id),
     source TEXT NOT NULL,
-    -- 1 source position, 2 delivery of the sender, 3 content
-    kind INTEGER NOT NULL CHECK (kind BETWEEN 1 AND 3),
+    -- 1 source position, 2 delivery of the sender, 3 content, 4 expression of the mapping
+    kind INTEGER NOT NULL CHECK (kind BETWEEN 1 AND 4),
     key BLOB NOT NULL,
     digest BLOB NOT NULL,
     position INTEGER NOT NULL CHECK (position > 0),

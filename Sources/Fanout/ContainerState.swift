@@ -12,8 +12,8 @@ struct ContainerState {
     private var devices: [UserID: [DeviceVersion]] = [:]
     private var badges: [DeviceID: Int64] = [:]
 
-    /// Creates the state of a container of which nothing is known; the seed keeps the index's hashes
-    /// secret.
+    /// Creates the state of a container of which nothing is known; the seed keeps the index's
+    /// hashes secret.
     init(indexSeed: UInt64) {
         index = SubscriptionIndex(seed: indexSeed)
     }
@@ -65,7 +65,9 @@ struct ContainerState {
         devices[version.device.owner] = versions
     }
 
-    /// Ends devices. The owner is not said, because a token that changed hands ends under another.
+    /// Ends devices.
+    ///
+    /// The owner is not said, because a token that changed hands ends under another.
     mutating func removeDevices(_ serials: Set<UInt64>, serialOwners: [UInt64: UserID]) {
         for owner in Set(serials.compactMap { serialOwners[$0] }) {
             devices[owner]?.removeAll { serials.contains($0.serial) }

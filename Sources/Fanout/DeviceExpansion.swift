@@ -1,7 +1,9 @@
 package import RelayModel
 package import Storage
 
-/// From the subscriptions that a change fires to the devices that it notifies. Pure.
+/// From the subscriptions that a change fires to the devices that it notifies.
+///
+/// Pure.
 package enum DeviceExpansion {
     /// The devices of a subscription's owner that `change` notifies, in the order given.
     ///
@@ -22,8 +24,10 @@ package enum DeviceExpansion {
         }
     }
 
-    /// Whether the change's read rule lets `user` know of it. Without a rule everybody may read the
-    /// public database, and the owner a private one, which the index has seen to.
+    /// Whether the change's read rule lets `user` know of it.
+    ///
+    /// Without a rule everybody may read the public database, and the owner a private one,
+    /// which the index has seen to.
     private static func mayRead(_ user: UserID, _ change: RecordChange) -> Bool {
         guard let readers = change.readers else { return true }
         return readers.contains { $0 == "world" || $0 == user.rawValue }

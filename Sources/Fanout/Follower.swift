@@ -111,7 +111,9 @@ package struct Follower: ~Copyable {
         }
     }
 
-    /// Hands over what is pending. Every entry up to `position` has been worked.
+    /// Hands over what is pending.
+    ///
+    /// Every entry up to `position` has been worked.
     private mutating func handOver(finished position: LogPosition) async throws {
         let isProgress = handedOver < position
         guard isProgress || !pending.isEmpty else { return }

@@ -1,8 +1,10 @@
 package import RelayModel
 package import Storage
 
-/// From a change and a subscription to what a device gets: CloudKit's `aps` and `ck` dictionaries
-/// and the gateway's headers. Pure.
+/// From a change and a subscription to what a device gets: CloudKit's `aps` and `ck`
+/// dictionaries and the gateway's headers.
+///
+/// Pure.
 package struct NotificationComposer: Sendable {
     private let settings: ContainerSettings
     private let change: RecordChange
@@ -27,6 +29,7 @@ package struct NotificationComposer: Sendable {
     ///   - notificationID: The `nid`.
     ///   - topic: The device's topic; `nil` takes the container's first.
     ///   - badge: The number on the icon; `nil` leaves it alone.
+    /// - Returns: The push notification, its payload within the gateway's limit.
     package func notification(
         by subscription: Subscription, notificationID: UUIDBytes, topic: String?, badge: Int64?
     ) -> PushNotification {

@@ -67,7 +67,9 @@ struct PushPayload: Sendable {
         return text
     }
 
-    /// What is left out, first to last. The notification's identity is never.
+    /// What is left out, first to last.
+    ///
+    /// The notification's identity is never.
     private static let pruning: [@Sendable (inout PushPayload) -> Void] = [
         { $0.sequence = nil },
         { $0.body["af"] = nil },

@@ -26,7 +26,8 @@ package struct ShardState {
     /// - Throws: ``PredicateLanguage/PredicateError`` if its condition cannot be read; then it is
     ///   not active.
     package mutating func insert(_ version: SubscriptionVersion) throws {
-        try containers[version.subscription.container, default: ContainerState(indexSeed: indexSeed)].insert(version)
+        let container = version.subscription.container
+        try containers[container, default: ContainerState(indexSeed: indexSeed)].insert(version)
     }
 
     /// Ends a subscription.
@@ -37,7 +38,8 @@ package struct ShardState {
     /// Makes a device active.
     package mutating func insert(_ version: DeviceVersion) {
         deviceOwners[version.serial] = version.device.owner
-        containers[version.device.container, default: ContainerState(indexSeed: indexSeed)].insert(version)
+        let container = version.device.container
+        containers[container, default: ContainerState(indexSeed: indexSeed)].insert(version)
     }
 
     /// Ends devices.

@@ -11,8 +11,14 @@ extension SubscriptionQuery {
     /// - Throws: `PredicateError`; its path, or its offset, lies within ``source``.
     package func recordPredicate() throws(PredicateError) -> RecordPredicate {
         guard let form else { return .everyRecord }
-        return try RecordPredicate.parse(
-            source, dialect: form.dialect, arguments: try argumentValues(of: form))
+        let arguments = try argumentValues(of: form)
+        if form == .rql, case .string(let text) = source {
+            // What Flexible Sync refuses of a subscription is refused here too.
+            let query = try RealmQuery(parsing: text, arguments: arguments)
+            try query.checkSubscription()
+            return query.predicate
+        }
+        return try RecordPredicate.parse(source, dialect: form.dialect, arguments: arguments)
     }
 
     private func argumentValues(

@@ -104,6 +104,8 @@ package final class RelayStore: Sendable {
         writer = GroupWriter(pool: pool, inbox: inbox, horizon: horizon)
         writer.start { [pool, ending, horizon] in
             horizon.close(.closed("the store is closed"))
+            // So that a copy of the file alone holds everything; readers that close last could not.
+            try? pool.writeWithoutTransaction { _ = try $0.checkpoint(.truncate) }
             try? pool.close()
             lock.release()
             ending.finish()

@@ -49,6 +49,7 @@ extension DedupeKey.Kind {
         case .position: 1
         case .delivery: 2
         case .content: 3
+        case .expression: 4
         }
     }
 }

@@ -6,12 +6,17 @@ struct Belfry: AsyncParsableCommand {
         commandName: "belfry",
         abstract: "CloudKit-style subscriptions for any database.",
         subcommands: [DevCommand.self, ServeCommand.self] + AdministrationCommands.all
-            + [PredicateCommand.self, GatewayCommand.self, BenchCommand.self])
+            + [
+                PredicateCommand.self, MatchCommand.self, GatewayCommand.self, BenchCommand.self,
+            ])
 }
 
 struct BenchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "bench",
         abstract: "Measure the rooms, each against a baseline in the same run.",
-        subcommands: [BenchPushCommand.self])
+        subcommands: [
+            BenchMatchCommand.self, BenchPredicateCommand.self, BenchPushCommand.self,
+            BenchStorageCommand.self,
+        ])
 }

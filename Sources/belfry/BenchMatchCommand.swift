@@ -123,7 +123,8 @@ struct MatchBench {
         measureMatches(decoded, &row)
         let after = index.statistics
         let candidates = Double(after.candidates - before.candidates)
-        row.confirmed = candidates == 0 ? 1 : Double(after.confirmed - before.confirmed) / candidates
+        row.confirmed =
+            candidates == 0 ? 1 : Double(after.confirmed - before.confirmed) / candidates
         measureEdits(&row)
         row.bound = boundThroughput()
         row.naive = naiveThroughput()
@@ -160,7 +161,9 @@ struct MatchBench {
         row.matches = Double(total) / Double(decoded.count)
         latencies.sort()
         row.latency = (latencies[latencies.count / 2], latencies[latencies.count * 99 / 100])
-        row.throughput = throughput(decoded.count) { index.matches(for: decoded[$0], into: &serials) }
+        row.throughput = throughput(decoded.count) {
+            index.matches(for: decoded[$0], into: &serials)
+        }
     }
 
     /// A fifth of the subscriptions is taken out and put in again.

@@ -9,8 +9,9 @@ struct BenchPredicateCommand: ParsableCommand {
         abstract: "Measure evaluation: time per comparison, allocations per evaluation.",
         discussion: """
             Each predicate is evaluated on the same records; then a plain loop makes the same \
-            comparisons on the same values in arrays, in the same run. Times are the least of five. \
-            Allocations are those of Swift objects, counted by the runtime's hook for instruments.
+            comparisons on the same values in arrays, in the same run. Times are the least of \
+            five. \
+            Allocations are known when the command runs under Tests/Benchmarks/count-allocations.
             """)
 
     @Option(help: "How many records there are.")
@@ -41,7 +42,7 @@ struct PredicateBenchRow {
     let evaluated: Duration
     let plain: Duration
     let evaluations: Int
-    /// Objects per evaluation; `nil` where the runtime has no hook.
+    /// Allocations per evaluation; `nil` where nobody counts them.
     let allocations: Double?
 
     static let header =

@@ -65,28 +65,17 @@ struct PredicateBenchTable {
     }
 }
 
-/// Counts allocations of Swift objects through `_swift_allocObject`, the runtime's replaceable
-/// entry for instruments (InstrumentsSupport.h).
+/// Counts calls of malloc and its kin, where `Tests/Benchmarks/count-allocations` has put a counting
+/// malloc before the C library's (GNU C Library Manual, "Replacing malloc").
 enum AllocationCount {
-    private typealias Allocate =
-        @convention(c) (UnsafeRawPointer?, Int, Int) -> UnsafeMutableRawPointer?
+    private typealias Read = @convention(c) () -> Int
 
-    // Written by one thread only, while nothing else of the benchmark runs.
-    private nonisolated(unsafe) static var count = 0
-    private nonisolated(unsafe) static var original: Allocate?
-
-    /// How many objects `body` allocates, or `nil` if the runtime has no such entry.
+    /// How many allocations `body` makes, or `nil` if nobody counts them.
     static func during(_ body: () -> Void) -> Int? {
-        guard let symbol = dlsym(nil, "_swift_allocObject") else { return nil }
-        let entry = symbol.assumingMemoryBound(to: Allocate.self)
-        original = entry.pointee
-        count = 0
-        entry.pointee = { metadata, size, mask in
-            AllocationCount.count += 1
-            return AllocationCount.original?(metadata, size, mask)
-        }
+        guard let symbol = dlsym(nil, "belfry_allocation_count") else { return nil }
+        let read = unsafeBitCast(symbol, to: Read.self)
+        let before = read()
         body()
-        if let original { entry.pointee = original }
-        return count
+        return read() - before
     }
 }

@@ -1,8 +1,8 @@
 import PredicateLanguage
 import RelayModel
 
-/// What a hash table made for one workload alone can reach: static, without keys to compare, without
-/// sorting its answers, with the hashes of the changes at hand.
+/// What a hash table made for one workload alone can reach: static, without keys to compare,
+/// without sorting its answers, with the hashes of the changes at hand.
 ///
 /// It is the yardstick of `belfry bench match`, not an index: it knows just the predicates that
 /// ``BenchWorkload`` makes, and trusts 64 bits of hash.

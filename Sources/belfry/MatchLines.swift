@@ -45,7 +45,8 @@ enum LineID: Comparable, Sendable {
         switch json {
         case .integer(let number): self = .number(number)
         case .string(let text): self = .text(text)
-        default: throw MatchLineError(place: place, reason: "id: an integer or a string is expected")
+        default:
+            throw MatchLineError(place: place, reason: "id: an integer or a string is expected")
         }
     }
 

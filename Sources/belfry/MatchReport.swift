@@ -56,7 +56,9 @@ struct ReferenceMatcher: ChangeMatcher {
     private var changes: [RecordChange] = []
 
     init(_ subscriptions: [IndexedSubscription]) throws {
-        self.subscriptions = try subscriptions.map { ($0, try $0.predicate.map(PreparedPredicate.init)) }
+        self.subscriptions = try subscriptions.map {
+            ($0, try $0.predicate.map(PreparedPredicate.init))
+        }
     }
 
     var bytes: Int { 0 }

@@ -24,7 +24,7 @@ struct ServeCommand: AsyncParsableCommand {
 
     func run() async throws {
         if settings.contains("--help") || settings.contains("-h") {
-            print(Self.helpMessage())
+            print(Belfry.helpMessage(for: Self.self))
             return
         }
         do {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ChangeSources
 
-private func keys(_ batch: DecodedBatch) -> [ChangeSources.DedupeKey?] {
+private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
     batch.items.map { item in
         if case .change(_, let key) = item { key } else { nil }
     }
@@ -12,7 +12,7 @@ private func keys(_ batch: DecodedBatch) -> [ChangeSources.DedupeKey?] {
 @Suite struct DedupeKeyTests {
     private func keys(
         _ body: String, _ headers: WebhookHeaders = [:]
-    ) throws -> [ChangeSources.DedupeKey?] {
+    ) throws -> [DedupeKey?] {
         let batch = try source("belfry").decode(webhook(body, headers: headers))
         return ChangeSourcesTests.keys(batch)
     }
@@ -43,9 +43,9 @@ private func keys(_ batch: DecodedBatch) -> [ChangeSources.DedupeKey?] {
     }
 
     @Test func `a long key becomes its digest`() {
-        let short = ChangeSources.DedupeKey(
+        let short = DedupeKey(
             .delivery, String(repeating: "k", count: 255), digest: [])
-        let long = ChangeSources.DedupeKey(
+        let long = DedupeKey(
             .delivery, String(repeating: "k", count: 256), digest: [])
         #expect(short.text.utf8.count == 255)
         #expect(long.text.hasPrefix("sha256:") && long.text.utf8.count == 71)

@@ -67,7 +67,7 @@ private func describe(_ image: RecordImage) -> String {
     return (image.completeness == .partial ? "partly " : "") + fields
 }
 
-private func describe(_ key: ChangeSources.DedupeKey?) -> String {
+private func describe(_ key: DedupeKey?) -> String {
     switch key?.kind {
     case nil: ""
     case .content: " key content \(key?.window?.components.seconds ?? 0)s"

@@ -62,8 +62,10 @@ final class Child: Sendable {
         process.executableURL = BuiltBelfry.executable
         process.arguments = arguments
         let inherited = ProcessInfo.processInfo.environment
-        process.environment = ["PATH": inherited["PATH"] ?? "", "TMPDIR": inherited["TMPDIR"] ?? "/tmp"]
-            .merging(environment) { _, given in given }
+        process.environment = [
+            "PATH": inherited["PATH"] ?? "", "TMPDIR": inherited["TMPDIR"] ?? "/tmp",
+        ]
+        .merging(environment) { _, given in given }
     }
 
     func run(input: FileHandle, output: FileHandle, error: Any) throws {
@@ -86,14 +88,19 @@ final class Child: Sendable {
         for waiter in waiters { waiter.resume(returning: code) }
     }
 
-    /// The exit code, or the signal below zero, once it has ended.
+    /// The exit code, or the signal below zero, once it has ended; it is killed if nobody can wait
+    /// for it any more.
     func ended() async -> Int32 {
-        await withCheckedContinuation { waiter in
-            let code: Int32? = state.withLock { state in
-                if state.code == nil { state.waiters.append(waiter) }
-                return state.code
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { waiter in
+                let code: Int32? = state.withLock { state in
+                    if state.code == nil { state.waiters.append(waiter) }
+                    return state.code
+                }
+                if let code { waiter.resume(returning: code) }
             }
-            if let code { waiter.resume(returning: code) }
+        } onCancel: {
+            signal(SIGKILL)
         }
     }
 

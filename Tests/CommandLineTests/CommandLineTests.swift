@@ -98,14 +98,16 @@ import Testing
               the file /nowhere/belfry.json cannot be read
 
             """),
-        Refusal(
-            "serve --storage-path /nowhere/relay.sqlite", code: 69, "belfry: "),
         Refusal("containers list", code: 78, "error: no administrative token: give --admin-token"),
         Refusal(
             "containers list --admin-token x --url http://127.0.0.1:1", code: 69,
             "error: no relay answers at http://127.0.0.1:1: "),
-        Refusal("containers list --database /nowhere/relay.sqlite", code: 69, "error: "),
-        Refusal("migrate --database /nowhere/relay.sqlite", code: 69, "error: "),
+        Refusal(
+            "containers list --database /nowhere/relay.sqlite", code: 69,
+            "error: /nowhere/relay.sqlite cannot be opened: "),
+        Refusal(
+            "migrate --database /nowhere/relay.sqlite", code: 69,
+            "error: /nowhere/relay.sqlite cannot be brought up to date: "),
         Refusal("keys list", code: 64, "Error: Missing expected argument '--container"),
         Refusal("deliveries redrive -c c", code: 64, "Error: name deliveries, or give --reason"),
         Refusal("sources set shop -c c", code: 64, "Error: one of --preset and --definition-file"),
@@ -131,15 +133,18 @@ import Testing
             (["--http-port", "\(gateway.simulated.port)"], 69, "\(gateway.simulated.port)"),
             (["--tls-certificate-file", "/nowhere/c.pem"], 78, "tls.privateKeyFile"),
             (
-                ["--tls-certificate-file", "/nowhere/c.pem", "--tls-private-key-file", "/nowhere/k.pem"],
+                [
+                    "--tls-certificate-file", "/nowhere/c.pem", "--tls-private-key-file",
+                    "/nowhere/k.pem",
+                ],
                 78, "/nowhere/c.pem"
             ),
         ]
         for (arguments, code, complaint) in cases {
             let ending = try await BuiltBelfry.run(usual + arguments)
-            #expect(ending.code == code, "\(arguments): \(ending.complaint)")
+            #expect(ending.code == code, "\(settings): \(ending.complaint)")
             let last = ending.complaint.split(separator: "\n").last ?? ""
-            #expect(last.contains(complaint), "\(arguments): \(ending.complaint)")
+            #expect(last.contains(complaint), "\(settings): \(ending.complaint)")
         }
         await gateway.simulated.stop()
     }
@@ -170,7 +175,8 @@ import Testing
             "==> As it should be: alices-tablet was pushed once, nobody else was.",
         ]
         for text in wanted { #expect(ending.output.contains(text), "\(text) in \(ending.output)") }
-        #expect(ending.output.contains(#""title":"Nocturne""#) || ending.output.contains("Nocturne"))
+        #expect(
+            ending.output.contains(#""title":"Nocturne""#) || ending.output.contains("Nocturne"))
     }
 
     // MARK: predicate

@@ -1,3 +1,4 @@
+import Crypto
 import Foundation
 import GatewaySimulator
 import RelayModel
@@ -84,7 +85,9 @@ import Testing
             let table = try await shell.run("containers", "list")
             #expect(table.code == 0)
             #expect(
-                table.output.split(separator: "\n").map { $0.split(separator: " ").map(String.init) }
+                table.output.split(separator: "\n").map {
+                    $0.split(separator: " ").map(String.init)
+                }
                     == [
                         [
                             "CONTAINER", "ENVIRONMENT", "TOPICS", "APNS", "KEY", "USER", "CLAIM",

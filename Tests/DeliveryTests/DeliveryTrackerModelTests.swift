@@ -63,8 +63,9 @@ import Testing
         }
     }
 
-    /// Works until everything is settled (true) or the process dies (false). Only `ledger` lives
-    /// on.
+    /// Works until everything is settled (true) or the process dies (false).
+    ///
+    /// Only `ledger` lives on.
     private func run(
         _ ledger: inout Ledger, _ sends: inout [DeliveryID: Int], _ window: Int, mayCrash: Bool,
         _ generator: inout SeededGenerator

@@ -45,8 +45,8 @@ package struct SampleGateway: Sendable {
     }
 
     /// The settings of a relay that pushes here.
-    package var settings: [String] {
-        ["--apns-url", url, "--apns-ca-file", caFile]
+    package var settings: [String: String] {
+        ["--apns-url": url, "--apns-ca-file": caFile]
     }
 
     /// The pushes in order of arrival, each in one line: `device: subscription operation record`,

@@ -59,7 +59,7 @@ import Testing
         "INSERT INTO logEntry VALUES (0, 1, 0, 2, NULL, 0, '{}')",
         "INSERT INTO logEntry VALUES (1, 1, 0, 6, NULL, 0, '{}')",
         "INSERT INTO logEntry VALUES (1, 1, 'now', 2, NULL, 0, '{}')",
-        "INSERT INTO dedupe VALUES (1, 's', 4, x'00', x'00', 1, 0)",
+        "INSERT INTO dedupe VALUES (1, 's', 5, x'00', x'00', 1, 0)",
         "INSERT INTO progress (shard, position, \"offset\", epoch) VALUES (1, 0, 0, 0)",
         "UPDATE progress SET \"offset\" = -1",
         "INSERT INTO retry VALUES (x'00', 1, 1, 0, 1, 1, 0, 0, '', '{}')",

@@ -11,11 +11,18 @@ import Testing
     @Test func `lines end at 100 columns`() {
         var finds: [String] = []
         for file in Repository.swift {
-            for (number, line) in file.numbered where line.count > Self.maximumLine {
+            // A table in a comment, and a text that a test quotes, cannot be broken.
+            for (number, line) in file.numbered
+            where line.count > Self.maximumLine && !line.contains("/// |") && !isQuoted(line, file)
+            {
                 finds.append(place(file, number, "\(line.count) columns"))
             }
         }
         #expect(finds == [])
+    }
+
+    private func isQuoted(_ line: String, _ file: Repository.File) -> Bool {
+        file.path.hasPrefix("Tests/") && line.contains("\"")
     }
 
     @Test func `files end at 400 lines, tests at 600`() {
@@ -53,9 +60,10 @@ import Testing
     }
 
     @Test func `a markdown file has one title`() throws {
-        let documents = try Repository.files(in: "docs", suffix: ".md") + [
-            Repository.file("README.md")
-        ]
+        let documents =
+            try Repository.files(in: "docs", suffix: ".md") + [
+                Repository.file("README.md")
+            ]
         var finds: [String] = []
         for file in documents {
             var isCode = false
@@ -71,9 +79,10 @@ import Testing
 
     /// A link that leads nowhere is worse than none.
     @Test func `links between documents lead somewhere`() throws {
-        let documents = try Repository.files(in: "docs", suffix: ".md") + [
-            Repository.file("README.md")
-        ]
+        let documents =
+            try Repository.files(in: "docs", suffix: ".md") + [
+                Repository.file("README.md")
+            ]
         var finds: [String] = []
         for file in documents {
             let folder = Repository.top.appending(path: file.path).deletingLastPathComponent()

@@ -3,8 +3,10 @@ import Testing
 
 /// The rules of the house that the compiler cannot hold.
 @Suite struct TidyTests {
-    /// Who may import whom (docs/architecture.md). The manifest says it too; here it is said once
-    /// more, because a manifest is easily widened.
+    /// Who may import whom (docs/architecture.md).
+    ///
+    /// The manifest says it too; here it is said once more, because a manifest is easily
+    /// widened.
     static let neighbours: [String: Set<String>] = [
         "RelayModel": [],
         "PredicateLanguage": ["RelayModel", "CRE2"],
@@ -81,17 +83,19 @@ import Testing
         #expect(finds == [])
     }
 
-    /// Where pointers may be touched: the curl loop, the arena, the shims of C libraries.
-    static let unsafeFolders = [
-        "Sources/Gateway/Curl", "Sources/Matching/Arena", "Sources/PredicateLanguage/Regex",
-        "Sources/Storage/SQLite", "Sources/Storage/Connection",
+    /// Where pointers may be touched: the curl loop; the arena and what reads it in place; the
+    /// wrappers of C libraries.
+    static let unsafePlaces = [
+        "Sources/Gateway/Curl", "Sources/Matching/Arena", "Sources/Matching/Postings",
+        "Sources/Matching/Programs", "Sources/Matching/Vector", "Sources/Matching/Index/IndexCore",
+        "Sources/Matching/Index/MatchOrder.swift",
     ]
 
     @Test func `pointers occur in few files`() {
         let words = ["UnsafeMutable", "UnsafePointer", "UnsafeRaw", "UnsafeBuffer", "Unmanaged"]
         var finds: [String] = []
         for file in Repository.sources
-        where !Self.unsafeFolders.contains(where: { file.path.hasPrefix($0) })
+        where !Self.unsafePlaces.contains(where: { file.path.hasPrefix($0) })
             && file.room != "belfry"
         {
             for (number, line) in file.numbered where !isComment(line) {
@@ -137,7 +141,7 @@ import Testing
         var finds: [String] = []
         for file in Repository.sources where file.room != "belfry" {
             for (number, line) in file.numbered
-            where line.trimmingCharacters(in: .whitespaces).hasPrefix("print(") {
+            where line.trimmingCharacters(in: .whitespaces).hasPrefix("print(\"") {
                 finds.append(place(file, number, "print"))
             }
         }

@@ -20,6 +20,13 @@ final class WordArena {
     private var capacity: Int
     private var free = [UInt32](repeating: 0, count: WordArena.classes)
 
+    /// The free block that is being cut up.
+    private var scrap: (start: UInt32, words: Int) = (0, 0)
+
+    /// Blocks of up to so many words are cut off free ones.
+    private static let small = 16
+    /// Free blocks from this class on, 64 words, are cut up.
+    private static let firstScrap = 16
     /// Size classes; the last holds 2^31 words.
     static let classes = 120
     /// Blocks must be named by 31 bits: the highest bit of a posting's first word is a flag.
@@ -63,9 +70,36 @@ final class WordArena {
             return head
         }
         if top + size > capacity { grow(holding: top + size) }
+        return size <= Self.small ? carve(size) : bump(size)
+    }
+
+    private func bump(_ size: Int) -> UInt32 {
+        if top + size > capacity { grow(holding: top + size) }
         let block = UInt32(top)
         top += size
         return block
+    }
+
+    /// Cuts a small block off a large free one: lists that grow leave many behind.
+    private func carve(_ size: Int) -> UInt32 {
+        if scrap.words < size, !takeScrap() { return bump(size) }
+        let block = scrap.start
+        scrap.start += UInt32(size)
+        scrap.words -= size
+        freeWords -= size
+        return block
+    }
+
+    /// Takes the block to be cut up from the largest free ones; what is left of the last one is lost
+    /// until then, at most ``small`` words.
+    private func takeScrap() -> Bool {
+        for sizeClass in stride(from: Self.classes - 1, through: Self.firstScrap, by: -1)
+        where free[sizeClass] != 0 {
+            scrap = (free[sizeClass], Self.words(ofClass: sizeClass))
+            free[sizeClass] = base[Int(scrap.start)]
+            return true
+        }
+        return false
     }
 
     /// Gives back a block that nobody names any more.

@@ -42,8 +42,8 @@ struct Compartment: Hashable {
 /// The keys that changes of one record type are looked up by: what saved predicates ask for, and
 /// nothing else.
 struct PathUse {
-    /// The names from the record to the value.
-    var names: [String]
+    /// The field of the record.
+    var field: String
     /// For each value class, the number of the dimension of equality plus 1, 0 where unused.
     var equal = ClassNumbers()
     /// The same for elements of collections.
@@ -85,9 +85,7 @@ struct Shelf {
     var paths: [PathUse] = []
     /// The same for the keys in compartments.
     var compartmentPaths: [PathUse] = []
-    /// Paths by their names.
-    var pathNumbers: [[String]: Int] = [:]
-    /// Paths of one name, which nearly all are.
+    /// The paths by their fields.
     var fieldNumbers: [String: Int] = [:]
     /// The dimension of ``KeyKind/every``, plus 1.
     var every: UInt32 = 0
@@ -97,16 +95,19 @@ struct Shelf {
         self.recordType = recordType
     }
 
-    /// The number of a path, given out when first asked for.
-    mutating func number(of names: [String]) -> Int {
-        if names.count == 1, let known = fieldNumbers[names[0]] { return known }
-        if let known = pathNumbers[names] { return known }
-        let number = paths.count
-        paths.append(PathUse(names: names))
-        compartmentPaths.append(PathUse(names: names))
-        pathNumbers[names] = number
-        if names.count == 1 { fieldNumbers[names[0]] = number }
-        return number
+    /// The number of a field, if some predicate names it.
+    @inline(__always)
+    func path(of field: String) -> Int? {
+        // A few short names are found faster by looking at each than by hashing.
+        for number in 0..<min(paths.count, 12) where paths[number].field == field { return number }
+        return paths.count <= 12 ? nil : fieldNumbers[field]
+    }
+
+    mutating func addPath(_ field: String) -> Int {
+        fieldNumbers[field] = paths.count
+        paths.append(PathUse(field: field))
+        compartmentPaths.append(PathUse(field: field))
+        return paths.count - 1
     }
 }
 
@@ -118,6 +119,8 @@ struct Catalog {
     private(set) var version: UInt64 = 0
     private(set) var shelves: [Shelf] = [Shelf(recordType: nil)]
     private var shelfNumbers: [RecordType: Int] = [:]
+    /// The shelf that was asked for last: the same record type comes many times in a row.
+    private var lastShelf = 0
     private(set) var dimensions: [KeyDimension] = []
     private var dimensionNumbers: [KeyDimension: UInt32] = [:]
     private var compartments: [Compartment: UInt32] = [:]
@@ -131,7 +134,11 @@ struct Catalog {
     /// The number of a record type's shelf, given out when first asked for.
     mutating func makeShelf(_ recordType: RecordType?) -> Int {
         guard let recordType else { return 0 }
-        if let known = shelfNumbers[recordType] { return known }
+        if shelves[lastShelf].recordType == recordType { return lastShelf }
+        if let known = shelfNumbers[recordType] {
+            lastShelf = known
+            return known
+        }
         shelfNumbers[recordType] = shelves.count
         shelves.append(Shelf(recordType: recordType))
         version += 1
@@ -148,19 +155,18 @@ struct Catalog {
         return number
     }
 
-    /// Fields of one record type that predicates may name and still be filed under keys; the time to
-    /// decode a change grows with them.
+    /// Fields of one record type that predicates may name and still be filed under keys; the time
+    /// to decode a change grows with them.
     static let mostPaths = 1000
 
     /// Whether a record type's predicates name too many fields already.
     func isCrowded(_ shelf: Int) -> Bool { shelves[shelf].paths.count >= Self.mostPaths }
 
-    /// The number of a path, given out when first asked for.
-    mutating func makePath(_ names: [String], shelf: Int) -> Int {
-        let before = shelves[shelf].paths.count
-        let number = shelves[shelf].number(of: names)
-        if shelves[shelf].paths.count != before { version += 1 }
-        return number
+    /// The number of a field, given out when first asked for.
+    mutating func makePath(_ field: String, shelf: Int) -> Int {
+        if let known = shelves[shelf].path(of: field) { return known }
+        version += 1
+        return shelves[shelf].addPath(field)
     }
 
     /// The number of a dimension, given out and entered on its shelf when first asked for.

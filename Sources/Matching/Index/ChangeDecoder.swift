@@ -30,13 +30,13 @@ struct ChangeDecoder {
         for _ in 0..<count { decoded.slots.append(absent) }
         if count * 2 < image.fields.count {
             for path in 0..<count {
-                let name = catalog.shelves[shelf].paths[path].names[0]
+                let name = catalog.shelves[shelf].paths[path].field
                 guard let value = image.fields[name] else { continue }
                 decoded.slots[path] = decoded.encoder.encode(value)
             }
         } else {
             for (name, value) in image.fields {
-                guard let path = catalog.shelves[shelf].fieldNumbers[name] else { continue }
+                guard let path = catalog.shelves[shelf].path(of: name) else { continue }
                 decoded.slots[path] = decoded.encoder.encode(value)
             }
         }

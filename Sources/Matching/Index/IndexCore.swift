@@ -46,10 +46,9 @@ final class IndexCore {
         }
         for index in 0..<count { file(planner.keys[index], word, filing) }
         serials.set(id, record(filing))
-        let isResidual = filing.expected >= 1
-        if isResidual { residuals += 1 }
+        if filing.isResidual { residuals += 1 }
         return MatchingCost(
-            candidatesPerChange: filing.expected, isResidual: isResidual, keys: count)
+            candidatesPerChange: filing.expected, isResidual: filing.isResidual, keys: count)
     }
 
     private func releaseDrafts(_ filing: Filing) {
@@ -80,18 +79,23 @@ final class IndexCore {
     /// What removal must know: the hash of the only key, or a record of all.
     private func record(_ filing: Filing) -> UInt32 {
         let count = planner.keys.count
-        if count == 1, filing.rest == 0, filing.whole == 0, filing.expected < 1 {
+        if count == 1, filing.rest == 0, filing.whole == 0, !filing.isResidual {
             return planner.keys[0].hash
         }
-        let sizeClass = WordArena.sizeClass(holding: count + 5)
+        let isPlain = filing.rest == 0 && filing.whole == 0 && !filing.isResidual
+        let sizeClass = WordArena.sizeClass(holding: count + (isPlain ? 2 : 5))
         let offset = store.arena.allocate(sizeClass: sizeClass)
         let block = PostingBlock(store.arena, offset)
-        block.setHeader(.filing, sizeClass: sizeClass, keyLength: 0, hasNext: false)
+        // The place of the key's length says whether three words follow the hashes.
+        block.setHeader(
+            .filing, sizeClass: sizeClass, keyLength: isPlain ? 0 : 1, hasNext: false)
         block.count = count
-        block.base[2] = filing.rest
-        block.base[3] = filing.whole
-        block.base[4] = filing.expected >= 1 ? 1 : 0
-        for index in 0..<count { block.base[5 + index] = planner.keys[index].hash }
+        for index in 0..<count { block.base[2 + index] = planner.keys[index].hash }
+        if !isPlain {
+            block.base[2 + count] = filing.rest
+            block.base[3 + count] = filing.whole
+            block.base[4 + count] = filing.isResidual ? 1 : 0
+        }
         return offset
     }
 
@@ -109,10 +113,13 @@ final class IndexCore {
             return true
         }
         let block = PostingBlock(store.arena, word)
-        for index in 0..<block.count { unfile(id, hash: block.base[5 + index]) }
-        programs.release(block.base[2])
-        programs.release(block.base[3])
-        if block.base[4] == 1 { residuals -= 1 }
+        let count = block.count
+        for index in 0..<count { unfile(id, hash: block.base[2 + index]) }
+        if block.keyLength == 1 {
+            programs.release(block.base[2 + count])
+            programs.release(block.base[3 + count])
+            if block.base[4 + count] == 1 { residuals -= 1 }
+        }
         store.arena.release(word, sizeClass: block.sizeClass)
         return true
     }

@@ -7,9 +7,13 @@ typealias Comparison = RecordPredicate.Comparison
 /// A comparison that rows can judge: one field against constants.
 struct Leaf {
     var field: String
+    /// The number of the field's path, once it is known.
+    var path = 0
     var test: RowTest
-    /// One scalar; for ``RowTest/member`` any number of them.
-    var constants: [FieldValue]
+    /// A scalar; nil for ``RowTest/member``.
+    var constant: FieldValue
+    /// The scalars of ``RowTest/member``.
+    var members: [FieldValue] = []
     /// The upper bound of BETWEEN, whose lower bound is the constant (and ``test`` is ``RowTest/greaterOrEqual``).
     var upper: FieldValue?
 
@@ -25,10 +29,10 @@ struct Leaf {
         }
     }
 
-    private init(field: String, _ test: RowTest, _ constants: [FieldValue]) {
+    private init(field: String, _ test: RowTest, _ constant: FieldValue) {
         self.field = field
         self.test = test
-        self.constants = constants
+        self.constant = constant
     }
 
     private init?(unquantified comparison: Comparison) {
@@ -48,25 +52,25 @@ struct Leaf {
         else {
             return nil
         }
-        self.init(field: field, .anyEqual, [value])
+        self.init(field: field, .anyEqual, value)
     }
 
     private init?(_ field: String, _ comparator: RecordPredicate.Comparator, _ value: FieldValue) {
         switch comparator {
         case .equal, .notEqual:
             guard value.isRowScalar else { return nil }
-            self.init(field: field, comparator == .equal ? .equal : .notEqual, [value])
+            self.init(field: field, comparator == .equal ? .equal : .notEqual, value)
         case .less, .lessOrEqual, .greater, .greaterOrEqual:
             guard value.isRowOrdered else { return nil }
-            self.init(field: field, RowTest(ordering: comparator), [value])
+            self.init(field: field, RowTest(ordering: comparator), value)
         case .between: self.init(between: field, value)
         case .in: self.init(member: field, value)
         case .beginsWith, .endsWith:
             guard case .string = value else { return nil }
-            self.init(field: field, comparator == .beginsWith ? .begins : .ends, [value])
+            self.init(field: field, comparator == .beginsWith ? .begins : .ends, value)
         case .contains:
             guard case .string = value else { return nil }
-            self.init(field: field, .has, [value])
+            self.init(field: field, .has, value)
         default: return nil
         }
     }
@@ -89,7 +93,7 @@ struct Leaf {
         guard case .list(let bounds) = value, bounds.count == 2,
             bounds.allSatisfy(\.isRowOrdered), bounds[0].rowClass == bounds[1].rowClass
         else { return nil }
-        self.init(field: field, .greaterOrEqual, [bounds[0]])
+        self.init(field: field, .greaterOrEqual, bounds[0])
         upper = bounds[1]
     }
 
@@ -97,10 +101,12 @@ struct Leaf {
         switch value {
         case .list(let values):
             guard values.allSatisfy(\.isRowScalar) else { return nil }
-            self.init(field: field, .member, values)
+            self.init(field: field, .member, .null)
+            members = values
         case .set(let values):
             guard values.allSatisfy(\.isRowScalar) else { return nil }
-            self.init(field: field, .member, Array(values))
+            self.init(field: field, .member, .null)
+            members = Array(values)
         default: return nil
         }
     }

@@ -24,51 +24,75 @@ extension Leaf {
 
 // Writing the keys of what was chosen.
 extension Planner {
-    /// Adds the keys of a part of the predicate that ``estimate(_:isNegated:_:)`` found to have some.
-    func emit(_ node: Node, isNegated: Bool, _ catalog: inout Catalog) {
-        let mark = keys.count
+    /// What the keys of a part of the predicate prove.
+    struct Proof {
+        /// Whether every key proves the part.
+        var isExact: Bool
+        /// Whether the part never has an evaluation error.
+        var isSafe: Bool
+    }
+
+    /// Adds the keys of a part of the predicate.
+    ///
+    /// - Returns: what they prove; `nil` if there are none (some may have been added).
+    @discardableResult
+    func emit(_ node: Node, isNegated: Bool, _ catalog: inout Catalog) -> Proof? {
         switch node {
-        case .constant: return
+        case .constant(let holds):
+            return holds == isNegated ? Proof(isExact: true, isSafe: true) : nil
         case .comparison(let comparison):
-            guard let leaf = Leaf(comparison) else { return }
-            if let interval = interval(of: leaf, isNegated: isNegated, &catalog) {
-                emit(interval, &catalog)
-                for index in mark..<keys.count { keys[index].isExact = false }
-            } else {
-                emit(leaf, isNegated: isNegated, &catalog)
+            return leaf(comparison, &catalog).flatMap {
+                emitLeaf($0, isNegated: isNegated, &catalog)
             }
-        case .not(let inner): emit(inner, isNegated: !isNegated, &catalog)
+        case .not(let inner): return emit(inner, isNegated: !isNegated, &catalog)
         case .and(let nodes):
-            if isNegated {
-                emitAny(nodes, isNegated: true, &catalog)
-            } else {
-                emitBest(nodes, isNegated: false, &catalog)
-            }
+            return isNegated
+                ? emitAny(nodes, isNegated: true, &catalog)
+                : emitBest(nodes, isNegated: false, &catalog)
         case .or(let nodes):
-            if isNegated {
-                emitBest(nodes, isNegated: true, &catalog)
-            } else {
-                emitAny(nodes, isNegated: false, &catalog)
-            }
+            return isNegated
+                ? emitBest(nodes, isNegated: true, &catalog)
+                : emitAny(nodes, isNegated: false, &catalog)
         }
     }
 
-    private func emitAny(_ nodes: [Node], isNegated: Bool, _ catalog: inout Catalog) {
+    /// Adds the keys of one comparison, be it by value or by interval.
+    func emitLeaf(_ leaf: Leaf, isNegated: Bool, _ catalog: inout Catalog) -> Proof? {
+        let mark = keys.count
+        if let interval = interval(of: leaf, isNegated: isNegated) {
+            emit(interval, &catalog)
+            for index in mark..<keys.count { keys[index].isExact = false }
+            return Proof(isExact: false, isSafe: false)
+        }
+        guard leaf.hasKeys(isNegated: isNegated) else { return nil }
+        emit(leaf, isNegated: isNegated, &catalog)
+        var isExact = true
+        for index in mark..<keys.count { isExact = isExact && keys[index].isExact }
+        return Proof(isExact: isExact, isSafe: leaf.isSafe)
+    }
+
+    private func emitAny(
+        _ nodes: [Node], isNegated: Bool, _ catalog: inout Catalog
+    ) -> Proof? {
         let mark = keys.count
         // A member that can have an evaluation error could spoil the others' answer: then every key
         // needs the whole verified.
         var isExact = true
         for node in nodes {
-            let access = estimate(node, isNegated: isNegated, &catalog)
-            isExact = isExact && access?.isExact == true && access?.isSafe == true
-            emit(node, isNegated: isNegated, &catalog)
+            guard keys.count <= Self.mostKeys,
+                let proof = emit(node, isNegated: isNegated, &catalog)
+            else { return nil }
+            isExact = isExact && proof.isExact && proof.isSafe
         }
         if !isExact {
             for index in mark..<keys.count { keys[index].isExact = false }
         }
+        return Proof(isExact: isExact, isSafe: isExact)
     }
 
-    private func emitBest(_ nodes: [Node], isNegated: Bool, _ catalog: inout Catalog) {
+    private func emitBest(
+        _ nodes: [Node], isNegated: Bool, _ catalog: inout Catalog
+    ) -> Proof? {
         var best: Node?
         var least = Double.infinity
         for node in nodes {
@@ -78,24 +102,27 @@ extension Planner {
             least = access.expected
             best = node
         }
+        guard let best else { return nil }
         let mark = keys.count
-        if let best { emit(best, isNegated: isNegated, &catalog) }
+        guard emit(best, isNegated: isNegated, &catalog) != nil else { return nil }
         for index in mark..<keys.count { keys[index].isExact = false }
+        return Proof(isExact: false, isSafe: false)
     }
 
     /// Adds the keys of one comparison.
     func emit(_ leaf: Leaf, isNegated: Bool, _ catalog: inout Catalog) {
-        let path = catalog.makePath([leaf.field], shelf: shelf)
+        let path = leaf.path
         switch leaf.test {
-        case .equal, .notEqual, .member:
-            for constant in leaf.constants {
+        case .equal, .notEqual: addValue(.equal, path, encoder.encode(leaf.constant), &catalog)
+        case .member:
+            for constant in leaf.members {
                 addValue(.equal, path, encoder.encode(constant), &catalog)
             }
-        case .anyEqual: addValue(.element, path, encoder.encode(leaf.constants[0]), &catalog)
+        case .anyEqual: addValue(.element, path, encoder.encode(leaf.constant), &catalog)
         case .has:
-            addValue(.element, path, encoder.encode(leaf.constants[0]), &catalog)
+            addValue(.element, path, encoder.encode(leaf.constant), &catalog)
             addKey(dimension(.text, path, .string), begin(), isExact: false, &catalog)
-        case .begins: addPrefix(path, encoder.encode(leaf.constants[0]), &catalog)
+        case .begins: addPrefix(path, encoder.encode(leaf.constant), &catalog)
         default: return
         }
     }

@@ -33,6 +33,8 @@ struct Filing {
     var whole: UInt32 = 0
     /// Candidates expected per change.
     var expected: Double = 0
+    /// Whether it has no key but its record type.
+    var isResidual = false
 }
 
 /// Chooses the keys under which a predicate is filed, and writes the rows that verify the rest.
@@ -80,7 +82,7 @@ final class Planner {
             return holds ? every(&catalog, Filing()) : Filing()
         }
         if !catalog.isCrowded(shelf), case .comparison(let comparison) = root,
-            let leaf = Leaf(comparison), let filing = planLeaf(leaf, root, &catalog)
+            let leaf = leaf(comparison, &catalog), let filing = planLeaf(leaf, root, &catalog)
         {
             return filing
         }
@@ -98,6 +100,7 @@ final class Planner {
             shelf: UInt32(shelf), kind: .every, isCompartmented: compartment != 0)
         addKey(dimension, begin(), isExact: filing.whole == 0, &catalog)
         filing.expected = 1
+        filing.isResidual = true
         return filing
     }
 
@@ -107,13 +110,13 @@ final class Planner {
     ) -> Filing? {
         switch leaf.test {
         case .equal, .begins, .anyEqual: break
-        case .member where leaf.constants.count <= 16: break
+        case .member where leaf.members.count <= 16: break
         default: return nil
         }
         emit(leaf, isNegated: false, &catalog)
         var filing = Filing()
         filing.expected = expectedHits()
-        if (0..<keys.count).contains(where: { !keys[$0].isExact }) {
+        if hasKey(isExact: false) {
             filing.whole = compile(root, &catalog)
         }
         return filing
@@ -121,18 +124,21 @@ final class Planner {
 
     private func planTree(_ root: Node, _ catalog: inout Catalog) -> Filing {
         var members: [Member] = []
-        flatten(root, isNegated: false, into: &members, conjunction: true)
-        let intervals = intervals(of: members, &catalog)
+        flatten(root, isNegated: false, into: &members, &catalog)
+        let intervals = intervals(of: members)
         let best = choose(members, intervals, &catalog)
         var filing = Filing()
-        var consumed: Set<Int> = []
-        var proven: Set<Int> = []
+        // What the key proves, and then what the interval beside it verifies.
+        var proven = -1
         switch best {
         case .member(let index):
-            emit(members[index].node, isNegated: members[index].isNegated, &catalog)
-            if (0..<keys.count).contains(where: { keys[$0].isExact }) { proven = [index] }
-            filing.interval = intervals.filter { !$0.conjuncts.contains(index) }
-                .max { $0.conjuncts.count < $1.conjuncts.count }
+            if keys.count == 0 { emit(members[index], &catalog) }
+            if hasKey(isExact: true) { proven = index }
+            for interval in intervals where !interval.conjuncts.contains(index) {
+                if filing.interval.map({ estimate(interval) < estimate($0) }) ?? true {
+                    filing.interval = interval
+                }
+            }
         case .interval(let index):
             emit(intervals[index], &catalog)
             filing.interval = intervals[index]
@@ -142,18 +148,30 @@ final class Planner {
             addKey(dimension, begin(), isExact: true, &catalog)
             filing.interval = intervals.first
         }
-        if let interval = filing.interval {
-            if interval.isEmpty {
-                keys.count = 0
-                return filing
-            }
-            consumed = Set(interval.conjuncts)
+        if let interval = filing.interval, interval.isEmpty {
+            keys.count = 0
+            return filing
         }
-        filing.expected = best == nil ? 1 : expectedHits()
-        filing.rest = compile(members, without: consumed.union(proven), &catalog)
-        let isMixed = (0..<keys.count).contains { !keys[$0].isExact }
-        filing.whole = isMixed ? compile(members, without: consumed, &catalog) : 0
+        filing.isResidual = best == nil
+        filing.expected = filing.isResidual ? 1 : expectedHits()
+        let verified = filing.interval?.conjuncts ?? []
+        filing.rest = compile(members, without: verified, proven, &catalog)
+        if hasKey(isExact: false) {
+            filing.whole = compile(members, without: verified, -1, &catalog)
+        }
         return filing
+    }
+
+    private func hasKey(isExact: Bool) -> Bool {
+        for index in 0..<keys.count where keys[index].isExact == isExact { return true }
+        return false
+    }
+
+    /// Reads a comparison that rows can judge, and numbers its field.
+    func leaf(_ comparison: Comparison, _ catalog: inout Catalog) -> Leaf? {
+        guard var leaf = Leaf(comparison) else { return nil }
+        leaf.path = catalog.makePath(leaf.field, shelf: shelf)
+        return leaf
     }
 
     // MARK: Choosing
@@ -162,6 +180,8 @@ final class Planner {
     struct Member {
         var node: Node
         var isNegated: Bool
+        /// The same where it is a comparison that rows can judge.
+        var leaf: Leaf?
     }
 
     enum Choice: Equatable {
@@ -169,40 +189,42 @@ final class Planner {
         case interval(Int)
     }
 
-    /// Lists the members of nested conjunctions (or disjunctions), NOTs moved inwards.
-    func flatten(
-        _ node: Node, isNegated: Bool, into members: inout [Member], conjunction: Bool
+    /// Lists the members of nested conjunctions, NOTs moved inwards.
+    private func flatten(
+        _ node: Node, isNegated: Bool, into members: inout [Member], _ catalog: inout Catalog
     ) {
         switch node {
         case .not(let inner):
-            flatten(inner, isNegated: !isNegated, into: &members, conjunction: conjunction)
-        case .and(let nodes) where conjunction != isNegated,
-            .or(let nodes) where conjunction == isNegated:
+            flatten(inner, isNegated: !isNegated, into: &members, &catalog)
+        case .and(let nodes) where !isNegated, .or(let nodes) where isNegated:
+            members.reserveCapacity(nodes.count)
             for inner in nodes {
-                flatten(inner, isNegated: isNegated, into: &members, conjunction: conjunction)
+                flatten(inner, isNegated: isNegated, into: &members, &catalog)
             }
+        case .comparison(let comparison):
+            let leaf = leaf(comparison, &catalog)
+            members.append(Member(node: node, isNegated: isNegated, leaf: leaf))
         default: members.append(Member(node: node, isNegated: isNegated))
         }
     }
 
-    private func intervals(of members: [Member], _ catalog: inout Catalog) -> [Interval] {
+    private func intervals(of members: [Member]) -> [Interval] {
         var intervals: [Interval] = []
-        for (index, member) in members.enumerated() where !member.isNegated {
-            guard case .comparison(let comparison) = member.node, let leaf = Leaf(comparison),
-                leaf.test.isOrdering, let (kind, bound) = Interval.bound(leaf.constants[0])
+        for (index, member) in members.enumerated() {
+            guard let leaf = member.leaf,
+                let narrower = interval(of: leaf, isNegated: member.isNegated)
             else { continue }
-            var upper: Int64?
-            if let value = leaf.upper {
-                guard let (_, above) = Interval.bound(value) else { continue }
-                upper = above
+            let known = intervals.firstIndex {
+                $0.path == narrower.path && $0.valueClass == narrower.valueClass
             }
-            let path = catalog.makePath([leaf.field], shelf: shelf)
-            let known = intervals.firstIndex { $0.path == path && $0.valueClass == kind }
-            let place = known ?? intervals.count
-            if known == nil { intervals.append(Interval(path: path, valueClass: kind)) }
-            intervals[place].narrow(leaf.test, bound)
-            if let upper { intervals[place].narrow(.lessOrEqual, upper) }
-            intervals[place].conjuncts.append(index)
+            if let known {
+                intervals[known].low = max(intervals[known].low, narrower.low)
+                intervals[known].high = min(intervals[known].high, narrower.high)
+                intervals[known].conjuncts.append(index)
+            } else {
+                intervals.append(narrower)
+                intervals[intervals.count - 1].conjuncts = [index]
+            }
         }
         return intervals
     }
@@ -210,12 +232,19 @@ final class Planner {
     private func choose(
         _ members: [Member], _ intervals: [Interval], _ catalog: inout Catalog
     ) -> Choice? {
+        if members.count == 1, intervals.isEmpty {
+            // Nothing to weigh: its keys, if it has some and not too many.
+            let isKeyed = emit(members[0], &catalog) != nil && keys.count <= Self.mostKeys
+            if !isKeyed { keys.count = 0 }
+            return isKeyed ? .member(0) : nil
+        }
         var best: Choice?
         var least = Double.infinity
         for (index, member) in members.enumerated() {
-            guard
-                let access = estimate(member.node, isNegated: member.isNegated, &catalog),
-                access.keys <= Self.mostKeys, access.expected < least
+            // Its interval, narrowed by the other members, is considered below.
+            if member.leaf?.test.isOrdering == true { continue }
+            guard let access = estimate(member, &catalog), access.keys <= Self.mostKeys,
+                access.expected < least
             else { continue }
             least = access.expected
             best = .member(index)
@@ -227,7 +256,18 @@ final class Planner {
                 best = .interval(index)
             }
         }
-        return least < 1 ? best : (best ?? nil)
+        return best
+    }
+
+    private func estimate(_ member: Member, _ catalog: inout Catalog) -> Access? {
+        if let leaf = member.leaf { return estimate(leaf, isNegated: member.isNegated, &catalog) }
+        return estimate(member.node, isNegated: member.isNegated, &catalog)
+    }
+
+    @discardableResult
+    private func emit(_ member: Member, _ catalog: inout Catalog) -> Proof? {
+        if let leaf = member.leaf { return emitLeaf(leaf, isNegated: member.isNegated, &catalog) }
+        return emit(member.node, isNegated: member.isNegated, &catalog)
     }
 
     /// The share of changes inside an interval, guessed from how wide it is on the cells' line: of
@@ -250,9 +290,8 @@ final class Planner {
             return holds == isNegated
                 ? Access(expected: 0, isExact: true, isSafe: true, keys: 0) : nil
         case .comparison(let comparison):
-            return Leaf(comparison).flatMap {
-                estimate($0, isNegated: isNegated, &catalog)
-            }
+            guard let leaf = leaf(comparison, &catalog) else { return nil }
+            return estimate(leaf, isNegated: isNegated, &catalog)
         case .not(let inner): return estimate(inner, isNegated: !isNegated, &catalog)
         case .and(let nodes):
             return isNegated
@@ -296,7 +335,7 @@ final class Planner {
     private func estimate(
         _ leaf: Leaf, isNegated: Bool, _ catalog: inout Catalog
     ) -> Access? {
-        if let interval = interval(of: leaf, isNegated: isNegated, &catalog) {
+        if let interval = interval(of: leaf, isNegated: isNegated) {
             return Access(
                 expected: estimate(interval), isExact: false, isSafe: false,
                 keys: interval.cells == nil ? 1 : 2)
@@ -314,14 +353,11 @@ final class Planner {
         return access
     }
 
-    func interval(
-        of leaf: Leaf, isNegated: Bool, _ catalog: inout Catalog
-    ) -> Interval? {
-        guard !isNegated, leaf.test.isOrdering,
-            let (kind, bound) = Interval.bound(leaf.constants[0])
+    /// The values for which a comparison by order holds, if 64 bits can bound them.
+    func interval(of leaf: Leaf, isNegated: Bool) -> Interval? {
+        guard !isNegated, leaf.test.isOrdering, let (kind, bound) = Interval.bound(leaf.constant)
         else { return nil }
-        var interval = Interval(
-            path: catalog.makePath([leaf.field], shelf: shelf), valueClass: kind)
+        var interval = Interval(path: leaf.path, valueClass: kind)
         interval.narrow(leaf.test, bound)
         if let value = leaf.upper {
             guard let (_, upper) = Interval.bound(value) else { return nil }
@@ -425,7 +461,8 @@ final class Planner {
 
     // MARK: Programs
 
-    /// A program that hands the whole predicate to the reference evaluator; 0 if it cannot ever hold.
+    /// A program that hands the whole predicate to the reference evaluator; 0 if it cannot ever
+    /// hold.
     private func reference(_ root: Node) -> UInt32 {
         draft.removeAll()
         appendReference(
@@ -442,16 +479,17 @@ final class Planner {
     }
 
     private func compile(_ root: Node, _ catalog: inout Catalog) -> UInt32 {
-        compile([Member(node: root, isNegated: false)], without: [], &catalog)
+        compile([Member(node: root, isNegated: false)], without: [], -1, &catalog)
     }
 
     private func compile(
-        _ members: [Member], without skipped: Set<Int>, _ catalog: inout Catalog
+        _ members: [Member], without verified: [Int], _ proven: Int, _ catalog: inout Catalog
     ) -> UInt32 {
-        let left = members.indices.filter { !skipped.contains($0) }.map { members[$0] }
-        if left.isEmpty { return 0 }
+        if members.count == verified.count + (proven < 0 ? 0 : 1) { return 0 }
+        let left = members.indices.filter { $0 != proven && !verified.contains($0) }
+            .map { members[$0] }
         let compiler = ProgramCompiler(shelf: shelf)
-        let rows = left.reduce(0) { $0 + compiler.rows($1.node) }
+        let rows = left.reduce(0) { $0 + compiler.rows($1) }
         if rows > ProgramRow.most {
             return reference(.and(left.map { $0.isNegated ? .not($0.node) : $0.node }))
         }

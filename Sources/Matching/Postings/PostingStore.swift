@@ -27,8 +27,8 @@ final class PostingStore {
     /// Postings by kind of block, groups counted once.
     var postings = (plain: 0, range: 0, guarded: 0)
 
-    /// Up to here intervals stay in the order they came; beyond they are sorted into chunks, so that
-    /// a look-up passes over what it cannot match.
+    /// Up to here intervals stay in the order they came; beyond they are sorted into chunks, so
+    /// that a look-up passes over what it cannot match.
     static let longestRange = 192
     static let chunkCapacity = 64
 
@@ -133,14 +133,15 @@ final class PostingStore {
         block.base[block.words - 1] = next
     }
 
-    /// Moves the block at `place` into a larger one with room for `words` of postings.
+    /// Moves the block at `place` into a larger one with room for `words` of postings: a quarter
+    /// larger while it is small, twice as large later, so that outgrown blocks do not add up.
     func grow(_ place: inout BlockPlace, holding words: Int) {
         let old = PostingBlock(arena, place.block)
         let used = old.headerWords + old.count * old.stride
         let needed = old.headerWords + words + (old.hasNext ? 1 : 0)
         let sizeClass = max(
             WordArena.sizeClass(holding: needed),
-            old.sizeClass + (old.sizeClass < 16 ? 1 : 2))
+            old.sizeClass + (old.sizeClass < 16 ? 1 : 4))
         let moved = arena.allocate(sizeClass: sizeClass)
         replace(&place, by: moved, sizeClass: sizeClass, copying: used)
     }

@@ -15,18 +15,30 @@ struct ProgramCompiler {
         }
     }
 
+    func rows(_ member: Planner.Member) -> Int {
+        if let leaf = member.leaf { return leaf.upper == nil ? 1 : 2 }
+        return rows(member.node)
+    }
+
     /// Writes the conjunction of `members` into the planner's draft.
     func compile(
         _ members: [Planner.Member], into planner: Planner, _ catalog: inout Catalog
     ) {
         for (index, member) in members.enumerated() {
-            let next = planner.draft.rowCount + rows(member.node)
+            let next = planner.draft.rowCount + rows(member)
             let isLast = index == members.count - 1
             let onward = isLast ? ProgramRow.accept : UInt16(next)
-            compile(
-                member.node, isNegated: member.isNegated,
-                onTrue: member.isNegated ? ProgramRow.reject : onward,
-                onFalse: member.isNegated ? onward : ProgramRow.reject, into: planner, &catalog)
+            let onTrue = member.isNegated ? ProgramRow.reject : onward
+            let onFalse = member.isNegated ? onward : ProgramRow.reject
+            if let leaf = member.leaf {
+                compile(
+                    leaf, isNegated: member.isNegated, onTrue: onTrue, onFalse: onFalse,
+                    into: planner)
+            } else {
+                compile(
+                    member.node, isNegated: member.isNegated, onTrue: onTrue, onFalse: onFalse,
+                    into: planner, &catalog)
+            }
         }
     }
 
@@ -49,24 +61,22 @@ struct ProgramCompiler {
                     onFalse: !isAnd && !isLast ? next : onFalse, into: planner, &catalog)
             }
         case .comparison(let comparison):
-            guard let leaf = Leaf(comparison) else {
+            guard let leaf = planner.leaf(comparison, &catalog) else {
                 planner.appendReference(
                     node, isNegated: isNegated, onTrue: onTrue, onFalse: onFalse)
                 return
             }
             compile(
-                leaf, isNegated: isNegated, onTrue: onTrue, onFalse: onFalse, into: planner,
-                &catalog)
+                leaf, isNegated: isNegated, onTrue: onTrue, onFalse: onFalse, into: planner)
         case .constant:
             planner.appendReference(node, isNegated: isNegated, onTrue: onTrue, onFalse: onFalse)
         }
     }
 
     private func compile(
-        _ leaf: Leaf, isNegated: Bool, onTrue: UInt16, onFalse: UInt16, into planner: Planner,
-        _ catalog: inout Catalog
+        _ leaf: Leaf, isNegated: Bool, onTrue: UInt16, onFalse: UInt16, into planner: Planner
     ) {
-        let path = catalog.makePath([leaf.field], shelf: shelf)
+        let path = leaf.path
         let constant = constants(of: leaf, planner)
         guard let upper = leaf.upper else {
             planner.draft.append(
@@ -90,12 +100,12 @@ struct ProgramCompiler {
 
     private func constants(of leaf: Leaf, _ planner: Planner) -> UInt32 {
         guard leaf.test == .member else {
-            let slot = planner.encoder.encode(leaf.constants[0])
+            let slot = planner.encoder.encode(leaf.constant)
             return planner.draft.append(constant: slot, bytes: planner.encoder.bytes.base)
         }
         let start = UInt32(planner.draft.constants.count)
-        planner.draft.constants.append(UInt32(leaf.constants.count))
-        for constant in leaf.constants {
+        planner.draft.constants.append(UInt32(leaf.members.count))
+        for constant in leaf.members {
             let slot = planner.encoder.encode(constant)
             _ = planner.draft.append(constant: slot, bytes: planner.encoder.bytes.base)
         }

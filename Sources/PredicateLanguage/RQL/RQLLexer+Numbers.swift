@@ -216,11 +216,12 @@ extension RQLLexer {
     }
 
     private func endOfTypedKey(nameEnd: Int) -> Int? {
-        guard byte(at: nameEnd) == UInt8(ascii: ":"), nameEnd > index + 1,
+        // Both parts are of 64 bits.
+        guard byte(at: nameEnd) == UInt8(ascii: ":"), (2...17).contains(nameEnd - index),
             bytes[(index + 1)..<nameEnd].allSatisfy(Self.isHexDigit)
         else { return nil }
         var end = nameEnd + 1
         while let byte = byte(at: end), Self.isHexDigit(byte) { end += 1 }
-        return end > nameEnd + 1 ? end : nil
+        return (2...17).contains(end - nameEnd) ? end : nil
     }
 }

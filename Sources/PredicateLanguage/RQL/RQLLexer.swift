@@ -120,7 +120,7 @@ struct RQLLexer {
 
     /// `O` and digits, or `L`, hexadecimal digits, a colon and hexadecimal digits.
     private static func isObjectKey(_ word: ArraySlice<UInt8>) -> Bool {
-        word.first == UInt8(ascii: "O") && word.count > 1
+        word.first == UInt8(ascii: "O") && (2...20).contains(word.count)
             && word.dropFirst().allSatisfy(isDigit)
     }
 

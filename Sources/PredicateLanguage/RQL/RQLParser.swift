@@ -165,6 +165,7 @@ struct RQLParser {
         comparison.span = SourceSpan(
             offset: left.span.offset, length: lastEnd - left.span.offset)
         try checkBounds(comparison, at: right.span)
+        try checkPattern(comparison, at: right.span)
         return .comparison(comparison)
     }
 
@@ -183,6 +184,19 @@ struct RQLParser {
                 .check, "BETWEEN needs a list of two bounds, found \(count)", at: span,
                 expected: "{lower, upper}")
         }
+    }
+
+    /// A pattern takes its length times the text's to try.
+    private func checkPattern(
+        _ comparison: Comparison, at span: SourceSpan
+    ) throws(PredicateError) {
+        guard comparison.comparator == .like, let pattern = comparison.right.literal,
+            pattern.byteCount > Limits.maximumRegularExpressionBytes
+        else { return }
+        throw PredicateError(
+            .check,
+            "a pattern has \(Limits.maximumRegularExpressionBytes) bytes at the most, found "
+                + "\(pattern.byteCount)", at: span)
     }
 
     private func comparator(of token: RQLToken) -> RecordPredicate.Comparator? {

@@ -41,7 +41,8 @@ public struct RealmQuery: Sendable, Hashable {
     /// - Parameters:
     ///   - text: the query; 256 kB at the most, nested 200 levels at the most.
     ///   - arguments: the values of `$0`, `$1` …; those of `$K0` … must be key paths as text.
-    /// - Throws: ``PredicateError`` of the stage `parse`, or `check` where an argument does not fit.
+    /// - Throws: ``PredicateError`` of the stage `parse`, or `check` where an argument does not
+    ///   fit.
     /// - Complexity: O(*n*) in the text's bytes.
     public init(parsing text: String, arguments: [FieldValue] = []) throws(PredicateError) {
         guard text.utf8.count <= Limits.maximumPredicateBytes else {

@@ -6,7 +6,9 @@ extension RealmEvaluator {
     func operand(_ expression: Expression) throws(EvaluationError) -> Operand {
         switch expression {
         case .constant(let value): return Self.lifted(value)
-        case .path(let path): return try walk(path.components, from: record)
+        case .path(let path):
+            if let name = path.fieldName { return Self.lifted(record.member(name)) }
+            return try walk(path.components, from: record)
         case .variable(let name): return Self.lifted(try value(of: name))
         case .member(let base, let path):
             if case .subquery(let list, let variable, let node) = base {

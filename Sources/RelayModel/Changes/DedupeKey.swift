@@ -9,6 +9,8 @@ public struct DedupeKey: Sendable, Hashable {
         case position
         /// The sender's ID of the delivery, stable over its retries (`webhook-id`).
         case delivery
+        /// The places in the change that the source's mapping names.
+        case expression
         /// A hash of the change, for sources that have neither; good for a short window only.
         case content
     }
@@ -19,11 +21,14 @@ public struct DedupeKey: Sendable, Hashable {
     public let text: String
     /// SHA-256 of the change as it was posted: the same key with another digest is a conflict.
     public let digest: [UInt8]
+    /// For how long the key holds, where it is not the relay's window for keys of its kind.
+    public let window: Duration?
 
     /// Creates a key.
-    public init(kind: Kind, text: String, digest: [UInt8]) {
+    public init(kind: Kind, text: String, digest: [UInt8], window: Duration? = nil) {
         self.kind = kind
         self.text = text
         self.digest = digest
+        self.window = window
     }
 }

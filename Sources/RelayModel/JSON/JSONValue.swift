@@ -1,7 +1,7 @@
 /// A JSON value with exact integers and the members of an object in the order they were written.
 ///
-/// Foundation's decoders lose what a relay must keep: integers beyond 2^53, the place of an error
-/// in the text, and a bound on nesting.
+/// Foundation's decoders do not keep what a relay must: whether a number was written as an integer,
+/// the order of members, whether a name occurs twice, and the place of an error in the text.
 public enum JSONValue: Sendable, Hashable {
     /// The literal `null`.
     case null

@@ -12,7 +12,8 @@ import Storage
 import Synchronization
 
 extension Relay {
-    /// The HTTP listeners: one for clients and change sources, one for the operator, or one for both.
+    /// The HTTP listeners: one for clients and change sources, one for the operator, or one for
+    /// both.
     func listeners() throws -> [any Service] {
         let dependencies = dependencies()
         guard !configuration.sharesListener else {
@@ -36,7 +37,8 @@ extension Relay {
         let world = world
         var dependencies = RelayDependencies(
             registry: store, log: store, progress: store, now: world.now,
-            randomBytes: { world.randomBytes($0) }, readiness: { [weak self] in
+            randomBytes: { world.randomBytes($0) },
+            readiness: { [weak self] in
                 self?.readiness ?? .notReady(["relay": "stopped"])
             }, metrics: metrics, renderMetrics: { [metrics] in metrics.render() },
             logger: logger, limits: configuration.limits, adminToken: configuration.adminToken,

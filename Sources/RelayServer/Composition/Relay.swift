@@ -1,6 +1,7 @@
 //  The composition root: the rooms are joined here, and nowhere else.
 //
-//  Life: open the store; load what was active at the progress; follow, deliver, serve. It ends in the
+//  Life: open the store; load what was active at the progress; follow, deliver, serve. It ends in
+// the
 //  order of the walk: the doors close, the follower stops, what is in flight finishes within the
 //  bound, the store closes. A crash at any point loses none of what was acknowledged.
 
@@ -42,7 +43,8 @@ package final class Relay: Service {
     ///   - metrics: Where the calls' metrics go.
     ///   - logger: Hears what an operator should know.
     ///   - onSuppression: Is told of each device that is left out because it made the change.
-    /// - Throws: ``Storage/StorageError`` if the store cannot be used, ``Gateway/GatewaySetupError``
+    /// - Throws: ``Storage/StorageError`` if the store cannot be used,
+    ///   ``Gateway/GatewaySetupError``
     ///   if the gateway cannot.
     package init(
         _ configuration: RelayConfiguration, world: World, metrics: PrometheusMetrics,
@@ -88,11 +90,13 @@ package final class Relay: Service {
     package func run() async throws {
         log(CurlPushGateway.version)
         logger.info("opened the store", metadata: ["path": "\(store.path)"])
-        let services: [any Service] = [
-            LoopService { try await self.worker.run() },
-            LoopService { await self.tokens.write() },
-            LoopService { try await self.follow() },
-        ] + (try listeners())
+        let services: [any Service] =
+            [
+                LoopService { try await self.worker.run() },
+                LoopService { await self.tokens.write() },
+                LoopService { try await self.follow() },
+            LoopService { try await self.keepHouse() },
+            ] + (try listeners())
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
                 services: services.map {
@@ -144,6 +148,22 @@ package final class Relay: Service {
             metadata: ["position": "\(mark.position)", "seconds": "\(began.elapsed())"])
         phase.withLock { $0 = .following }
         try await follower.follow(from: mark)
+    }
+
+    /// Deletes what nobody needs any more, in small transactions: dedupe keys that have outlived
+    /// their window, and versions that ended before the progress.
+    private func keepHouse() async throws {
+        while true {
+            try await world.clock.sleep(for: .seconds(60))
+            do {
+                while try await store.pruneDedupeKeys(at: world.now()) > 0 {}
+                let settled = worker.recordedMark.position
+                while try await store.pruneEndedVersions(upTo: settled) > 0 {}
+            } catch let error as StorageError {
+                // It is only upkeep: the next minute may have better luck.
+                logger.warning("could not prune", metadata: ["reason": "\(error)"])
+            }
+        }
     }
 
     /// Returns once everything in the log as it stands is settled.

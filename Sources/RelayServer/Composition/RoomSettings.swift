@@ -25,7 +25,9 @@ extension CurlGatewaySettings {
         _ text: String, key: String
     ) throws(ConfigurationError) -> GatewayEndpoint {
         guard let endpoint = GatewayEndpoint(text) else {
-            throw ConfigurationError(["\(key): \"\(text)\" must be https://HOST or https://HOST:PORT"])
+            throw ConfigurationError([
+                "\(key): \"\(text)\" must be https://HOST or https://HOST:PORT"
+            ])
         }
         return endpoint
     }
@@ -56,7 +58,9 @@ extension Logger {
                 "gateway cannot be used yet",
                 metadata: ["pool": "\(pool)", "cause": "\(cause)", "pause": "\(pause)"])
         case .mintedProviderToken(let key):
-            info("minted a provider token", metadata: ["team": "\(key.teamID)", "key": "\(key.keyID)"])
+            info(
+                "minted a provider token",
+                metadata: ["team": "\(key.teamID)", "key": "\(key.keyID)"])
         case .reusedProviderToken(let key, let age):
             info(
                 "reused a provider token",

@@ -30,7 +30,9 @@ struct RelayDoor: Sendable {
         } catch {
             answer = refusal(error, uuid: uuid, logger: context.logger)
         }
-        record(answer.status, method: request.method, path: path, dependencies.now().duration(since: began))
+        record(
+            answer.status, method: request.method, path: path,
+            dependencies.now().duration(since: began))
         answer.headers.append(contentsOf: Self.commonFields(uuid: uuid))
         return Self.response(answer, to: request.method)
     }

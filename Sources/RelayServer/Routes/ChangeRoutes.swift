@@ -82,7 +82,7 @@ struct ChangeIntake: Sendable {
         }
         let changes = batch.items.compactMap { item -> ChangeToAppend? in
             guard case .change(let change, let key) = item else { return nil }
-            return ChangeToAppend(change, key: key.map { RelayModel.DedupeKey($0) })
+            return ChangeToAppend(change, key: key)
         }
         var outcomes: ArraySlice<AppendOutcome> = []
         if !changes.isEmpty {

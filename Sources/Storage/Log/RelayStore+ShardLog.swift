@@ -114,7 +114,9 @@ struct AppendStep: Sendable {
     private func remember(
         _ key: DedupeKey, in commit: OpenCommit, _ container: StoredContainer
     ) throws -> AppendOutcome? {
-        let window = key.kind == .content ? settings.contentDedupeWindow : settings.dedupeWindow
+        let window =
+            key.window
+            ?? (key.kind == .content ? settings.contentDedupeWindow : settings.dedupeWindow)
         let name: StatementArguments = [
             container.id, source.rawValue, key.kind.stored, Data(key.text.utf8),
         ]

@@ -35,6 +35,7 @@ struct StoreConnections {
     /// When that connection closes it is the last, and so folds the write-ahead log of a crash into
     /// the file.
     func prepare(_ schema: StoreSchema) throws -> [String] {
+        try createForOwnerOnly()
         try checkHeader()
         let queue = try openQueue()
         defer { try? queue.close() }
@@ -44,6 +45,18 @@ struct StoreConnections {
             try db.execute(sql: "PRAGMA journal_mode = WAL")
             try makeDurable(db)
             return try schema.apply(to: db, path: path)
+        }
+    }
+
+    /// The file holds secrets: a new one is for its owner alone, whatever the umask says, and the
+    /// files beside it inherit that.
+    private func createForOwnerOnly() throws {
+        let files = FileManager.default
+        guard !files.fileExists(atPath: path) else { return }
+        let isCreated = files.createFile(
+            atPath: path, contents: nil, attributes: [.posixPermissions: 0o600])
+        guard isCreated else {
+            throw StorageError.damaged(path: path, reason: "the file cannot be created")
         }
     }
 

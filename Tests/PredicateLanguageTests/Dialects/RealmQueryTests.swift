@@ -94,6 +94,18 @@ struct RealmQueryTests {
         }
     }
 
+    @Test(arguments: ["a == O12", "a == L3:12", "a == Lffffffffffffffff:ffffffffffffffff"])
+    func `an object key is read, and has no answer`(query: String) throws {
+        let predicate = try RecordPredicate(rql: query)
+        #expect(try RecordPredicate(format: predicate.canonicalText) == predicate)
+        guard case .error(.unboundVariable) = predicate.evaluate(on: Self.record) else {
+            Issue.record("\(query) has an answer")
+            return
+        }
+        let tooLong = "a == L" + String(repeating: "e", count: 17) + ":1"
+        #expect(throws: PredicateError.self) { try RecordPredicate(rql: tooLong) }
+    }
+
     @Test func `nesting and length have limits`() throws {
         let depth = Limits.maximumPredicateDepth
         func nested(_ count: Int) -> String {
@@ -118,6 +130,27 @@ struct RealmQueryTests {
         let list = String(repeating: "1,", count: elements - 1) + "1"
         _ = try RealmQuery(parsing: "a IN {\(list)}")
         #expect(throws: PredicateError.self) { try RealmQuery(parsing: "a IN {\(list),1}") }
+    }
+
+    @Test func `hostile needles and patterns take linear time`() throws {
+        let run = String(repeating: "a", count: 100_000)
+        let text: RecordFields = ["a": .string(run)]
+        for (query, holds) in [
+            ("a CONTAINS '\(run.dropLast())b'", false), ("a CONTAINS '\(run)'", true),
+            ("a LIKE '\(String(repeating: "*a", count: 2000))*b'", false),
+            ("a LIKE '*\(run.prefix(1000))b*'", false),
+        ] {
+            let predicate = try RecordPredicate(rql: query)
+            let duration = ContinuousClock().measure {
+                #expect(predicate.evaluate(on: text) == (holds ? .true : .false))
+            }
+            #expect(duration < .seconds(20))
+        }
+        let longest = Limits.maximumRegularExpressionBytes
+        _ = try RecordPredicate(rql: "a LIKE '\(run.prefix(longest))'")
+        #expect(throws: PredicateError.self) {
+            try RecordPredicate(rql: "a LIKE '\(run.prefix(longest + 1))'")
+        }
     }
 
     // MARK: Flexible Sync

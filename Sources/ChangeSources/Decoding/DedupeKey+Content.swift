@@ -1,39 +1,15 @@
 import Crypto
 import RelayModel
 
-/// What makes two reports the same change.
-package struct DedupeKey: Sendable, Hashable {
-    /// Where the key comes from, best first.
-    package enum Kind: String, Sendable, Hashable, CaseIterable {
-        /// The source's own position: the same after its restart.
-        case position
-        /// A delivery ID that is the same on every attempt.
-        case delivery
-        /// The places that the mapping names.
-        case expression
-        /// The content itself, within a window.
-        case content
-    }
-
-    /// Where the key comes from.
-    package let kind: Kind
-    /// The key, unique within the source and the kind, at most 255 bytes.
-    package let text: String
-    /// The SHA-256 of what the change says.
-    ///
-    /// The same key with another digest is no repetition: a delivery ID was used twice.
-    package let digest: [UInt8]
-    /// For how long the key holds, where it is not the relay's window for keys (72 h).
-    package let window: Duration?
-
-    /// Creates a key; a longer text is replaced by its digest.
-    package init(_ kind: Kind, _ text: String, digest: [UInt8], window: Duration? = nil) {
-        self.kind = kind
-        self.text =
-            text.utf8.count <= Limits.maximumNameBytes
-            ? text : "sha256:" + Hexadecimal.encode(SHA256.hash(data: Array(text.utf8)))
-        self.digest = digest
-        self.window = window
+extension DedupeKey {
+    /// Creates a key of at most 255 bytes: a longer text is replaced by its digest.
+    init(_ kind: Kind, _ text: String, digest: [UInt8], window: Duration? = nil) {
+        let isShort = text.utf8.count <= Limits.maximumNameBytes
+        self.init(
+            kind: kind,
+            text: isShort
+                ? text : "sha256:" + Hexadecimal.encode(SHA256.hash(data: Array(text.utf8))),
+            digest: digest, window: window)
     }
 }
 

@@ -1,0 +1,142 @@
+import Matching
+import PredicateLanguage
+import RelayModel
+import Testing
+
+/// Named cases: what the index promises beyond agreeing with the evaluator.
+@Suite struct IndexTests {
+    private let index = SubscriptionIndex(seed: 11)
+
+    private func subscription(
+        _ serial: UInt64, _ format: String?, _ arguments: [FieldValue] = []
+    ) throws -> IndexedSubscription {
+        let type = try #require(RecordType(rawValue: "Art"))
+        return IndexedSubscription(
+            serial: serial, database: .public, owner: try #require(UserID(rawValue: "ada")),
+            recordType: type,
+            predicate: try format.map { try RecordPredicate(format: $0, arguments: arguments) })
+    }
+
+    private func change(
+        _ fields: RecordFields, _ completeness: ImageCompleteness = .full
+    ) throws -> RecordChange {
+        let type = try #require(RecordType(rawValue: "Art"))
+        let name = try #require(RecordName(rawValue: "r"))
+        var change = RecordChange(.update, of: type, RecordID(recordName: name))
+        change.after = RecordImage(fields, completeness: completeness)
+        return change
+    }
+
+    @Test func `equal predicates share one posting`() throws {
+        for serial in 0..<1000 as Range<UInt64> {
+            index.insert(try subscription(serial, "artist == 'x' AND price < 10"))
+        }
+        let statistics = index.statistics
+        #expect(statistics.rangePostings == 1)
+        #expect(statistics.sharedPostings == 999)
+        let found = index.matches(
+            for: try change(["artist": .string("x"), "price": .integer(9)]))
+        #expect(found == Array(0..<1000))
+    }
+
+    @Test func `an equality that many share is not the key where a rarer one is there`() throws {
+        for serial in 0..<1000 as Range<UInt64> {
+            index.insert(
+                try subscription(serial, "country == 'x' AND id == %@", [.string("id\(serial)")]))
+        }
+        let before = index.statistics.candidates
+        let found = index.matches(
+            for: try change(["country": .string("x"), "id": .string("id7")]))
+        #expect(found == [7])
+        #expect(index.statistics.candidates - before < 5)
+    }
+
+    @Test func `what changes show is learned`() throws {
+        index.insert(try subscription(0, "genre == 'pop-music' AND studio == 'north'"))
+        for number in 0..<20_000 {
+            let fields: RecordFields = [
+                "genre": .string("pop-music"), "studio": .string("s\(number)"),
+            ]
+            _ = index.matches(for: try change(fields))
+        }
+        for serial in 1..<200 as Range<UInt64> {
+            index.insert(try subscription(serial, "genre == 'pop-music' AND studio == 'north'"))
+        }
+        let cost = index.cost(of: try subscription(900, "genre == 'pop-music'"))
+        #expect(cost.candidatesPerChange > 0.5)
+    }
+
+    @Test func `an error never fires, not under NOT either, and is counted`() throws {
+        index.insert(try subscription(1, "artist == 'x' AND NOT (price > 10)"))
+        index.insert(try subscription(2, "artist == 'x' AND NOT (price == 10)"))
+        let found = index.matches(
+            for: try change(["artist": .string("x"), "price": .string("ten")]))
+        #expect(found == [2])
+        #expect(index.errors == [1: 1])
+        index.remove(serial: 1)
+        #expect(index.errors == [:])
+    }
+
+    @Test func `a field that a partial image lacks satisfies nothing, nor the contrary`() throws {
+        index.insert(try subscription(1, "price != 3"))
+        index.insert(try subscription(2, "NOT (price == 3)"))
+        index.insert(try subscription(3, "artist == 'x' OR price == 3"))
+        index.insert(try subscription(4, "price == nil"))
+        index.insert(try subscription(5, "artist == 'x'"))
+        index.insert(try subscription(6, "NOT (price + 1 == 3)"))
+        index.insert(try subscription(7, "artist LIKE 'x*'"))
+        let fields: RecordFields = ["artist": .string("x")]
+        #expect(index.matches(for: try change(fields, .partial)) == [3, 5, 7])
+        #expect(index.matches(for: try change(fields)) == [1, 2, 3, 4, 5, 7])
+    }
+
+    @Test func `a change without its image fires only what asks nothing of fields`() throws {
+        index.insert(try subscription(1, nil))
+        index.insert(try subscription(2, "price == nil"))
+        var bare = try change([:])
+        bare.after = nil
+        #expect(index.matches(for: bare) == [1])
+    }
+
+    @Test func `serials may be far apart`() throws {
+        for serial in [5, 1 << 28, 1 << 40, UInt64.max - 1] as [UInt64] {
+            index.insert(try subscription(serial, "artist == 'x'"))
+        }
+        let found = index.matches(for: try change(["artist": .string("x")]))
+        #expect(found == [5, 1 << 28, 1 << 40, UInt64.max - 1])
+        #expect(index.remove(serial: 1 << 40))
+        #expect(!index.remove(serial: 1 << 40))
+    }
+
+    @Test func `the cost of a predicate says whether it has a key`() throws {
+        let keyed = index.insert(try subscription(1, "artist == 'someone'"))
+        #expect(!keyed.isResidual)
+        #expect(keyed.keys == 1)
+        let residual = index.insert(try subscription(2, "artist LIKE '*x*'"))
+        #expect(residual == MatchingCost(candidatesPerChange: 1, isResidual: true, keys: 1))
+        let never = index.insert(try subscription(3, "price > 3 AND price < 2"))
+        #expect(never == MatchingCost(candidatesPerChange: 0, isResidual: false, keys: 0))
+        #expect(index.statistics.residuals == 1)
+    }
+
+    @Test func `a hot key with many intervals passes over what cannot match`() throws {
+        for serial in 0..<5000 as Range<UInt64> {
+            index.insert(
+                try subscription(
+                    serial, "genre == 'g' AND price > %@", [.integer(Int64(serial))]))
+        }
+        let found = index.matches(
+            for: try change(["genre": .string("g"), "price": .double(2.5)]))
+        #expect(found == [0, 1, 2])
+        #expect(index.statistics.candidates < 100)
+        for serial in 0..<5000 as Range<UInt64> { index.remove(serial: serial) }
+        #expect(index.statistics.rangePostings == 0)
+    }
+
+    @Test func `a predicate on more fields than a record type may have is still exact`() throws {
+        for serial in 0..<1100 as Range<UInt64> {
+            index.insert(try subscription(serial, "field\(serial) == 1"))
+        }
+        #expect(index.matches(for: try change(["field1090": .integer(1)])) == [1090])
+    }
+}
