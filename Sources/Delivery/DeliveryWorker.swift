@@ -211,6 +211,11 @@ package final class DeliveryWorker: Sendable {
             state.breaker.reset(container)
         }
     }
+
+    /// Looks for due retries now, after somebody else wrote some.
+    package func workRetries() {
+        retriesChanged.raise()
+    }
 }
 
 extension PushRequest {

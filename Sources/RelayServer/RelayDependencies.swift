@@ -41,6 +41,8 @@ package struct RelayDependencies: Sendable {
     package var signInURL: String?
     /// Is told of a container's settings once they are saved.
     package var containerSaved: @Sendable (ContainerSettings) -> Void = { _ in }
+    /// Is told that dead letters were turned into retries that are due.
+    package var deadLettersRedriven: @Sendable () -> Void = {}
 
     /// Collects what the routes need; limits and URLs have defaults.
     package init(

@@ -8,6 +8,8 @@ package enum StorageError: Error, Sendable, Hashable {
     case newerSchema(found: String, known: String)
     /// The file is damaged, or is no Belfry database.
     case damaged(path: String, reason: String)
+    /// The file, or its lock, cannot be opened.
+    case inaccessible(path: String, reason: String)
     /// A setting on which a promise rests could not be had.
     case unsafeSetting(name: String, wanted: String, found: String)
     /// There is no room on the disk, or the reserve is reached; nothing was written.
@@ -32,6 +34,7 @@ extension StorageError: CustomStringConvertible {
             "the file was written by a newer Belfry (schema \(found), this one knows \(known)): "
                 + "use that version, or restore a backup"
         case .damaged(let path, let reason): "\(path) is damaged: \(reason)"
+        case .inaccessible(let path, let reason): "\(path) cannot be used: \(reason)"
         case .unsafeSetting(let name, let wanted, let found):
             "SQLite's \(name) is \(found) and not \(wanted): acknowledged changes could be lost"
         case .noRoom(let reason): "no room on the disk: \(reason)"

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import Gateway
 import Logging
 import Metrics
 import RelayServer
@@ -23,7 +24,7 @@ struct ServeCommand: AsyncParsableCommand {
 
     func run() async throws {
         if settings.contains("--help") || settings.contains("-h") {
-            print(Self.helpMessage())
+            print(Belfry.helpMessage(for: Self.self))
             return
         }
         do {
@@ -31,12 +32,26 @@ struct ServeCommand: AsyncParsableCommand {
                 arguments: settings, environment: ProcessInfo.processInfo.environment)
             try await serve(try RelayConfiguration(values))
         } catch let error as ConfigurationError {
-            try StandardStreams.write(Array("belfry: \(error)\n".utf8), .error)
-            throw ExitCode(64)
+            throw Self.ending(.configuration, error)
         } catch let error as StorageError {
-            try StandardStreams.write(Array("belfry: \(error)\n".utf8), .error)
-            throw ExitCode(74)
+            throw Self.ending(.unavailable, error)
+        } catch let error as AddressError {
+            throw Self.ending(.unavailable, error)
+        } catch let error as GatewaySetupError {
+            throw Self.ending(.unavailable, error)
         }
+    }
+
+    /// Says what is wrong, and with which exit code the process ends.
+    private static func ending(
+        _ kind: CommandFailure.Kind, _ error: some Error & CustomStringConvertible
+    ) -> any Error {
+        do {
+            try StandardStreams.write(Array("belfry: \(error)\n".utf8), .error)
+        } catch {
+            return error
+        }
+        return ExitCode(kind.rawValue)
     }
 
     private func serve(_ configuration: RelayConfiguration) async throws {

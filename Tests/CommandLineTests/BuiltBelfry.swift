@@ -55,7 +55,6 @@ final class Child: Sendable {
         var waiters: [CheckedContinuation<Int32, Never>] = []
     }
 
-    // A process is not Sendable; it is used by the one task that starts it, and here for its number.
     private let process = Process()
     private let state = Mutex(State())
 
@@ -89,14 +88,19 @@ final class Child: Sendable {
         for waiter in waiters { waiter.resume(returning: code) }
     }
 
-    /// The exit code, or the signal below zero, once it has ended.
+    /// The exit code, or the signal below zero, once it has ended; it is killed if nobody can wait
+    /// for it any more.
     func ended() async -> Int32 {
-        await withCheckedContinuation { waiter in
-            let code: Int32? = state.withLock { state in
-                if state.code == nil { state.waiters.append(waiter) }
-                return state.code
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { waiter in
+                let code: Int32? = state.withLock { state in
+                    if state.code == nil { state.waiters.append(waiter) }
+                    return state.code
+                }
+                if let code { waiter.resume(returning: code) }
             }
-            if let code { waiter.resume(returning: code) }
+        } onCancel: {
+            signal(SIGKILL)
         }
     }
 

@@ -98,14 +98,16 @@ import Testing
               the file /nowhere/belfry.json cannot be read
 
             """),
-        Refusal(
-            "serve --storage-path /nowhere/relay.sqlite", code: 69, "belfry: "),
         Refusal("containers list", code: 78, "error: no administrative token: give --admin-token"),
         Refusal(
             "containers list --admin-token x --url http://127.0.0.1:1", code: 69,
             "error: no relay answers at http://127.0.0.1:1: "),
-        Refusal("containers list --database /nowhere/relay.sqlite", code: 69, "error: "),
-        Refusal("migrate --database /nowhere/relay.sqlite", code: 69, "error: "),
+        Refusal(
+            "containers list --database /nowhere/relay.sqlite", code: 69,
+            "error: /nowhere/relay.sqlite cannot be opened: "),
+        Refusal(
+            "migrate --database /nowhere/relay.sqlite", code: 69,
+            "error: /nowhere/relay.sqlite cannot be brought up to date: "),
         Refusal("keys list", code: 64, "Error: Missing expected argument '--container"),
         Refusal("deliveries redrive -c c", code: 64, "Error: name deliveries, or give --reason"),
         Refusal("sources set shop -c c", code: 64, "Error: one of --preset and --definition-file"),
@@ -140,9 +142,9 @@ import Testing
         ]
         for (arguments, code, complaint) in cases {
             let ending = try await BuiltBelfry.run(usual + arguments)
-            #expect(ending.code == code, "\(arguments): \(ending.complaint)")
+            #expect(ending.code == code, "\(settings): \(ending.complaint)")
             let last = ending.complaint.split(separator: "\n").last ?? ""
-            #expect(last.contains(complaint), "\(arguments): \(ending.complaint)")
+            #expect(last.contains(complaint), "\(settings): \(ending.complaint)")
         }
         await gateway.simulated.stop()
     }

@@ -16,7 +16,7 @@ import Testing
         var container: SampleContainer
 
         static func furnish(
-            _ script: AnswerScript = AnswerScript(), _ settings: [String] = []
+            _ script: AnswerScript = AnswerScript(), _ settings: [String: String] = [:]
         ) async throws -> House {
             let folder = try Folder.make()
             let path = folder.appending(path: "relay.sqlite").path
@@ -28,7 +28,7 @@ import Testing
         }
 
         /// Starts the relay again on the same file.
-        mutating func restart(_ settings: [String] = []) async throws {
+        mutating func restart(_ settings: [String: String] = [:]) async throws {
             relay = try await ServedBelfry.start(on: path, for: gateway, settings)
             container.client = relay.client
         }
@@ -82,7 +82,7 @@ import Testing
     {
         var house = try await House.furnish()
         try await house.container.save(.query("q"), as: "bob")
-        let nowhere = ["--apns-url", "https://127.0.0.1:1"]
+        let nowhere = ["--apns-url": "https://127.0.0.1:1"]
         let code = await house.relay.end()
         #expect(code == 0)
         try await house.restart(nowhere)
@@ -118,7 +118,7 @@ import Testing
         let window = 64
         let users = 20
         let devices = 15
-        let settings = ["--delivery-in-flight", "\(window)"]
+        let settings = ["--delivery-in-flight": "\(window)"]
         let script = AnswerScript([
             ScriptRule(
                 .all, [ScriptedAnswer(.accept, times: 100), ScriptedAnswer(.silence)])
@@ -240,7 +240,7 @@ import Testing
         async throws
     {
         var house = try await House.furnish(
-            .all(ScriptedAnswer(.silence)), ["--shutdown-grace-seconds", "1"])
+            .all(ScriptedAnswer(.silence)), ["--shutdown-grace-seconds": "1"])
         try await house.container.save(.query("q"), as: "bob")
         try await house.container.post(.change("create", "a1"))
         _ = try await house.gateway.simulated.pushes(count: 1, within: Self.patience)
@@ -258,7 +258,7 @@ import Testing
     @Test func `a second relay on the same file is refused, and the first goes on`() async throws {
         let house = try await House.furnish()
         let second = try await BuiltBelfry.run(
-            ["serve"] + ServedBelfry.arguments(on: house.path, for: house.gateway))
+            ServedBelfry.arguments(on: house.path, for: house.gateway))
         #expect(second.code == 69)
         #expect(second.complaint.contains("\(house.path) is in use by "), "\(second.complaint)")
         #expect(second.complaint.hasSuffix(": one relay at a time\n"), "\(second.complaint)")
@@ -283,7 +283,7 @@ import Testing
         try bytes.write(to: file)
         let gateway = try await SampleGateway.start(in: folder)
         let commands = [
-            ["serve"] + ServedBelfry.arguments(on: file.path, for: gateway),
+            ServedBelfry.arguments(on: file.path, for: gateway),
             ["migrate", "--database", file.path], ["containers", "list", "--database", file.path],
         ]
         for command in commands {

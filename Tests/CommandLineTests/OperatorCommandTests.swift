@@ -70,7 +70,7 @@ import Testing
     func `an operator sets a container up, and looks at it`(place: Place) async throws {
         try await with(place) { shell, folder, gateway in
             let keyFile = folder.appending(path: "key.p8")
-            try Data(gateway.signingKey.pemRepresentation.utf8).write(to: keyFile)
+            try Data(gateway.signingKeyPEM.utf8).write(to: keyFile)
             let secretFile = folder.appending(path: "secret")
             try Data("a shared secret of at least 32 bytes\n".utf8).write(to: secretFile)
             let made = try await shell.json(

@@ -19,10 +19,10 @@ final class ServedBelfry: Sendable {
     ///
     /// - Throws: ``LogEnded`` with what it logged if it ends before.
     static func start(
-        on path: String, for gateway: SampleGateway, _ settings: [String] = []
+        on path: String, for gateway: SampleGateway, _ settings: [String: String] = [:]
     ) async throws -> ServedBelfry {
         let child = Child(
-            ["serve"] + arguments(on: path, for: gateway) + settings,
+            arguments(on: path, for: gateway, settings),
             environment: ["BELFRY_ADMIN_TOKEN": RelayClient.adminToken])
         let log = LogLines()
         try child.run(
@@ -37,12 +37,20 @@ final class ServedBelfry: Sendable {
         }
     }
 
+    /// The whole command line of a relay on free ports.
+    static func arguments(
+        on path: String, for gateway: SampleGateway, _ settings: [String: String] = [:]
+    ) -> [String] {
+        let all = self.settings(on: path, for: gateway).merging(settings) { _, given in given }
+        return ["serve"] + all.sorted { $0.key < $1.key }.flatMap { [$0.key, $0.value] }
+    }
+
     /// The settings of a relay on free ports.
-    static func arguments(on path: String, for gateway: SampleGateway) -> [String] {
+    static func settings(on path: String, for gateway: SampleGateway) -> [String: String] {
         [
-            "--storage-path", path, "--storage-disk-reserve-megabytes", "0", "--http-port", "0",
-            "--admin-port", "0",
-        ] + gateway.settings
+            "--storage-path": path, "--storage-disk-reserve-megabytes": "0", "--http-port": "0",
+            "--admin-port": "0",
+        ].merging(gateway.settings) { _, given in given }
     }
 
     /// Ends it as a power cut would.

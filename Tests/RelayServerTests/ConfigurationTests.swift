@@ -88,6 +88,24 @@ import Testing
         #expect(half.count == 1)
     }
 
+    @Test(arguments: [
+        (["--http-port"], ["--http-port has no value"]),
+        (["--http-port", "--http-host", "::1"], ["--http-port has no value"]),
+        (["--http-port=1", "--http-port", "2"], ["--http-port is given twice"]),
+        (["8080", "--http-port", "1"], ["8080 is no setting; see docs/configuration.md"]),
+        (["--http-port", "1", "2"], ["2 is no setting; see docs/configuration.md"]),
+        (
+            ["--htp-port", "1", "-p", "--x=2"],
+            ["--htp-port", "-p", "--x"].map { "\($0) is no setting; see docs/configuration.md" }
+        ),
+    ])
+    func `flags that would have no effect are refused`(
+        arguments: [String], problems wanted: [String]
+    ) async throws {
+        let found = try await problems(arguments)
+        #expect(found == wanted)
+    }
+
     @Test func `what names no setting is refused`() async throws {
         let flag = try await problems(["--htp-port", "1"])
         #expect(flag == ["--htp-port is no setting; see docs/configuration.md"])

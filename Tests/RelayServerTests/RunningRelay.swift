@@ -29,7 +29,7 @@ struct RunningRelay: Sendable {
             arguments: [
                 "--storage-path", store.path, "--storage-disk-reserve-megabytes", "0",
                 "--http-port", "0", "--admin-port", "0", "--admin-token", RelayClient.adminToken,
-            ] + gateway.settings + settings, environment: [:])
+            ] + gateway.settings.flatMap { [$0, $1] } + settings, environment: [:])
         let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         let relay = try await Relay(
             try RelayConfiguration(values), world: .real, metrics: PrometheusMetrics(),

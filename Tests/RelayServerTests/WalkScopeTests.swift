@@ -88,7 +88,7 @@ import Testing
     @Test func `a deleted or changed subscription is judged as it is at the change`() async throws {
         try await RunningRelay.with { relay in
             let container = relay.container
-            try await container.save(.query("gone"), .query("changed"))
+            try await container.save(.query("gone"), .query("changed", "price > 1"))
             _ = try await container.call(
                 "subscriptions/modify",
                 [

@@ -64,7 +64,7 @@ package struct SampleContainer: Sendable {
                 "topics": [.string(String(name.dropFirst("iCloud.".count)))],
                 "apns": [
                     "teamID": .string(SampleGateway.teamID), "keyID": .string(SampleGateway.keyID),
-                    "privateKey": .string(gateway.signingKey.pemRepresentation),
+                    "privateKey": .string(gateway.signingKeyPEM),
                 ], "userTokens": ["sharedSecret": .string(userSecret)],
             ]
         ).expect(201)

@@ -1,4 +1,4 @@
-package import Crypto
+import Crypto
 package import Foundation
 package import GatewaySimulator
 package import RelayModel
@@ -13,9 +13,12 @@ package struct SampleGateway: Sendable {
     /// The gateway.
     package let simulated: SimulatedGateway
     /// The key that containers sign with.
-    package let signingKey: P256.Signing.PrivateKey
+    private let signingKey: P256.Signing.PrivateKey
     /// The file of the certificate authority.
     package let caFile: String
+
+    /// The key in PEM form.
+    package var signingKeyPEM: String { signingKey.pemRepresentation }
 
     /// Where relays connect to.
     package var url: String { "https://127.0.0.1:\(simulated.port)" }
@@ -42,8 +45,8 @@ package struct SampleGateway: Sendable {
     }
 
     /// The settings of a relay that pushes here.
-    package var settings: [String] {
-        ["--apns-url", url, "--apns-ca-file", caFile]
+    package var settings: [String: String] {
+        ["--apns-url": url, "--apns-ca-file": caFile]
     }
 
     /// The pushes in order of arrival, each in one line: `device: subscription operation record`,

@@ -51,6 +51,7 @@ struct DeliveryAdministration: AdministrationTable {
         let choice = try DeadLetterChoice(request.jsonBody())
         let count = try await dependencies.registry.redriveDeadLetters(
             choice.ids, of: container, reason: choice.reason, at: request.receivedAt)
+        dependencies.deadLettersRedriven()
         return RelayAnswer(json: ["redriven": .integer(Int64(count))])
     }
 

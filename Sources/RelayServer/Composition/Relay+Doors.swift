@@ -48,6 +48,7 @@ extension Relay {
             gateway.credentialChanged(for: settings.key)
             worker.resume(settings.key)
         }
+        dependencies.deadLettersRedriven = { [worker] in worker.workRetries() }
         return dependencies
     }
 
@@ -62,7 +63,7 @@ extension Relay {
     ) throws -> any Service {
         let logger = logger
         let ports = ports
-        return Application(
+        let application = Application(
             router: RelayRouter.make(dependencies, surfaces: surfaces),
             server: try server(),
             configuration: ApplicationConfiguration(
@@ -74,18 +75,52 @@ extension Relay {
                     "serving",
                     metadata: ["door": "\(name)", "address": "\(place.host):\(port)"])
             }, logger: logger)
+        return Door(application: application, address: "\(place.host):\(place.port)")
     }
 
     private func server() throws -> HTTPServerBuilder {
         guard let files = configuration.tls else { return .http1() }
-        let chain = try NIOSSLCertificate.fromPEMFile(files.certificate)
+        let chain = try Self.read("tls.certificateFile", files.certificate) {
+            try NIOSSLCertificate.fromPEMFile($0)
+        }
+        let key = try Self.read("tls.privateKeyFile", files.privateKey) {
+            try NIOSSLPrivateKey(file: $0, format: .pem)
+        }
         var tls = TLSConfiguration.makeServerConfiguration(
-            certificateChain: chain.map { .certificate($0) },
-            privateKey: .privateKey(
-                try NIOSSLPrivateKey(file: files.privateKey, format: .pem)))
+            certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key))
         tls.minimumTLSVersion = .tlsv12
         return try .tls(.http1(), tlsConfiguration: tls)
     }
+
+    private static func read<Contents>(
+        _ key: String, _ path: String, _ body: (String) throws -> Contents
+    ) throws(ConfigurationError) -> Contents {
+        do {
+            return try body(path)
+        } catch {
+            throw ConfigurationError(["\(key): the file \(path) cannot be read as PEM: \(error)"])
+        }
+    }
+}
+
+/// A listener; it says which address it could not have.
+private struct Door<Listener: Service>: Service {
+    let application: Listener
+    let address: String
+
+    func run() async throws {
+        do {
+            try await application.run()
+        } catch let error as IOError {
+            throw AddressError(description: "\(address) cannot be served: \(error)")
+        }
+    }
+}
+
+/// An address could not be had for a listener, for example because another process has it.
+package struct AddressError: Error, Sendable, CustomStringConvertible {
+    /// The address, and what the system says.
+    package let description: String
 }
 
 /// The ports that listeners got, for whoever asked for a free one.

@@ -1,4 +1,5 @@
 import Delivery
+import Foundation
 import Gateway
 import Logging
 import RelayModel
@@ -10,7 +11,13 @@ extension CurlGatewaySettings {
         self.init()
         development = try Self.endpoint(access.developmentURL, key: "apns.development.url")
         production = try Self.endpoint(access.productionURL, key: "apns.production.url")
-        caFile = access.caFile
+        if let file = access.caFile {
+            // libcurl would say so at the first push only.
+            guard FileManager.default.isReadableFile(atPath: file) else {
+                throw ConfigurationError(["apns.caFile: the file \(file) cannot be read"])
+            }
+            caFile = file
+        }
         connectionsPerCredential = access.connections
     }
 

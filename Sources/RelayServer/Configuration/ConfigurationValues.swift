@@ -24,7 +24,7 @@ package struct ConfigurationValues: Sendable {
         let variables = EnvironmentVariablesProvider(environmentVariables: environment)
             .prefixKeys(with: "belfry")
         var providers: [any ConfigProvider] = [flags, variables]
-        var problems = unknownFlags(arguments)
+        var problems = problems(with: arguments)
         if let path = ConfigReader(providers: providers).string(forKey: "config") {
             problems += try unknownMembers(path: path)
             providers.append(try await file(path))
@@ -72,12 +72,29 @@ package struct ConfigurationValues: Sendable {
 
     // MARK: What names no setting
 
-    /// A misspelt setting would silently have no effect.
-    private static func unknownFlags(_ arguments: [String]) -> [String] {
-        let known = Set((ConfigurationKeys.all + [fileKey]).map(\.flag))
-        return arguments.filter { $0.hasPrefix("--") }
-            .map { String($0.prefix { $0 != "=" }) }.filter { !known.contains($0) }
-            .map { "\($0) is no setting; see docs/configuration.md" }
+    /// What on the command line would silently have no effect: a misspelt setting, one without a
+    /// value, one that was given before, and a word that belongs to none.
+    private static func problems(with arguments: [String]) -> [String] {
+        let keys = Dictionary(
+            (ConfigurationKeys.all + [fileKey]).map { ($0.flag, $0) },
+            uniquingKeysWith: { first, _ in first })
+        var problems: [String] = []
+        var given: Set<String> = []
+        var rest = arguments[...]
+        while let word = rest.popFirst() {
+            let flag = String(word.prefix { $0 != "=" })
+            let hasValue = word != flag || rest.first?.hasPrefix("--") == false
+            if word == flag, hasValue, flag.hasPrefix("--") { rest.removeFirst() }
+            guard let key = keys[flag] else {
+                problems.append("\(flag) is no setting; see docs/configuration.md")
+                continue
+            }
+            if !hasValue { problems.append("\(flag) has no value") }
+            if !given.insert(flag).inserted, key.kind != .list {
+                problems.append("\(flag) is given twice")
+            }
+        }
+        return problems
     }
 
     private static func unknownMembers(path: String) throws -> [String] {

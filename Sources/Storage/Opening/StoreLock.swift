@@ -12,12 +12,12 @@ final class StoreLock: Sendable {
     /// Takes the lock of the database at `path`.
     ///
     /// - Throws: ``StorageError/locked(path:holder:)`` if somebody has it, and
-    ///   ``StorageError/damaged(path:reason:)`` if the lock file cannot be opened.
+    ///   ``StorageError/inaccessible(path:reason:)`` if the lock file cannot be opened.
     init(databasePath path: String) throws(StorageError) {
         let lockPath = path + ".lock"
         let opened = Glibc.open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard opened >= 0 else {
-            throw .damaged(
+            throw .inaccessible(
                 path: path, reason: "cannot open \(lockPath): \(String(cString: strerror(errno)))")
         }
         guard flock(opened, LOCK_EX | LOCK_NB) == 0 else {
