@@ -65,8 +65,8 @@ struct PredicateBenchTable {
     }
 }
 
-/// Counts calls of malloc and its kin, where `Tests/Benchmarks/count-allocations` has put a counting
-/// malloc before the C library's (GNU C Library Manual, "Replacing malloc").
+/// Counts calls of malloc and its kin, where `Tests/Benchmarks/count-allocations` has put a
+/// counting malloc before the C library's (GNU C Library Manual, "Replacing malloc").
 enum AllocationCount {
     private typealias Read = @convention(c) () -> Int
 

@@ -142,9 +142,9 @@ import Testing
         ]
         for (arguments, code, complaint) in cases {
             let ending = try await BuiltBelfry.run(usual + arguments)
-            #expect(ending.code == code, "\(settings): \(ending.complaint)")
+            #expect(ending.code == code, "\(arguments): \(ending.complaint)")
             let last = ending.complaint.split(separator: "\n").last ?? ""
-            #expect(last.contains(complaint), "\(settings): \(ending.complaint)")
+            #expect(last.contains(complaint), "\(arguments): \(ending.complaint)")
         }
         await gateway.simulated.stop()
     }

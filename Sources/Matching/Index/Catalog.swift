@@ -156,7 +156,8 @@ struct Catalog {
     }
 
     /// Fields of one record type that predicates may name and still be filed under keys; the time
-    /// to decode a change grows with them.
+    /// to
+    /// decode a change grows with them.
     static let mostPaths = 1000
 
     /// Whether a record type's predicates name too many fields already.

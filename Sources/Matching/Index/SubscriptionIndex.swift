@@ -7,7 +7,7 @@ import Synchronization
 /// reference evaluator would (design §4.1, 4.2, 4.4, 4.7), at a cost that grows with what matches:
 ///
 /// - create and update are judged on the after image, delete on the before image; without that
-///   image
+/// image
 ///   only subscriptions that ask nothing of fields fire;
 /// - a predicate that has an evaluation error does not fire, and is counted in ``errors``;
 /// - a comparison on a field that a partial image lacks counts as failing, and so does its contrary
@@ -28,8 +28,8 @@ package final class SubscriptionIndex: Sendable {
 
     /// Creates an empty index.
     ///
-    /// - Parameter seed: keeps the hashes secret, so that nobody can save keys that collide;
-    ///   drawn at
+    /// - Parameter seed: keeps the hashes secret, so that nobody can save keys that collide; drawn
+    /// at
     ///   random by the caller.
     package init(seed: UInt64) {
         content = IndexContent(seed: seed)

@@ -4,10 +4,10 @@ import RelayModel
 extension RecordPredicate {
     /// Translates a `#Predicate` of one input, whose properties are the fields of a record.
     ///
-    /// What can be translated: comparisons, `&&`, `||`, `!`, arithmetic, `contains`, `starts(with:)`,
-    /// ranges, `nil`, `??`, `!`, `contains(where:)`, `allSatisfy`, `filter` and `count`. The meaning
-    /// is then NSPredicate's, which differs from Swift's in one point: an empty text is part of no
-    /// text.
+    /// What can be translated: comparisons, `&&`, `||`, `!`, arithmetic, `contains`,
+    /// `starts(with:)`, ranges, `nil`, `??`, `!`, `contains(where:)`, `allSatisfy`, `filter` and
+    /// `count`. The meaning is then NSPredicate's, which differs from Swift's in one point: an
+    /// empty text is part of no text.
     ///
     /// - Parameters:
     ///   - predicate: the predicate.
