@@ -91,7 +91,7 @@ struct ErrorMapping {
                 .notFound,
                 "there is no container \(key.container) in \(key.environment.rawValue)")
             logLevel = .debug
-        case .newerSchema, .damaged, .unsafeSetting:
+        case .newerSchema, .damaged, .inaccessible, .unsafeSetting:
             apiError = APIError(
                 .internalError, "the relay's store cannot be used; its log says why")
             logLevel = .critical
