@@ -51,12 +51,14 @@ import Testing
         }
     }
 
-    @Test func `a subscription without anything to show is pushed in the background, once a device`()
+    @Test
+    func `a subscription without anything to show is pushed in the background, once a device`()
         async throws
     {
         try await RunningRelay.with { relay in
             try await relay.container.save(
-                .query("q1", info: [:]), .query("q2", "price = 1", info: ["desiredKeys": ["price"]]),
+                .query("q1", info: [:]),
+                .query("q2", "price = 1", info: ["desiredKeys": ["price"]]),
                 as: "bob")
             try await relay.container.post(.change("create", "a1", ["price": 1]))
             let arrivals = try await relay.arrivals()
@@ -170,7 +172,8 @@ import Testing
         async throws
     {
         let gone = GatewayRefusal(
-            status: 410, reason: "Unregistered", timestamp: Date(timeIntervalSince1970: 1_600_000_000))
+            status: 410, reason: "Unregistered",
+            timestamp: Date(timeIntervalSince1970: 1_600_000_000))
         try await RunningRelay.with(script: Self.refusing("bobs", gone)) { relay in
             try await relay.container.save(.query("q"), as: "bob")
             try await relay.container.post(.change("create", "a1"))

@@ -104,7 +104,8 @@ import Testing
             try await container.post(.change("create", "a1"))
             try await container.post(.change("create", "a2", ["artist": "artist-2"]))
             let arrivals = try await relay.arrivals()
-            #expect(arrivals == ["phone: qry changed created a2", "tablet: qry changed created a2"])
+            #expect(
+                arrivals == ["phone: qry changed created a2", "tablet: qry changed created a2"])
         }
     }
 

@@ -84,7 +84,9 @@ import Testing
                     "preset": "supabase",
                     "mapping": [
                         "recordTypes": ["orders": "Order"],
-                        "origin": ["device": [["header": "X-Origin-Device"], ["column": "device"]]],
+                        "origin": [
+                            "device": [["header": "X-Origin-Device"], ["column": "device"]]
+                        ],
                     ],
                 ])
             try await relay.container.save(Self.orders)

@@ -49,7 +49,8 @@ import Testing
     static let queries = [
         Walk(
             "a creation is told to all devices of the owner, and to nobody else",
-            [.query("q", byArtist)], [life[0]], ["phone: qry q created a1", "tablet: qry q created a1"]
+            [.query("q", byArtist)], [life[0]],
+            ["phone: qry q created a1", "tablet: qry q created a1"]
         ),
         Walk(
             "each operation fires those that ask for it",
@@ -77,8 +78,12 @@ import Testing
             "an update is judged by what the record is now",
             [.query("q", byArtist, firesOn: ["update"])],
             [
-                .change("update", "a1", ["artist": "artist-2"], adding: ["before": ["artist": "artist-1"]]),
-                .change("update", "a2", ["artist": "artist-1"], adding: ["before": ["artist": "artist-2"]]),
+                .change(
+                    "update", "a1", ["artist": "artist-2"],
+                    adding: ["before": ["artist": "artist-1"]]),
+                .change(
+                    "update", "a2", ["artist": "artist-1"],
+                    adding: ["before": ["artist": "artist-2"]]),
             ], ["phone: qry q updated a2", "tablet: qry q updated a2"]),
         Walk(
             "another record type does not fire",

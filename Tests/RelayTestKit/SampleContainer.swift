@@ -92,7 +92,8 @@ package struct SampleContainer: Sendable {
         try await call(
             "tokens/register",
             [
-                "apnsEnvironment": .string(key.environment.rawValue), "deviceID": .string(device.name),
+                "apnsEnvironment": .string(key.environment.rawValue),
+                "deviceID": .string(device.name),
                 "apnsToken": .string(device.token),
             ], as: device.owner, in: nil
         ).expect(200)

@@ -95,7 +95,7 @@ package final class Relay: Service {
                 LoopService { try await self.worker.run() },
                 LoopService { await self.tokens.write() },
                 LoopService { try await self.follow() },
-            LoopService { try await self.keepHouse() },
+                LoopService { try await self.keepHouse() },
             ] + (try listeners())
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
