@@ -119,8 +119,8 @@ let package = Package(
             dependencies: [
                 "RelayModel", "PredicateLanguage", "Matching", "ChangeSources", "Storage",
                 "Fanout", "Gateway", "Delivery", "RelayServer", "GatewaySimulator",
-                argumentParser, asyncHTTPClient, configuration, crypto, httpTypes, logging,
-                nioCore, nioHTTP1, serviceLifecycle, unixSignals,
+                argumentParser, asyncHTTPClient, configuration, coreMetrics, crypto, httpTypes,
+                logging, nioCore, nioHTTP1, nioPosix, nioSSL, serviceLifecycle, unixSignals,
             ]),
 
         // What is not Swift, and the schema.
@@ -157,6 +157,7 @@ let package = Package(
             name: "FanoutTests",
             dependencies: [
                 "RelayModel", "PredicateLanguage", "Matching", "Storage", "Fanout", "RelayTestKit",
+                logging,
             ]),
         .testTarget(
             name: "GatewayTests",
@@ -171,7 +172,9 @@ let package = Package(
             ]),
         .testTarget(
             name: "DeliveryTests",
-            dependencies: ["RelayModel", "Storage", "Gateway", "Delivery", "RelayTestKit"]),
+            dependencies: [
+                "RelayModel", "Storage", "Gateway", "Delivery", "RelayTestKit", logging,
+            ]),
         .testTarget(
             name: "RelayServerTests",
             dependencies: [

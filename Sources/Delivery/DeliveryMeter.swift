@@ -15,16 +15,33 @@ struct DeliveryMeter: Sendable {
     private let inFlight = Gauge(label: "belfry_deliveries_in_flight")
     private let position = Gauge(label: "belfry_progress_position")
 
-    /// Counts the end of an attempt.
-    func count(_ outcome: DeliveryReceipt.Outcome, of delivery: Delivery, at now: Timestamp) {
-        switch outcome {
-        case .accepted:
-            accepted.increment()
-            delay.record(duration: now.duration(since: delivery.appendedAt))
-        case .deferred: deferred.increment()
-        case .unregistered: unregistered.increment()
-        case .dead: dead.increment()
+    /// What became of some attempts, collected while the lock is held.
+    struct Tally: Sendable {
+        private(set) var deferred = 0
+        private(set) var unregistered = 0
+        private(set) var dead = 0
+        /// From the change to the acceptance, for each that was accepted.
+        private(set) var delays: [Duration] = []
+
+        mutating func add(
+            _ outcome: DeliveryReceipt.Outcome, of delivery: Delivery, at now: Timestamp
+        ) {
+            switch outcome {
+            case .accepted: delays.append(now.duration(since: delivery.appendedAt))
+            case .deferred: deferred += 1
+            case .unregistered: unregistered += 1
+            case .dead: dead += 1
+            }
         }
+    }
+
+    /// Counts the ends of attempts.
+    func count(_ tally: Tally) {
+        if !tally.delays.isEmpty { accepted.increment(by: tally.delays.count) }
+        for duration in tally.delays { delay.record(duration: duration) }
+        if tally.deferred > 0 { deferred.increment(by: tally.deferred) }
+        if tally.unregistered > 0 { unregistered.increment(by: tally.unregistered) }
+        if tally.dead > 0 { dead.increment(by: tally.dead) }
     }
 
     /// Shows where the progress stands and how much is open.

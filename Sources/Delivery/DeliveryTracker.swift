@@ -13,7 +13,8 @@ package import Storage
 /// step, whether or not the progress moves.
 ///
 /// - Invariant: `mark` is where the last recorded step ended; between ``takeStep()`` and
-///   ``stepRecorded()`` one step is on its way and no other is taken.
+///   ``stepRecorded()`` one step is on its way and no other is taken. ``room`` and what is admitted
+///   from the log, settled or adopted, never exceed the window together.
 package struct DeliveryTracker: Sendable {
     /// Names one attempt that is open.
     package struct Ticket: Sendable, Hashable {
@@ -35,6 +36,16 @@ package struct DeliveryTracker: Sendable {
         case settled(Resolution, badge: BadgeMark?, ordinal: DeliveryOrdinal)
     }
 
+    private struct BadgeHolder: Hashable {
+        let container: ContainerKey
+        let deviceID: DeviceID
+
+        init(of mark: BadgeMark) {
+            container = mark.container
+            deviceID = mark.deviceID
+        }
+    }
+
     private struct FinishedEntry: Sendable {
         let position: LogPosition
         /// The number of the first slot that is not of this entry or an earlier one.
@@ -48,13 +59,15 @@ package struct DeliveryTracker: Sendable {
     private var finished: Deque<FinishedEntry> = []
     private var lastAdmitted: DeliveryOrdinal?
     private var retries: [UInt64: Retry] = [:]
+    /// Which retries must not be taken up again, whatever their rows say.
+    private var busyRetries: Set<DeliveryID> = []
     /// Tickets of the log whose deliveries were adopted as retries while their answers were open.
     private var adopted: [Ticket: Ticket] = [:]
     private var nextRetry: UInt64 = 0
     private var settledRetries: [Resolution] = []
     /// Retries whose end is settled and not yet durable: their rows still read as due.
-    private var unrecordedRetries: Set<DeliveryID> = []
-    private var retriesOnTheirWay: Set<DeliveryID> = []
+    private var unrecordedRetries: [DeliveryID] = []
+    private var retriesOnTheirWay: [DeliveryID] = []
     private var stepOnItsWay: SettledStep?
     /// The deliveries of the log that the step on its way passes: until it is durable, a crash
     /// would repeat them.
@@ -68,17 +81,22 @@ package struct DeliveryTracker: Sendable {
     }
 
     /// How many more deliveries may be admitted.
-    package var room: Int { max(0, window - slots.count - slotsOnTheirWay) }
+    ///
+    /// An adopted delivery keeps its place until it is answered: a gateway that answers nothing
+    /// gets no more than the window.
+    package var room: Int { max(0, window - slots.count - slotsOnTheirWay - adopted.count) }
 
     /// How many deliveries and retries are admitted and not yet passed.
     package var inFlight: Int { slots.count + slotsOnTheirWay + retries.count }
 
     /// The retries that must not be taken up again: they are being worked, or their end is not yet
     /// durable.
-    package var retriesInFlight: Set<DeliveryID> {
-        Set(retries.values.map(\.delivery.delivery.id))
-            .union(unrecordedRetries).union(retriesOnTheirWay)
-    }
+    package var retriesInFlight: Set<DeliveryID> { busyRetries }
+
+    /// How many retries were taken up and are not yet settled.
+    ///
+    /// Adopted deliveries do not count: they have their place in the window.
+    package var openRetries: Int { retries.count - adopted.count }
 
     /// Where the progress stands, as far as it is recorded.
     package var recordedMark: ProgressMark { mark }
@@ -110,6 +128,7 @@ package struct DeliveryTracker: Sendable {
         let ticket = Ticket(rawValue: nextRetry << 1 | 1)
         nextRetry += 1
         retries[ticket.rawValue] = retry
+        busyRetries.insert(retry.delivery.delivery.id)
         return ticket
     }
 
@@ -136,7 +155,7 @@ package struct DeliveryTracker: Sendable {
         if ticket.isRetry {
             guard let retry = retries.removeValue(forKey: ticket.rawValue) else { return }
             settledRetries.append(resolution)
-            unrecordedRetries.insert(retry.delivery.delivery.id)
+            unrecordedRetries.append(retry.delivery.delivery.id)
             return
         }
         guard let index = slotIndex(of: ticket), case .open(let owed, _) = slots[index] else {
@@ -168,35 +187,39 @@ package struct DeliveryTracker: Sendable {
         passSettledSlots(into: &step)
         slotsOnTheirWay -= slots.count
         passFinishedEntries(into: &step)
-        for resolution in settledRetries {
-            resolution.record(in: &step, origin: .retry)
-        }
-        settledRetries.removeAll(keepingCapacity: true)
-        retriesOnTheirWay = unrecordedRetries
-        unrecordedRetries.removeAll(keepingCapacity: true)
-        guard
-            step.to != step.from || !step.receipts.isEmpty || !step.endedRetries.isEmpty
-                || !step.retries.isEmpty
-        else { return nil }
+        recordSettledRetries(in: &step)
+        guard step.to != step.from || !step.receipts.isEmpty else { return nil }
         stepOnItsWay = step
         return step
     }
 
+    private mutating func recordSettledRetries(in step: inout SettledStep) {
+        let hasAdopted = !step.retries.isEmpty
+        for resolution in settledRetries {
+            resolution.record(in: &step, origin: .retry)
+        }
+        settledRetries.removeAll(keepingCapacity: true)
+        swap(&retriesOnTheirWay, &unrecordedRetries)
+        guard hasAdopted, !step.endedRetries.isEmpty else { return }
+        // A delivery that was adopted and answered within one step needs no row: it would be
+        // written after its end, and sent again.
+        let ended = Set(step.endedRetries)
+        step.retries.removeAll { ended.contains($0.delivery.delivery.id) }
+    }
+
     private mutating func passSettledSlots(into step: inout SettledStep) {
-        var badges: [DeviceID: [ContainerKey: Int64]] = [:]
+        var badges: [BadgeHolder: Int64] = [:]
         while case .settled(let resolution, let badge, let ordinal)? = slots.first {
             slots.removeFirst()
             firstSlot += 1
             resolution.record(in: &step, origin: .log)
-            if let badge { badges[badge.deviceID, default: [:]][badge.container] = badge.badge }
+            if let badge { badges[BadgeHolder(of: badge)] = badge.badge }
             step.to = ProgressMark(
                 position: LogPosition(ordinal.position.rawValue - 1), offset: ordinal.offset + 1)
         }
-        for (deviceID, marks) in badges {
-            for (container, badge) in marks {
-                step.badges.append(
-                    BadgeMark(container: container, deviceID: deviceID, badge: badge))
-            }
+        for (holder, badge) in badges {
+            step.badges.append(
+                BadgeMark(container: holder.container, deviceID: holder.deviceID, badge: badge))
         }
     }
 
@@ -216,8 +239,14 @@ package struct DeliveryTracker: Sendable {
         mark = step.to
         stepOnItsWay = nil
         slotsOnTheirWay = 0
-        retriesOnTheirWay = []
+        busyRetries.subtract(retriesOnTheirWay)
+        retriesOnTheirWay.removeAll(keepingCapacity: true)
     }
+
+    /// Learns that the step taken last was not recorded, and returns it to be recorded again.
+    ///
+    /// `nil` if none is on its way.
+    package var unrecordedStep: SettledStep? { stepOnItsWay }
 
     // MARK: Slow answers
 

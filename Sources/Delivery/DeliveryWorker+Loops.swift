@@ -22,9 +22,12 @@ extension DeliveryWorker {
     /// Stops the gateway, lets what is open finish within `bound`, and records the rest as retries.
     ///
     /// The follower must have stopped, and ``run()`` must have ended.
+    ///
+    /// - Throws: ``Storage/StorageError`` if the last steps cannot be recorded within `bound`; what
+    ///   they hold is owed still, and is sent again after the next start.
     package func shutDown(within bound: Duration) async throws {
         await gateway.shutDown(within: bound)
-        while try await recordStep() {}
+        while try await recordStep(patience: bound) {}
     }
 
     // MARK: Steps
@@ -32,40 +35,49 @@ extension DeliveryWorker {
     private func recordSteps() async throws {
         while !Task.isCancelled {
             await somethingSettled.wait()
-            while try await recordStep() {}
+            // What settles meanwhile raises the signal again.
+            _ = try await recordStep(patience: nil)
             let isFew = state.withLock { $0.settledSinceStep < settings.stepSize }
             if isFew { try await clock.sleep(for: settings.stepInterval) }
         }
     }
 
     /// Records one step, and says whether there was anything to record.
-    private func recordStep() async throws -> Bool {
+    ///
+    /// A step that was on its way when ``run()`` was cancelled is recorded first.
+    private func recordStep(patience: Duration?) async throws -> Bool {
         let step = state.withLock { state in
             state.settledSinceStep = 0
-            return state.tracker.takeStep()
+            return state.tracker.unrecordedStep ?? state.tracker.takeStep()
         }
         guard let step else { return false }
-        try await record(step)
+        try await record(step, patience: patience)
         let (mark, inFlight) = state.withLock { state in
             state.tracker.stepRecorded()
             return (state.tracker.recordedMark, state.tracker.inFlight)
         }
         meter.show(mark, inFlight: inFlight)
         roomAppeared.raise()
-        if !step.retries.isEmpty { retriesChanged.raise() }
+        // New rows may be due; and those that ended make room for others.
+        if !step.retries.isEmpty || !step.endedRetries.isEmpty { retriesChanged.raise() }
         return true
     }
 
     /// Records a step; while the disk is full it waits for room, because nothing may be lost.
-    private func record(_ step: SettledStep) async throws {
+    ///
+    /// It waits for `patience` altogether; without one until it is cancelled.
+    private func record(_ step: SettledStep, patience: Duration?) async throws {
         var wait: Duration = .milliseconds(100)
+        var waited: Duration = .zero
         while true {
             do {
                 return try await progress.settle(step)
-            } catch StorageError.noRoom(let reason), StorageError.overloaded(let reason) {
+            } catch let error as StorageError where error.passes {
+                if let patience, patience <= waited { throw error }
                 logger.error(
-                    "cannot record the progress yet", metadata: ["reason": "\(reason)"])
+                    "cannot record the progress yet", metadata: ["reason": "\(error)"])
                 try await clock.sleep(for: wait)
+                waited += wait
                 wait = min(wait * 2, .seconds(5))
             }
         }
@@ -76,25 +88,27 @@ extension DeliveryWorker {
     private func sendRetries() async throws {
         while !Task.isCancelled {
             if try await sendDueRetries() { continue }
-            let excluded = state.withLock { $0.tracker.retriesInFlight }
-            let isFull = excluded.count >= settings.retryWindow
-            let next = isFull ? nil : try await progress.nextRetryDue(excluding: excluded)
+            let (excluded, room) = retriesInFlight
+            let next = room == 0 ? nil : try await progress.nextRetryDue(excluding: excluded)
             await waitForRetries(until: next)
         }
     }
 
     /// Sends what is due, and says whether there may be more.
     private func sendDueRetries() async throws -> Bool {
-        let excluded = state.withLock { $0.tracker.retriesInFlight }
-        let limit = min(256, settings.retryWindow - excluded.count)
-        guard limit > 0 else { return false }
-        let due = try await progress.dueRetries(at: now(), limit: limit, excluding: excluded)
+        let (excluded, room) = retriesInFlight
+        guard room > 0 else { return false }
+        let due = try await progress.dueRetries(
+            at: now(), limit: min(256, room), excluding: excluded)
         guard !due.isEmpty else { return false }
         let now = now()
         let requests = state.withLock { state in
             due.compactMap { retry -> PushRequest? in
                 let ticket = state.tracker.admit(retry)
-                guard let ending = ending(of: retry, at: now, in: &state) else {
+                let ending = ending(
+                    of: retry.delivery, attempts: retry.attempts, reason: retry.reason, at: now,
+                    in: &state)
+                guard let ending else {
                     return PushRequest(retry.delivery.delivery, ticket: ticket)
                 }
                 state.tracker.settle(ticket, ending)
@@ -106,21 +120,12 @@ extension DeliveryWorker {
         return true
     }
 
-    /// What becomes of a retry that need not or must not be sent now.
-    private func ending(
-        of retry: Retry, at now: Timestamp, in state: inout State
-    ) -> Resolution? {
-        let delivery = retry.delivery.delivery
-        if let expiration = delivery.notification.expiration, expiration <= now {
-            return Resolution(
-                deadLetter: DeadLetter(
-                    delivery: retry.delivery, attempts: retry.attempts, status: 0,
-                    reason: "expired: \(retry.reason)", at: now))
+    /// The retries that must not be taken up, and how many others may be.
+    private var retriesInFlight: (excluded: Set<DeliveryID>, room: Int) {
+        state.withLock { state in
+            let room = settings.retryWindow - state.tracker.openRetries
+            return (state.tracker.retriesInFlight, max(0, room))
         }
-        guard let halt = state.halts.halt(of: delivery, at: now) else { return nil }
-        return judge.waiting(
-            retry.delivery, attempts: retry.attempts, until: halt.until, status: 0,
-            reason: halt.reason, at: now)
     }
 
     /// Waits until `moment` or until retries changed; without a moment for at most a minute, so
@@ -156,5 +161,15 @@ extension DeliveryWorker {
     package var halts: [(container: ContainerKey, reason: String)] {
         state.withLock { $0.halts.all.map { ($0.container, $0.halt.reason) } }
             .sorted { $0.0.description < $1.0.description }
+    }
+}
+
+extension StorageError {
+    /// Whether the same may succeed later.
+    var passes: Bool {
+        switch self {
+        case .noRoom, .overloaded: true
+        default: false
+        }
     }
 }

@@ -14,7 +14,9 @@ import Synchronization
 package final class DeliveryWorker: Sendable {
     /// What can be set.
     package struct Settings: Sendable, Hashable {
-        /// Deliveries admitted and not yet passed: the most that a crash repeats.
+        /// Deliveries of the log admitted and not yet passed.
+        ///
+        /// A crash repeats these at the most, and besides the retries of ``retryWindow``.
         package var window = Limits.maximumDeliveriesInFlight
         /// Retries that are worked at a time.
         package var retryWindow = 2048
@@ -34,8 +36,8 @@ package final class DeliveryWorker: Sendable {
         var halts = Halts()
         var breaker = TokenVerdictBreaker()
         var generator: any RandomNumberGenerator & Sendable
+        var deadTokens = DeadTokenMemory()
         var settledSinceStep = 0
-        var isClosed = false
     }
 
     let state: Mutex<State>
@@ -114,12 +116,8 @@ package final class DeliveryWorker: Sendable {
             requests.reserveCapacity(count)
             for delivery in rest.prefix(count) {
                 let ticket = state.tracker.admit(delivery, at: now)
-                if let halt = state.halts.halt(of: delivery.delivery, at: now) {
-                    state.tracker.settle(
-                        ticket,
-                        judge.waiting(
-                            delivery, attempts: 0, until: halt.until, status: 0,
-                            reason: halt.reason, at: now))
+                if let ending = ending(of: delivery, attempts: 0, at: now, in: &state) {
+                    state.tracker.settle(ticket, ending)
                 } else {
                     requests.append(PushRequest(delivery.delivery, ticket: ticket))
                 }
@@ -131,6 +129,27 @@ package final class DeliveryWorker: Sendable {
         return requests
     }
 
+    /// What becomes of a delivery that need not or must not be sent now; `nil` sends it.
+    func ending(
+        of delivery: OwedDelivery, attempts: UInt16, reason: String = "", at now: Timestamp,
+        in state: inout State
+    ) -> Resolution? {
+        if let ending = judge.ending(ofUnsent: delivery, attempts: attempts, reason, at: now) {
+            return ending
+        }
+        if state.deadTokens.holds(delivery.delivery) {
+            return Resolution(
+                deadLetter: DeadLetter(
+                    delivery: delivery, attempts: attempts, status: 0,
+                    reason: "the device token is dead", at: now))
+        }
+        let halt = state.halts.halt(of: delivery.delivery, at: now, pause: judge.pause)
+        guard let halt else { return nil }
+        return judge.waiting(
+            delivery, attempts: attempts, until: halt.until, status: 0, reason: halt.reason,
+            at: now)
+    }
+
     // MARK: Answers
 
     /// Settles answers.
@@ -138,15 +157,18 @@ package final class DeliveryWorker: Sendable {
     /// It runs on the gateway's thread.
     private func take(_ completions: [PushCompletion]) {
         let now = now()
-        let alarms = state.withLock { state in
+        let (alarms, tally) = state.withLock { state in
             var alarms: [OutcomeJudge.Halt] = []
+            var tally = DeliveryMeter.Tally()
             for completion in completions {
-                if let halt = settle(completion, at: now, in: &state) { alarms.append(halt) }
+                let halt = settle(completion, at: now, in: &state, tally: &tally)
+                if let halt { alarms.append(halt) }
             }
             state.settledSinceStep += completions.count
-            return alarms
+            return (alarms, tally)
         }
         somethingSettled.raise()
+        meter.count(tally)
         for alarm in alarms {
             logger.warning(
                 "paused deliveries",
@@ -155,7 +177,8 @@ package final class DeliveryWorker: Sendable {
     }
 
     private func settle(
-        _ completion: PushCompletion, at now: Timestamp, in state: inout State
+        _ completion: PushCompletion, at now: Timestamp, in state: inout State,
+        tally: inout DeliveryMeter.Tally
     ) -> OutcomeJudge.Halt? {
         let ticket = DeliveryTracker.Ticket(rawValue: completion.ticket)
         guard let (delivery, attempts) = state.tracker.openDelivery(ticket) else { return nil }
@@ -163,7 +186,9 @@ package final class DeliveryWorker: Sendable {
         let verdict = judge.judge(
             outcome, of: delivery, attempts: attempts, at: now, using: &state.generator)
         state.tracker.settle(ticket, verdict.resolution)
-        meter.count(verdict.resolution.outcome, of: delivery.delivery, at: now)
+        tally.add(verdict.resolution.outcome, of: delivery.delivery, at: now)
+        if case .accepted = outcome { state.halts.remove(for: delivery.delivery) }
+        if let dead = verdict.resolution.deadToken { state.deadTokens.insert(dead) }
         guard let halt = verdict.halt else { return nil }
         return state.halts.add(halt, for: delivery.delivery.container) ? halt : nil
     }
@@ -176,9 +201,15 @@ package final class DeliveryWorker: Sendable {
     /// The progress as it is recorded.
     package var recordedMark: ProgressMark { state.withLock { $0.tracker.recordedMark } }
 
-    /// Lets a container's deliveries go again at once, after its credential was replaced.
+    /// Lets a container's deliveries go again, after its settings were mended.
+    ///
+    /// New ones go at once; those that wait go when their pause is over, within
+    /// ``OutcomeJudge/pause``.
     package func resume(_ container: ContainerKey) {
-        state.withLock { $0.halts.remove(container) }
+        state.withLock { state in
+            state.halts.remove(container)
+            state.breaker.reset(container)
+        }
     }
 
     /// Looks for due retries now, after somebody else wrote some.

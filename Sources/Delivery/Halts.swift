@@ -1,6 +1,9 @@
 import RelayModel
 
 /// The containers and topics that wait because the gateway refuses their credential.
+///
+/// A halt stays until a push of its container and topic is accepted or somebody ends it. When its
+/// time is over, one delivery is let through to try, and the others wait for another while.
 struct Halts: Sendable {
     private struct Key: Hashable {
         let container: ContainerKey
@@ -9,16 +12,18 @@ struct Halts: Sendable {
 
     private var halts: [Key: OutcomeJudge.Halt] = [:]
 
-    /// What `delivery` must wait for, if anything.
-    ///
-    /// A halt that is over lets one through again.
-    mutating func halt(of delivery: Delivery, at now: Timestamp) -> OutcomeJudge.Halt? {
+    /// What `delivery` must wait for, if anything; `pause` is for how long the others wait after
+    /// one was let through.
+    mutating func halt(
+        of delivery: Delivery, at now: Timestamp, pause: Duration
+    ) -> OutcomeJudge.Halt? {
         guard !halts.isEmpty else { return nil }
-        for topic in [nil, delivery.notification.topic] {
-            let key = Key(container: delivery.container, topic: topic)
-            guard let halt = halts[key] else { continue }
-            guard halt.until <= now else { return halt }
-            halts[key] = nil
+        let keys = Self.keys(of: delivery)
+        for key in keys {
+            if let halt = halts[key], now < halt.until { return halt }
+        }
+        for key in keys {
+            halts[key]?.until = now.advanced(by: pause)
         }
         return nil
     }
@@ -29,6 +34,12 @@ struct Halts: Sendable {
         return halts.updateValue(halt, forKey: Key(container: container, topic: topic)) == nil
     }
 
+    /// Ends what would halt `delivery`, because the gateway accepted it.
+    mutating func remove(for delivery: Delivery) {
+        guard !halts.isEmpty else { return }
+        for key in Self.keys(of: delivery) { halts[key] = nil }
+    }
+
     /// Ends all halts of a container.
     mutating func remove(_ container: ContainerKey) {
         halts = halts.filter { $0.key.container != container }
@@ -37,5 +48,9 @@ struct Halts: Sendable {
     /// The halts in force.
     var all: [(container: ContainerKey, halt: OutcomeJudge.Halt)] {
         halts.map { ($0.key.container, $0.value) }
+    }
+
+    private static func keys(of delivery: Delivery) -> [Key] {
+        [nil, delivery.notification.topic].map { Key(container: delivery.container, topic: $0) }
     }
 }

@@ -48,7 +48,7 @@ package struct OutcomeJudge: Sendable {
         _ outcome: PushOutcome, of delivery: OwedDelivery, attempts: UInt16, at now: Timestamp,
         using generator: inout some RandomNumberGenerator
     ) -> Verdict {
-        let attempt = attempts + 1
+        let attempt = attempts < .max ? attempts + 1 : .max
         switch outcome {
         case .accepted:
             return Verdict(
@@ -118,6 +118,20 @@ package struct OutcomeJudge: Sendable {
                 status: UInt16(clamping: refusal.status),
                 reason: refusal.reason, at: now),
             halt: Halt(scope: scope, until: until, reason: refusal.reason))
+    }
+
+    /// What becomes of a delivery whose notification expired before it could be sent; `nil` if it
+    /// may be sent.
+    ///
+    /// A notification that was to expire at once is sent once, as APNs has it.
+    package func ending(
+        ofUnsent delivery: OwedDelivery, attempts: UInt16, _ reason: String, at now: Timestamp
+    ) -> Resolution? {
+        guard let expiration = delivery.delivery.notification.expiration, expiration <= now,
+            attempts > 0 || delivery.delivery.appendedAt < expiration
+        else { return nil }
+        let cause = reason.isEmpty ? "expired" : "expired: \(reason)"
+        return dead(delivery, attempts, status: 0, reason: cause, now)
     }
 
     /// What becomes of a delivery that must wait until `until`, and of one that would then have

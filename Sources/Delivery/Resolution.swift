@@ -14,7 +14,8 @@ package struct Resolution: Sendable, Hashable {
     private let receipt: DeliveryReceipt
     private let retry: Retry?
     private let deadLetter: DeadLetter?
-    private let deadToken: DeadToken?
+    /// The token that must not be used again, if there is one.
+    let deadToken: DeadToken?
 
     /// The gateway accepted the push.
     package init(accepted delivery: OwedDelivery, attempts: UInt16, at now: Timestamp) {

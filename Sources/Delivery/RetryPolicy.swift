@@ -8,6 +8,8 @@ package struct RetryPolicy: Sendable, Hashable {
     ///
     /// Apple asks for a quarter of an hour after a 5xx.
     package var cap: Duration
+    /// The longest wait that a gateway's wish is granted.
+    package var longestWish: Duration = .seconds(86_400)
     /// Sends of one delivery before it becomes a dead letter.
     package var maximumAttempts: Int
 
@@ -36,7 +38,8 @@ package struct RetryPolicy: Sendable, Hashable {
         let step = min(base * (1 << min(Int(attempts) - 1, 20)), cap)
         let drawn = step * Double.random(in: 0..<1, using: &generator)
         // What the gateway asks for is spread too, by a tenth, for the same reason.
-        let least = (asked ?? .zero) * (1 + Double.random(in: 0..<0.1, using: &generator))
+        let least =
+            min(asked ?? .zero, longestWish) * (1 + Double.random(in: 0..<0.1, using: &generator))
         let due = now.advanced(by: max(drawn, least))
         if let expiration, expiration <= due { return nil }
         return due

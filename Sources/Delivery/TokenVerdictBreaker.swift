@@ -27,6 +27,11 @@ package struct TokenVerdictBreaker: Sendable {
     /// Creates a breaker that has seen nothing.
     package init() {}
 
+    /// Forgets what was counted for a container, after its settings were mended.
+    package mutating func reset(_ container: ContainerKey) {
+        counts = counts.filter { $0.key.container != container }
+    }
+
     /// Counts an answer about a token, and says whether tokens of this topic may be forgotten.
     package mutating func mayForget(
         isUnknownToGateway: Bool, container: ContainerKey, topic: String

@@ -36,6 +36,7 @@ final class WakeSignal: Sendable {
                         return true
                     }
                     if Task.isCancelled { return true }
+                    if case .waiting = state { preconditionFailure("two tasks wait") }
                     state = .waiting(continuation)
                     return false
                 }

@@ -10,10 +10,18 @@ struct ContainerState {
     let index: SubscriptionIndex
     private var subscriptions: [UInt64: Subscription] = [:]
     private var devices: [UserID: [DeviceVersion]] = [:]
+    private var holders: [UInt64: Holder] = [:]
     private var badges: [DeviceID: Int64] = [:]
 
-    /// Creates the state of a container of which nothing is known; the seed keeps the index's
-    /// hashes secret.
+    /// Whose a version of a device is.
+    private struct Holder: Hashable {
+        let owner: UserID
+        let device: DeviceID
+    }
+
+    /// Creates the state of a container of which nothing is known.
+    ///
+    /// The seed keeps the index's hashes secret.
     init(indexSeed: UInt64) {
         index = SubscriptionIndex(seed: indexSeed)
     }
@@ -53,25 +61,36 @@ struct ContainerState {
         _ = index.remove(serial: serial)
     }
 
-    /// Makes a device active.
-    mutating func insert(_ version: DeviceVersion) {
-        var versions = devices[version.device.owner] ?? []
+    /// Makes a device active, and ends the versions that it replaces.
+    ///
+    /// Its badge stays if the same user had it before.
+    mutating func insert(_ version: DeviceVersion, replacing serials: [UInt64]) {
+        let holder = Holder(owner: version.device.owner, device: version.device.id)
+        removeDevices(serials, keepingBadgeOf: holder)
+        holders[version.serial] = holder
+        Self.insert(version, into: &devices[holder.owner, default: []])
+    }
+
+    private static func insert(_ version: DeviceVersion, into versions: inout [DeviceVersion]) {
         let place = versions.firstIndex { $0.serial >= version.serial } ?? versions.endIndex
         if place < versions.endIndex, versions[place].serial == version.serial {
             versions[place] = version
         } else {
             versions.insert(version, at: place)
         }
-        devices[version.device.owner] = versions
     }
 
-    /// Ends devices.
-    ///
-    /// The owner is not said, because a token that changed hands ends under another.
-    mutating func removeDevices(_ serials: Set<UInt64>, serialOwners: [UInt64: UserID]) {
-        for owner in Set(serials.compactMap { serialOwners[$0] }) {
-            devices[owner]?.removeAll { serials.contains($0.serial) }
-            if devices[owner]?.isEmpty == true { devices[owner] = nil }
+    /// Ends devices, and forgets their badges.
+    mutating func removeDevices(_ serials: [UInt64]) {
+        removeDevices(serials, keepingBadgeOf: nil)
+    }
+
+    private mutating func removeDevices(_ serials: [UInt64], keepingBadgeOf keeper: Holder?) {
+        for serial in serials {
+            guard let holder = holders.removeValue(forKey: serial) else { continue }
+            devices[holder.owner]?.removeAll { $0.serial == serial }
+            if devices[holder.owner]?.isEmpty == true { devices[holder.owner] = nil }
+            if holder != keeper { badges[holder.device] = nil }
         }
     }
 

@@ -8,11 +8,10 @@ package enum DeviceExpansion {
     /// The devices of a subscription's owner that `change` notifies, in the order given.
     ///
     /// The device that made the change is left out, deletions included; with an unknown origin
-    /// nobody is (design §4.5). A user who may not read the record gets nothing (design §4.7).
+    /// nobody is (design §4.5).
     package static func devices(
         among devices: [DeviceVersion], for subscription: Subscription, of change: RecordChange
     ) -> [DeviceVersion] {
-        guard mayRead(subscription.owner, change) else { return [] }
         switch subscription.suppress {
         case .none:
             return devices
@@ -24,11 +23,11 @@ package enum DeviceExpansion {
         }
     }
 
-    /// Whether the change's read rule lets `user` know of it.
+    /// Whether the change's read rule lets `user` know of it (design §4.7).
     ///
-    /// Without a rule everybody may read the public database, and the owner a private one,
-    /// which the index has seen to.
-    private static func mayRead(_ user: UserID, _ change: RecordChange) -> Bool {
+    /// Without a rule everybody may read the public database, and the owner a private one, which
+    /// the index has seen to.
+    package static func mayRead(_ user: UserID, _ change: RecordChange) -> Bool {
         guard let readers = change.readers else { return true }
         return readers.contains { $0 == "world" || $0 == user.rawValue }
     }

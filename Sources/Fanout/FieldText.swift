@@ -8,13 +8,21 @@ enum FieldText {
     }
 
     /// A moment in ISO 8601 with seconds, UTC.
+    ///
+    /// Years have four digits; those beyond have a sign and as many as they need (ISO 8601's
+    /// expanded form), and the year before 0001 is 0000.
     static func iso8601(_ moment: Timestamp) -> String {
-        let days = Int(moment.seconds.floorDivided(by: 86_400))
-        let second = Int(moment.seconds - Int64(days) * 86_400)
+        let (days, second) = moment.daysAndSeconds
         let (year, month, day) = civil(days)
-        func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
-        let time = "\(two(second / 3600)):\(two(second / 60 % 60)):\(two(second % 60))"
-        return "\(year)-\(two(month))-\(two(day))T\(time)Z"
+        let sign = year < 0 ? "-" : (year > 9999 ? "+" : "")
+        let date = "\(sign)\(padded(abs(year), 4))-\(padded(month, 2))-\(padded(day, 2))"
+        let time = [second / 3600, second / 60 % 60, second % 60].map { padded($0, 2) }
+        return "\(date)T\(time.joined(separator: ":"))Z"
+    }
+
+    private static func padded(_ number: Int, _ width: Int) -> String {
+        let digits = String(number)
+        return String(repeating: "0", count: max(0, width - digits.utf8.count)) + digits
     }
 
     /// The date in the Gregorian calendar of a count of days since 1970-01-01.
@@ -67,10 +75,10 @@ enum FieldText {
     }
 }
 
-extension Int64 {
-    /// Division that rounds down, also below zero.
-    func floorDivided(by divisor: Int64) -> Int64 {
-        let (quotient, remainder) = quotientAndRemainder(dividingBy: divisor)
-        return remainder < 0 ? quotient - 1 : quotient
+extension Timestamp {
+    /// The days since 1970-01-01, rounded down, and the seconds of the day.
+    var daysAndSeconds: (days: Int, second: Int) {
+        let (days, second) = seconds.quotientAndRemainder(dividingBy: 86_400)
+        return second < 0 ? (Int(days) - 1, Int(second) + 86_400) : (Int(days), Int(second))
     }
 }

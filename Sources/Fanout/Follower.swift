@@ -111,9 +111,7 @@ package struct Follower: ~Copyable {
         }
     }
 
-    /// Hands over what is pending.
-    ///
-    /// Every entry up to `position` has been worked.
+    /// Hands over what is pending, once every entry up to `position` has been worked.
     private mutating func handOver(finished position: LogPosition) async throws {
         let isProgress = handedOver < position
         guard isProgress || !pending.isEmpty else { return }
@@ -134,8 +132,7 @@ package struct Follower: ~Copyable {
             state.removeSubscription(serial, of: entry.container)
             meter.show(subscriptions: state.subscriptionCount)
         case .deviceSaved(let version, let replaced):
-            state.removeDevices(replaced, of: entry.container)
-            state.insert(version)
+            state.insert(version, replacing: replaced)
         case .devicesEnded(let serials):
             state.removeDevices(serials, of: entry.container)
         case .change(let change, _, let isStale):
@@ -148,7 +145,14 @@ package struct Follower: ~Copyable {
     ) async throws {
         var fired = state.firedSubscriptions(by: change, isStale: isStale, in: entry.container)
         meter.countChange(matches: fired.count)
-        guard !fired.isEmpty, let settings = settings(entry.container) else { return }
+        guard !fired.isEmpty else { return }
+        guard let settings = settings(entry.container) else {
+            // A container is saved before anything of it is appended, so nobody is owed this.
+            logger.error(
+                "followed a change of a container without settings",
+                metadata: ["container": "\(entry.container)", "position": "\(entry.position)"])
+            return
+        }
         try await claimOnce(&fired, at: entry.position, of: entry.container)
         var fanout = ChangeFanout(
             entry: entry, change: change, identity: identity, settings: settings,

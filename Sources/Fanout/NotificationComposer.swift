@@ -1,8 +1,8 @@
 package import RelayModel
 package import Storage
 
-/// From a change and a subscription to what a device gets: CloudKit's `aps` and `ck`
-/// dictionaries and the gateway's headers.
+/// From a change and a subscription to what a device gets: CloudKit's `aps` and `ck` dictionaries
+/// and the gateway's headers.
 ///
 /// Pure.
 package struct NotificationComposer: Sendable {
@@ -22,20 +22,18 @@ package struct NotificationComposer: Sendable {
         self.appendedAt = appendedAt
     }
 
-    /// What a device with this topic and badge gets by `subscription`.
+    /// What a device gets by `subscription`, which the change fires.
     ///
-    /// - Parameters:
-    ///   - subscription: The subscription that the change fires.
-    ///   - notificationID: The `nid`.
-    ///   - topic: The device's topic; `nil` takes the container's first.
-    ///   - badge: The number on the icon; `nil` leaves it alone.
-    /// - Returns: The push notification, its payload within the gateway's limit.
+    /// `notificationID` is the `nid`. Without a `topic` it is the container's first; without a
+    /// `badge` the icon's number is left alone.
     package func notification(
         by subscription: Subscription, notificationID: UUIDBytes, topic: String?, badge: Int64?
     ) -> PushNotification {
         let info = subscription.notificationInfo
         let payload = PushPayload(
-            alert: alert(info), badge: badge, sound: info.soundName, category: info.category,
+            // What only decorates an alert must not be in a background push (APNs).
+            alert: info.hasAlert ? alert(info) : [:], badge: badge, sound: info.soundName,
+            category: info.category,
             // APNs takes a push that shows nothing only as a background push, which must have it.
             isContentAvailable: info.shouldSendContentAvailable || !info.isVisible,
             isMutable: info.shouldSendMutableContent,

@@ -59,6 +59,10 @@ struct PushPayload: Sendable {
     func fitted() -> [UInt8] {
         var payload = self
         var text = payload.utf8()
+        guard text.count > Limits.maximumPayloadBytes else { return text }
+        // Nothing that CloudKit's clients know is missing yet.
+        payload.sequence = nil
+        text = payload.utf8()
         for step in Self.pruning where text.count > Limits.maximumPayloadBytes {
             step(&payload)
             payload.isPruned = true
@@ -67,11 +71,11 @@ struct PushPayload: Sendable {
         return text
     }
 
-    /// What is left out, first to last.
+    /// What is left out after our own `seq`, first to last.
     ///
-    /// The notification's identity is never.
+    /// The notification's identity, its container and user, and the badge always stay: together
+    /// they are far below the limit.
     private static let pruning: [@Sendable (inout PushPayload) -> Void] = [
-        { $0.sequence = nil },
         { $0.body["af"] = nil },
         { payload in for key in ["rid", "zid", "zoid"] { payload.body[key] = nil } },
         { $0.body["fo"] = nil },

@@ -8,7 +8,6 @@ package import Storage
 /// the same state at the same position. It suspends nowhere; what needs the store comes in.
 package struct ShardState {
     private var containers: [ContainerKey: ContainerState] = [:]
-    private var deviceOwners: [UInt64: UserID] = [:]
     private var matches: [UInt64] = []
     private let indexSeed: UInt64
 
@@ -26,8 +25,9 @@ package struct ShardState {
     /// - Throws: ``PredicateLanguage/PredicateError`` if its condition cannot be read; then it is
     ///   not active.
     package mutating func insert(_ version: SubscriptionVersion) throws {
-        let container = version.subscription.container
-        try containers[container, default: ContainerState(indexSeed: indexSeed)].insert(version)
+        let seed = indexSeed
+        try containers[version.subscription.container, default: ContainerState(indexSeed: seed)]
+            .insert(version)
     }
 
     /// Ends a subscription.
@@ -35,30 +35,34 @@ package struct ShardState {
         containers[container]?.removeSubscription(serial)
     }
 
-    /// Makes a device active.
-    package mutating func insert(_ version: DeviceVersion) {
-        deviceOwners[version.serial] = version.device.owner
-        let container = version.device.container
-        containers[container, default: ContainerState(indexSeed: indexSeed)].insert(version)
+    /// Makes a device active, and ends the versions that it replaces.
+    ///
+    /// A device that the same user registers again keeps its badge; otherwise nobody inherits what
+    /// an icon showed.
+    package mutating func insert(_ version: DeviceVersion, replacing serials: [UInt64] = []) {
+        let seed = indexSeed
+        containers[version.device.container, default: ContainerState(indexSeed: seed)]
+            .insert(version, replacing: serials)
     }
 
-    /// Ends devices.
+    /// Ends devices, and forgets their badges.
     package mutating func removeDevices(_ serials: [UInt64], of container: ContainerKey) {
-        containers[container]?.removeDevices(Set(serials), serialOwners: deviceOwners)
-        for serial in serials { deviceOwners[serial] = nil }
+        containers[container]?.removeDevices(serials)
     }
 
     /// Sets a device's badge as it was at the progress.
     package mutating func set(_ badge: BadgeMark) {
-        containers[badge.container, default: ContainerState(indexSeed: indexSeed)].setBadge(
-            badge.badge, of: badge.deviceID)
+        let seed = indexSeed
+        containers[badge.container, default: ContainerState(indexSeed: seed)]
+            .setBadge(badge.badge, of: badge.deviceID)
     }
 
     // MARK: Changes
 
     /// The subscriptions that a change fires, by ascending serial: the stable order of its fan-out.
     ///
-    /// Snapshot rows and stale changes fire nothing (design §4.9, §4.11).
+    /// Snapshot rows and stale changes fire nothing (design §4.9, §4.11), and nothing fires for a
+    /// user who may not read the record (design §4.7).
     package mutating func firedSubscriptions(
         by change: RecordChange, isStale: Bool, in container: ContainerKey
     ) -> [(serial: UInt64, subscription: Subscription)] {
@@ -66,7 +70,9 @@ package struct ShardState {
         matches.removeAll(keepingCapacity: true)
         state.index.matches(for: change, into: &matches)
         return matches.compactMap { serial in
-            state.subscription(serial).map { (serial, $0) }
+            state.subscription(serial).flatMap { subscription in
+                DeviceExpansion.mayRead(subscription.owner, change) ? (serial, subscription) : nil
+            }
         }
     }
 

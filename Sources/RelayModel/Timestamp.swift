@@ -62,24 +62,39 @@ public struct Timestamp: Sendable, Hashable, Comparable {
         Double(seconds) + Double(nanoseconds) / 1e9
     }
 
-    /// This moment moved by `duration`, to the nanosecond.
+    /// The first moment that can be told.
+    public static let earliest = Timestamp(seconds: .min)
+    /// The last moment that can be told.
+    public static let latest = Timestamp(seconds: .max, nanoseconds: 999_999_999)
+
+    /// This moment moved by `duration`, to the nanosecond; stays at ``earliest`` or ``latest``
+    /// rather than go beyond, because a source's moments may be anything.
     public func advanced(by duration: Duration) -> Timestamp {
         let (addSeconds, attoseconds) = duration.components
-        var seconds = self.seconds + addSeconds
         var nanos = Int64(nanoseconds) + attoseconds / 1_000_000_000
-        if nanos < 0 {
-            nanos += 1_000_000_000
-            seconds -= 1
-        } else if nanos >= 1_000_000_000 {
-            nanos -= 1_000_000_000
-            seconds += 1
-        }
+        let carry: Int64 = nanos < 0 ? -1 : (nanos >= 1_000_000_000 ? 1 : 0)
+        nanos -= carry * 1_000_000_000
+        let (seconds, overflows) = Self.sum(self.seconds, addSeconds, carry)
+        if overflows { return duration < .zero ? .earliest : .latest }
         return Timestamp(seconds: seconds, nanoseconds: Int32(nanos))
     }
 
-    /// The time from `earlier` to this moment, negative if `earlier` is later.
+    private static func sum(
+        _ first: Int64, _ second: Int64, _ carry: Int64
+    ) -> (seconds: Int64, overflows: Bool) {
+        let (near, isBeyond) = first.addingReportingOverflow(second)
+        let (sum, isBeyondByCarry) = near.addingReportingOverflow(carry)
+        // A carry may bring back what was just beyond.
+        return (sum, isBeyond != isBeyondByCarry)
+    }
+
+    /// The time from `earlier` to this moment, negative if `earlier` is later; at most as many
+    /// seconds as 64 bits hold, in either direction.
     public func duration(since earlier: Timestamp) -> Duration {
-        .seconds(seconds - earlier.seconds)
+        let (difference, overflows) = seconds.subtractingReportingOverflow(earlier.seconds)
+        if overflows { return .seconds(seconds < earlier.seconds ? Int64.min : .max) }
+        if difference == .min { return .seconds(difference) }
+        return .seconds(difference)
             + .nanoseconds(Int64(nanoseconds) - Int64(earlier.nanoseconds))
     }
 

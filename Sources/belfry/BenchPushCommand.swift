@@ -227,7 +227,7 @@ private final class PushLoad: Sendable {
 }
 
 /// Time and CPU time of the process.
-private struct Usage {
+struct Usage {
     /// Seconds of the monotonic clock.
     var wall: Double
     /// Seconds of CPU, all threads together.

@@ -19,10 +19,9 @@ import Testing
             #expect(step.from == mark)
             #expect(mark <= step.to)
             mark = step.to
+            // In this order, as the store does: a row that is written ends no more in this step.
+            for id in step.endedRetries { retries[id] = nil }
             for retry in step.retries { retries[retry.delivery.delivery.id] = retry }
-            for id in step.endedRetries {
-                #expect(retries.removeValue(forKey: id) != nil)
-            }
             for receipt in step.receipts where receipt.outcome != .deferred {
                 ended[receipt.deliveryID, default: 0] += 1
             }

@@ -134,6 +134,48 @@ import Testing
         #expect(last?.endedRetries == [slow.delivery.id])
     }
 
+    @Test func `a slow delivery that is answered before its row was written leaves no row`() {
+        var tracker = DeliveryTracker(mark: .start, window: 4)
+        let slow = Fixtures.delivery(at: 1)
+        let ticket = tracker.admit(slow, at: Fixtures.moment)
+        tracker.finish(LogPosition(1))
+        let later = Fixtures.moment.advanced(by: .seconds(5))
+        _ = tracker.adoptDeliveries(openSinceBefore: later, at: later, dueAt: later)
+        tracker.settle(ticket, accepted(slow))
+        let step = tracker.takeStep()
+        // A row that is written after its end would be sent once more.
+        #expect(step?.retries == [])
+        #expect(step?.receipts.map(\.outcome) == [.deferred, .accepted])
+        #expect(step?.to == mark(1))
+    }
+
+    @Test func `an adopted delivery keeps its place in the window until it is answered`() {
+        var tracker = DeliveryTracker(mark: .start, window: 2)
+        let slow = Fixtures.delivery(at: 1)
+        let ticket = tracker.admit(slow, at: Fixtures.moment)
+        tracker.finish(LogPosition(1))
+        let later = Fixtures.moment.advanced(by: .seconds(5))
+        _ = tracker.adoptDeliveries(openSinceBefore: later, at: later, dueAt: later)
+        _ = tracker.takeStep()
+        tracker.stepRecorded()
+        #expect(tracker.room == 1)
+        #expect(tracker.openRetries == 0)
+        tracker.settle(ticket, accepted(slow))
+        #expect(tracker.room == 2)
+    }
+
+    @Test func `a step that could not be recorded is offered again, unchanged`() {
+        var tracker = DeliveryTracker(mark: .start, window: 2)
+        tracker.finish(LogPosition(1))
+        let step = tracker.takeStep()
+        tracker.finish(LogPosition(2))
+        let other = tracker.takeStep()
+        #expect(tracker.unrecordedStep == step)
+        #expect(other == nil)
+        tracker.stepRecorded()
+        #expect(tracker.unrecordedStep == nil)
+    }
+
     @Test func `a step carries the last badge of each device that it passes`() {
         var tracker = DeliveryTracker(mark: .start, window: 4)
         for badge in [Int64(1), 2, 3] {

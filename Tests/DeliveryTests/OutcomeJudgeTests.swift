@@ -71,6 +71,14 @@ import Testing
         #expect(due.map { $0 <= now.advanced(by: .seconds(331)) } == true)
     }
 
+    @Test func `a wish to wait for ever is granted a day at the most`() {
+        let asked = refusal(
+            503, "ServiceUnavailable", .retry(after: .seconds(Int64.max), scope: .gateway))
+        let due = verdict(asked).resolution.dueAt
+        #expect(due.map { $0 <= now.advanced(by: .seconds(95_040)) } == true)
+        #expect(due.map { $0 >= now.advanced(by: .seconds(86_400)) } == true)
+    }
+
     @Test func `a token that is dead since after its registration is forgotten`() {
         let since = Fixtures.moment.advanced(by: .seconds(1))
         let step = step(
@@ -155,5 +163,34 @@ import Testing
             isAlwaysAllowed = isAlwaysAllowed && mayForget
         }
         #expect(isAlwaysAllowed)
+    }
+}
+
+@Suite struct DeadTokenMemoryTests {
+    private func dead(_ number: Int, since: Int64) -> DeadToken {
+        DeadToken(
+            container: Fixtures.container, token: Fixtures.token(number),
+            since: Fixtures.moment.advanced(by: .seconds(since)))
+    }
+
+    @Test func `a token is dead for registrations before the verdict only`() {
+        var memory = DeadTokenMemory()
+        // Fixtures' devices are registered at the moment, with token 1.
+        let delivery = Fixtures.delivery(at: 1).delivery
+        #expect(!memory.holds(delivery))
+        memory.insert(dead(1, since: -1))
+        #expect(!memory.holds(delivery))
+        memory.insert(dead(1, since: 0))
+        #expect(memory.holds(delivery))
+    }
+
+    @Test func `the oldest verdicts are forgotten first`() {
+        var memory = DeadTokenMemory(limit: 2)
+        let delivery = Fixtures.delivery(at: 1).delivery
+        memory.insert(dead(1, since: 0))
+        memory.insert(dead(2, since: 0))
+        #expect(memory.holds(delivery))
+        memory.insert(dead(3, since: 0))
+        #expect(!memory.holds(delivery))
     }
 }

@@ -45,6 +45,43 @@ import Testing
         }
     }
 
+    @Test(arguments: [
+        (Timestamp.latest, Duration.nanoseconds(1), Timestamp.latest),
+        (.latest, .seconds(Int64.max), .latest),
+        (.latest, .nanoseconds(-1), Timestamp(seconds: .max, nanoseconds: 999_999_998)),
+        (.earliest, .nanoseconds(-1), .earliest),
+        (.earliest, .seconds(Int64.min), .earliest),
+        (.earliest, .nanoseconds(1), Timestamp(seconds: .min, nanoseconds: 1)),
+        (Timestamp(seconds: .max), .milliseconds(1500), .latest),
+        (Timestamp(seconds: .min, nanoseconds: 5), .milliseconds(-1), .earliest),
+        (Timestamp(seconds: 1, nanoseconds: 999_999_999), .seconds(Int64.max - 1), .latest),
+        (
+            Timestamp(seconds: -1, nanoseconds: 600_000_000),
+            .seconds(Int64.min) + .milliseconds(500),
+            Timestamp(seconds: .min, nanoseconds: 100_000_000)
+        ),
+    ])
+    func `moments stay within their range`(
+        start: Timestamp, step: Duration, expected: Timestamp
+    ) {
+        #expect(start.advanced(by: step) == expected)
+    }
+
+    @Test(arguments: [
+        (Timestamp.latest, Timestamp.earliest, Duration.seconds(Int64.max)),
+        (.earliest, .latest, .seconds(Int64.min)),
+        (.earliest, Timestamp(seconds: 0, nanoseconds: 1), .seconds(Int64.min)),
+        (.latest, Timestamp(seconds: 0), .seconds(Int64.max) + .nanoseconds(999_999_999)),
+    ])
+    func `the time between two moments stays within its range`(
+        moment: Timestamp, earlier: Timestamp, expected: Duration
+    ) {
+        let duration = moment.duration(since: earlier)
+        #expect(duration == expected)
+        // Taking it apart is what would fail beyond the range.
+        #expect(duration.components.seconds == expected.components.seconds)
+    }
+
     @Test func `moments are ordered by time`() {
         let moments = [
             Timestamp(seconds: -1, nanoseconds: 999_999_999), Timestamp(seconds: 0),

@@ -1,0 +1,124 @@
+import Delivery
+import Gateway
+import Logging
+import RelayModel
+import RelayTestKit
+import Storage
+import Synchronization
+
+/// A worker on a real store, with a scripted gateway and a clock that stands still.
+struct WorkerBench {
+    let store: RelayStore
+    let clock = TestClock()
+    let worker: DeliveryWorker
+    let gateway: ScriptedGateway
+    let progress: FaultyProgress
+
+    init(
+        window: Int = 64, retryWindow: Int = 64, at mark: ProgressMark = .start,
+        on temporary: TemporaryStore? = nil, maximumAttempts: Int = 24,
+        script: @escaping ScriptedGateway.Script = { _, _ in .accepted }
+    ) async throws {
+        let store = try (temporary ?? TemporaryStore()).open()
+        try await store.save(
+            ContainerSettings(key: Fixtures.container, topics: ["com.example.art"]),
+            at: Fixtures.moment)
+        self.store = store
+        progress = FaultyProgress(store)
+        var settings = DeliveryWorker.Settings()
+        settings.window = window
+        settings.retryWindow = retryWindow
+        settings.stepInterval = .zero
+        let built = Mutex<ScriptedGateway?>(nil)
+        worker = DeliveryWorker(
+            at: mark, recordingTo: progress, settings: settings,
+            judge: OutcomeJudge(retries: RetryPolicy(maximumAttempts: maximumAttempts)),
+            clock: clock, now: { [clock] in clock.moment }, generator: SeededGenerator(seed: 1),
+            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
+        ) { sink in
+            let gateway = ScriptedGateway(answeringTo: sink, script: script)
+            built.withLock { $0 = gateway }
+            return gateway
+        }
+        guard let gateway = built.withLock({ $0 }) else { preconditionFailure("no gateway") }
+        self.gateway = gateway
+    }
+
+    /// Runs the worker's loops beside `body`, and cancels them after it.
+    func run(_ body: () async throws -> Void) async throws {
+        let worker = worker
+        let loops = Task { try await worker.run() }
+        do {
+            try await body()
+        } catch {
+            loops.cancel()
+            throw error
+        }
+        loops.cancel()
+        do { try await loops.value } catch is CancellationError {}
+    }
+
+    /// Hands over one delivery for each position.
+    func accept(_ positions: ClosedRange<UInt64>, expiration: Timestamp? = nil) async throws {
+        let deliveries = positions.map { Fixtures.delivery(at: $0, expiration: expiration) }
+        try await worker.accept(
+            OwedBatch(deliveries: deliveries, finished: LogPosition(positions.upperBound)))
+    }
+
+    /// Waits until the progress stands at the end of `position`.
+    func passed(_ position: UInt64) async -> Bool {
+        await Turns.yield { worker.recordedMark.position == LogPosition(position) }
+    }
+
+    var retries: [Retry] {
+        get async throws { try await store.retries(of: Fixtures.container, limit: 1000) }
+    }
+
+    var deadLetters: [DeadLetter] {
+        get async throws {
+            try await store.deadLetters(of: Fixtures.container, reason: nil, limit: 1000)
+        }
+    }
+}
+
+/// The progress of a real store, which refuses steps when a test says so.
+final class FaultyProgress: ShardProgress {
+    private let store: RelayStore
+    private let fault = Mutex<StorageError?>(nil)
+    private let refusals = Atomic<Int>(0)
+
+    init(_ store: RelayStore) {
+        self.store = store
+    }
+
+    /// Steps refused so far.
+    var refusalCount: Int { refusals.load(ordering: .relaxed) }
+
+    func refuse(_ error: StorageError?) {
+        fault.withLock { $0 = error }
+    }
+
+    func mark() async throws -> ProgressMark { try await store.mark() }
+
+    func settle(_ step: SettledStep) async throws {
+        if let error = fault.withLock({ $0 }) {
+            refusals.wrappingAdd(1, ordering: .relaxed)
+            throw error
+        }
+        try await store.settle(step)
+    }
+
+    func claimOnce(_ serials: [UInt64], at position: LogPosition) async throws -> Set<UInt64> {
+        try await store.claimOnce(serials, at: position)
+    }
+
+    func dueRetries(
+        at now: Timestamp, limit: Int, excluding: Set<DeliveryID>
+    ) async throws -> [Retry] {
+        try await store.dueRetries(at: now, limit: limit, excluding: excluding)
+    }
+
+    func nextRetryDue(excluding: Set<DeliveryID>) async throws -> Timestamp? {
+        try await store.nextRetryDue(excluding: excluding)
+    }
+}

@@ -1,0 +1,256 @@
+import Fanout
+import Logging
+import RelayModel
+import RelayTestKit
+import Storage
+import Testing
+
+/// What a change owes, computed plainly from the edits before it.
+private struct PlainRegistry {
+    var subscriptions: [UInt64: Subscription] = [:]
+    var devices: [UInt64: Device] = [:]
+    var claimed: Set<UInt64> = []
+
+    /// The subscription and device of each delivery of a change, in order.
+    mutating func deliveries(of change: RecordChange) -> [Owed] {
+        var owed: [Owed] = []
+        var silent: Set<UInt64> = []
+        for (serial, subscription) in subscriptions.sorted(by: { $0.key < $1.key }) {
+            guard fires(subscription, change), !claimed.contains(serial) else { continue }
+            if subscription.firesOnce { claimed.insert(serial) }
+            for (deviceSerial, device) in devices.sorted(by: { $0.key < $1.key }) {
+                guard device.owner == subscription.owner,
+                    device.id != change.origin.deviceID
+                else { continue }
+                if !subscription.notificationInfo.isVisible,
+                    !silent.insert(deviceSerial).inserted
+                {
+                    continue
+                }
+                owed.append(Owed(subscription: serial, device: deviceSerial))
+            }
+        }
+        return owed
+    }
+
+    private func fires(_ subscription: Subscription, _ change: RecordChange) -> Bool {
+        guard subscription.firesOn.contains(FiresOn(change.operation)) else { return false }
+        if let readers = change.readers, !readers.contains("world"),
+            !readers.contains(subscription.owner.rawValue)
+        {
+            return false
+        }
+        guard case .query(let query, _) = subscription.scope else { return false }
+        guard query.canonical != "TRUEPREDICATE" else { return true }
+        return change.judgedImage?.fields["year"] == .integer(1907)
+    }
+}
+
+private struct Owed: Hashable {
+    let subscription: UInt64
+    let device: UInt64
+}
+
+/// What the log says, and what it owes.
+private struct World {
+    var plain = PlainRegistry()
+    var expected: [LogPosition: [Owed]] = [:]
+    private var nameCount = 0
+    private var generator: SeededGenerator
+    private let store: RelayStore
+    private let users = ["alice", "bob", "carol"]
+
+    init(seed: UInt64, in store: RelayStore) {
+        generator = SeededGenerator(seed: seed)
+        self.store = store
+    }
+
+    private mutating func name(_ prefix: String) -> String {
+        nameCount += 1
+        return "\(prefix)\(nameCount)"
+    }
+
+    /// Fills the log at random.
+    mutating func fill(entries count: Int) async throws {
+        try await store.save(
+            ContainerSettings(key: Fixtures.container, topics: ["com.example.Art"]),
+            at: Fixtures.moment)
+        for _ in 0..<count {
+            switch Int.random(in: 0..<10, using: &generator) {
+            case 0, 1: try await register()
+            case 2: try await forget()
+            case 3, 4: try await save()
+            case 5: try await delete()
+            default: try await post()
+            }
+        }
+    }
+
+    private mutating func register() async throws {
+        let owner = users.randomElement(using: &generator) ?? "alice"
+        // A small choice of tokens, so that they change hands.
+        let token = Int.random(in: 1...6, using: &generator)
+        let device = Fixtures.device(name("device"), of: owner, token: token)
+        let version = try await store.register(device, at: Fixtures.moment)
+        plain.devices = plain.devices.filter { $0.value.token != device.token }
+        plain.devices[version.serial] = device
+    }
+
+    private mutating func forget() async throws {
+        guard let gone = plain.devices.randomElement(using: &generator) else { return }
+        _ = try await store.forgetDevice(
+            gone.value.id, of: Fixtures.container, at: Fixtures.moment)
+        plain.devices[gone.key] = nil
+    }
+
+    private mutating func save() async throws {
+        let owner = users.randomElement(using: &generator) ?? "alice"
+        var subscription = Fixtures.subscription(
+            name("s"), of: owner,
+            where: generator.chance(50) ? "TRUEPREDICATE" : "year == 1907",
+            firesOn: generator.chance(70) ? .all : [.create])
+        subscription.firesOnce = generator.chance(30)
+        subscription.notificationInfo.shouldBadge = generator.chance(40)
+        if generator.chance(30) { subscription.notificationInfo.alertBody = "hello" }
+        try await apply(.create(subscription), of: owner)
+    }
+
+    private mutating func delete() async throws {
+        guard let gone = plain.subscriptions.randomElement(using: &generator) else { return }
+        try await apply(.delete(gone.value.id), of: gone.value.owner.rawValue)
+    }
+
+    private mutating func apply(_ edit: SubscriptionEdit, of owner: String) async throws {
+        let outcomes = try await store.edit(
+            [edit],
+            of: SubscriptionOwner(
+                container: Fixtures.container, database: .public,
+                user: Fixtures.identifier(owner)), atomicity: .independent, at: Fixtures.moment)
+        switch outcomes.first {
+        case .saved(let version): plain.subscriptions[version.serial] = version.subscription
+        case .deleted(let id):
+            plain.subscriptions = plain.subscriptions.filter {
+                $0.value.id != id || $0.value.owner.rawValue != owner
+            }
+        default: break
+        }
+    }
+
+    private mutating func post() async throws {
+        let operation = ChangeOperation.allCases.randomElement(using: &generator) ?? .create
+        var change = Fixtures.change(
+            operation, name("a"),
+            fields: ["year": .integer(generator.chance(50) ? 1907 : 1908)])
+        if generator.chance(20) { change.readers = ["alice"] }
+        if generator.chance(30), let origin = plain.devices.randomElement(using: &generator) {
+            change.origin = ChangeOrigin(deviceID: origin.value.id, userID: origin.value.owner)
+        }
+        let outcomes = try await store.append(
+            [ChangeToAppend(change, key: nil)], container: Fixtures.container,
+            source: Fixtures.identifier("test"), at: Fixtures.moment)
+        guard case .appended(let position)? = outcomes.first else { return }
+        expected[position] = plain.deliveries(of: change)
+    }
+}
+
+/// Collects what a follower hands over until it has come to the head.
+private actor Collector {
+    struct Finished: Error {}
+
+    private let head: LogPosition
+    private(set) var deliveries: [OwedDelivery] = []
+    private(set) var finished: [LogPosition] = []
+
+    init(head: LogPosition) {
+        self.head = head
+    }
+
+    func take(_ batch: OwedBatch) throws {
+        deliveries += batch.deliveries
+        if let position = batch.finished { finished.append(position) }
+        if batch.finished == head { throw Finished() }
+    }
+}
+
+/// The follower against a plain model, over a real store.
+@Suite struct FollowerModelTests {
+    private func follow(
+        _ store: RelayStore, from mark: ProgressMark, head: LogPosition
+    ) async throws -> [OwedDelivery] {
+        let collector = Collector(head: head)
+        let settings = ContainerSettings(key: Fixtures.container, topics: ["com.example.Art"])
+        var follower = Follower(
+            log: store, progress: store, identity: DeliveryIdentity(store: store.storeIdentity),
+            indexSeed: 7, settings: { _ in settings },
+            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }),
+            take: { try await collector.take($0) })
+        try await follower.recover(at: mark, from: store, portion: 3)
+        do {
+            try await follower.follow(from: mark)
+        } catch is Collector.Finished {}
+        let finished = await collector.finished
+        #expect(finished == Array(Set(finished)).sorted())
+        return await collector.deliveries
+    }
+
+    @Test(arguments: Seeds.all)
+    func `every position and offset gives the same deliveries`(seed: UInt64) async throws {
+        let store = try TemporaryStore().open()
+        var world = World(seed: seed, in: store)
+        try await world.fill(entries: 70)
+        let head = try await store.head()
+        let all = try await follow(store, from: .start, head: head)
+
+        // What is active at a position is exact, and in order.
+        let expected = world.expected.sorted { $0.key < $1.key }.flatMap { position, owed in
+            owed.enumerated().map { offset, owed in
+                Place(position: position, offset: UInt32(offset), owed: owed)
+            }
+        }
+        #expect(all.map(Place.init) == expected)
+        #expect(!expected.isEmpty)
+
+        // A crash after each delivery, with what the progress then holds.
+        var mark = ProgressMark.start
+        for (index, passed) in all.enumerated() {
+            let ordinal = passed.delivery.ordinal
+            var step = SettledStep(
+                from: mark,
+                to: ProgressMark(
+                    position: LogPosition(ordinal.position.rawValue - 1),
+                    offset: ordinal.offset + 1))
+            if let badge = passed.delivery.badge {
+                step.badges = [
+                    BadgeMark(
+                        container: Fixtures.container, deviceID: passed.delivery.deviceID,
+                        badge: badge)
+                ]
+            }
+            try await store.settle(step)
+            mark = step.to
+            let rest = try await follow(store, from: mark, head: head)
+            #expect(rest == Array(all[(index + 1)...]), "after \(ordinal)")
+        }
+        await store.close()
+    }
+
+    private struct Place: Hashable {
+        let position: LogPosition
+        let offset: UInt32
+        let owed: Owed
+
+        init(position: LogPosition, offset: UInt32, owed: Owed) {
+            self.position = position
+            self.offset = offset
+            self.owed = owed
+        }
+
+        init(_ delivery: OwedDelivery) {
+            self.init(
+                position: delivery.delivery.ordinal.position,
+                offset: delivery.delivery.ordinal.offset,
+                owed: Owed(
+                    subscription: delivery.subscriptionSerial, device: delivery.deviceSerial))
+        }
+    }
+}

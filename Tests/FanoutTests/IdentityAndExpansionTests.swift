@@ -1,0 +1,100 @@
+import RelayModel
+import RelayTestKit
+import Storage
+import Testing
+
+@testable import Fanout
+
+@Suite struct DeliveryIdentityTests {
+    private let identity = DeliveryIdentity(store: UUIDBytes(high: 1, low: 2))
+
+    /// Every identity that changes one part.
+    private func identities(of identity: DeliveryIdentity) -> [UUIDBytes] {
+        var all: [UUIDBytes] = []
+        for position in 1...6 as ClosedRange<UInt64> {
+            for subscription in 1...6 as ClosedRange<UInt64> {
+                for device in 1...6 as ClosedRange<UInt64> {
+                    let id = identity.deliveryID(
+                        position: LogPosition(position), subscriptionSerial: subscription,
+                        deviceSerial: device)
+                    all.append(id.uuid)
+                }
+            }
+            for owner in ["alice", "bob", "alicf"] {
+                all.append(
+                    identity.notificationID(
+                        position: LogPosition(position), owner: Fixtures.identifier(owner)))
+            }
+        }
+        return all
+    }
+
+    @Test func `identities are distinct, also between stores`() {
+        let other = DeliveryIdentity(store: UUIDBytes(high: 2, low: 1))
+        let all = identities(of: identity) + identities(of: other)
+        #expect(Set(all).count == all.count)
+        #expect(all.count == 2 * 6 * (36 + 3))
+    }
+
+    @Test func `identities are UUIDs of version 8`() {
+        for uuid in identities(of: identity) {
+            #expect(uuid.high >> 12 & 0xF == 8)
+            #expect(uuid.low >> 62 == 0b10)
+        }
+    }
+
+    /// The same at any time and on any machine: a change of the computation would send what is in
+    /// flight at an update under another identity.
+    @Test func `identities stay what they are`() {
+        let delivery = identity.deliveryID(
+            position: LogPosition(3), subscriptionSerial: 4, deviceSerial: 5)
+        let notification = identity.notificationID(
+            position: LogPosition(3), owner: Fixtures.identifier("alice"))
+        #expect(delivery.description == "56caaaa3-8541-8c1f-91f6-1f549992dd40")
+        #expect(notification.description == "11bf2ba5-dec2-80af-9ef6-6c2a73ba13cd")
+    }
+}
+
+@Suite struct DeviceExpansionTests {
+    private let devices = [version(1, "phone"), version(2, "tablet")]
+
+    private func names(
+        suppress: OriginSuppression, device: String? = nil, user: String? = nil
+    ) -> [String] {
+        var subscription = Fixtures.subscription("s1")
+        subscription.suppress = suppress
+        var change = Fixtures.change(.delete)
+        change.origin = ChangeOrigin(
+            deviceID: device.map { Fixtures.identifier($0) },
+            userID: user.map { Fixtures.identifier($0) })
+        return DeviceExpansion.devices(among: devices, for: subscription, of: change)
+            .map(\.device.id.rawValue)
+    }
+
+    @Test func `the device that made the change is left out, also of a deletion`() {
+        #expect(names(suppress: .device, device: "phone", user: "alice") == ["tablet"])
+    }
+
+    @Test func `with an unknown origin nobody is left out`() {
+        #expect(names(suppress: .device) == ["phone", "tablet"])
+        #expect(names(suppress: .device, user: "alice") == ["phone", "tablet"])
+        #expect(names(suppress: .device, device: "other") == ["phone", "tablet"])
+    }
+
+    @Test func `a subscription may leave out all devices of the user, or none`() {
+        #expect(names(suppress: .user, device: "phone", user: "alice") == [])
+        #expect(names(suppress: .user, device: "desk", user: "bob") == ["phone", "tablet"])
+        #expect(names(suppress: .none, device: "phone", user: "alice") == ["phone", "tablet"])
+    }
+
+    @Test(
+        arguments: [
+            (nil, true), (["world"], true), (["bob", "alice"], true), (["bob"], false), ([], false),
+            (["Alice"], false),
+        ] as [([String]?, Bool)])
+    func `a read rule says who may know`(readers: [String]?, mayRead: Bool) {
+        var change = Fixtures.change()
+        change.readers = readers
+        #expect(DeviceExpansion.mayRead(Fixtures.identifier("alice"), change) == mayRead)
+    }
+}

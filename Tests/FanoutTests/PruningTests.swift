@@ -1,0 +1,100 @@
+import RelayModel
+import RelayTestKit
+import Testing
+
+@testable import Fanout
+
+/// What is left out of a payload that is too long, and in which order.
+@Suite struct PruningTests {
+    /// A payload with every part, the alert's body so long that the whole has `count` bytes.
+    private func composition(of count: Int) -> Composition {
+        var composition = Composition { info in
+            info.title = "title"
+            info.subtitle = "subtitle"
+            info.alertBody = "x"
+            info.alertActionLocalizationKey = "OPEN"
+            info.alertLaunchImage = "launch.png"
+            info.soundName = "default"
+            info.category = "art"
+            info.desiredKeys = ["title"]
+        }
+        composition.change = Fixtures.change(fields: ["title": .string("Water Lilies")])
+        let rest = composition.push.payload.count - 1
+        composition.subscription.notificationInfo.alertBody =
+            String(repeating: "x", count: count - rest)
+        return composition
+    }
+
+    @Test func `at the limit everything stays`() throws {
+        let composition = composition(of: Limits.maximumPayloadBytes)
+        let payload = try composition.payload
+        #expect(composition.push.payload.count == Limits.maximumPayloadBytes)
+        #expect(payload["belfry"] == ["seq": "7"])
+        #expect(object(payload["ck"])["p"] == nil)
+    }
+
+    @Test func `one byte above, only our own number goes, and nothing says pruned`() throws {
+        let composition = composition(of: Limits.maximumPayloadBytes + 1)
+        let payload = try composition.payload
+        #expect(payload["belfry"] == nil)
+        #expect(object(payload["ck"])["p"] == nil)
+        #expect(object(object(payload["ck"])["qry"])["af"] == ["title": "Water Lilies"])
+    }
+
+    /// The parts in the order in which they go, as paths.
+    private static let order = [
+        "ck.qry.af", "ck.qry.rid", "ck.qry.fo", "ck.qry.sid", "aps.sound",
+        "aps.alert.launch-image", "aps.alert.action-loc-key", "aps.alert.subtitle",
+        "aps.alert.body", "aps.alert.title",
+    ]
+
+    private func has(_ path: String, _ payload: JSONObject) -> Bool {
+        var value: JSONValue? = .object(payload)
+        for name in path.split(separator: ".") { value = object(value)[String(name)] }
+        return value != nil
+    }
+
+    @Test func `parts go one after the other, and p says that something is missing`() throws {
+        var missing: [Int] = []
+        for excess in stride(from: 20, through: 3600, by: 7) {
+            let payload = try composition(of: Limits.maximumPayloadBytes + excess).payload
+            let present = Self.order.map { has($0, payload) }
+            let gone = present.prefix { !$0 }.count
+            // Nothing goes before what stands earlier in the order.
+            #expect(present.dropFirst(gone).allSatisfy { $0 })
+            #expect((object(payload["ck"])["p"] == 1) == (gone > 0))
+            #expect(object(payload["ck"])["nid"] != nil)
+            #expect(object(payload["ck"])["cid"] != nil)
+            #expect(payload["belfry"] == nil)
+            missing.append(gone)
+        }
+        #expect(missing == missing.sorted())
+        #expect(Set(missing).isSuperset(of: [1, 2, 3, 4, 5, 6, 7, 8, 9]))
+    }
+
+    @Test func `what cannot be left out always fits`() {
+        let name = String(repeating: "\"", count: 255)
+        var payload = PushPayload(
+            alert: ["loc-key": .string(String(repeating: "k", count: 2048))], badge: .max,
+            category: String(repeating: "c", count: 2048), isContentAvailable: true,
+            isMutable: true,
+            envelope: [
+                "ce": 1, "cid": .string(name), "ckuserid": .string(name),
+                "nid": .string(UUIDBytes(high: 1, low: 2).description),
+            ], bodyName: "qry", body: ["rid": .string(String(repeating: "\"", count: 1024))])
+        payload.sequence = LogPosition(.max)
+        payload.body["af"] = .string(String(repeating: "\u{1}", count: 100_000))
+        let text = payload.fitted()
+        #expect(text.count <= Limits.maximumPayloadBytes)
+    }
+
+    @Test func `localised texts keep their keys longer than their arguments`() throws {
+        var composition = Composition { info in
+            info.alertLocalizationKey = "KEY"
+            info.alertLocalizationArgs = ["long"]
+        }
+        composition.change = Fixtures.change(
+            fields: ["long": .string(String(repeating: "x", count: 5000))])
+        #expect(try composition.aps == ["alert": ["loc-key": "KEY"]])
+    }
+}

@@ -1,0 +1,49 @@
+import Fanout
+import RelayModel
+import RelayTestKit
+import Storage
+
+/// Composes what one device gets, with everything a test does not care about filled in.
+struct Composition {
+    var subscription = Fixtures.subscription("s1")
+    var change = Fixtures.change()
+    var badge: Int64?
+    var topic: String?
+    var position: UInt64 = 7
+
+    static let settings = ContainerSettings(
+        key: Fixtures.container, topics: ["com.example.Art", "com.example.Art.watch"])
+    static let notificationID = UUIDBytes(high: 1, low: 2)
+
+    init(_ fill: (inout NotificationInfo) -> Void = { _ in }) {
+        fill(&subscription.notificationInfo)
+    }
+
+    var push: PushNotification {
+        NotificationComposer(
+            settings: Self.settings, change: change, position: LogPosition(position),
+            appendedAt: Fixtures.moment
+        ).notification(
+            by: subscription, notificationID: Self.notificationID, topic: topic, badge: badge)
+    }
+
+    var text: String { String(decoding: push.payload, as: UTF8.self) }
+
+    /// The payload as a JSON object.
+    var payload: JSONObject { get throws { try object(JSONValue(parsing: push.payload)) } }
+
+    /// `aps` of the payload.
+    var aps: JSONValue? { get throws { try payload["aps"] } }
+}
+
+/// The members of a JSON object; of anything else none.
+func object(_ value: JSONValue?) -> JSONObject {
+    if case .object(let object)? = value { object } else { JSONObject() }
+}
+
+/// A version of a device of alice.
+func version(_ serial: UInt64, _ name: String, of owner: String = "alice") -> DeviceVersion {
+    DeviceVersion(
+        serial: serial, device: Fixtures.device(name, of: owner, token: Int(serial)),
+        registeredAt: Fixtures.moment, activation: LogPosition(serial))
+}
