@@ -16,12 +16,8 @@ enum BuiltBelfry {
         let complaint: String
     }
 
-    /// Runs a command to its end.
-    ///
-    /// - Parameters:
-    ///   - arguments: What stands behind `belfry`.
-    ///   - input: What is piped in.
-    ///   - environment: The variables beside the path.
+    /// Runs a command to its end, with `input` piped in, and with no variables but the path and
+    /// those of `environment`.
     static func run(
         _ arguments: [String], input: String = "", environment: [String: String] = [:]
     ) async throws -> Ending {

@@ -127,24 +127,35 @@ import Testing
         let folder = try Folder.make()
         let gateway = try await SampleGateway.start(in: folder)
         let place = folder.appending(path: "relay.sqlite").path
-        let usual = ["serve"] + ServedBelfry.arguments(on: place, for: gateway)
-        let cases: [(arguments: [String], code: Int32, complaint: String)] = [
-            (["--apns-ca-file", "/nowhere/ca.pem"], 78, "/nowhere/ca.pem"),
-            (["--http-port", "\(gateway.simulated.port)"], 69, "\(gateway.simulated.port)"),
-            (["--tls-certificate-file", "/nowhere/c.pem"], 78, "tls.privateKeyFile"),
+        let usual = ServedBelfry.settings(on: place, for: gateway)
+        let taken = "\(gateway.simulated.port)"
+        let cases: [(settings: [String: String], code: Int32, complaint: String)] = [
+            (
+                ["--apns-ca-file": "/nowhere/ca.pem"], 78,
+                "apns.caFile: the file /nowhere/ca.pem cannot be read"
+            ),
+            (["--http-port": taken], 69, "belfry: 127.0.0.1:\(taken) cannot be served: "),
+            (
+                ["--tls-certificate-file": "/nowhere/c.pem"], 78,
+                "tls.certificateFile and tls.privateKeyFile: one of them is not set"
+            ),
             (
                 [
-                    "--tls-certificate-file", "/nowhere/c.pem", "--tls-private-key-file",
-                    "/nowhere/k.pem",
-                ],
-                78, "/nowhere/c.pem"
+                    "--tls-certificate-file": "/nowhere/c.pem",
+                    "--tls-private-key-file": "/nowhere/k.pem",
+                ], 78, "tls.certificateFile: the file /nowhere/c.pem cannot be read as PEM: "
+            ),
+            (
+                ["--storage-path": "/nowhere/relay.sqlite"], 69,
+                "belfry: /nowhere/relay.sqlite cannot be used: cannot open "
             ),
         ]
-        for (arguments, code, complaint) in cases {
-            let ending = try await BuiltBelfry.run(usual + arguments)
-            #expect(ending.code == code, "\(arguments): \(ending.complaint)")
+        for (settings, code, complaint) in cases {
+            let arguments = usual.merging(settings) { _, given in given }.flatMap { [$0, $1] }
+            let ending = try await BuiltBelfry.run(["serve"] + arguments)
+            #expect(ending.code == code, "\(settings): \(ending.complaint)")
             let last = ending.complaint.split(separator: "\n").last ?? ""
-            #expect(last.contains(complaint), "\(arguments): \(ending.complaint)")
+            #expect(last.contains(complaint), "\(settings): \(ending.complaint)")
         }
         await gateway.simulated.stop()
     }

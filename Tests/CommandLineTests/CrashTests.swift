@@ -64,7 +64,7 @@ import Testing
         var house = try await House.furnish(.all(ScriptedAnswer(answer)))
         try await house.container.save(.query("q"))
         try await house.container.post(.change("create", "a1"))
-        _ = try await house.gateway.simulated.pushes(count: 2, within: Self.patience)
+        _ = try await house.gateway.simulated.pushes(count: 1, within: Self.patience)
         await house.relay.kill()
         let before = Set(house.gateway.simulated.pushes.map(\.apnsID))
         house.gateway.simulated.play(AnswerScript())
@@ -73,7 +73,7 @@ import Testing
         await house.close()
         #expect(
             arrived.map(\.line).sorted() == ["phone: qry q created a1", "tablet: qry q created a1"])
-        #expect(Set(arrived.map(\.apnsID)) == before)
+        #expect(before.isSubset(of: arrived.map(\.apnsID)))
         #expect(house.gateway.simulated.totals.duplicates == 0)
     }
 

@@ -23,11 +23,8 @@ package struct SampleGateway: Sendable {
     /// Where relays connect to.
     package var url: String { "https://127.0.0.1:\(simulated.port)" }
 
-    /// Starts a gateway.
-    ///
-    /// - Parameters:
-    ///   - script: What it answers.
-    ///   - directory: Where the file of its certificate authority is written.
+    /// Starts a gateway that answers as `script` says, with the file of its certificate authority
+    /// in `directory`.
     package static func start(
         _ script: AnswerScript = AnswerScript(), in directory: URL
     ) async throws -> SampleGateway {
