@@ -175,7 +175,7 @@ struct MatchBench {
     }
 
     private func boundThroughput() -> Double {
-        let bound = HashProbeBound(subscriptions.lazy.compactMap(\.predicate))
+        var bound = HashProbeBound(subscriptions.lazy.compactMap(\.predicate))
         let prepared = changes.map { bound.change($0.after?.fields ?? [:]) }
         var ids: [UInt32] = []
         return throughput(prepared.count) { bound.match(prepared[$0], into: &ids) }

@@ -1,7 +1,8 @@
 import PredicateLanguage
 import RelayModel
 
-/// What a hash table made for one workload alone can reach: static, without keys to compare, without
+/// What a hash table made for one workload alone can reach: static, without keys to compare,
+/// without
 /// sorting its answers, with the hashes of the changes at hand.
 ///
 /// It is the yardstick of `belfry bench match`, not an index: it knows just the predicates that
@@ -9,26 +10,43 @@ import RelayModel
 struct HashProbeBound {
     /// A subscription under a key, with at most one thing left to compare.
     struct Posting {
-        var id: UInt32
-        var test: UInt8 = 0
-        var low = -Double.infinity
-        var high = Double.infinity
+        /// The number of the subscription, and above it what is compared.
+        var word: UInt32
+        var low = Int32.min
+        var high = Int32.max
+
+        var test: UInt32 {
+            get { word >> 28 }
+            set { word = word & 0x0FFF_FFFF | newValue << 28 }
+        }
+    }
+
+    /// A key's place in the table and its postings.
+    struct Slot {
+        var key: UInt64 = 0
+        var start: UInt32 = 0
+        var count: UInt32 = 0
     }
 
     /// A change: the hashes of its keys, and the three values that postings compare.
     struct Change {
-        var keys: [UInt64]
-        var values: (price: Double, score: Double, status: Double)
+        var keys: Range<Int32>
+        var price: Int32
+        var score: Int32
+        var status: Int32
         var isFlagged: Bool
     }
 
-    private var slots: ContiguousArray<UInt64> = []
-    private var starts: ContiguousArray<UInt32> = []
+    private var slots: ContiguousArray<Slot> = []
+    /// The keys of all changes, one change after the other.
+    private var keys: ContiguousArray<UInt64> = []
     private var postings: ContiguousArray<Posting> = []
     private var mask = 0
     /// Narrow ranges by the thousandth of the price's domain in which they lie.
     private var grid: ContiguousArray<ContiguousArray<Posting>> = []
     private var prefixLengths: [Int] = []
+    /// The fields by which something is filed.
+    private var keyedFields: Set<String> = []
     private static let cells = 16_384
 
     init(_ predicates: some Sequence<RecordPredicate>) {
@@ -37,6 +55,7 @@ struct HashProbeBound {
         grid = ContiguousArray(repeating: [], count: Self.cells)
         var hasGrid = false
         for (id, predicate) in predicates.enumerated() {
+            for field in Self.fields(of: predicate.root) { keyedFields.insert(field) }
             let members: [RecordPredicate.Node] =
                 if case .or(let members) = predicate.root { members } else { [predicate.root] }
             for member in members {
@@ -59,43 +78,32 @@ struct HashProbeBound {
         var capacity = 16
         while capacity * 3 < filed.count * 4 + 4 { capacity *= 2 }
         mask = capacity - 1
-        slots = ContiguousArray(repeating: 0, count: capacity)
-        starts = ContiguousArray(repeating: 0, count: capacity + 1)
-        var counts = ContiguousArray<UInt32>(repeating: 0, count: capacity)
+        slots = ContiguousArray(repeating: Slot(), count: capacity)
         for (key, _) in filed {
-            let slot = find(key) ?? insert(key)
-            counts[slot] += 1
+            let slot = place(key)
+            slots[slot].key = key
+            slots[slot].count += 1
         }
         var sum: UInt32 = 0
-        for slot in 0..<capacity {
-            starts[slot] = sum
-            sum += counts[slot]
-            counts[slot] = starts[slot]
+        for slot in slots.indices {
+            slots[slot].start = sum
+            sum += slots[slot].count
+            slots[slot].count = 0
         }
-        starts[capacity] = sum
-        postings = ContiguousArray(repeating: Posting(id: 0), count: filed.count)
+        postings = ContiguousArray(repeating: Posting(word: 0), count: filed.count)
         for (key, posting) in filed {
-            guard let slot = find(key) else { continue }
-            postings[Int(counts[slot])] = posting
-            counts[slot] += 1
+            let slot = place(key)
+            postings[Int(slots[slot].start + slots[slot].count)] = posting
+            slots[slot].count += 1
         }
     }
 
-    private mutating func insert(_ key: UInt64) -> Int {
-        var index = Int(truncatingIfNeeded: key) & mask
-        while slots[index] != 0 { index = (index + 1) & mask }
-        slots[index] = key
-        return index
-    }
-
+    /// The slot of a key, or the free one where it belongs.
     @inline(__always)
-    private func find(_ key: UInt64) -> Int? {
+    private func place(_ key: UInt64) -> Int {
         var index = Int(truncatingIfNeeded: key) & mask
-        while slots[index] != 0 {
-            if slots[index] == key { return index }
-            index = (index + 1) & mask
-        }
-        return nil
+        while slots[index].key != 0, slots[index].key != key { index = (index + 1) & mask }
+        return index
     }
 
     // MARK: Matching
@@ -103,16 +111,16 @@ struct HashProbeBound {
     func match(_ change: Change, into ids: inout [UInt32]) {
         ids.removeAll(keepingCapacity: true)
         for key in change.keys {
-            guard let slot = find(key) else { continue }
-            for index in Int(starts[slot])..<Int(starts[slot + 1]) {
+            let slot = slots[place(keys[Int(key)])]
+            for index in Int(slot.start)..<Int(slot.start) + Int(slot.count) {
                 let posting = postings[index]
-                if holds(posting, change) { ids.append(posting.id) }
+                if holds(posting, change) { ids.append(posting.word & 0x0FFF_FFFF) }
             }
         }
         if grid.isEmpty { return }
-        let price = change.values.price
-        for posting in grid[Self.cell(price)] where posting.low <= price && price < posting.high {
-            ids.append(posting.id)
+        for posting in grid[Self.cell(change.price)]
+        where posting.low <= change.price && change.price < posting.high {
+            ids.append(posting.word & 0x0FFF_FFFF)
         }
     }
 
@@ -120,35 +128,36 @@ struct HashProbeBound {
     private func holds(_ posting: Posting, _ change: Change) -> Bool {
         switch posting.test {
         case 0: true
-        case 1: posting.low <= change.values.price && change.values.price < posting.high
-        case 2: change.values.score > posting.low
-        case 3: change.values.status != posting.low
-        default: change.isFlagged && change.values.price > posting.low
+        case 1: posting.low <= change.price && change.price < posting.high
+        case 2: change.score > posting.low
+        case 3: change.status != posting.low
+        default: change.isFlagged && change.price > posting.low
         }
     }
 
-    func change(_ fields: RecordFields) -> Change {
-        var keys: [UInt64] = []
-        for name in ["artist", "owner", "genre"] {
-            if let value = fields[name] { keys.append(Self.key(name, value)) }
+    mutating func change(_ fields: RecordFields) -> Change {
+        let start = Int32(keys.count)
+        for name in ["artist", "owner", "genre"] where keyedFields.contains(name) {
+            if let value = fields[name] { add(Self.key(name, value)) }
         }
-        if case .list(let tags)? = fields["tags"] {
-            keys.append(contentsOf: tags.map { Self.key("tags", $0) })
+        if keyedFields.contains("tags"), case .list(let tags)? = fields["tags"] {
+            for tag in tags { add(Self.key("tags", tag)) }
         }
         if case .string(let title)? = fields["title"] {
             for length in prefixLengths where length <= title.utf8.count {
-                keys.append(Self.key("title", .string(String(title.prefix(length)))))
+                add(Self.key("title", .string(String(title.prefix(length)))))
             }
         }
         var flagged = false
         if case .bool(let flag)? = fields["flag"] { flagged = flag }
         return Change(
-            keys: keys,
-            values: (
-                Self.number(fields["price"]), Self.number(fields["score"]),
-                Self.status(fields["status"])
-            ),
+            keys: start..<Int32(keys.count), price: Self.cents(fields["price"]),
+            score: Self.number(fields["score"]), status: Self.status(fields["status"]),
             isFlagged: flagged)
+    }
+
+    private mutating func add(_ key: UInt64) {
+        keys.append(key)
     }
 
     // MARK: Reading what the workload makes
@@ -157,7 +166,7 @@ struct HashProbeBound {
         of node: RecordPredicate.Node, _ id: UInt32, _ lengths: inout Set<Int>
     ) -> ([UInt64], Posting) {
         var keys: [UInt64] = []
-        var posting = Posting(id: id)
+        var posting = Posting(word: id)
         let members: [RecordPredicate.Node] = if case .and(let all) = node { all } else { [node] }
         for member in members {
             guard case .comparison(let comparison) = member,
@@ -174,10 +183,10 @@ struct HashProbeBound {
                 keys = [key(field, value)]
                 if case .string(let text) = value { lengths.insert(text.utf8.count) }
             case ("price", .greaterOrEqual), ("price", .greater):
-                posting.low = number(value)
+                posting.low = cents(value)
                 posting.test = max(posting.test, 1)
             case ("price", _):
-                posting.high = number(value)
+                posting.high = cents(value)
                 posting.test = max(posting.test, 1)
             case ("score", _): (posting.low, posting.test) = (number(value), 2)
             case ("status", _): (posting.low, posting.test) = (status(value), 3)
@@ -185,6 +194,19 @@ struct HashProbeBound {
             }
         }
         return (keys, posting)
+    }
+
+    private static func fields(of node: RecordPredicate.Node) -> [String] {
+        switch node {
+        case .and(let nodes), .or(let nodes): nodes.flatMap(fields)
+        case .comparison(let comparison):
+            if case .path(let path) = comparison.left {
+                path.fieldName.map { [$0] } ?? []
+            } else {
+                []
+            }
+        default: []
+        }
     }
 
     private static func key(_ field: String, _ value: FieldValue) -> UInt64 {
@@ -196,20 +218,20 @@ struct HashProbeBound {
         return hash | 1
     }
 
-    private static func cell(_ price: Double) -> Int {
-        min(max(Int(price / 1_000_000 * Double(cells)), 0), cells - 1)
+    private static func cell(_ price: Int32) -> Int {
+        Int(Int64(price) * Int64(cells) / 100_000_001)
     }
 
-    private static func number(_ value: FieldValue?) -> Double {
-        switch value {
-        case .double(let number): number
-        case .integer(let number): Double(number)
-        default: 0
-        }
+    private static func cents(_ value: FieldValue?) -> Int32 {
+        if case .double(let price)? = value { Int32((price * 100).rounded()) } else { 0 }
     }
 
-    private static func status(_ value: FieldValue?) -> Double {
+    private static func number(_ value: FieldValue?) -> Int32 {
+        if case .integer(let number)? = value { Int32(number) } else { 0 }
+    }
+
+    private static func status(_ value: FieldValue?) -> Int32 {
         guard case .string(let text)? = value else { return -1 }
-        return Double(text.dropFirst()) ?? -1
+        return Int32(text.dropFirst()) ?? -1
     }
 }

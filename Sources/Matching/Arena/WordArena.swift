@@ -90,7 +90,8 @@ final class WordArena {
         return block
     }
 
-    /// Takes the block to be cut up from the largest free ones; what is left of the last one is lost
+    /// Takes the block to be cut up from the largest free ones; what is left of the last one is
+    /// lost
     /// until then, at most ``small`` words.
     private func takeScrap() -> Bool {
         for sizeClass in stride(from: Self.classes - 1, through: Self.firstScrap, by: -1)

@@ -155,7 +155,8 @@ struct Catalog {
         return number
     }
 
-    /// Fields of one record type that predicates may name and still be filed under keys; the time to
+    /// Fields of one record type that predicates may name and still be filed under keys; the time
+    /// to
     /// decode a change grows with them.
     static let mostPaths = 1000
 

@@ -2,7 +2,8 @@ import RelayModel
 
 /// Everything in an index: the catalog, and a core for each 2^28 serials.
 ///
-/// `@unchecked Sendable`: ``SubscriptionIndex`` lets a thread in only while it holds a reading desk,
+/// `@unchecked Sendable`: ``SubscriptionIndex`` lets a thread in only while it holds a reading
+/// desk,
 /// to read, or all of them, to write.
 final class IndexContent: @unchecked Sendable {
     private(set) var catalog = Catalog()

@@ -8,6 +8,8 @@ struct MatchScratch: ~Copyable {
     var spare = GrowingBuffer<UInt32>(capacity: 1024)
     /// The blocks that the keys of the change lead to, and what they hold; 0 where there are none.
     var heads = GrowingBuffer<UInt32>(capacity: 64)
+    /// Keeps the loads that only warm the cache from being left out.
+    var touched: UInt64 = 0
     /// Candidates that a program or an interval had to verify.
     var candidates: UInt64 = 0
     /// Those that it confirmed.
@@ -31,11 +33,24 @@ extension IndexCore {
         scratch.heads.count = 0
         scratch.heads.reserve(count)
         let table = store.table
-        // All first steps before any second one: their cache misses overlap.
-        for index in 0..<count {
-            let probe = change.probes.base[index]
-            scratch.heads.base[index] = first(table, probe.hash)
+        // A match costs its cache misses. Loads that do not depend on each other and are not
+        // guarded by branches are under way together: first all slots, then all blocks.
+        var touched: UInt64 = 0
+        if count > 1 {
+            for index in 0..<count {
+                touched &+= table.slots[Int(change.probes.base[index].hash) & table.mask]
+            }
         }
+        for index in 0..<count {
+            scratch.heads.base[index] = first(table, change.probes.base[index].hash)
+        }
+        if count > 1 {
+            let words = store.arena.base
+            for index in 0..<count {
+                touched &+= UInt64(words[Int(scratch.heads.base[index])])
+            }
+        }
+        scratch.touched = touched
         for index in 0..<count {
             let head = scratch.heads.base[index]
             if head != 0 { visit(change.probes.base[index], head, change, &scratch) }

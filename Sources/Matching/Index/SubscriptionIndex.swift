@@ -6,7 +6,8 @@ import Synchronization
 /// For every change it finds the subscriptions that the change fires, exactly those that the
 /// reference evaluator would (design §4.1, 4.2, 4.4, 4.7), at a cost that grows with what matches:
 ///
-/// - create and update are judged on the after image, delete on the before image; without that image
+/// - create and update are judged on the after image, delete on the before image; without that
+/// image
 ///   only subscriptions that ask nothing of fields fire;
 /// - a predicate that has an evaluation error does not fire, and is counted in ``errors``;
 /// - a comparison on a field that a partial image lacks counts as failing, and so does its contrary
@@ -27,7 +28,8 @@ package final class SubscriptionIndex: Sendable {
 
     /// Creates an empty index.
     ///
-    /// - Parameter seed: keeps the hashes secret, so that nobody can save keys that collide; drawn at
+    /// - Parameter seed: keeps the hashes secret, so that nobody can save keys that collide; drawn
+    /// at
     ///   random by the caller.
     package init(seed: UInt64) {
         content = IndexContent(seed: seed)

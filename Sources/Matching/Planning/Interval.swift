@@ -40,7 +40,8 @@ struct Interval {
         }
     }
 
-    /// The level of the cells that just cover the interval, and the first and last of them; `nil` if
+    /// The level of the cells that just cover the interval, and the first and last of them; `nil`
+    /// if
     /// it is too wide for cells.
     var cells: (level: Int, first: Int64, last: Int64)? {
         guard isBoundedBelow, isBoundedAbove, !isEmpty else { return nil }

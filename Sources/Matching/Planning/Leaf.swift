@@ -14,7 +14,8 @@ struct Leaf {
     var constant: FieldValue
     /// The scalars of ``RowTest/member``.
     var members: [FieldValue] = []
-    /// The upper bound of BETWEEN, whose lower bound is the constant (and ``test`` is ``RowTest/greaterOrEqual``).
+    /// The upper bound of BETWEEN, whose lower bound is the constant (and ``test`` is
+    /// ``RowTest/greaterOrEqual``).
     var upper: FieldValue?
 
     /// Reads a comparison; `nil` if only the reference evaluator can judge it.

@@ -48,16 +48,17 @@ final class Planner {
     /// Keys of one subscription; predicates that need more are filed under their record type.
     static let mostKeys = 512
     /// Estimates made for one predicate, so that nobody's predicate takes long to save.
-    private static let mostWork = 50_000
+    static let mostWork = 50_000
 
     let seed: UInt64
     var selectivity = Selectivity()
     var keys = GrowingBuffer<PlannedKey>()
     var encoder = ValueEncoder()
     var draft = ProgramDraft()
-    private let store: PostingStore
+    let store: PostingStore
     private let programs: ProgramStore
-    private var work = 0
+    /// Estimates made so far.
+    var work = 0
     private(set) var compartment: UInt32 = 0
     private(set) var shelf = 0
 
@@ -270,157 +271,10 @@ final class Planner {
         return emit(member.node, isNegated: member.isNegated, &catalog)
     }
 
-    /// The share of changes inside an interval, guessed from how wide it is on the cells' line: of
-    /// numbers, ten octaves; of dates, a year.
-    func estimate(_ interval: Interval) -> Double {
-        if interval.isEmpty { return 0 }
-        guard interval.isBoundedBelow, interval.isBoundedAbove else { return 0.5 }
-        let low = Double(CellLine.place(interval.valueClass, interval.low))
-        let width = Double(CellLine.place(interval.valueClass, interval.high)) - low
-        let whole = interval.valueClass == .date ? 3e10 : 0x1p52 * 10
-        return min(0.4, width / whole + 0.0005)
-    }
-
-    /// What filing a part of the predicate under its own keys would cost; `nil` if it has none.
-    func estimate(_ node: Node, isNegated: Bool, _ catalog: inout Catalog) -> Access? {
-        work += 1
-        if work > Self.mostWork { return nil }
-        switch node {
-        case .constant(let holds):
-            return holds == isNegated
-                ? Access(expected: 0, isExact: true, isSafe: true, keys: 0) : nil
-        case .comparison(let comparison):
-            guard let leaf = leaf(comparison, &catalog) else { return nil }
-            return estimate(leaf, isNegated: isNegated, &catalog)
-        case .not(let inner): return estimate(inner, isNegated: !isNegated, &catalog)
-        case .and(let nodes):
-            return isNegated
-                ? estimateAny(nodes, isNegated: true, &catalog)
-                : estimateAll(nodes, isNegated: false, &catalog)
-        case .or(let nodes):
-            return isNegated
-                ? estimateAll(nodes, isNegated: true, &catalog)
-                : estimateAny(nodes, isNegated: false, &catalog)
-        }
-    }
-
-    private func estimateAny(
-        _ nodes: [Node], isNegated: Bool, _ catalog: inout Catalog
-    ) -> Access? {
-        var sum = Access(expected: 0, isExact: true, isSafe: true, keys: 0)
-        for node in nodes {
-            guard let access = estimate(node, isNegated: isNegated, &catalog) else { return nil }
-            sum.expected += access.expected
-            sum.isExact = sum.isExact && access.isExact
-            sum.isSafe = sum.isSafe && access.isSafe
-            sum.keys += access.keys
-            if sum.keys > Self.mostKeys { return nil }
-        }
-        return sum
-    }
-
-    private func estimateAll(
-        _ nodes: [Node], isNegated: Bool, _ catalog: inout Catalog
-    ) -> Access? {
-        var best: Access?
-        for node in nodes {
-            guard let access = estimate(node, isNegated: isNegated, &catalog) else { continue }
-            if best.map({ access.expected < $0.expected }) ?? true { best = access }
-        }
-        best?.isExact = false
-        best?.isSafe = false
-        return best
-    }
-
-    private func estimate(
-        _ leaf: Leaf, isNegated: Bool, _ catalog: inout Catalog
-    ) -> Access? {
-        if let interval = interval(of: leaf, isNegated: isNegated) {
-            return Access(
-                expected: estimate(interval), isExact: false, isSafe: false,
-                keys: interval.cells == nil ? 1 : 2)
-        }
-        guard leaf.hasKeys(isNegated: isNegated) else { return nil }
-        let mark = keys.count
-        emit(leaf, isNegated: isNegated, &catalog)
-        defer { keys.count = mark }
-        var access = Access(
-            expected: 0, isExact: true, isSafe: leaf.isSafe, keys: keys.count - mark)
-        for index in mark..<keys.count {
-            access.expected += expected(keys[index], isWeighed: true)
-            access.isExact = access.isExact && keys[index].isExact
-        }
-        return access
-    }
-
-    /// The values for which a comparison by order holds, if 64 bits can bound them.
-    func interval(of leaf: Leaf, isNegated: Bool) -> Interval? {
-        guard !isNegated, leaf.test.isOrdering, let (kind, bound) = Interval.bound(leaf.constant)
-        else { return nil }
-        var interval = Interval(path: leaf.path, valueClass: kind)
-        interval.narrow(leaf.test, bound)
-        if let value = leaf.upper {
-            guard let (_, upper) = Interval.bound(value) else { return nil }
-            interval.narrow(.lessOrEqual, upper)
-        }
-        return interval
-    }
-
-    // MARK: Expectations
-
-    func expectedHits() -> Double {
-        var sum = 0.0
-        for index in 0..<keys.count { sum += expected(keys[index], isWeighed: false) }
-        return min(sum, 1)
-    }
-
-    /// The share of changes that hit a key.
-    ///
-    /// Weighed, a key that is much used already counts more: that is all there is to learn from
-    /// before changes arrive.
-    private func expected(_ key: PlannedKey, isWeighed: Bool) -> Double {
-        if let observed = selectivity.observed(key.hash) { return observed }
-        let guess = guess(key)
-        guard isWeighed else { return guess }
-        let slot = store.slot(
-            key.hash, key.dimension, UnsafePointer(encoder.bytes.base + Int(key.offset)),
-            Int(key.length))
-        guard slot >= 0 else { return guess }
-        let block = PostingBlock(store.arena, KeyTable.block(of: store.table.slots[slot]))
-        return guess * (1 + Double(min(block.count, 10)) * 0.2)
-    }
-
-    private func guess(_ key: PlannedKey) -> Double {
-        let dimension = dimensionOf(key)
-        switch dimension.kind {
-        case .equal, .element:
-            let isNumber = dimension.valueClass == .number && key.length >= 8
-            let order = isNumber ? keyOrder(key) : 2
-            let guess = Selectivity.guess(
-                dimension.valueClass, order: order, length: Int(key.length))
-            return dimension.kind == .element ? min(guess * 4, 1) : guess
-        case .prefix: return key.length < 3 ? 0.05 : 0.005
-        case .cell: return 0.02
-        case .text, .open: return 0.5
-        case .every: return 1
-        }
-    }
-
-    private func keyOrder(_ key: PlannedKey) -> Int64 {
-        var order: UInt64 = 0
-        for index in 0..<8 {
-            let byte = encoder.bytes[Int(key.offset + key.length) - 8 + index]
-            order |= UInt64(byte) << UInt64(8 * index)
-        }
-        return Int64(bitPattern: order)
-    }
-
-    private func dimensionOf(_ key: PlannedKey) -> KeyDimension {
-        keyDimensions[Int(key.dimension)]
-    }
-    private var keyDimensions: [KeyDimension] = []
-
     // MARK: Keys
+
+    /// The dimensions by their numbers, as far as keys were planned in them.
+    private(set) var keyDimensions: [KeyDimension] = []
 
     /// Where the bytes of the next key begin; in a compartment they begin with its number.
     func begin() -> Int {
@@ -461,7 +315,8 @@ final class Planner {
 
     // MARK: Programs
 
-    /// A program that hands the whole predicate to the reference evaluator; 0 if it cannot ever hold.
+    /// A program that hands the whole predicate to the reference evaluator; 0 if it cannot ever
+    /// hold.
     private func reference(_ root: Node) -> UInt32 {
         draft.removeAll()
         appendReference(

@@ -27,7 +27,8 @@ enum BlockKind: UInt32 {
 /// names the key's next block, if there is one.
 ///
 /// ```
-/// | class 7 · kind 3 · has next 1 · … · key length 16 | count | dimension | key … | (path) | postings … | (next) |
+/// | class 7 · kind 3 · has next 1 · … · key length 16 | count | dimension | key … | (path) |
+/// postings … | (next) |
 /// ```
 struct PostingBlock {
     let base: UnsafeMutablePointer<UInt32>

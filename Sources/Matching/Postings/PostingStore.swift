@@ -27,7 +27,8 @@ final class PostingStore {
     /// Postings by kind of block, groups counted once.
     var postings = (plain: 0, range: 0, guarded: 0)
 
-    /// Up to here intervals stay in the order they came; beyond they are sorted into chunks, so that
+    /// Up to here intervals stay in the order they came; beyond they are sorted into chunks, so
+    /// that
     /// a look-up passes over what it cannot match.
     static let longestRange = 192
     static let chunkCapacity = 64

@@ -15,7 +15,8 @@ struct Probe: BitwiseCopyable {
 
 /// A change as the index reads it: its values as slots, and the keys it is looked up by, hashed.
 ///
-/// Made by ``SubscriptionIndex/decode(_:into:)`` and used again for the next change, so that nothing
+/// Made by ``SubscriptionIndex/decode(_:into:)`` and used again for the next change, so that
+/// nothing
 /// is allocated. Not safe for concurrent use.
 package final class DecodedChange {
     /// The values of the shelf's paths, by number.
