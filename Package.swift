@@ -13,6 +13,8 @@ let houseRules: [SwiftSetting] = [
 
 let argumentParser = Target.Dependency.product(
     name: "ArgumentParser", package: "swift-argument-parser")
+let asyncHTTPClient = Target.Dependency.product(
+    name: "AsyncHTTPClient", package: "async-http-client")
 let asyncAlgorithms = Target.Dependency.product(
     name: "AsyncAlgorithms", package: "swift-async-algorithms")
 let certificates = Target.Dependency.product(name: "X509", package: "swift-certificates")
@@ -21,9 +23,12 @@ let collections = Target.Dependency.product(name: "DequeModule", package: "swift
 let configuration = Target.Dependency.product(
     name: "Configuration", package: "swift-configuration")
 let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
+let cryptoExtras = Target.Dependency.product(name: "CryptoExtras", package: "swift-crypto")
 let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
 let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
 let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
+let hummingbirdCore = Target.Dependency.product(
+    name: "HummingbirdCore", package: "hummingbird")
 let hummingbirdTesting = Target.Dependency.product(
     name: "HummingbirdTesting", package: "hummingbird")
 let hummingbirdTLS = Target.Dependency.product(name: "HummingbirdTLS", package: "hummingbird")
@@ -32,6 +37,7 @@ let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let metrics = Target.Dependency.product(name: "Metrics", package: "swift-metrics")
 let coreMetrics = Target.Dependency.product(name: "CoreMetrics", package: "swift-metrics")
 let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
+let nioHTTP1 = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio")
 let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
 let nioHTTP2 = Target.Dependency.product(name: "NIOHTTP2", package: "swift-nio-http2")
 let nioHPACK = Target.Dependency.product(name: "NIOHPACK", package: "swift-nio-http2")
@@ -68,6 +74,7 @@ let package = Package(
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+        .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
         .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.0"),
     ],
     targets: [
@@ -78,7 +85,7 @@ let package = Package(
         .target(name: "ChangeSources", dependencies: ["RelayModel", crypto]),
         .target(
             name: "Storage",
-            dependencies: ["RelayModel", "Migrations", "CSQLiteSnapshot", grdb]),
+            dependencies: ["RelayModel", "Migrations", "CSQLite", crypto, grdb]),
         .target(
             name: "Fanout",
             dependencies: [
@@ -86,7 +93,7 @@ let package = Package(
             ]),
         .target(
             name: "Gateway",
-            dependencies: ["RelayModel", "CCurl", crypto, jwt, logging, metrics]),
+            dependencies: ["RelayModel", "CCurl", collections, crypto]),
         .target(
             name: "Delivery",
             dependencies: [
@@ -97,9 +104,10 @@ let package = Package(
             name: "RelayServer",
             dependencies: [
                 "RelayModel", "PredicateLanguage", "Matching", "ChangeSources", "Storage",
-                "Fanout", "Gateway", "Delivery", configuration, crypto, httpTypes, hummingbird,
-                hummingbirdTLS, jwt, logging, metrics, coreMetrics, nioCore, nioPosix, nioSSL,
-                serviceLifecycle,
+                "Fanout", "Gateway", "Delivery", configuration, crypto, cryptoExtras, httpTypes,
+                hummingbird, hummingbirdCore, hummingbirdTLS, logging, metrics, coreMetrics,
+                nioCore, nioPosix,
+                nioSSL, serviceLifecycle,
             ]),
         .target(
             name: "GatewaySimulator",
@@ -111,13 +119,14 @@ let package = Package(
             dependencies: [
                 "RelayModel", "PredicateLanguage", "Matching", "ChangeSources", "Storage",
                 "Fanout", "Gateway", "Delivery", "RelayServer", "GatewaySimulator",
-                argumentParser, configuration, crypto, logging, serviceLifecycle, unixSignals,
+                argumentParser, asyncHTTPClient, configuration, crypto, httpTypes, logging,
+                nioCore, nioHTTP1, serviceLifecycle, unixSignals,
             ]),
 
         // What is not Swift, and the schema.
         .target(name: "CCurl", linkerSettings: [.linkedLibrary("curl")]),
         .target(name: "CRE2", linkerSettings: [.linkedLibrary("re2")]),
-        .target(name: "CSQLiteSnapshot"),
+        .target(name: "CSQLite"),
         .target(
             name: "Migrations", path: "Migrations",
             resources: [.embedInCode("sql")]),
@@ -136,10 +145,11 @@ let package = Package(
             dependencies: ["RelayModel", "PredicateLanguage", "Matching", "RelayTestKit"]),
         .testTarget(
             name: "ChangeSourcesTests",
-            dependencies: ["RelayModel", "ChangeSources", "RelayTestKit"]),
+            dependencies: ["RelayModel", "ChangeSources", "RelayTestKit"],
+            exclude: ["Fixtures"]),
         .testTarget(
             name: "StorageTests",
-            dependencies: ["RelayModel", "Storage", "Migrations", "RelayTestKit", grdb]),
+            dependencies: ["RelayModel", "Storage", "Migrations", "RelayTestKit", crypto, grdb]),
         .testTarget(
             name: "FanoutTests",
             dependencies: [
@@ -147,10 +157,15 @@ let package = Package(
             ]),
         .testTarget(
             name: "GatewayTests",
-            dependencies: ["RelayModel", "Gateway", "GatewaySimulator", "RelayTestKit", crypto]),
+            dependencies: [
+                "RelayModel", "CCurl", "Gateway", "GatewaySimulator", "RelayTestKit", crypto,
+                nioCore, nioPosix, nioSSL,
+            ]),
         .testTarget(
             name: "GatewaySimulatorTests",
-            dependencies: ["GatewaySimulator", crypto, nioHTTP2]),
+            dependencies: [
+                "GatewaySimulator", crypto, nioCore, nioHPACK, nioHTTP2, nioPosix, nioSSL,
+            ]),
         .testTarget(
             name: "DeliveryTests",
             dependencies: ["RelayModel", "Storage", "Gateway", "Delivery", "RelayTestKit"]),
@@ -158,11 +173,11 @@ let package = Package(
             name: "RelayServerTests",
             dependencies: [
                 "RelayModel", "RelayServer", "Storage", "GatewaySimulator", "RelayTestKit",
-                crypto, httpTypes, hummingbird, hummingbirdTesting, jwt,
+                coreMetrics, crypto, httpTypes, hummingbird, hummingbirdTesting, jwt, logging,
             ]),
         .testTarget(
             name: "CommandLineTests",
-            dependencies: ["belfry", "RelayModel", "RelayTestKit", "GatewaySimulator"]),
+            dependencies: ["belfry", "RelayModel", "Storage", "RelayTestKit", "GatewaySimulator"]),
         .testTarget(name: "TidyTests"),
     ],
     swiftLanguageModes: [.v6]

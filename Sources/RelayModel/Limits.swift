@@ -34,6 +34,10 @@ public enum Limits {
     /// How far the timestamp of a signed webhook may be from the relay's clock
     /// (Standard Webhooks 1.0).
     public static let webhookSignatureTolerance: Duration = .seconds(300)
+    /// A user token (JWT); those of large providers have 2 to 4 kB.
+    public static let maximumUserTokenBytes = 16 * 1024
+    /// How far the issuer's clock may be ahead of the relay's where a token has just begun (`nbf`).
+    public static let userTokenLeeway: Duration = .seconds(60)
 
     // MARK: Predicates
 

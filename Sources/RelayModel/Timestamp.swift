@@ -14,6 +14,18 @@ public struct Timestamp: Sendable, Hashable, Comparable {
         self.nanoseconds = nanoseconds
     }
 
+    /// Creates a moment from Realm's form, in which the nanoseconds have the sign of the seconds,
+    /// or returns `nil` if they do not, or are 10^9 and more.
+    public init?(seconds: Int64, signedNanoseconds nanoseconds: Int64) {
+        switch nanoseconds {
+        case 0..<1_000_000_000 where seconds >= 0 || nanoseconds == 0:
+            self.init(seconds: seconds, nanoseconds: Int32(nanoseconds))
+        case -999_999_999..<0 where seconds <= 0 && seconds > .min:
+            self.init(seconds: seconds - 1, nanoseconds: Int32(nanoseconds + 1_000_000_000))
+        default: return nil
+        }
+    }
+
     /// Creates a moment from CloudKit's form, milliseconds since 1970.
     public init(milliseconds: Int64) {
         let (quotient, remainder) = milliseconds.quotientAndRemainder(dividingBy: 1000)

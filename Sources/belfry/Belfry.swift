@@ -1,9 +1,22 @@
 import ArgumentParser
 
 @main
-struct Belfry: ParsableCommand {
+struct Belfry: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "belfry",
         abstract: "CloudKit-style subscriptions for any database.",
-        subcommands: [PredicateCommand.self])
+        subcommands: [DevCommand.self, ServeCommand.self] + AdministrationCommands.all
+            + [
+                PredicateCommand.self, MatchCommand.self, GatewayCommand.self, BenchCommand.self,
+            ])
+}
+
+struct BenchCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "bench",
+        abstract: "Measure the rooms, each against a baseline in the same run.",
+        subcommands: [
+            BenchMatchCommand.self, BenchPredicateCommand.self, BenchPushCommand.self,
+            BenchStorageCommand.self,
+        ])
 }

@@ -55,6 +55,7 @@ struct PredicateLine {
 
     private func answer(to input: PredicateInput, now: Timestamp?) -> Answer {
         do throws(PredicateError) {
+            if input.dialect == .rql { return try answerRealm(input, now) }
             let predicate = try RecordPredicate.parse(
                 input.source, dialect: input.dialect, arguments: input.arguments)
             switch task {
@@ -70,6 +71,11 @@ struct PredicateLine {
         _ predicate: RecordPredicate, _ input: PredicateInput
     ) throws(PredicateError) -> Answer {
         try predicate.check(schema: input.schema, variables: Set(input.variables.keys))
+        return accepted(predicate, input)
+    }
+
+    /// The answer to a condition that has nothing wrong with it.
+    func accepted(_ predicate: RecordPredicate, _ input: PredicateInput) -> Answer {
         let canonical = predicate.canonicalText
         return Answer(
             json: [
@@ -78,7 +84,7 @@ struct PredicateLine {
             ], text: "valid: \(canonical)")
     }
 
-    private func evaluate(
+    func evaluate(
         _ predicate: RecordPredicate, _ input: PredicateInput, _ now: Timestamp?
     ) throws(PredicateError) -> Answer {
         let prepared = try PreparedPredicate(predicate)

@@ -1,1 +1,169 @@
+import Foundation
 import Testing
+
+/// The rules of the house that the compiler cannot hold.
+@Suite struct TidyTests {
+    /// Who may import whom (docs/architecture.md).
+    ///
+    /// The manifest says it too; here it is said once more, because a manifest is easily
+    /// widened.
+    static let neighbours: [String: Set<String>] = [
+        "RelayModel": [],
+        "PredicateLanguage": ["RelayModel", "CRE2"],
+        "Matching": ["RelayModel", "PredicateLanguage"],
+        "ChangeSources": ["RelayModel"],
+        "Storage": ["RelayModel", "Migrations", "CSQLiteShim", "CSQLiteSnapshot", "GRDB"],
+        "Fanout": ["RelayModel", "PredicateLanguage", "Matching", "Storage"],
+        "Gateway": ["RelayModel", "CCurl"],
+        "Delivery": ["RelayModel", "Storage", "Gateway"],
+        "GatewaySimulator": [],
+    ]
+
+    static let rooms: Set<String> = Set(neighbours.keys).union([
+        "RelayServer", "belfry", "Migrations", "CCurl", "CRE2", "GRDB",
+    ])
+
+    @Test func `a room imports only its neighbours`() {
+        var strays: [String] = []
+        for file in Repository.sources {
+            guard let room = file.room, let allowed = Self.neighbours[room] else { continue }
+            for (number, line) in file.numbered {
+                guard let module = importedModule(line), Self.rooms.contains(module),
+                    !allowed.contains(module)
+                else { continue }
+                strays.append(place(file, number, "\(room) imports \(module)"))
+            }
+        }
+        #expect(strays == [])
+    }
+
+    private func importedModule(_ line: String) -> String? {
+        let words = line.split(separator: " ").map(String.init)
+        guard let index = words.firstIndex(of: "import"), index + 1 < words.count,
+            words[..<index].allSatisfy({
+                ["public", "package", "internal", "private", "@testable", "@preconcurrency"]
+                    .contains($0)
+            })
+        else { return nil }
+        let kinds = ["struct", "class", "enum", "protocol", "func", "let", "var", "typealias"]
+        let name = kinds.contains(words[index + 1]) ? words.last : words[index + 1]
+        return name?.split(separator: ".").first.map(String.init)
+    }
+
+    /// What reads the world, and what to use instead.
+    static let ambient: [(pattern: String, instead: String)] = [
+        ("Date()", "the clock that comes in"),
+        ("Date.now", "the clock that comes in"),
+        ("ContinuousClock()", "the clock that comes in"),
+        ("SuspendingClock()", "the clock that comes in"),
+        ("SystemRandomNumberGenerator()", "the generator that comes in"),
+        (".randomElement()", "randomElement(using:)"),
+        (".shuffled()", "shuffled(using:)"),
+        ("UUID()", "the random bytes that come in"),
+        ("ProcessInfo.", "the configuration"),
+        ("getenv(", "the configuration"),
+        ("Task.detached", "a task group"),
+    ]
+
+    /// Where the world is read: the composition root and the executable.
+    static let worldly: Set<String> = ["Sources/RelayServer/World.swift"]
+
+    @Test func `nothing below the door reads the world`() {
+        var finds: [String] = []
+        for file in Repository.sources
+        where file.room != "belfry" && file.room != "GatewaySimulator"
+            && !Self.worldly.contains(file.path)
+        {
+            for (number, line) in file.numbered where !isComment(line) {
+                for (pattern, instead) in Self.ambient where line.contains(pattern) {
+                    finds.append(place(file, number, "\(pattern): use \(instead)"))
+                }
+            }
+        }
+        #expect(finds == [])
+    }
+
+    /// Where pointers may be touched: the curl loop; the arena and what reads it in place; the
+    /// wrappers of C libraries.
+    static let unsafePlaces = [
+        "Sources/Gateway/Curl", "Sources/Matching/Arena", "Sources/Matching/Postings",
+        "Sources/Matching/Programs", "Sources/Matching/Vector", "Sources/Matching/Index/IndexCore",
+        "Sources/Matching/Index/MatchOrder.swift",
+    ]
+
+    @Test func `pointers occur in few files`() {
+        let words = ["UnsafeMutable", "UnsafePointer", "UnsafeRaw", "UnsafeBuffer", "Unmanaged"]
+        var finds: [String] = []
+        for file in Repository.sources
+        where !Self.unsafePlaces.contains(where: { file.path.hasPrefix($0) })
+            && file.room != "belfry"
+        {
+            for (number, line) in file.numbered where !isComment(line) {
+                if let word = words.first(where: { line.contains($0) }) {
+                    finds.append(place(file, number, word))
+                }
+            }
+        }
+        #expect(finds == [])
+    }
+
+    @Test func `whoever vouches for sharing says what protects it`() {
+        var finds: [String] = []
+        for file in Repository.sources {
+            for (number, line) in file.numbered
+            where line.contains("@unchecked Sendable") && !isComment(line) {
+                let before = file.lines[max(0, number - 8)..<(number - 1)]
+                if !before.contains(where: isComment) {
+                    finds.append(place(file, number, "@unchecked Sendable without a comment"))
+                }
+            }
+        }
+        #expect(finds == [])
+    }
+
+    @Test func `words that do not belong are absent`() {
+        let words = [
+            ("fileprivate ", "private or internal"), ("TO" + "DO", "a decision record"),
+            ("FIX" + "ME", "a decision record"), ("try!", "try"), (" as! ", "as?"),
+        ]
+        var finds: [String] = []
+        for file in Repository.swift {
+            for (number, line) in file.numbered where !file.path.hasPrefix("Tests/TidyTests") {
+                for (word, instead) in words where line.contains(word) {
+                    finds.append(place(file, number, "\(word): use \(instead)"))
+                }
+            }
+        }
+        #expect(finds == [])
+    }
+
+    @Test func `only the executable prints`() {
+        var finds: [String] = []
+        for file in Repository.sources where file.room != "belfry" {
+            for (number, line) in file.numbered
+            where line.trimmingCharacters(in: .whitespaces).hasPrefix("print(\"") {
+                finds.append(place(file, number, "print"))
+            }
+        }
+        #expect(finds == [])
+    }
+
+    @Test func `no module has a type of its own name`() {
+        var finds: [String] = []
+        let keywords = ["struct", "class", "enum", "actor", "protocol"]
+        for file in Repository.sources {
+            guard let room = file.room else { continue }
+            for (number, line) in file.numbered {
+                for keyword in keywords where line.contains("\(keyword) \(room) ") {
+                    finds.append(place(file, number, "\(keyword) \(room)"))
+                }
+            }
+        }
+        #expect(finds == [])
+    }
+}
+
+/// Whether a line is nothing but a comment.
+func isComment(_ line: String) -> Bool {
+    line.trimmingCharacters(in: .whitespaces).hasPrefix("//")
+}

@@ -50,7 +50,12 @@ struct PredicateCheck {
         try check(comparison.right, at: comparison.rightSpan)
         try checkQuantifier(comparison)
         if comparison.rules == .apple { try checkConstants(comparison) }
-        if let schema { try schema.check(comparison) }
+        guard let schema else { return }
+        if comparison.rules == .realm {
+            try RealmSchemaCheck(schema: schema).check(comparison, [:])
+        } else {
+            try schema.check(comparison)
+        }
     }
 
     private func checkQuantifier(_ comparison: Comparison) throws(PredicateError) {

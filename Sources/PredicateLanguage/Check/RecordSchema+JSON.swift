@@ -4,8 +4,8 @@ extension RecordSchema {
     /// Reads a schema: an object of fields, each a type name or `{"type", "queryable", "indexed",
     /// "fields"}`.
     ///
-    /// The types are CloudKit's, with `BOOLEAN`, `UUID`, `OBJECTID`, `MAP` (an object, whose `fields`
-    /// may be given) and `ANY`; each may end in `_LIST`.
+    /// The types are CloudKit's, with `BOOLEAN`, `UUID`, `OBJECTID`, `MAP` (an object, whose
+    /// `fields` may be given) and `ANY`; each may end in `_LIST`.
     ///
     /// - Throws: ``JSONContractError`` at the first field that cannot be read.
     public init(json: JSONValue, path: String = "schema") throws(JSONContractError) {

@@ -45,6 +45,7 @@ struct Evaluation {
         _ comparison: PreparedComparison
     ) throws(EvaluationError) -> Bool {
         let rules = comparison.source.rules
+        if let judged = try judgedByForeignRules(comparison) { return judged.holds }
         let left = try value(of: comparison.left, rules)
         let right = try value(of: comparison.right, rules)
         return try compare(left, right, as: comparison)
@@ -58,6 +59,13 @@ struct Evaluation {
         steps?.append(step)
         do throws(EvaluationError) {
             let rules = comparison.source.rules
+            if let judged = try judgedByForeignRules(comparison) {
+                step.left = judged.left
+                step.right = judged.right
+                step.outcome = judged.holds ? .true : .false
+                steps?[index] = step
+                return judged.holds
+            }
             let left = try value(of: comparison.left, rules)
             step.left = left
             let right = try value(of: comparison.right, rules)
@@ -75,6 +83,15 @@ struct Evaluation {
 }
 
 extension Evaluation {
+    /// The judgement of a comparison under other rules than Apple's, or `nil`.
+    private func judgedByForeignRules(
+        _ comparison: PreparedComparison
+    ) throws(EvaluationError) -> (holds: Bool, left: FieldValue, right: FieldValue)? {
+        guard comparison.source.rules != .apple else { return nil }
+        return try ForeignRules.judge(
+            comparison.source, record: record, variables: variables)
+    }
+
     /// Compares two values by the rules of the comparison.
     func compare(
         _ left: FieldValue, _ right: FieldValue, as comparison: PreparedComparison

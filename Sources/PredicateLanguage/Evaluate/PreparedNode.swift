@@ -54,7 +54,9 @@ final class PreparedComparison: Sendable {
         var needle: TextNeedle?
         var members: ConstantMembers?
         var words: Set<String>?
-        switch (source.comparator, source.right.literal) {
+        // Other rules than Apple's have their own ways with texts.
+        let constant = source.rules == .apple ? source.right.literal : nil
+        switch (source.comparator, constant) {
         case (.like, .string(let pattern)?), (.matches, .string(let pattern)?):
             expression = try Self.compile(pattern, of: source)
         case (.beginsWith, .string(let text)?), (.endsWith, .string(let text)?),

@@ -62,8 +62,8 @@ extension FormatParser {
         }
     }
 
-    /// The moment that a decimal literal names in seconds after 2001, exact to the nanosecond, which
-    /// a double would not be.
+    /// The moment that a decimal literal names in seconds after 2001, exact to the nanosecond,
+    /// which a double would not be.
     private func exactDate(_ span: SourceSpan) -> Timestamp? {
         let text = String(
             decoding: lexer.bytes[span.offset..<span.offset + span.length], as: UTF8.self)

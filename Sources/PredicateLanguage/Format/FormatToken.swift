@@ -144,8 +144,8 @@ struct FormatLexer {
 }
 
 extension FormatLexer {
-    /// Reads an identifier: a letter or `_`, then letters, digits and `_`; letters and digits of any
-    /// script, and the marks that belong to them.
+    /// Reads an identifier: a letter or `_`, then letters, digits and `_`; letters and digits of
+    /// any script, and the marks that belong to them.
     mutating func identifier() -> String? {
         let start = position
         while let length = identifierLength(isFirst: position == start) {

@@ -25,7 +25,8 @@ enum TextFolding {
 
     /// Whether `text` is surely composed; `false` means that it may not be.
     ///
-    /// Characters below U+0300, Cyrillic letters, Chinese characters and most emoji need no look-up.
+    /// Characters below U+0300, Cyrillic letters, Chinese characters and most emoji need no
+    /// look-up.
     static func isComposed(_ text: String) -> Bool {
         let utf8 = text.utf8Span
         if utf8.isKnownASCII || utf8.isKnownNFC { return true }
@@ -55,7 +56,8 @@ enum TextFolding {
         return scalars.count == 1 ? scalars.first : nil
     }
 
-    /// Whether `scalar` is a mark on a letter, such as an accent, a Hebrew point or an Arabic vowel.
+    /// Whether `scalar` is a mark on a letter, such as an accent, a Hebrew point or an Arabic
+    /// vowel.
     private static func isMark(_ scalar: Unicode.Scalar) -> Bool {
         guard scalar.value >= 0x300, scalar.properties.generalCategory == .nonspacingMark else {
             return false

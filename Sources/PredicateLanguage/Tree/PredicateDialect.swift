@@ -14,6 +14,16 @@ public enum PredicateDialect: String, Sendable, Hashable, CaseIterable {
     case ckquery
 }
 
+extension PredicateDialect {
+    /// Whether conditions are texts, which take arguments.
+    public var isText: Bool {
+        switch self {
+        case .nspredicate, .rql, .ckquery: true
+        case .where, .filterBy: false
+        }
+    }
+}
+
 extension RecordPredicate {
     /// Reads a condition in any dialect.
     ///
@@ -24,6 +34,9 @@ extension RecordPredicate {
     public static func parse(
         _ source: JSONValue, dialect: PredicateDialect, arguments: [FieldValue] = []
     ) throws(PredicateError) -> RecordPredicate {
+        guard arguments.isEmpty || dialect.isText else {
+            throw PredicateError(.parse, "the dialect \(dialect.rawValue) takes no arguments")
+        }
         switch dialect {
         case .nspredicate:
             return try RecordPredicate(format: try text(source), arguments: arguments)
@@ -31,9 +44,9 @@ extension RecordPredicate {
             let predicate = try RecordPredicate(format: try text(source), arguments: arguments)
             try predicate.checkCloudKit()
             return predicate
+        case .rql: return try RecordPredicate(rql: try text(source), arguments: arguments)
         case .filterBy: return try RecordPredicate(filterBy: source)
-        case .rql, .where:
-            throw PredicateError(.parse, "the dialect \(dialect.rawValue) is not available")
+        case .where: return try RecordPredicate(where: source)
         }
     }
 

@@ -10,6 +10,7 @@
 /// | `{"$bytes": "base64"}`, `{"$uuid": "…"}`, `{"$oid": "24 hex digits"}` | data, UUID, object ID |
 /// | `{"$set": […]}` | a set |
 /// | `{"$map": {…}}` | a dictionary, where a member's name begins with `$` |
+/// | `{…, "$dict": true}` | a dictionary without that member (read only) |
 extension FieldValue {
     /// Reads a value from its notation.
     ///
@@ -23,7 +24,8 @@ extension FieldValue {
         case .number(let number): self = .double(number)
         case .string(let text): self = .string(text)
         case .array(let elements): self = .list(try Self.values(elements, path: path))
-        case .object(let object):
+        case .object(var object):
+            if object["$dict"] == .bool(true) { object["$dict"] = nil }
             if let first = object.members.first, first.name.utf8.first == UInt8(ascii: "$") {
                 self = try Self.tagged(first.name, object, path: path)
             } else {
@@ -128,9 +130,12 @@ extension FieldValue {
 
     private static func timestamp(_ parts: [JSONValue]) -> Timestamp? {
         guard parts.count == 2, case .integer(let seconds) = parts[0],
-            case .integer(let nanoseconds) = parts[1], (0..<1_000_000_000).contains(nanoseconds)
+            case .integer(let nanoseconds) = parts[1]
         else { return nil }
-        return Timestamp(seconds: seconds, nanoseconds: Int32(nanoseconds))
+        if (0..<1_000_000_000).contains(nanoseconds) {
+            return Timestamp(seconds: seconds, nanoseconds: Int32(nanoseconds))
+        }
+        return Timestamp(seconds: seconds, signedNanoseconds: nanoseconds)
     }
 
     private static func location(_ parts: [JSONValue]) -> Location? {

@@ -18,7 +18,8 @@ public struct RecordName: ValidatedIdentifier {
     /// What is allowed, for error messages.
     public static let rule = "a record name of 1 to 1024 UTF-8 bytes without control characters"
 
-    /// The name; CloudKit's own are at most 255 characters long, a source's key columns may need more.
+    /// The name; CloudKit's own are at most 255 characters long, a source's key columns may need
+    /// more.
     public let rawValue: String
 
     /// Creates an identifier, or returns `nil` if `rawValue` is not one.

@@ -1,0 +1,171 @@
+import RelayModel
+
+extension ChangeSource {
+    /// Headers that name a delivery, the same on every attempt.
+    private static let deliveryHeaders = [
+        StandardWebhooks.idHeader, "x-appwrite-webhook-delivery-id",
+        "x-hydrogen-webhook-action-id",
+    ]
+
+    /// The sender's name of this delivery.
+    func transportKey(_ headers: WebhookHeaders) -> String? {
+        Self.deliveryHeaders.lazy.compactMap { headers[$0] }.first { !$0.isEmpty }
+    }
+
+    /// The headers that a later decoding needs.
+    func replayHeaders(_ headers: WebhookHeaders) -> [String: String] {
+        var names = Self.deliveryHeaders + ["content-type"] + presetHeaders
+        let places = mapping.originDevice + mapping.originUser + mapping.dedupe
+        let others = [
+            mapping.zone, mapping.database, mapping.owner, mapping.readers, mapping.version,
+            mapping.occurredAt, mapping.table, mapping.body?.operation,
+        ]
+        for case .header(let name) in places + others.compactMap({ $0 }) { names.append(name) }
+        if preset == .cloudevents { names += headers.names.filter { $0.hasPrefix("ce-") } }
+        var kept: [String: String] = [:]
+        for name in names where !isSecret(name) { kept[name.lowercased()] = headers[name] }
+        return kept
+    }
+
+    private var presetHeaders: [String] {
+        switch preset {
+        case .appwrite: ["x-appwrite-webhook-events", "x-appwrite-webhook-user-id"]
+        case .minapp: ["x-hydrogen-trigger-event"]
+        case .strapi: ["x-strapi-event"]
+        case .belfry, .debezium, .supabase, .hasura, .cloudevents, .parse, .mongodb, .dynamodb,
+            .directus, .custom:
+            []
+        }
+    }
+
+    private func isSecret(_ header: String) -> Bool {
+        let name = header.lowercased()
+        if case .header(let secret) = verification.scheme, secret.lowercased() == name {
+            return true
+        }
+        return ["authorization", "cookie", "proxy-authorization"].contains(name)
+    }
+
+    /// Refuses what need not be parsed to be refused.
+    func checkForm(_ request: WebhookRequest) throws(DecodeError) {
+        guard request.method == "POST" else {
+            let hint =
+                preset == .supabase
+                ? "; set the webhook's method to POST: with GET Supabase sends no row" : ""
+            throw DecodeError(.methodNotAllowed, reason: "a change is posted with POST\(hint)")
+        }
+        guard request.body.count <= maximumBodyBytes else {
+            throw DecodeError(
+                .tooLarge,
+                reason: "the body has \(request.body.count) bytes; \(maximumBodyBytes) are allowed")
+        }
+        let encoding = request.headers["Content-Encoding"]?.lowercased() ?? "identity"
+        guard encoding == "identity" || encoding.isEmpty else {
+            throw DecodeError(
+                .unsupportedMediaType, reason: "the body must not be compressed (\(encoding))")
+        }
+        try checkMediaType(request.headers["Content-Type"])
+    }
+
+    private func checkMediaType(_ contentType: String?) throws(DecodeError) {
+        let type = contentType.map(Self.mediaType) ?? ""
+        let isReadable =
+            type.isEmpty || type == "application/json" || type.hasSuffix("+json")
+            || type == "text/json" || type == "text/plain"
+            // What curl says of any body, unless told otherwise.
+            || (preset == .belfry && type == "application/x-www-form-urlencoded")
+            || (preset == .minapp && type != "application/x-www-form-urlencoded")
+        guard isReadable else {
+            throw DecodeError(
+                .unsupportedMediaType,
+                reason: "the content type must be application/json, found \(type)")
+        }
+    }
+
+    /// The media type in lower case, without parameters.
+    static func mediaType(_ contentType: String) -> String {
+        let type = contentType.split(separator: ";").first ?? ""
+        return type.filter { !$0.isWhitespace }.lowercased()
+    }
+
+    /// The document in the body.
+    func body(of request: WebhookRequest) throws(DecodeError) -> JSONValue {
+        if preset == .minapp {
+            guard let token = try? SignedToken(request.body) else {
+                throw DecodeError(.malformed, reason: "\(VerificationError.malformedToken)")
+            }
+            return try Self.parse(token.payload)
+        }
+        if preset == .cloudevents, request.headers["ce-specversion"] != nil {
+            return try CloudEventReading.structured(request)
+        }
+        return try Self.parse(request.body)
+    }
+
+    static func parse(_ bytes: [UInt8]) throws(DecodeError) -> JSONValue {
+        do {
+            return try JSONValue(parsing: bytes)
+        } catch {
+            throw DecodeError(.malformed, reason: "the body is \(error)")
+        }
+    }
+
+    /// Divides a body into its changes: an array holds one in each element, whatever the content
+    /// type says.
+    func divide(
+        _ body: JSONValue, headers: WebhookHeaders
+    ) throws(DecodeError) -> [SourceItem] {
+        let (list, path) = try batch(in: body)
+        guard let list else {
+            return [
+                SourceItem(value: body, path: "", index: nil, headers: headers, source: self)
+            ]
+        }
+        guard list.count <= Limits.maximumChangesPerRequest else {
+            throw DecodeError(
+                .tooLarge, path: path,
+                reason: "\(list.count) changes; \(Limits.maximumChangesPerRequest) are allowed")
+        }
+        return list.enumerated().map { index, value in
+            SourceItem(
+                value: value, path: "\(path)[\(index)]", index: index, headers: headers,
+                source: self)
+        }
+    }
+
+    private func batch(
+        in body: JSONValue
+    ) throws(DecodeError) -> (list: [JSONValue]?, path: String) {
+        if let items = mapping.body?.items {
+            guard case .array(let list)? = items.value(in: body) else {
+                throw DecodeError(
+                    .unmappable, path: items.description,
+                    reason: "the mapping's \"items\" is not an array")
+            }
+            return (list, items.description)
+        }
+        if case .array(let list) = body { return (list, "") }
+        let member: String
+        switch preset {
+        case .belfry: member = "changes"
+        case .dynamodb: member = "Records"
+        default: return (nil, "")
+        }
+        guard case .object(let object) = body, let value = object[member] else { return (nil, "") }
+        guard case .array(let list) = value, preset != .belfry || object.members.count == 1 else {
+            throw DecodeError(
+                .unmappable, path: member, reason: "must be an array, and alone in its object")
+        }
+        return (list, member)
+    }
+
+    /// Keeps a body that could not even be divided.
+    func parked(
+        _ body: [UInt8], _ error: DecodeError, _ headers: WebhookHeaders
+    ) -> ParkedBody {
+        let raw = (try? JSONValue(parsing: body)) ?? ["$bytes": .string(Base64.encode(body))]
+        return ParkedBody(
+            reason: error.reason, path: error.path, raw: raw, index: nil,
+            headers: replayHeaders(headers))
+    }
+}

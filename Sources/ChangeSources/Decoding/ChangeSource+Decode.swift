@@ -1,0 +1,147 @@
+import Crypto
+package import RelayModel
+
+extension ChangeSource {
+    /// Decodes a webhook that has been verified.
+    ///
+    /// One change that cannot be mapped is parked or refused in its place, and the others go on. A
+    /// body that is a single change, or cannot be divided into changes, is parked or refused as a
+    /// whole.
+    ///
+    /// - Complexity: O(*n*) in the length of the body.
+    /// - Throws: ``DecodeError`` with the status of the answer.
+    package func decode(_ request: WebhookRequest) throws(DecodeError) -> DecodedBatch {
+        try checkForm(request)
+        var batch = DecodedBatch(
+            items: [], transportKey: transportKey(request.headers),
+            bodyDigest: Array(SHA256.hash(data: request.body)), isBatch: false)
+        let items: [SourceItem]
+        do {
+            items = try divide(try body(of: request), headers: request.headers)
+        } catch {
+            guard onUnmappable == .park, error.status != .tooLarge else { throw error }
+            batch.items = [.parked(parked(request.body, error, request.headers))]
+            return batch
+        }
+        batch.isBatch = items.contains { $0.index != nil } || items.isEmpty
+        for item in items {
+            batch.items.append(
+                contentsOf: try decode(item, transportKey: batch.transportKey))
+        }
+        return batch
+    }
+
+    /// Decodes once more what was parked, after the mapping has been corrected.
+    ///
+    /// - Throws: ``DecodeError`` as the webhook itself would.
+    package func replay(
+        _ parked: ParkedBody, receivedAt: Timestamp
+    ) throws(DecodeError) -> DecodedBatch {
+        var request = WebhookRequest(body: parked.raw.utf8, receivedAt: receivedAt)
+        if case .object(let object) = parked.raw, object.members.count == 1,
+            case .string(let text)? = object["$bytes"], let bytes = Base64.decode(text)
+        {
+            request.body = bytes
+        }
+        for (name, value) in parked.headers { request.headers.append(name, value) }
+        guard let index = parked.index else { return try decode(request) }
+        try checkForm(request)
+        let item = SourceItem(
+            value: parked.raw, path: "", index: index, headers: request.headers, source: self)
+        let key = transportKey(request.headers)
+        return DecodedBatch(
+            items: try decode(item, transportKey: key), transportKey: key,
+            bodyDigest: Array(SHA256.hash(data: request.body)), isBatch: false)
+    }
+
+    private func decode(
+        _ item: SourceItem, transportKey: String?
+    ) throws(DecodeError) -> [DecodedItem] {
+        do throws(JSONContractError) {
+            switch try read(item) {
+            case .ignored(let reason): return [.ignored(reason: reason)]
+            case .changes(let reported):
+                return try map(reported, item: item, transportKey: transportKey)
+            }
+        } catch {
+            switch (onUnmappable, item.index) {
+            case (.park, _):
+                return [
+                    .parked(
+                        ParkedBody(
+                            reason: error.reason, path: error.path, raw: item.value,
+                            index: item.index, headers: replayHeaders(item.headers)))
+                ]
+            case (.reject, .some):
+                return [.refused(path: error.path, reason: error.reason)]
+            case (.reject, nil):
+                throw DecodeError(.unmappable, path: error.path, reason: error.reason)
+            }
+        }
+    }
+
+    private func map(
+        _ reported: [ReportedChange], item: SourceItem, transportKey: String?
+    ) throws(JSONContractError) -> [DecodedItem] {
+        var mapped: [(change: RecordChange, reported: ReportedChange)] = []
+        var ignored = 0
+        for report in reported {
+            if mapping.ignores(report.table) {
+                ignored += 1
+                continue
+            }
+            for change in try mapping.changes(from: report, item: item) {
+                mapped.append((change, report))
+            }
+        }
+        if mapped.isEmpty, ignored > 0 { return [.ignored(reason: "the table is ignored")] }
+        return mapped.enumerated().map { index, entry in
+            .change(
+                entry.change,
+                key: key(
+                    of: entry.change, reported: entry.reported, item: item,
+                    transportKey: transportKey, part: mapped.count > 1 ? index : nil))
+        }
+    }
+
+    /// A source position, else a stable delivery ID, else the configured expression, else the
+    /// content within the window.
+    private func key(
+        of change: RecordChange, reported: ReportedChange, item: SourceItem,
+        transportKey: String?, part: Int?
+    ) -> DedupeKey? {
+        let digest = change.contentDigest
+        let suffix = part.map { "/\($0)" } ?? ""
+        if let key = reported.key {
+            let name = reported.sharesPosition ? ";\(change.recordID.recordName)" : ""
+            // A preset's expression holds the time of the last update: of two saves within one
+            // millisecond neither may swallow the other.
+            let content =
+                key.kind == .expression ? ";\(Hexadecimal.encode(digest.prefix(8)))" : ""
+            return DedupeKey(key.kind, key.text + name + content + suffix, digest: digest)
+        }
+        if let transportKey {
+            let place = item.index.map { "#\($0)" } ?? ""
+            return DedupeKey(.delivery, transportKey + place + suffix, digest: digest)
+        }
+        if let text = expression(change, item: item) {
+            return DedupeKey(.expression, text + suffix, digest: digest)
+        }
+        guard contentWindow > .zero else { return nil }
+        return DedupeKey(
+            .content, Hexadecimal.encode(digest), digest: digest, window: contentWindow)
+    }
+
+    private func expression(_ change: RecordChange, item: SourceItem) -> String? {
+        guard !mapping.dedupe.isEmpty else { return nil }
+        var parts: [JSONValue] = []
+        for place in mapping.dedupe {
+            let fields = [change.after?.fields ?? [:], change.before?.fields ?? [:]]
+            guard let text = item.value(at: place, fields: fields[0], fields[1])?.nameText else {
+                return nil
+            }
+            parts.append(.string(text))
+        }
+        return JSONValue.array(parts).text
+    }
+}

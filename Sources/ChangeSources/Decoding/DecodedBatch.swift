@@ -1,0 +1,120 @@
+import Crypto
+package import RelayModel
+
+/// What one webhook says.
+package struct DecodedBatch: Sendable, Hashable {
+    /// The changes in the order of the body, and what could not or need not become one.
+    package var items: [DecodedItem]
+    /// The sender's name of this delivery, the same on every attempt, where it has one.
+    package var transportKey: String?
+    /// The SHA-256 of the raw body.
+    package var bodyDigest: [UInt8]
+    /// Whether the body was a list, so that the answer lists one result for each item.
+    package var isBatch: Bool
+}
+
+/// What became of one change in a webhook.
+package enum DecodedItem: Sendable, Hashable {
+    /// A change to append; `key` is `nil` where nothing says what would be a repetition.
+    case change(RecordChange, key: DedupeKey?)
+    /// A change that could not be mapped and is to be kept (``UnmappablePolicy/park``).
+    case parked(ParkedBody)
+    /// A change that could not be mapped and is refused in its place
+    /// (``UnmappablePolicy/reject``, in a batch).
+    case refused(path: String, reason: String)
+    /// Something understood that is no change, such as a heartbeat.
+    case ignored(reason: String)
+}
+
+/// What could not be mapped, with all that a second attempt needs.
+package struct ParkedBody: Sendable, Hashable {
+    /// What is wrong and what would be right.
+    package var reason: String
+    /// The place in the body.
+    package var path: String
+    /// The change as it came; a text in `$bytes` where the body was no JSON.
+    package var raw: JSONValue
+    /// Its place in its batch, which is part of its key.
+    package var index: Int?
+    /// The headers that decoding reads; none that a verification reads.
+    package var headers: [String: String]
+
+    /// The SHA-256 of the change as it came: a source that tries again parks the same thing twice.
+    package var digest: [UInt8] {
+        Array(SHA256.hash(data: raw.utf8 + Array("#\(index ?? -1)".utf8)))
+    }
+
+    /// The form in which it is stored and shown; ``ChangeSource/replay(_:receivedAt:)`` takes it
+    /// again.
+    package var json: JSONObject {
+        var object: JSONObject = [
+            "reason": .string(reason), "path": .string(path), "raw": raw,
+            "headers": .object(
+                JSONObject(headers.sorted { $0.key < $1.key }.map { ($0.key, .string($0.value)) })),
+        ]
+        object["index"] = index.map { .integer(Int64($0)) }
+        return object
+    }
+
+    /// Reads the stored form.
+    ///
+    /// - Throws: ``JSONContractError`` if it is not one.
+    package init(json: JSONValue) throws(JSONContractError) {
+        let reader = try JSONReader(json)
+        reason = try reader.require("reason", try reader.string("reason"))
+        path = try reader.string("path") ?? ""
+        raw = reader.object["raw"] ?? .null
+        index = try reader.integer("index").map { Int($0) }
+        headers = try reader.table("headers") { json, path throws(JSONContractError) in
+            guard case .string(let text) = json else {
+                throw JSONContractError(path: path, reason: "a string is expected")
+            }
+            return text
+        }
+    }
+
+    /// Keeps what could not be mapped.
+    package init(
+        reason: String, path: String, raw: JSONValue, index: Int?, headers: [String: String]
+    ) {
+        self.reason = reason
+        self.path = path
+        self.raw = raw
+        self.index = index
+        self.headers = headers
+    }
+}
+
+/// Why a whole webhook is refused.
+package struct DecodeError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// Which kind of refusal.
+    package enum Status: Int, Sendable, Hashable {
+        /// The body is not JSON.
+        case malformed = 400
+        /// The method is not the one.
+        case methodNotAllowed = 405
+        /// The body, or the number of changes in it, is over a limit.
+        case tooLarge = 413
+        /// The content type is none that can be read.
+        case unsupportedMediaType = 415
+        /// The body is JSON and does not fit the preset.
+        case unmappable = 422
+    }
+
+    /// The HTTP status.
+    package let status: Status
+    /// The place in the body; empty where it is the whole.
+    package let path: String
+    /// What is wrong and what is allowed.
+    package let reason: String
+
+    /// Creates an error.
+    package init(_ status: Status, path: String = "", reason: String) {
+        self.status = status
+        self.path = path
+        self.reason = reason
+    }
+
+    /// One sentence for people.
+    package var description: String { path.isEmpty ? reason : "\(path): \(reason)" }
+}

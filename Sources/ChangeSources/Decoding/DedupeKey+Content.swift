@@ -1,0 +1,45 @@
+import Crypto
+import RelayModel
+
+extension DedupeKey {
+    /// Creates a key of at most 255 bytes: a longer text is replaced by its digest.
+    init(_ kind: Kind, _ text: String, digest: [UInt8], window: Duration? = nil) {
+        let isShort = text.utf8.count <= Limits.maximumNameBytes
+        self.init(
+            kind: kind,
+            text: isShort
+                ? text : "sha256:" + Hexadecimal.encode(SHA256.hash(data: Array(text.utf8))),
+            digest: digest, window: window)
+    }
+}
+
+extension RecordChange {
+    /// The SHA-256 of what this change says, the same for every report of it.
+    ///
+    /// `occurredAt` is left out: some sources write the time of the attempt there.
+    var contentDigest: [UInt8] {
+        var object: JSONObject = [
+            "operation": .string(operation.rawValue), "recordType": .string(recordType.rawValue),
+            "recordName": .string(recordID.recordName.rawValue),
+            "zone": .string(recordID.zoneID.zoneName), "database": .string(database.rawValue),
+            "snapshot": .bool(isSnapshot),
+        ]
+        object["zoneOwner"] = recordID.zoneID.ownerRecordName.map { .string($0.rawValue) }
+        object["owner"] = owner.map { .string($0.rawValue) }
+        object["before"] = before.map(Self.json)
+        object["after"] = after.map(Self.json)
+        object["changedKeys"] = changedKeys.map { .array($0.sorted().map { .string($0) }) }
+        object["device"] = origin.deviceID.map { .string($0.rawValue) }
+        object["user"] = origin.userID.map { .string($0.rawValue) }
+        object["readers"] = readers.map { .array($0.sorted().map { .string($0) }) }
+        object["version"] = version.map { .integer($0) }
+        return Array(SHA256.hash(data: JSONValue.object(object).utf8))
+    }
+
+    private static func json(_ image: RecordImage) -> JSONValue {
+        [
+            "fields": .object(FieldValue.notation(fields: image.fields)),
+            "completeness": .string(image.completeness.rawValue),
+        ]
+    }
+}

@@ -1,0 +1,96 @@
+import RelayModel
+
+/// The images of a row with the columns' kinds applied and their completeness decided.
+struct RowImages {
+    var before: RecordImage?
+    var after: RecordImage?
+
+    init(
+        _ reported: ReportedChange, mapping: SourceMapping, item: SourceItem
+    ) throws(JSONContractError) {
+        before = try mapping.image(reported.before, reported, item)
+        after = try mapping.image(reported.after, reported, item)
+        guard let image = reported.before, var before else { return }
+        let table = reported.table
+        let keys = mapping.keys[table.qualifiedName] ?? mapping.keys[table.name] ?? mapping.key
+        let keyColumns = Set(keys ?? item.source.preset.defaultKeys.flatMap { $0 })
+        switch (mapping.beforeImage, image.completeness) {
+        case (.auto, .full), (.full, _): before.completeness = .full
+        case (.auto, .partial), (.partial, _): before.completeness = .partial
+        case (.keys, _): before.reduce(to: keyColumns)
+        case (.auto, .unsure): before.decideCompleteness(after: after, keyColumns: keyColumns)
+        }
+        self.before = before
+    }
+}
+
+extension RecordImage {
+    /// Keeps the key columns only.
+    mutating func reduce(to columns: Set<String>) {
+        fields = fields.filter { columns.contains($0.key) }
+        completeness = .partial
+    }
+
+    /// Takes the image for the whole row if it shows more than a key, and for a deletion or an
+    /// update has what the after image has.
+    ///
+    /// Without full replica identity PostgreSQL's log has the key alone, and connectors write null
+    /// for the rest.
+    mutating func decideCompleteness(
+        after: RecordImage?, keyColumns: Set<String>
+    ) {
+        let saysMore = fields.contains { !keyColumns.contains($0.key) && !$0.value.isNull }
+        let isAllNullAfter =
+            after?.fields.allSatisfy { keyColumns.contains($0.key) || $0.value.isNull } ?? false
+        let hasAllColumns = after.map { Set($0.fields.keys) == Set(fields.keys) } ?? true
+        if hasAllColumns, saysMore || isAllNullAfter {
+            completeness = .full
+        } else {
+            fields = fields.filter { keyColumns.contains($0.key) || !$0.value.isNull }
+            completeness = .partial
+        }
+    }
+}
+
+extension SourceMapping {
+    /// The image that a report's image means, with the configured kinds of its columns.
+    func image(
+        _ image: ReportedImage?, _ reported: ReportedChange, _ item: SourceItem
+    ) throws(JSONContractError) -> RecordImage? {
+        guard let image else { return nil }
+        guard image.fields.count <= Limits.maximumFieldsPerRecord else {
+            throw JSONContractError(
+                path: image.path,
+                reason: "\(image.fields.count) fields; "
+                    + "\(Limits.maximumFieldsPerRecord) are allowed")
+        }
+        let completeness: ImageCompleteness = image.completeness == .full ? .full : .partial
+        guard !columns.isEmpty else {
+            return RecordImage(image.fields, completeness: completeness)
+        }
+        let zoneID = zoneOfReferences(image, reported, item)
+        var fields = image.fields
+        for (name, value) in image.fields {
+            let type =
+                columns["\(reported.table.qualifiedName).\(name)"]
+                ?? columns["\(reported.table.name).\(name)"] ?? columns[name]
+            guard let type else { continue }
+            guard let converted = type.convert(value, zoneID: zoneID) else {
+                throw JSONContractError(
+                    path: image.path.isEmpty ? name : "\(image.path).\(name)",
+                    reason: "\(value.kind) that cannot be read as \(type.rawValue)")
+            }
+            fields[name] = converted
+        }
+        return RecordImage(fields, completeness: completeness)
+    }
+
+    /// References stay within the zone of their record, as CloudKit's do.
+    private func zoneOfReferences(
+        _ image: ReportedImage, _ reported: ReportedChange, _ item: SourceItem
+    ) -> ZoneID {
+        if let stated = reported.stated.zoneID { return stated }
+        let name = zone.flatMap { item.value(at: $0, fields: image.fields)?.nameText }
+        return name.flatMap { ZoneID(zoneName: $0) } ?? .default
+    }
+}

@@ -1,0 +1,271 @@
+import RelayModel
+
+extension SourceMapping {
+    /// Whether changes of `table` are dropped.
+    func ignores(_ table: ReportedTable) -> Bool {
+        ignoredTables.contains(table.qualifiedName) || ignoredTables.contains(table.name)
+    }
+
+    /// The changes that a report means: one; or two, if an update gave the record another name,
+    /// type, zone or owner, which for everybody else is a deletion and a creation.
+    func changes(
+        from reported: ReportedChange, item: SourceItem
+    ) throws(JSONContractError) -> [RecordChange] {
+        let images = try RowImages(reported, mapping: self, item: item)
+        let judged = images.after ?? images.before
+        let identity = try identity(
+            reported, item, row: judged?.fields ?? [:], other: images.before?.fields ?? [:],
+            path: (reported.after ?? reported.before)?.path ?? item.path)
+        var change = identity.change(reported.operation, images)
+        change.changedKeys = reported.changedKeys
+        change.isSnapshot = reported.isSnapshot
+        try fill(&change, reported, item)
+        guard reported.operation == .update, let before = reported.before,
+            images.before?.completeness == .full, reported.recordName == nil
+        else { return [change] }
+        let former = try self.identity(
+            reported, item, row: images.before?.fields ?? [:], other: [:], path: before.path)
+        guard former != identity else { return [change] }
+        var deletion = former.change(.delete, images)
+        try fill(&deletion, reported, item)
+        var creation = identity.change(.create, images)
+        try fill(&creation, reported, item)
+        return [deletion, creation]
+    }
+
+    private func fill(
+        _ change: inout RecordChange, _ reported: ReportedChange, _ item: SourceItem
+    ) throws(JSONContractError) {
+        let after = change.after?.fields ?? [:]
+        let before = change.before?.fields ?? [:]
+        func first(_ places: [ValuePlace]) -> String? {
+            places.lazy.compactMap { item.value(at: $0, fields: after, before)?.nameText }.first
+        }
+        // An origin that is no name is as good as none: it only would suppress a push.
+        change.origin = ChangeOrigin(
+            deviceID: (first(originDevice) ?? reported.deviceID).flatMap(DeviceID.init(rawValue:)),
+            userID: (first(originUser) ?? reported.userID).flatMap(UserID.init(rawValue:)))
+        change.readers = try readerNames(reported, item, after, before)
+        change.occurredAt = reported.occurredAt
+        if let occurredAt {
+            change.occurredAt = try moment(at: occurredAt, item, after, before)
+        }
+        change.version = order == .position ? reported.version : nil
+        if let version {
+            guard
+                case .integer(let number)? = item.value(at: version, fields: after, before)
+                    .flatMap({ ColumnType.integer.convert($0.asVersion, zoneID: .default) })
+            else { throw item.failure("the version is not an integer where the mapping says") }
+            change.version = number
+        }
+    }
+
+    private func moment(
+        at place: ValuePlace, _ item: SourceItem, _ after: RecordFields, _ before: RecordFields
+    ) throws(JSONContractError) -> Timestamp? {
+        guard let value = item.value(at: place, fields: after, before) else { return nil }
+        let zone = ZoneID.default
+        for type in [ColumnType.timestamp, .milliseconds] {
+            if case .timestamp(let moment)? = type.convert(value, zoneID: zone) { return moment }
+        }
+        throw item.failure("occurredAt is neither a date nor milliseconds since 1970")
+    }
+
+    private func readerNames(
+        _ reported: ReportedChange, _ item: SourceItem, _ after: RecordFields,
+        _ before: RecordFields
+    ) throws(JSONContractError) -> [String]? {
+        guard let readers else { return reported.readers }
+        switch item.value(at: readers, fields: after, before) {
+        case nil: return reported.readers
+        case .string(let name)?: return [name]
+        case .list(let values)?:
+            let names = values.compactMap(\.nameText)
+            guard names.count == values.count else { break }
+            return names
+        case .set(let values)?:
+            let names = values.compactMap(\.nameText)
+            guard names.count == values.count else { break }
+            return names.sorted()
+        default: break
+        }
+        throw item.failure("readers are neither a name nor a list of names")
+    }
+}
+
+// MARK: - Identity
+
+/// Which record a row is.
+struct RowIdentity: Hashable {
+    var recordType: RecordType
+    var recordID: RecordID
+    var database: DatabaseScope
+    var owner: UserID?
+
+    func change(_ operation: ChangeOperation, _ images: RowImages) -> RecordChange {
+        var change = RecordChange(operation, of: recordType, recordID)
+        change.database = database
+        change.owner = owner
+        change.before = operation == .create ? nil : images.before
+        change.after = operation == .delete ? nil : images.after
+        return change
+    }
+}
+
+extension SourceMapping {
+    /// The identity of `row`; `other` stands in where `row` lacks a column.
+    private func identity(
+        _ reported: ReportedChange, _ item: SourceItem, row: RecordFields, other: RecordFields,
+        path: String
+    ) throws(JSONContractError) -> RowIdentity {
+        let stated = reported.stated
+        var zoneID = stated.zoneID ?? .default
+        if stated.zoneID == nil, let zone {
+            let name = item.value(at: zone, fields: row, other)?.nameText
+            guard let found = name.flatMap({ ZoneID(zoneName: $0) }) else {
+                throw zone.failure("zone", "a zone name of 1 to 255 bytes", path)
+            }
+            zoneID = found
+        }
+        let owner = try ownerName(stated, item, row, other, path)
+        let scope = try scope(stated, item, row, other, path, of: owner)
+        guard scope == .public || owner != nil else {
+            let inBody = item.path.isEmpty ? "owner" : "\(item.path).owner"
+            throw JSONContractError(
+                path: self.owner?.path(in: path) ?? inBody,
+                reason: "a change in a \(scope.rawValue) database needs an owner")
+        }
+        let name = try recordName(reported, item, row, other, path)
+        return RowIdentity(
+            recordType: try recordType(reported.table, path: item.path),
+            recordID: RecordID(recordName: name, zoneID: zoneID), database: scope,
+            owner: scope == .public ? nil : owner)
+    }
+
+    private func ownerName(
+        _ stated: StatedPlace, _ item: SourceItem, _ row: RecordFields, _ other: RecordFields,
+        _ path: String
+    ) throws(JSONContractError) -> UserID? {
+        if let owner = stated.owner { return owner }
+        guard let owner else { return nil }
+        guard let text = item.value(at: owner, fields: row, other)?.nameText else { return nil }
+        guard let userID = UserID(rawValue: text) else {
+            throw owner.failure("owner", UserID.rule, path)
+        }
+        return userID
+    }
+
+    private func scope(
+        _ stated: StatedPlace, _ item: SourceItem, _ row: RecordFields, _ other: RecordFields,
+        _ path: String, of found: UserID?
+    ) throws(JSONContractError) -> DatabaseScope {
+        if let database = stated.database { return database }
+        guard let database else {
+            // A configured owner that is null here must not make a private row public.
+            return found != nil || owner != nil ? .private : .public
+        }
+        let word = item.value(at: database, fields: row, other)?.nameText
+        guard let scope = word.flatMap(DatabaseScope.init(rawValue:)) else {
+            throw database.failure("database", "\"public\", \"private\" or \"shared\"", path)
+        }
+        return scope
+    }
+
+    func recordType(
+        _ table: ReportedTable, path: String
+    ) throws(JSONContractError) -> RecordType {
+        if let type = recordTypes[table.qualifiedName] ?? recordTypes[table.name] { return type }
+        var text = ""
+        var rest = recordTypeTemplate[...]
+        while let brace = rest.firstIndex(of: "{") {
+            text += rest[..<brace]
+            rest = rest[brace...]
+            if rest.hasPrefix("{table}") {
+                text += table.name
+                rest = rest.dropFirst("{table}".count)
+            } else if rest.hasPrefix("{schema}") {
+                text += table.schema ?? ""
+                rest = rest.dropFirst("{schema}".count)
+            } else if rest.hasPrefix("{database}") {
+                text += table.database ?? ""
+                rest = rest.dropFirst("{database}".count)
+            } else {
+                text += "{"
+                rest = rest.dropFirst()
+            }
+        }
+        guard let type = RecordType(rawValue: text + rest) else {
+            throw JSONContractError(
+                path: path, reason: "the table's name does not make \(RecordType.rule)")
+        }
+        return type
+    }
+
+    private func recordName(
+        _ reported: ReportedChange, _ item: SourceItem, _ row: RecordFields,
+        _ other: RecordFields, _ path: String
+    ) throws(JSONContractError) -> RecordName {
+        let configured = keys[reported.table.qualifiedName] ?? keys[reported.table.name] ?? key
+        if configured == nil, let text = reported.recordName {
+            guard let name = RecordName(rawValue: text) else {
+                throw item.failure("the record's name is not \(RecordName.rule)")
+            }
+            return name
+        }
+        let candidates = configured.map { [$0] } ?? item.source.preset.defaultKeys
+        let columns =
+            candidates.first { $0.allSatisfy { row[$0] != nil || other[$0] != nil } }
+            ?? candidates[0]
+        var parts: [String] = []
+        for column in columns {
+            guard let text = (row[column] ?? other[column])?.nameText else {
+                throw JSONContractError(
+                    path: path.isEmpty ? column : "\(path).\(column)",
+                    reason: "the key column is missing, null or no plain value; "
+                        + "the mapping's \"key\" names the key columns")
+            }
+            parts.append(columns.count == 1 ? text : text.escapedForJoining)
+        }
+        guard let name = RecordName(rawValue: parts.joined(separator: ",")) else {
+            throw JSONContractError(path: path, reason: "the key does not make \(RecordName.rule)")
+        }
+        return name
+    }
+}
+
+extension ValuePlace {
+    /// Where this place is, for errors; `path` is the row's.
+    func path(in path: String) -> String {
+        switch self {
+        case .column(let name): path.isEmpty ? name : "\(path).\(name)"
+        case .header(let name): "header \(name)"
+        case .pointer(let pointer): pointer.description
+        case .constant: "the mapping's constant"
+        }
+    }
+
+    /// An error about the value that should be here.
+    func failure(_ what: String, _ rule: String, _ path: String) -> JSONContractError {
+        JSONContractError(path: self.path(in: path), reason: "the \(what) must be \(rule)")
+    }
+}
+
+extension String {
+    /// This part of a composed name with commas and backslashes escaped, so that no two keys make
+    /// one name.
+    var escapedForJoining: String {
+        var text = ""
+        for character in self {
+            if character == "," || character == "\\" { text.append("\\") }
+            text.append(character)
+        }
+        return text
+    }
+}
+
+extension FieldValue {
+    /// A date as a version: its milliseconds.
+    var asVersion: FieldValue {
+        if case .timestamp(let moment) = self { .integer(moment.milliseconds) } else { self }
+    }
+}

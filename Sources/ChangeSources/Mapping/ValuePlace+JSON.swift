@@ -1,0 +1,78 @@
+import RelayModel
+
+extension ValuePlace {
+    /// Reads `{"constant"|"header"|"column"|"pointer": …}`.
+    init(json: JSONValue, path: String) throws(JSONContractError) {
+        let reader = try JSONReader(json, path: path)
+        try reader.allowOnly(["constant", "header", "column", "pointer"])
+        guard reader.object.members.count == 1 else {
+            throw JSONContractError(
+                path: path, reason: "must have exactly one of constant, header, column, pointer")
+        }
+        if let text = try reader.string("constant") {
+            self = .constant(text)
+        } else if let name = try reader.optionalHeaderName("header") {
+            self = .header(name)
+        } else if let name = try reader.string("column") {
+            self = .column(name)
+        } else {
+            self = .pointer(try reader.require("pointer", try reader.pointer("pointer")))
+        }
+    }
+
+    var json: JSONValue {
+        switch self {
+        case .constant(let text): ["constant": .string(text)]
+        case .header(let name): ["header": .string(name)]
+        case .column(let name): ["column": .string(name)]
+        case .pointer(let pointer): ["pointer": .string(pointer.description)]
+        }
+    }
+}
+
+extension JSONReader {
+    /// A place, or `nil` if it is absent.
+    func place(_ name: String) throws(JSONContractError) -> ValuePlace? {
+        guard let json = value(name) else { return nil }
+        return try ValuePlace(json: json, path: path(of: name))
+    }
+
+    /// A place or up to eight, or `nil` if absent.
+    func places(_ name: String) throws(JSONContractError) -> [ValuePlace]? {
+        guard let json = value(name), case .array(let elements) = json.asList else { return nil }
+        guard elements.count <= 8 else { throw failure(name, "must have at most 8 places") }
+        var places: [ValuePlace] = []
+        for (index, element) in elements.enumerated() {
+            places.append(try ValuePlace(json: element, path: path(of: "\(name)[\(index)]")))
+        }
+        return places
+    }
+
+    /// A JSON pointer, or `nil` if absent.
+    func pointer(_ name: String) throws(JSONContractError) -> JSONPointer? {
+        guard let text = try string(name) else { return nil }
+        guard let pointer = JSONPointer(text) else {
+            throw failure(name, "must be a JSON pointer such as /data/new (RFC 6901)")
+        }
+        return pointer
+    }
+
+    /// The members of an object, each read by `read`; empty if it is absent.
+    func table<Value>(
+        _ name: String, _ read: (JSONValue, String) throws(JSONContractError) -> Value
+    ) throws(JSONContractError) -> [String: Value] {
+        guard let inner = try reader(name) else { return [:] }
+        var table: [String: Value] = [:]
+        for member in inner.object.members {
+            table[member.name] = try read(member.value, inner.path(of: member.name))
+        }
+        return table
+    }
+}
+
+extension JSONValue {
+    /// This value if it is a list, else the list of it alone.
+    var asList: JSONValue {
+        if case .array = self { self } else { .array([self]) }
+    }
+}

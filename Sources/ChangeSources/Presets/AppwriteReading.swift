@@ -1,0 +1,74 @@
+import RelayModel
+
+/// Appwrite webhooks: the body is the row, the event is a header.
+enum AppwriteReading {
+    private static let header = "X-Appwrite-Webhook-Events"
+
+    static func read(_ item: SourceItem) throws(JSONContractError) -> Reading {
+        let reader = try item.reader()
+        guard let events = item.headers[header] else {
+            throw JSONContractError(path: "header \(header)", reason: "is required")
+        }
+        guard let verb = verb(in: events) else {
+            return .ignored("no event of a document or row among \"\(events.prefix(200))\"")
+        }
+        let collection = try reader.string("$collectionId")
+        let tableID = try reader.string("$tableId")
+        let table = ReportedTable(
+            database: try reader.string("$databaseId"),
+            name: try reader.require("$collectionId", collection ?? tableID))
+        var change = ReportedChange(verb, of: table)
+        let image = image(reader)
+        if verb == .delete { change.before = image } else { change.after = image }
+        change.userID = item.headers["X-Appwrite-Webhook-User-Id"].flatMap { $0.isEmpty ? nil : $0 }
+        change.occurredAt = verb == .delete ? nil : reader.anyMoment("$updatedAt")
+        change.readers = try readers(reader)
+        if item.source.transportKey(item.headers) == nil, let id = reader.anyText("$id"),
+            let updatedAt = reader.anyText("$updatedAt")
+        {
+            change.key = (.expression, "\(table.name);\(id);\(updatedAt);\(verb.rawValue)")
+        }
+        return .changes([change])
+    }
+
+    /// What happened to a document or row; the list has every wildcard form of one event, in no
+    /// order.
+    private static func verb(in events: String) -> ChangeOperation? {
+        for event in events.split(separator: ",") {
+            let parts = event.filter { !$0.isWhitespace }.split(separator: ".")
+            guard parts.contains("documents") || parts.contains("rows"), let last = parts.last
+            else { continue }
+            switch last {
+            case "create": return .create
+            case "update", "upsert": return .update
+            case "delete": return .delete
+            default: continue
+            }
+        }
+        return nil
+    }
+
+    /// The row: the two times become dates, the protocol's other names stay as they are.
+    private static func image(_ reader: JSONReader) -> ReportedImage {
+        var fields = FieldValue.fields(plain: reader.object)
+        for name in ["$createdAt", "$updatedAt"] {
+            if let moment = reader.anyMoment(name) { fields[name] = .timestamp(moment) }
+        }
+        return ReportedImage(fields: fields, completeness: .full, path: reader.path)
+    }
+
+    /// The names in `read("…")`: a user's ID, `team:…`, or `world` for anybody.
+    ///
+    /// `nil` where the row carries no permissions, since the collection's then hold.
+    private static func readers(_ reader: JSONReader) throws(JSONContractError) -> [String]? {
+        let permissions = try reader.strings("$permissions") ?? []
+        let names = permissions.compactMap { permission -> String? in
+            guard permission.hasPrefix("read(\""), permission.hasSuffix("\")") else { return nil }
+            let role = permission.dropFirst(6).dropLast(2)
+            if role == "any" || role == "users" { return "world" }
+            guard role.hasPrefix("user:") else { return String(role) }
+            return String(role.dropFirst(5).prefix { $0 != "/" })
+        }
+        return names.isEmpty ? nil : names
+    }
+}

@@ -1,0 +1,139 @@
+import RelayModel
+
+/// CloudEvents 1.0: structured, binary and batched; from Debezium, or in the relay's own profile
+/// (`type` ends in created, updated or deleted; `subject` is `type/name`; `data` has the images).
+enum CloudEventReading {
+    private static let operations: [String: ChangeOperation] = [
+        "created": .create, "create": .create, "updated": .update, "update": .update,
+        "deleted": .delete, "delete": .delete,
+    ]
+
+    static func read(_ item: SourceItem) throws(JSONContractError) -> Reading {
+        let reader = try item.reader()
+        let id = try reader.require("id", try reader.string("id"))
+        let source = try reader.require("source", try reader.string("source"))
+        let type = try reader.require("type", try reader.string("type"))
+        guard try reader.string("specversion") == "1.0" else {
+            throw reader.failure("specversion", "must be \"1.0\"")
+        }
+        guard !id.isEmpty, !source.isEmpty else {
+            throw reader.failure("id", "and source must not be empty")
+        }
+        let data = try data(reader)
+        if type.lowercased().hasSuffix(".datachangeevent") {
+            return try debezium(reader, data, key: "\(source);\(id)")
+        }
+        return try profile(reader, data, type: type, key: "\(source);\(id)", item: item)
+    }
+
+    /// The object in `data`, or in `data_base64`.
+    private static func data(_ reader: JSONReader) throws(JSONContractError) -> JSONReader {
+        if let text = try reader.string("data_base64") {
+            guard let bytes = Base64.decode(text), let json = try? JSONValue(parsing: bytes) else {
+                throw reader.failure("data_base64", "must be JSON in base64")
+            }
+            return try JSONReader(json, path: reader.path(of: "data_base64"))
+        }
+        return try reader.require("data", try reader.reader("data"))
+    }
+
+    /// Debezium's own attributes; `data` may be wrapped with its schema.
+    private static func debezium(
+        _ reader: JSONReader, _ data: JSONReader, key: String
+    ) throws(JSONContractError) -> Reading {
+        let operation = try reader.require("iodebeziumop", try reader.string("iodebeziumop"))
+        // The attributes are those of `source` in the plain envelope, in other words.
+        let names = [
+            "connector", "name", "db", "schema", "table", "collection", "snapshot", "lsn", "txid",
+            "file", "pos", "row", "gtid", "sequence",
+        ]
+        var source = JSONObject()
+        for name in names {
+            guard let value = reader.value("iodebezium\(name)") else { continue }
+            source[name == "txid" ? "txId" : name] = value
+        }
+        source["ts_ms"] = reader.value("iodebeziumtsms")
+        let event = DebeziumEvent(
+            operation: operation, source: DebeziumSource(try JSONReader(.object(source))),
+            sourcePath: reader.path)
+        let payload = data.object["schema"] == nil ? nil : try data.reader("payload")
+        let schema = payload == nil ? nil : DebeziumSchema(data.object["schema"])
+        let reading = try event.reading(images: payload ?? data, schema: schema)
+        guard case .changes(var changes) = reading else { return reading }
+        for index in changes.indices where changes[index].key == nil {
+            changes[index].key = (.delivery, key)
+        }
+        return .changes(changes)
+    }
+
+    private static func profile(
+        _ reader: JSONReader, _ data: JSONReader, type: String, key: String, item: SourceItem
+    ) throws(JSONContractError) -> Reading {
+        let verb = type.split(separator: ".").last.map { $0.lowercased() } ?? ""
+        guard let operation = operations[verb] else {
+            throw reader.failure("type", "must end in .created, .updated or .deleted")
+        }
+        try data.allowOnly(["before", "after", "origin"])
+        let (table, name) = try subject(reader, item)
+        var change = ReportedChange(operation, of: table)
+        change.recordName = name
+        if operation != .create { change.before = try data.row("before", .full) }
+        if operation != .delete {
+            change.after = try data.require("after", try data.row("after", .full))
+        }
+        if let origin = try data.reader("origin") {
+            change.deviceID = origin.anyText("deviceID")
+            change.userID = origin.anyText("userRecordName")
+        }
+        change.occurredAt = reader.anyMoment("time")
+        change.key = (.delivery, key)
+        return .changes([change])
+    }
+
+    /// `type/name`; or the name alone, where the mapping names the table.
+    private static func subject(
+        _ reader: JSONReader, _ item: SourceItem
+    ) throws(JSONContractError) -> (ReportedTable, String?) {
+        let subject = try reader.string("subject")
+        if item.source.mapping.table != nil { return (try item.configuredTable(), subject) }
+        let parts = (subject ?? "").split(separator: "/", maxSplits: 1)
+        guard parts.count == 2 else {
+            throw reader.failure("subject", "must be the record type, a slash and the record name")
+        }
+        return (ReportedTable(name: String(parts[0])), String(parts[1]))
+    }
+
+    // MARK: - The binary mode
+
+    /// The structured form of a request whose attributes are headers (`ce-id`, percent-encoded).
+    static func structured(_ request: WebhookRequest) throws(DecodeError) -> JSONValue {
+        var object = JSONObject()
+        for name in request.headers.names where name.hasPrefix("ce-") {
+            guard let value = request.headers[name], let text = percentDecoded(value) else {
+                throw DecodeError(
+                    .malformed, path: "header \(name)", reason: "must be percent-encoded UTF-8")
+            }
+            object[String(name.dropFirst(3))] = .string(text)
+        }
+        object["data"] = try ChangeSource.parse(request.body)
+        return .object(object)
+    }
+
+    private static func percentDecoded(_ text: String) -> String? {
+        var bytes: [UInt8] = []
+        var rest = text.utf8[...]
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "%") else {
+                bytes.append(byte)
+                continue
+            }
+            let digits = rest.prefix(2)
+            guard digits.count == 2,
+                let value = Hexadecimal.decode(String(decoding: digits, as: UTF8.self))
+            else { return nil }
+            bytes += value
+            rest = rest.dropFirst(2)
+        }
+        return String(validating: bytes, as: UTF8.self)
+    }
+}

@@ -1,0 +1,125 @@
+import RelayModel
+
+/// Debezium Server's HTTP sink: the value of each record, alone or under `payload` beside its
+/// `schema`; the record's key is never sent.
+enum DebeziumReading {
+    static func read(_ item: SourceItem) throws(JSONContractError) -> Reading {
+        if item.value == .null { return .ignored("a tombstone") }
+        let outer = try item.reader()
+        let hasSchema = outer.object["payload"] != nil && outer.object["schema"] != nil
+        guard hasSchema else { return try read(outer, schema: nil, item: item) }
+        guard let payload = try outer.reader("payload") else { return .ignored("a tombstone") }
+        return try read(payload, schema: DebeziumSchema(outer.object["schema"]), item: item)
+    }
+
+    private static func read(
+        _ reader: JSONReader, schema: DebeziumSchema?, item: SourceItem
+    ) throws(JSONContractError) -> Reading {
+        guard let operation = try reader.string("op") else { return try withoutOperation(reader) }
+        let source = try reader.require("source", try reader.reader("source"))
+        let event = DebeziumEvent(
+            operation: operation, source: DebeziumSource(source), sourcePath: source.path)
+        return try event.reading(images: reader, schema: schema)
+    }
+
+    /// What a connector sends beside changes.
+    private static func withoutOperation(
+        _ reader: JSONReader
+    ) throws(JSONContractError) -> Reading {
+        let names = Set(reader.object.members.map(\.name))
+        if names == ["ts_ms"] { return .ignored("a heartbeat") }
+        if names.contains("status"), names.contains("id"), names.contains("event_count") {
+            return .ignored("a transaction boundary")
+        }
+        if names.contains("ddl") || names.contains("tableChanges") {
+            return .ignored("a change of the schema")
+        }
+        throw reader.failure(
+            "op",
+            "is required; a row unwrapped by ExtractNewRecordState has none: send the whole "
+                + "envelope, or use the preset custom")
+    }
+}
+
+/// One event, in the JSON envelope or as a CloudEvent.
+struct DebeziumEvent {
+    var operation: String
+    var source: DebeziumSource
+    var sourcePath: String
+
+    /// Reads the images `before` and `after` of `images`.
+    func reading(
+        images: JSONReader, schema: DebeziumSchema?
+    ) throws(JSONContractError) -> Reading {
+        let kind: ChangeOperation
+        switch operation {
+        case "c", "r": kind = .create
+        case "u": kind = .update
+        case "d": kind = .delete
+        case "m": return .ignored("a logical decoding message")
+        case "t":
+            throw images.failure(
+                "op", "a truncation names no record, so that nobody can be told of it")
+        default:
+            throw images.failure(
+                "op", "\"\(operation.prefix(64))\" is unknown; allowed are c, u, d, r, t, m")
+        }
+        guard let table = source.table else {
+            throw JSONContractError(path: sourcePath, reason: "names no table or collection")
+        }
+        var change = ReportedChange(kind, of: table)
+        change.isSnapshot = operation == "r" || source.isInitialSnapshot
+        change.before = try image("before", images, schema)
+        change.after = try image("after", images, schema)
+        if kind == .delete {
+            change.after = nil
+            _ = try images.require("before", change.before)
+        } else {
+            _ = try images.require("after", change.after)
+        }
+        if kind == .create { change.before = nil }
+        change.occurredAt = source.committedAt
+        change.version = source.version
+        // Rows of one snapshot share a position, and so do the two halves of a changed key.
+        if let position = source.position {
+            change.key = (.position, "\(position);\(operation);\(table.qualifiedName)")
+            change.sharesPosition = true
+        }
+        return .changes([change])
+    }
+
+    private func image(
+        _ name: String, _ images: JSONReader, _ schema: DebeziumSchema?
+    ) throws(JSONContractError) -> ReportedImage? {
+        let path = images.path(of: name)
+        // The MongoDB connector writes documents as text in extended JSON.
+        if case .string(let text)? = images.value(name) {
+            guard let json = try? JSONValue(parsing: text), case .object(let object) = json else {
+                throw JSONContractError(path: path, reason: "a text that holds no JSON object")
+            }
+            return ReportedImage(
+                fields: ExtendedJSON.fields(object), completeness: .full, path: path)
+        }
+        guard let row = try images.reader(name) else { return nil }
+        let fields = schema?.fields(row.object, of: name) ?? FieldValue.fields(plain: row.object)
+        let known = fields.filter { !Self.isUnavailable($0.value) }
+        if known.count < fields.count {
+            return ReportedImage(fields: known, completeness: .partial, path: path)
+        }
+        return ReportedImage(
+            fields: fields, completeness: name == "after" ? .full : .unsure, path: path)
+    }
+
+    /// What stands for a large value that did not change and was not read: as text, as bytes in
+    /// base64, or as the one element of a list.
+    private static func isUnavailable(_ value: FieldValue) -> Bool {
+        let marker = "__debezium_unavailable_value"
+        switch value {
+        case .string(let text):
+            return text == marker || text == Base64.encode(Array(marker.utf8))
+        case .bytes(let bytes): return bytes == Array(marker.utf8)
+        case .list(let elements): return elements.count == 1 && isUnavailable(elements[0])
+        default: return false
+        }
+    }
+}

@@ -1,0 +1,98 @@
+import RelayModel
+
+/// The schema beside a payload: which columns are dates, decimals or bytes.
+struct DebeziumSchema {
+    private struct Field {
+        var type: String
+        var name: String
+        var scale: Int?
+    }
+
+    private var fields: [String: [String: Field]] = [:]
+
+    /// Reads what can be read; a schema that says nothing about a column leaves it as it is.
+    init(_ json: JSONValue?) {
+        guard case .object(let schema)? = json, case .array(let images)? = schema["fields"] else {
+            return
+        }
+        for case .object(let image) in images {
+            guard case .string(let name)? = image["field"],
+                case .array(let columns)? = image["fields"]
+            else { continue }
+            fields[name] = Self.columns(columns)
+        }
+    }
+
+    private static func columns(_ columns: [JSONValue]) -> [String: Field] {
+        var fields: [String: Field] = [:]
+        for case .object(let column) in columns {
+            guard case .string(let name)? = column["field"] else { continue }
+            var field = Field(type: "", name: "", scale: nil)
+            if case .string(let type)? = column["type"] { field.type = type }
+            if case .string(let semantic)? = column["name"] { field.name = semantic }
+            if case .object(let parameters)? = column["parameters"],
+                case .string(let scale)? = parameters["scale"]
+            {
+                field.scale = Int(scale)
+            }
+            fields[name] = field
+        }
+        return fields
+    }
+
+    /// The row `object` of the image `image`, each column as its schema says.
+    func fields(_ object: JSONObject, of image: String) -> RecordFields {
+        let columns = fields[image] ?? [:]
+        var row: RecordFields = [:]
+        row.reserveCapacity(object.members.count)
+        for member in object.members {
+            let plain = FieldValue(plain: member.value)
+            row[member.name] = columns[member.name].flatMap { Self.value(plain, $0) } ?? plain
+        }
+        return row
+    }
+
+    private static func value(_ plain: FieldValue, _ field: Field) -> FieldValue? {
+        switch field.name {
+        case "io.debezium.time.Timestamp", "org.apache.kafka.connect.data.Timestamp":
+            return ColumnType.milliseconds.convert(plain, zoneID: .default)
+        case "io.debezium.time.MicroTimestamp":
+            return ColumnType.microseconds.convert(plain, zoneID: .default)
+        case "io.debezium.time.NanoTimestamp":
+            return ColumnType.nanoseconds.convert(plain, zoneID: .default)
+        case "io.debezium.time.Date", "org.apache.kafka.connect.data.Date":
+            return ColumnType.days.convert(plain, zoneID: .default)
+        case "io.debezium.time.ZonedTimestamp", "io.debezium.time.IsoTimestamp":
+            return ColumnType.timestamp.convert(plain, zoneID: .default)
+        case "io.debezium.data.Uuid": return ColumnType.uuid.convert(plain, zoneID: .default)
+        case "io.debezium.data.Json": return ColumnType.json.convert(plain, zoneID: .default)
+        case "org.apache.kafka.connect.data.Decimal":
+            guard case .string(let text) = plain, let bytes = Base64.decode(text) else {
+                return nil
+            }
+            return decimal(bytes, scale: field.scale ?? 0)
+        default:
+            guard field.type == "bytes", case .string(let text) = plain else { return nil }
+            return Base64.decode(text).map(FieldValue.bytes)
+        }
+    }
+
+    /// A big-endian two's complement integer times 10 to the power of -`scale`.
+    ///
+    /// Whole numbers of 64 bits stay exact; everything else becomes the nearest double, which is
+    /// all that a field can hold.
+    private static func decimal(_ bytes: [UInt8], scale: Int) -> FieldValue? {
+        guard let first = bytes.first, bytes.count <= 64, (-64...64).contains(scale) else {
+            return nil
+        }
+        guard bytes.count <= 8 else {
+            var number = first >= 0x80 ? -1.0 : 0.0
+            for byte in bytes { number = number * 256 + Double(byte) }
+            return FieldValue(numberText: "\(number)e\(-scale)") ?? .double(number)
+        }
+        var unscaled: Int64 = first >= 0x80 ? -1 : 0
+        for byte in bytes { unscaled = unscaled << 8 | Int64(byte) }
+        guard scale != 0 else { return .integer(unscaled) }
+        return Double("\(unscaled)e\(-scale)").map(FieldValue.double)
+    }
+}

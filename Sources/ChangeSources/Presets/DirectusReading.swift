@@ -1,0 +1,105 @@
+import RelayModel
+
+/// Directus flows with the template of `docs/change-sources.md`; one request may name several
+/// records, and carries only the fields that changed.
+enum DirectusReading {
+    private static let members = [
+        "event", "collection", "key", "keys", "payload", "accountability",
+    ]
+
+    static func read(_ item: SourceItem) throws(JSONContractError) -> Reading {
+        let reader = try item.reader()
+        try reader.allowOnly(members)
+        let event = try reader.require("event", try reader.string("event"))
+        let operation: ChangeOperation
+        switch event.split(separator: ".").last {
+        case "create": operation = .create
+        case "update": operation = .update
+        case "delete": operation = .delete
+        default:
+            throw reader.failure("event", "must end in .create, .update or .delete")
+        }
+        let name = try reader.require("collection", try reader.string("collection"))
+        let payload = value("payload", reader)
+        let keys = names(in: value("key", reader)) + names(in: value("keys", reader))
+        let named = keys.isEmpty && operation == .delete ? names(in: payload) : keys
+        guard !named.isEmpty else { throw reader.failure("keys", "name no record") }
+        guard named.count <= Limits.maximumChangesPerRequest else {
+            throw reader.failure(
+                "keys", "\(named.count) keys; \(Limits.maximumChangesPerRequest) are allowed")
+        }
+        let user = user(in: value("accountability", reader))
+        let mapping = item.source.mapping
+        let column = (mapping.keys[name] ?? mapping.key)?.first ?? "id"
+        var changes: [ReportedChange] = []
+        for key in unique(named) {
+            var change = ReportedChange(operation, of: ReportedTable(name: name))
+            change.recordName = key.nameText
+            let path = reader.path(of: "payload")
+            if operation == .delete {
+                change.before = ReportedImage(
+                    fields: [column: key], completeness: .partial, path: path)
+            } else {
+                change.after = try after(payload, key: key, in: column, path: path)
+                if operation == .update { change.changedKeys = changedKeys(payload) }
+            }
+            change.userID = user
+            changes.append(change)
+        }
+        return .changes(changes)
+    }
+
+    /// A member; a template inside quotes gives text, in other versions the value itself.
+    private static func value(_ name: String, _ reader: JSONReader) -> JSONValue {
+        guard let json = reader.value(name) else { return .null }
+        guard case .string(let text) = json, let first = text.utf8.first,
+            "[{".utf8.contains(first), let parsed = try? JSONValue(parsing: text)
+        else {
+            if case .string(let text) = json, ["", "undefined", "null"].contains(text) {
+                return .null
+            }
+            return json
+        }
+        return parsed
+    }
+
+    private static func names(in json: JSONValue) -> [FieldValue] {
+        switch json {
+        case .string, .integer: [FieldValue(plain: json)]
+        case .array(let elements):
+            elements.compactMap { element in
+                switch element {
+                case .string, .integer: FieldValue(plain: element)
+                default: nil
+                }
+            }
+        default: []
+        }
+    }
+
+    private static func unique(_ names: [FieldValue]) -> [FieldValue] {
+        var seen: Set<String> = []
+        return names.filter { seen.insert($0.nameText ?? "").inserted }
+    }
+
+    private static func after(
+        _ payload: JSONValue, key: FieldValue, in column: String, path: String
+    ) throws(JSONContractError) -> ReportedImage {
+        let reader = try JSONReader(payload, path: path)
+        var fields = FieldValue.fields(plain: reader.object)
+        fields[column] = key
+        // Defaults of the database are in no payload.
+        return ReportedImage(fields: fields, completeness: .partial, path: path)
+    }
+
+    private static func changedKeys(_ payload: JSONValue) -> [String]? {
+        guard case .object(let object) = payload else { return nil }
+        return object.members.map(\.name).sorted()
+    }
+
+    private static func user(in accountability: JSONValue) -> String? {
+        guard case .object(let object) = accountability, case .string(let user)? = object["user"]
+        else { return nil }
+        return user
+    }
+}

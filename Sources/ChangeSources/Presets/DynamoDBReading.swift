@@ -1,0 +1,132 @@
+import RelayModel
+
+/// DynamoDB stream records, from a Lambda (`{"Records": […]}`) or EventBridge Pipes (an array).
+enum DynamoDBReading {
+    private static let operations: [String: ChangeOperation] = [
+        "insert": .create, "modify": .update, "remove": .delete,
+    ]
+
+    static func read(_ item: SourceItem) throws(JSONContractError) -> Reading {
+        let reader = try item.reader()
+        let operation = try reader.operation("eventName", operations)
+        let stream = try reader.require("dynamodb", try reader.reader("dynamodb"))
+        let keys = try stream.require("Keys", try stream.reader("Keys"))
+        var change = ReportedChange(operation, of: try table(reader, item))
+        let keyFields = try fields(keys)
+        if operation != .create {
+            change.before = try image("OldImage", stream, otherwise: keyFields)
+        }
+        if operation != .delete {
+            change.after = try image("NewImage", stream, otherwise: keyFields)
+        }
+        if operation == .update, change.before?.completeness == .partial { change.before = nil }
+        change.recordName = try recordName(keys, keyFields)
+        change.occurredAt = occurredAt(stream)
+        if let id = try reader.string("eventID"), !id.isEmpty { change.key = (.position, id) }
+        return .changes([change])
+    }
+
+    /// The part after `table/` of the stream's ARN, unless the mapping names the table.
+    private static func table(
+        _ reader: JSONReader, _ item: SourceItem
+    ) throws(JSONContractError) -> ReportedTable {
+        if item.source.mapping.table != nil { return try item.configuredTable() }
+        let name = try reader.require("eventSourceARN", try reader.string("eventSourceARN"))
+        let parts = name.split(separator: "/", omittingEmptySubsequences: false)
+        guard parts.count >= 2, parts[0].hasSuffix(":table"), !parts[1].isEmpty else {
+            throw reader.failure("eventSourceARN", "must be the ARN of a table's stream")
+        }
+        return ReportedTable(name: String(parts[1]))
+    }
+
+    /// The key attributes in alphabetical order: a partition key, and perhaps a sort key.
+    private static func recordName(
+        _ keys: JSONReader, _ fields: RecordFields
+    ) throws(JSONContractError) -> String {
+        var parts: [String] = []
+        for (name, value) in fields.sorted(by: { $0.key < $1.key }) {
+            guard let text = value.nameText else {
+                throw keys.failure(name, "a key attribute must be of type S, N or B")
+            }
+            parts.append(fields.count == 1 ? text : text.escapedForJoining)
+        }
+        guard !parts.isEmpty else {
+            throw JSONContractError(path: keys.path, reason: "must name a key attribute")
+        }
+        return parts.joined(separator: ",")
+    }
+
+    /// The image; the keys alone where the stream's view type leaves it out.
+    private static func image(
+        _ name: String, _ stream: JSONReader, otherwise keys: RecordFields
+    ) throws(JSONContractError) -> ReportedImage {
+        guard let reader = try stream.reader(name) else {
+            return ReportedImage(
+                fields: keys, completeness: .partial, path: stream.path(of: "Keys"))
+        }
+        return ReportedImage(
+            fields: try fields(reader), completeness: .full, path: reader.path)
+    }
+
+    private static func occurredAt(_ stream: JSONReader) -> Timestamp? {
+        switch stream.value("ApproximateCreationDateTime") {
+        case .integer(let seconds)?: Timestamp(seconds: seconds).plausible
+        case .number(let seconds)?: Timestamp(secondsSince1970: seconds)?.plausible
+        default: nil
+        }
+    }
+
+    // MARK: - Values
+
+    private static func fields(_ reader: JSONReader) throws(JSONContractError) -> RecordFields {
+        var fields: RecordFields = [:]
+        for member in reader.object.members {
+            fields[member.name] = try value(member.value, path: reader.path(of: member.name))
+        }
+        return fields
+    }
+
+    private static func value(
+        _ json: JSONValue, path: String
+    ) throws(JSONContractError) -> FieldValue {
+        let reader = try JSONReader(json, path: path)
+        guard let member = reader.object.members.first, reader.object.members.count == 1 else {
+            throw JSONContractError(path: path, reason: rule)
+        }
+        switch (member.name, member.value) {
+        case ("S", .string(let text)): return .string(text)
+        case ("BOOL", .bool(let flag)): return .bool(flag)
+        case ("NULL", _): return .null
+        case ("M", .object):
+            return .map(try fields(try JSONReader(member.value, path: "\(path).M")))
+        case ("L", .array(let elements)):
+            var values: [FieldValue] = []
+            for (index, element) in elements.enumerated() {
+                values.append(try value(element, path: "\(path).L[\(index)]"))
+            }
+            return .list(values)
+        case ("SS", .array(let elements)), ("NS", .array(let elements)),
+            ("BS", .array(let elements)):
+            let type = String(member.name.prefix(1))
+            let values = elements.compactMap { scalar(type, $0) }
+            if values.count == elements.count { return .set(Set(values)) }
+        default:
+            if let scalar = scalar(member.name, member.value) { return scalar }
+        }
+        throw JSONContractError(path: path, reason: rule)
+    }
+
+    private static let rule =
+        "must be one of DynamoDB's typed values: S, N, B, BOOL, NULL, M, L, SS, NS, BS"
+
+    /// A text, number or bytes; a number is written as text to keep its digits.
+    private static func scalar(_ type: String, _ json: JSONValue) -> FieldValue? {
+        guard case .string(let text) = json else { return nil }
+        switch type {
+        case "S": return .string(text)
+        case "N": return FieldValue(numberText: text)
+        case "B": return Base64.decode(text).map(FieldValue.bytes)
+        default: return nil
+        }
+    }
+}

@@ -1,0 +1,106 @@
+import RelayModel
+
+/// Parse Server's afterSave and afterDelete hooks; `installationId` is the originating device.
+enum ParseReading {
+    static func read(_ item: SourceItem) throws(JSONContractError) -> Reading {
+        let reader = try item.reader()
+        let trigger = try reader.require("triggerName", try reader.string("triggerName"))
+        let object = try reader.require("object", try reader.reader("object"))
+        let original = try reader.reader("original")
+        let operation: ChangeOperation
+        switch trigger {
+        case "afterSave": operation = original == nil ? .create : .update
+        case "afterDelete": operation = .delete
+        case "beforeSave", "beforeDelete", "beforeLogin", "afterLogin", "afterLogout",
+            "beforeFind", "afterFind":
+            return .ignored("\(trigger) is no change that has happened")
+        default:
+            throw reader.failure(
+                "triggerName",
+                "\"\(trigger.prefix(64))\" is unknown; allowed are afterSave, afterDelete")
+        }
+        let name = try object.require("className", try object.string("className"))
+        var change = ReportedChange(operation, of: ReportedTable(name: name))
+        if operation == .delete {
+            change.before = try image(object)
+        } else {
+            change.after = try image(object)
+            change.before = try original.map(image)
+        }
+        change.deviceID = reader.anyText("installationId")
+        change.userID = ((try? reader.reader("user")) ?? nil)?.anyText("objectId")
+        change.occurredAt = object.anyMoment("updatedAt")
+        if let id = object.anyText("objectId"), let updatedAt = object.anyText("updatedAt") {
+            // Parse names no delivery; a row has one version at one time.
+            change.key = (.expression, "\(name);\(id);\(updatedAt);\(trigger)")
+        }
+        return .changes([change])
+    }
+
+    /// The row without what belongs to the protocol.
+    private static func image(_ reader: JSONReader) throws(JSONContractError) -> ReportedImage {
+        var fields: RecordFields = [:]
+        for member in reader.object.members where !["className", "__type"].contains(member.name) {
+            let path = reader.path(of: member.name)
+            fields[member.name] =
+                ["createdAt", "updatedAt"].contains(member.name)
+                ? date(member.value) : try value(member.value, path: path)
+        }
+        return ReportedImage(fields: fields, completeness: .full, path: reader.path)
+    }
+
+    private static func date(_ json: JSONValue) -> FieldValue {
+        if case .string(let text) = json, let moment = Timestamp(iso8601: text) {
+            return .timestamp(moment)
+        }
+        return FieldValue(plain: json)
+    }
+
+    private static func value(
+        _ json: JSONValue, path: String
+    ) throws(JSONContractError) -> FieldValue {
+        switch json {
+        case .array(let elements):
+            var values: [FieldValue] = []
+            for (index, element) in elements.enumerated() {
+                values.append(try value(element, path: "\(path)[\(index)]"))
+            }
+            return .list(values)
+        case .object(let object):
+            if case .string(let type)? = object["__type"] {
+                return try typed(type, try JSONReader(json, path: path))
+            }
+            var fields: RecordFields = [:]
+            for member in object.members {
+                fields[member.name] = try value(member.value, path: "\(path).\(member.name)")
+            }
+            return .map(fields)
+        default: return FieldValue(plain: json)
+        }
+    }
+
+    private static func typed(
+        _ type: String, _ reader: JSONReader
+    ) throws(JSONContractError) -> FieldValue {
+        switch type {
+        case "Date":
+            guard let moment = try reader.moment("iso") else { break }
+            return .timestamp(moment)
+        case "Pointer", "Object":
+            // A pointer may arrive with the object that it points to.
+            guard let name = try reader.identifier("objectId", as: RecordName.self) else { break }
+            return .reference(RecordReference(RecordID(recordName: name)))
+        case "GeoPoint":
+            guard let place = LocationText.location(FieldValue(plain: .object(reader.object)))
+            else { break }
+            return .location(place)
+        case "Bytes":
+            guard let bytes = try reader.string("base64").flatMap({ Base64.decode($0) }) else {
+                break
+            }
+            return .bytes(bytes)
+        default: return FieldValue(plain: .object(reader.object))
+        }
+        throw JSONContractError(path: reader.path, reason: "is no \(type) as Parse writes it")
+    }
+}

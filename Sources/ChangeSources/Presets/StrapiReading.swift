@@ -1,0 +1,42 @@
+import RelayModel
+
+/// Strapi webhooks, versions 3 to 5.
+enum StrapiReading {
+    static func read(_ item: SourceItem) throws(JSONContractError) -> Reading {
+        let reader = try item.reader()
+        let event = try reader.string("event") ?? item.headers["X-Strapi-Event"]
+        let word = try reader.require("event", event)
+        let operation: ChangeOperation
+        switch word {
+        case "entry.create": operation = .create
+        // Publishing changes a row that is there.
+        case "entry.update", "entry.publish", "entry.unpublish", "entry.draft-discard":
+            operation = .update
+        case "entry.delete": operation = .delete
+        default: return .ignored("\"\(word.prefix(64))\" is no change of an entry")
+        }
+        let model = try reader.require("model", try reader.string("model"))
+        // `api::order.order` is the schema-like name of `order`.
+        let qualifier = try reader.string("uid").map { String($0.prefix { $0 != "." }) }
+        let entry = try reader.require("entry", try reader.reader("entry"))
+        var change = ReportedChange(
+            operation, of: ReportedTable(schema: qualifier, name: model))
+        let image = ReportedImage(
+            fields: fields(entry), completeness: .full, path: entry.path)
+        if operation == .delete { change.before = image } else { change.after = image }
+        change.occurredAt = reader.anyMoment("createdAt") ?? reader.anyMoment("created_at")
+        let updatedAt = entry.anyText("updatedAt") ?? entry.anyText("updated_at")
+        if let id = entry.anyText("id"), let updatedAt {
+            change.key = (.expression, "\(model);\(id);\(updatedAt);\(word)")
+        }
+        return .changes([change])
+    }
+
+    private static func fields(_ entry: JSONReader) -> RecordFields {
+        var fields = FieldValue.fields(plain: entry.object)
+        for name in ["createdAt", "updatedAt", "publishedAt", "created_at", "updated_at"] {
+            if let moment = entry.anyMoment(name) { fields[name] = .timestamp(moment) }
+        }
+        return fields
+    }
+}

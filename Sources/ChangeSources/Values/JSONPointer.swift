@@ -1,0 +1,75 @@
+import RelayModel
+
+/// A place in a JSON document (RFC 6901): `/event/data/new`, or the empty text for the whole.
+package struct JSONPointer: Sendable, Hashable, CustomStringConvertible {
+    /// The unescaped reference tokens.
+    let tokens: [String]
+
+    /// Reads a pointer, or returns `nil` if the text is neither empty nor begins with a slash, or
+    /// has a `~` that escapes nothing.
+    package init?(_ text: String) {
+        guard !text.isEmpty else {
+            tokens = []
+            return
+        }
+        guard text.utf8.first == UInt8(ascii: "/"), text.utf8.count <= Limits.maximumNameBytes
+        else { return nil }
+        var tokens: [String] = []
+        for part in text.dropFirst().split(separator: "/", omittingEmptySubsequences: false) {
+            guard let token = Self.unescaped(part) else { return nil }
+            tokens.append(token)
+        }
+        self.tokens = tokens
+    }
+
+    /// The pointer as text.
+    package var description: String {
+        tokens.map { token in
+            "/"
+                + token.reduce(into: "") { text, character in
+                    switch character {
+                    case "~": text += "~0"
+                    case "/": text += "~1"
+                    default: text.append(character)
+                    }
+                }
+        }.joined()
+    }
+
+    /// The value at this place, or `nil` if there is none.
+    func value(in document: JSONValue) -> JSONValue? {
+        var value = document
+        for token in tokens {
+            switch value {
+            case .object(let object):
+                guard let member = object[token] else { return nil }
+                value = member
+            case .array(let elements):
+                guard let index = Int(token), elements.indices.contains(index) else { return nil }
+                value = elements[index]
+            default:
+                return nil
+            }
+        }
+        return value
+    }
+
+    private static func unescaped(_ part: Substring) -> String? {
+        var token = ""
+        var isEscape = false
+        for character in part {
+            switch (isEscape, character) {
+            case (false, "~"): isEscape = true
+            case (false, _): token.append(character)
+            case (true, "0"):
+                token.append("~")
+                isEscape = false
+            case (true, "1"):
+                token.append("/")
+                isEscape = false
+            default: return nil
+            }
+        }
+        return isEscape ? nil : token
+    }
+}

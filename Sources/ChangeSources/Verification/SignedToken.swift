@@ -1,0 +1,40 @@
+import Crypto
+import RelayModel
+
+/// A body that is a JSON Web Token (RFC 7515, compact), as Minapp posts it.
+struct SignedToken {
+    let algorithm: String
+    let payload: [UInt8]
+    private let signedBytes: [UInt8]
+    private let signature: [UInt8]
+
+    /// Takes the token apart without believing it.
+    init(_ body: [UInt8]) throws(VerificationError) {
+        let text = String(decoding: body, as: UTF8.self).drop { $0.isWhitespace }
+        let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+        guard parts.count == 3, let header = Base64.decode(parts[0]),
+            let payload = Base64.decode(parts[1]),
+            let signature = Base64.decode(parts[2].filter { !$0.isWhitespace }),
+            let json = try? JSONValue(parsing: header), case .object(let object) = json,
+            case .string(let algorithm)? = object["alg"]
+        else { throw .malformedToken }
+        self.algorithm = algorithm
+        self.payload = payload
+        self.signature = signature
+        signedBytes = Array("\(parts[0]).\(parts[1])".utf8)
+    }
+
+    /// The index of the secret that signed this token.
+    ///
+    /// The algorithm is the configured one: `none`, and public-key algorithms that would take the
+    /// secret for a public key, are refused before anything is computed.
+    func fittingSecret(among secrets: [SourceSecret]) throws(VerificationError) -> Int {
+        guard algorithm == "HS256" else { throw .tokenAlgorithm }
+        for (index, secret) in secrets.enumerated() {
+            let code = HMAC<SHA256>.authenticationCode(
+                for: signedBytes, using: SymmetricKey(data: Array(secret.value.utf8)))
+            if ConstantTime.equal(Array(code), signature) { return index }
+        }
+        throw .tokenMismatch
+    }
+}

@@ -1,0 +1,52 @@
+import Crypto
+package import RelayModel
+
+/// A secret that a source and the relay share; nothing that prints it shows it.
+package struct SourceSecret: Sendable, Hashable, CustomStringConvertible,
+    CustomDebugStringConvertible, CustomReflectable
+{
+    /// The secret as it was agreed upon, with its prefix (`whsec_`) where the scheme has one.
+    package let value: String
+    /// When it ceases to be accepted; `nil` means never.
+    ///
+    /// While a secret is being replaced, the older one has an end and the newer one has none.
+    package let until: Timestamp?
+
+    /// Creates a secret.
+    package init(_ value: String, until: Timestamp? = nil) {
+        self.value = value
+        self.until = until
+    }
+
+    /// A placeholder.
+    package var description: String { "(hidden)" }
+
+    /// A placeholder.
+    package var debugDescription: String { description }
+
+    /// A mirror without children.
+    package var customMirror: Mirror { Mirror(self, children: []) }
+
+    /// Whether the secret is accepted at `moment`.
+    func isLive(at moment: Timestamp) -> Bool {
+        until.map { moment < $0 } ?? true
+    }
+}
+
+/// Comparisons whose time does not tell how much of a guess was right.
+enum ConstantTime {
+    /// Whether both are the same bytes.
+    static func equal(_ left: some Collection<UInt8>, _ right: some Collection<UInt8>) -> Bool {
+        guard left.count == right.count else { return false }
+        var difference: UInt8 = 0
+        for (a, b) in zip(left, right) { difference |= a ^ b }
+        return difference == 0
+    }
+
+    /// Whether both are the same text; the length of neither shows, since digests are compared.
+    static func equal(_ left: String, _ right: String) -> Bool {
+        equal(
+            Array(SHA256.hash(data: Array(left.utf8))),
+            Array(SHA256.hash(data: Array(right.utf8))))
+    }
+}

@@ -1,0 +1,122 @@
+import RelayModel
+
+/// How a source proves that a webhook is its own.
+package struct SourceVerification: Sendable, Hashable {
+    /// The rule.
+    package var scheme: VerificationScheme
+    /// The secrets that are accepted: two while one replaces the other, none without a rule.
+    package var secrets: [SourceSecret]
+
+    /// Combines a rule and its secrets.
+    package init(_ scheme: VerificationScheme, secrets: [SourceSecret] = []) {
+        self.scheme = scheme
+        self.secrets = secrets
+    }
+
+    /// The most secrets that are accepted at once.
+    package static let maximumSecrets = 2
+}
+
+/// The rules by which webhooks are verified.
+package enum VerificationScheme: Sendable, Hashable {
+    /// Everything is believed: for sources that only the relay's own network can reach.
+    case none
+    /// Standard Webhooks 1.0: HMAC-SHA256 (`v1`) or ed25519 (`v1a`) over ID, timestamp and body.
+    case standardWebhooks(tolerance: Duration)
+    /// A static secret in a header.
+    case header(String)
+    /// An opaque token in `Authorization: Bearer`.
+    case bearer
+    /// The whole body is a JSON Web Token, signed with HS256 (Minapp).
+    case tokenBody
+    /// A signature over parts of the request, put together as the recipe says.
+    case signature(SignatureRecipe)
+}
+
+extension ChangeSource {
+    /// Verifies that `request` comes from this source, at the time that it says.
+    ///
+    /// It reads headers and raw bytes only, so that nothing is parsed before it is believed. The
+    /// scheme is the source's own; nothing in the request can choose another.
+    ///
+    /// - Throws: ``VerificationError`` that names the part that failed.
+    @discardableResult
+    package func verify(
+        _ request: WebhookRequest
+    ) throws(VerificationError) -> VerificationOutcome {
+        if verification.scheme == .none { return VerificationOutcome(secretIndex: nil) }
+        let live = verification.secrets.indices.filter {
+            verification.secrets[$0].isLive(at: request.receivedAt)
+        }
+        guard !live.isEmpty else { throw .noLiveSecret }
+        let secrets = live.map { verification.secrets[$0] }
+        let fitting = try verification.scheme.fittingSecret(request, among: secrets)
+        return VerificationOutcome(secretIndex: live[fitting])
+    }
+}
+
+extension VerificationScheme {
+    /// The index of the secret that fits `request`.
+    func fittingSecret(
+        _ request: WebhookRequest, among secrets: [SourceSecret]
+    ) throws(VerificationError) -> Int {
+        switch self {
+        case .none:
+            return 0
+        case .standardWebhooks(let tolerance):
+            let signed = try StandardWebhooks.signed(request, tolerance: tolerance)
+            return try StandardWebhooks.fittingSecret(signed, among: secrets)
+        case .header(let name):
+            let value = try request.headers.required(name)
+            return try Self.index(of: value, among: secrets, header: name)
+        case .bearer:
+            let value = try request.headers.required("Authorization")
+            guard value.lowercased().hasPrefix("bearer ") else {
+                throw .malformedHeader("Authorization", rule: "\"Bearer\", a space and the token")
+            }
+            let token = String(value.dropFirst("bearer ".count))
+            return try Self.index(of: token, among: secrets, header: "Authorization")
+        case .tokenBody:
+            return try SignedToken(request.body).fittingSecret(among: secrets)
+        case .signature(let recipe):
+            return try recipe.fittingSecret(request, among: secrets)
+        }
+    }
+
+    /// Compares with every secret, so that the time does not tell which one was near.
+    private static func index(
+        of value: String, among secrets: [SourceSecret], header: String
+    ) throws(VerificationError) -> Int {
+        var found: Int?
+        for (index, secret) in secrets.enumerated()
+        where ConstantTime.equal(secret.value, value) && found == nil {
+            found = index
+        }
+        guard let found else { throw .secretMismatch(header: header) }
+        return found
+    }
+}
+
+extension WebhookHeaders {
+    /// The value of a header that verification cannot do without.
+    func required(_ name: String) throws(VerificationError) -> String {
+        guard let value = self[name], !value.isEmpty else { throw .missingHeader(name) }
+        return value
+    }
+
+    /// Checks that the header `name` holds a whole number of seconds since 1970 near `now`.
+    func checkTimestamp(
+        _ name: String, now: Timestamp, tolerance: Duration
+    ) throws(VerificationError) -> String {
+        let text = try required(name)
+        guard text.utf8.count <= 12, text.utf8.allSatisfy({ 0x30...0x39 ~= $0 }),
+            let seconds = Int64(text)
+        else { throw .malformedHeader(name, rule: "whole seconds since 1970") }
+        let age = now.duration(since: Timestamp(seconds: seconds))
+        guard age <= tolerance else { throw .timestampTooOld(header: name, tolerance: tolerance) }
+        guard age >= .zero - tolerance else {
+            throw .timestampTooNew(header: name, tolerance: tolerance)
+        }
+        return text
+    }
+}

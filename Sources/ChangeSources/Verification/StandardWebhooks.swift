@@ -1,0 +1,122 @@
+import Crypto
+import RelayModel
+
+/// Standard Webhooks 1.0: the signature covers ID, timestamp and the raw body.
+package enum StandardWebhooks {
+    /// The header with the message's ID, the same on every attempt.
+    package static let idHeader = "webhook-id"
+    /// The header with the time of this attempt, in whole seconds since 1970.
+    package static let timestampHeader = "webhook-timestamp"
+    /// The header with one signature or more, a space between.
+    package static let signatureHeader = "webhook-signature"
+    /// The lengths that the standard allows for a symmetric key.
+    package static let keyBytes = 24...64
+
+    /// What was signed, and the signatures that came with it.
+    struct Signed {
+        let bytes: [UInt8]
+        let signatures: [(version: Substring, value: [UInt8])]
+    }
+
+    /// The value of `webhook-signature` that a sender with `secret` (`whsec_…`) would send, or
+    /// `nil` if the secret is not one.
+    package static func signature(
+        id: String, timestamp: String, body: [UInt8], secret: String
+    ) -> String? {
+        guard case .symmetric(let key) = StandardWebhooksKey(secret) else { return nil }
+        let bytes = signedBytes(id: id, timestamp: timestamp, body: body)
+        let code = HMAC<SHA256>.authenticationCode(for: bytes, using: SymmetricKey(data: key))
+        return "v1,\(Base64.encode(Array(code)))"
+    }
+
+    static func signed(
+        _ request: WebhookRequest, tolerance: Duration
+    ) throws(VerificationError) -> Signed {
+        let headers = request.headers
+        let id = try headers.required(idHeader)
+        // With a dot, ID and timestamp could be divided in two ways.
+        guard !id.contains("."), id.utf8.count <= Limits.maximumNameBytes else {
+            throw .malformedHeader(idHeader, rule: "1 to 255 bytes without a dot")
+        }
+        let signature = try headers.required(signatureHeader)
+        let timestamp = try headers.checkTimestamp(
+            timestampHeader, now: request.receivedAt, tolerance: tolerance)
+        return Signed(
+            bytes: signedBytes(id: id, timestamp: timestamp, body: request.body),
+            signatures: signatures(in: signature))
+    }
+
+    static func fittingSecret(
+        _ signed: Signed, among secrets: [SourceSecret]
+    ) throws(VerificationError) -> Int {
+        for (index, secret) in secrets.enumerated() {
+            guard let key = StandardWebhooksKey(secret.value) else { continue }
+            if signed.signatures.contains(where: { key.fits($0.version, $0.value, signed.bytes) }) {
+                return index
+            }
+        }
+        throw .signatureMismatch(header: signatureHeader)
+    }
+
+    private static func signedBytes(id: String, timestamp: String, body: [UInt8]) -> [UInt8] {
+        Array("\(id).\(timestamp).".utf8) + body
+    }
+
+    /// A hostile header may list thousands; a sender that rotates lists two.
+    private static func signatures(in header: String) -> [(version: Substring, value: [UInt8])] {
+        header.split(separator: " ").prefix(8).compactMap { entry in
+            // A header that occurred twice was joined by a comma and a space.
+            let parts = entry.split(separator: ",", maxSplits: 1)
+            guard parts.count == 2, let value = Base64.decode(parts[1].trimmingCommas) else {
+                return nil
+            }
+            return (version: parts[0], value: value)
+        }
+    }
+}
+
+/// A key of Standard Webhooks, told apart by its prefix.
+enum StandardWebhooksKey {
+    /// `whsec_…`, for HMAC-SHA256.
+    case symmetric([UInt8])
+    /// `whpk_…`, an ed25519 public key.
+    case verifying([UInt8])
+
+    /// Reads a key, or returns `nil` if the prefix is unknown or the length not allowed.
+    init?(_ text: String) {
+        if text.hasPrefix("whsec_"), let key = Base64.decode(text.dropFirst("whsec_".count)),
+            StandardWebhooks.keyBytes.contains(key.count)
+        {
+            self = .symmetric(key)
+        } else if text.hasPrefix("whpk_"), let key = Base64.decode(text.dropFirst("whpk_".count)),
+            key.count == 32
+        {
+            self = .verifying(key)
+        } else {
+            return nil
+        }
+    }
+
+    /// Whether `value` is this key's signature of `bytes`; unknown versions never fit.
+    func fits(_ version: Substring, _ value: [UInt8], _ bytes: [UInt8]) -> Bool {
+        switch (self, version) {
+        case (.symmetric(let key), "v1"):
+            let code = HMAC<SHA256>.authenticationCode(for: bytes, using: SymmetricKey(data: key))
+            return ConstantTime.equal(Array(code), value)
+        case (.verifying(let key), "v1a"):
+            let publicKey = try? Curve25519.Signing.PublicKey(rawRepresentation: key)
+            return publicKey?.isValidSignature(value, for: bytes) ?? false
+        default:
+            return false
+        }
+    }
+}
+
+extension Substring {
+    /// This text without commas at its end.
+    var trimmingCommas: Substring {
+        var rest = self
+        while rest.last == "," { rest.removeLast() }
+        return rest
+    }
+}

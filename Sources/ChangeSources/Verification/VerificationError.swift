@@ -1,0 +1,57 @@
+import RelayModel
+
+/// Why a webhook is not believed; the answer is 401.
+///
+/// It names the part that failed and never a secret, a signature or a computed value.
+package enum VerificationError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// A header that the scheme needs is absent or empty.
+    case missingHeader(String)
+    /// A header is there and cannot be read; `rule` says what is allowed.
+    case malformedHeader(String, rule: String)
+    /// The signed timestamp lies further back than the tolerance.
+    case timestampTooOld(header: String, tolerance: Duration)
+    /// The signed timestamp lies further ahead than the tolerance.
+    case timestampTooNew(header: String, tolerance: Duration)
+    /// No signature fits any live secret.
+    case signatureMismatch(header: String)
+    /// The static secret or bearer token is another one.
+    case secretMismatch(header: String)
+    /// The body is not a signed token.
+    case malformedToken
+    /// The token names another algorithm than the configured one.
+    case tokenAlgorithm
+    /// The token's signature fits no live secret.
+    case tokenMismatch
+    /// Every secret of the source has ended.
+    case noLiveSecret
+
+    /// One sentence for people.
+    package var description: String {
+        switch self {
+        case .missingHeader(let name): "the header \(name) is missing"
+        case .malformedHeader(let name, let rule): "the header \(name) must be \(rule)"
+        case .timestampTooOld(let name, let tolerance):
+            "the timestamp in \(name) is more than \(tolerance.components.seconds) seconds old"
+        case .timestampTooNew(let name, let tolerance):
+            "the timestamp in \(name) is more than \(tolerance.components.seconds) seconds ahead"
+        case .signatureMismatch(let name):
+            "no signature in \(name) fits the body and a live secret of this source"
+        case .secretMismatch(let name): "the header \(name) does not hold this source's secret"
+        case .malformedToken: "the body is not a JSON Web Token of three base64url parts"
+        case .tokenAlgorithm: "the token's algorithm must be HS256"
+        case .tokenMismatch: "the token's signature fits no live secret of this source"
+        case .noLiveSecret: "every secret of this source has ended"
+        }
+    }
+}
+
+/// What made a webhook believable.
+package struct VerificationOutcome: Sendable, Hashable {
+    /// Which of the source's secrets fitted, counted from 0; `nil` for a source without any.
+    package let secretIndex: Int?
+
+    /// Records which secret fitted.
+    package init(secretIndex: Int?) {
+        self.secretIndex = secretIndex
+    }
+}

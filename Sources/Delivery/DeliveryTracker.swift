@@ -1,0 +1,250 @@
+import DequeModule
+package import RelayModel
+package import Storage
+
+/// Decides how far the progress may move: the heart of the house.
+///
+/// Deliveries are admitted in the order of the log and settle in any order. The progress may pass a
+/// delivery only when that delivery and all before it are settled, and what is recorded with a step
+/// is exactly what the step passes. So a crash repeats at most what was admitted and not yet passed
+/// (the window), and nothing that was passed is ever repeated or lost.
+///
+/// Retries are beside the log: they are worked under tickets of their own and settle with the next
+/// step, whether or not the progress moves.
+///
+/// - Invariant: `mark` is where the last recorded step ended; between ``takeStep()`` and
+///   ``stepRecorded()`` one step is on its way and no other is taken.
+package struct DeliveryTracker: Sendable {
+    /// Names one attempt that is open.
+    package struct Ticket: Sendable, Hashable {
+        /// The number, which the gateway echoes.
+        ///
+        /// Odd numbers are retries.
+        package let rawValue: UInt64
+
+        /// Wraps a number that the gateway echoed.
+        package init(rawValue: UInt64) {
+            self.rawValue = rawValue
+        }
+
+        var isRetry: Bool { rawValue & 1 == 1 }
+    }
+
+    private enum Slot: Sendable {
+        case open(OwedDelivery, since: Timestamp)
+        case settled(Resolution, badge: BadgeMark?, ordinal: DeliveryOrdinal)
+    }
+
+    private struct FinishedEntry: Sendable {
+        let position: LogPosition
+        /// The number of the first slot that is not of this entry or an earlier one.
+        let slotsBefore: UInt64
+    }
+
+    private let window: Int
+    private var mark: ProgressMark
+    private var slots: Deque<Slot> = []
+    private var firstSlot: UInt64 = 0
+    private var finished: Deque<FinishedEntry> = []
+    private var lastAdmitted: DeliveryOrdinal?
+    private var retries: [UInt64: Retry] = [:]
+    /// Tickets of the log whose deliveries were adopted as retries while their answers were open.
+    private var adopted: [Ticket: Ticket] = [:]
+    private var nextRetry: UInt64 = 0
+    private var settledRetries: [Resolution] = []
+    /// Retries whose end is settled and not yet durable: their rows still read as due.
+    private var unrecordedRetries: Set<DeliveryID> = []
+    private var retriesOnTheirWay: Set<DeliveryID> = []
+    private var stepOnItsWay: SettledStep?
+    /// The deliveries of the log that the step on its way passes: until it is durable, a crash
+    /// would repeat them.
+    private var slotsOnTheirWay = 0
+
+    /// Starts at the progress that was recorded last, with room for `window` open deliveries.
+    package init(mark: ProgressMark, window: Int) {
+        precondition(window > 0)
+        self.mark = mark
+        self.window = window
+    }
+
+    /// How many more deliveries may be admitted.
+    package var room: Int { max(0, window - slots.count - slotsOnTheirWay) }
+
+    /// How many deliveries and retries are admitted and not yet passed.
+    package var inFlight: Int { slots.count + slotsOnTheirWay + retries.count }
+
+    /// The retries that must not be taken up again: they are being worked, or their end is not yet
+    /// durable.
+    package var retriesInFlight: Set<DeliveryID> {
+        Set(retries.values.map(\.delivery.delivery.id))
+            .union(unrecordedRetries).union(retriesOnTheirWay)
+    }
+
+    /// Where the progress stands, as far as it is recorded.
+    package var recordedMark: ProgressMark { mark }
+
+    // MARK: Admitting
+
+    /// Takes a delivery of the log into the window, and returns the ticket of its first attempt.
+    ///
+    /// There must be room, and ordinals must ascend.
+    package mutating func admit(_ delivery: OwedDelivery, at now: Timestamp) -> Ticket {
+        let ordinal = delivery.delivery.ordinal
+        precondition(room > 0, "admitted beyond the window")
+        precondition(lastAdmitted.map { $0 < ordinal } ?? true, "admitted out of order")
+        precondition(mark.position < ordinal.position, "admitted what is settled")
+        lastAdmitted = ordinal
+        slots.append(.open(delivery, since: now))
+        return Ticket(rawValue: (firstSlot + UInt64(slots.count) - 1) << 1)
+    }
+
+    /// Learns that every delivery of every entry up to `position` has been admitted.
+    package mutating func finish(_ position: LogPosition) {
+        precondition(finished.last.map { $0.position < position } ?? (mark.position < position))
+        finished.append(
+            FinishedEntry(position: position, slotsBefore: firstSlot + UInt64(slots.count)))
+    }
+
+    /// Takes a retry that fell due, and returns the ticket of its next attempt.
+    package mutating func admit(_ retry: Retry) -> Ticket {
+        let ticket = Ticket(rawValue: nextRetry << 1 | 1)
+        nextRetry += 1
+        retries[ticket.rawValue] = retry
+        return ticket
+    }
+
+    // MARK: Settling
+
+    /// The delivery behind an open ticket, with the attempts made before; `nil` if the ticket is
+    /// not open, because it was settled or adopted as a retry before.
+    package func openDelivery(_ ticket: Ticket) -> (delivery: OwedDelivery, attempts: UInt16)? {
+        let ticket = adopted[ticket] ?? ticket
+        if ticket.isRetry {
+            return retries[ticket.rawValue].map { ($0.delivery, $0.attempts) }
+        }
+        guard let index = slotIndex(of: ticket), case .open(let delivery, _) = slots[index] else {
+            return nil
+        }
+        return (delivery, 0)
+    }
+
+    /// Settles an open ticket.
+    ///
+    /// A ticket that is not open is ignored: the gateway answered twice.
+    package mutating func settle(_ ticket: Ticket, _ resolution: Resolution) {
+        let ticket = adopted.removeValue(forKey: ticket) ?? ticket
+        if ticket.isRetry {
+            guard let retry = retries.removeValue(forKey: ticket.rawValue) else { return }
+            settledRetries.append(resolution)
+            unrecordedRetries.insert(retry.delivery.delivery.id)
+            return
+        }
+        guard let index = slotIndex(of: ticket), case .open(let owed, _) = slots[index] else {
+            return
+        }
+        let delivery = owed.delivery
+        let badge = delivery.badge.map {
+            BadgeMark(container: delivery.container, deviceID: delivery.deviceID, badge: $0)
+        }
+        slots[index] = .settled(resolution, badge: badge, ordinal: delivery.ordinal)
+    }
+
+    private func slotIndex(of ticket: Ticket) -> Int? {
+        let number = ticket.rawValue >> 1
+        guard firstSlot <= number, number < firstSlot + UInt64(slots.count) else { return nil }
+        return Int(number - firstSlot)
+    }
+
+    // MARK: Recording
+
+    /// The next step to record: everything settled that the progress may pass, and the settled
+    /// retries.
+    ///
+    /// `nil` if there is nothing to record, or a step is on its way already.
+    package mutating func takeStep() -> SettledStep? {
+        guard stepOnItsWay == nil else { return nil }
+        var step = SettledStep(from: mark, to: mark)
+        slotsOnTheirWay = slots.count
+        passSettledSlots(into: &step)
+        slotsOnTheirWay -= slots.count
+        passFinishedEntries(into: &step)
+        for resolution in settledRetries {
+            resolution.record(in: &step, origin: .retry)
+        }
+        settledRetries.removeAll(keepingCapacity: true)
+        retriesOnTheirWay = unrecordedRetries
+        unrecordedRetries.removeAll(keepingCapacity: true)
+        guard
+            step.to != step.from || !step.receipts.isEmpty || !step.endedRetries.isEmpty
+                || !step.retries.isEmpty
+        else { return nil }
+        stepOnItsWay = step
+        return step
+    }
+
+    private mutating func passSettledSlots(into step: inout SettledStep) {
+        var badges: [DeviceID: [ContainerKey: Int64]] = [:]
+        while case .settled(let resolution, let badge, let ordinal)? = slots.first {
+            slots.removeFirst()
+            firstSlot += 1
+            resolution.record(in: &step, origin: .log)
+            if let badge { badges[badge.deviceID, default: [:]][badge.container] = badge.badge }
+            step.to = ProgressMark(
+                position: LogPosition(ordinal.position.rawValue - 1), offset: ordinal.offset + 1)
+        }
+        for (deviceID, marks) in badges {
+            for (container, badge) in marks {
+                step.badges.append(
+                    BadgeMark(container: container, deviceID: deviceID, badge: badge))
+            }
+        }
+    }
+
+    private mutating func passFinishedEntries(into step: inout SettledStep) {
+        while let entry = finished.first, entry.slotsBefore <= firstSlot {
+            finished.removeFirst()
+            // Deliveries of a later entry may have been passed already.
+            step.to = max(step.to, ProgressMark(position: entry.position, offset: 0))
+        }
+    }
+
+    /// Learns that the step taken last is durable.
+    package mutating func stepRecorded() {
+        guard let step = stepOnItsWay else {
+            preconditionFailure("recorded a step that nobody took")
+        }
+        mark = step.to
+        stepOnItsWay = nil
+        slotsOnTheirWay = 0
+        retriesOnTheirWay = []
+    }
+
+    // MARK: Slow answers
+
+    /// Turns the deliveries at the front of the window that are open since before `limit` into
+    /// retries, so that one answer that does not come cannot hold back the progress of all behind.
+    ///
+    /// Their tickets stay open: the answer, when it comes, settles the retry. Until then the retry
+    /// is not due before `dueAt`, which matters after a crash only.
+    ///
+    /// - Returns: How many were turned.
+    package mutating func adoptDeliveries(
+        openSinceBefore limit: Timestamp, at now: Timestamp, dueAt: Timestamp
+    ) -> Int {
+        var count = 0
+        for index in slots.indices {
+            guard case .open(let delivery, let since) = slots[index] else { continue }
+            guard since < limit else { break }
+            let ticket = Ticket(rawValue: (firstSlot + UInt64(index)) << 1)
+            let retry = Retry(
+                delivery: delivery, attempts: 1, dueAt: dueAt, reason: "no answer yet")
+            settle(ticket, Resolution(retry: retry, status: 0, at: now))
+            // The attempt that is still open is the first; it is counted when it ends.
+            var open = retry
+            open.attempts = 0
+            adopted[ticket] = admit(open)
+            count += 1
+        }
+        return count
+    }
+}

@@ -1,0 +1,77 @@
+package import RelayModel
+package import Storage
+
+/// What became of one attempt: a receipt, and what must be kept of it besides.
+package struct Resolution: Sendable, Hashable {
+    /// Where the attempt came from.
+    enum Origin {
+        /// It was the first, and the log owed it.
+        case log
+        /// A retry row owed it.
+        case retry
+    }
+
+    private let receipt: DeliveryReceipt
+    private let retry: Retry?
+    private let deadLetter: DeadLetter?
+    private let deadToken: DeadToken?
+
+    /// The gateway accepted the push.
+    package init(accepted delivery: OwedDelivery, attempts: UInt16, at now: Timestamp) {
+        receipt = DeliveryReceipt(
+            of: delivery, .accepted, status: 200, reason: "", attempt: attempts, at: now)
+        retry = nil
+        deadLetter = nil
+        deadToken = nil
+    }
+
+    /// The push is to be tried again; `retry` counts this attempt.
+    package init(retry: Retry, status: UInt16, at now: Timestamp) {
+        receipt = DeliveryReceipt(
+            of: retry.delivery, .deferred, status: status, reason: retry.reason,
+            attempt: retry.attempts, at: now)
+        self.retry = retry
+        deadLetter = nil
+        deadToken = nil
+    }
+
+    /// The delivery ended without success.
+    ///
+    /// With `deadToken` the device's token is forgotten too.
+    package init(deadLetter: DeadLetter, deadToken: DeadToken? = nil) {
+        receipt = DeliveryReceipt(
+            of: deadLetter.delivery, deadToken == nil ? .dead : .unregistered,
+            status: deadLetter.status, reason: deadLetter.reason, attempt: deadLetter.attempts,
+            at: deadLetter.at)
+        retry = nil
+        self.deadLetter = deadLetter
+        self.deadToken = deadToken
+    }
+
+    /// How the attempt ended.
+    package var outcome: DeliveryReceipt.Outcome { receipt.outcome }
+
+    /// When the delivery is tried again, if it is.
+    package var dueAt: Timestamp? { retry?.dueAt }
+
+    /// Writes this resolution into a step.
+    func record(in step: inout SettledStep, origin: Origin) {
+        step.receipts.append(receipt)
+        if let retry { step.retries.append(retry) }
+        if let deadLetter { step.deadLetters.append(deadLetter) }
+        if let deadToken { step.deadTokens.append(deadToken) }
+        if origin == .retry, retry == nil { step.endedRetries.append(receipt.deliveryID) }
+    }
+}
+
+extension DeliveryReceipt {
+    init(
+        of delivery: OwedDelivery, _ outcome: Outcome, status: UInt16, reason: String,
+        attempt: UInt16, at now: Timestamp
+    ) {
+        self.init(
+            deliveryID: delivery.delivery.id, ordinal: delivery.delivery.ordinal,
+            subscriptionSerial: delivery.subscriptionSerial, deviceSerial: delivery.deviceSerial,
+            outcome: outcome, status: status, reason: reason, attempt: attempt, at: now)
+    }
+}

@@ -1,0 +1,118 @@
+package import RelayModel
+import Storage
+
+/// The deliveries of one change, numbered as they are appended.
+struct ChangeFanout {
+    private let position: LogPosition
+    private let appendedAt: Timestamp
+    private let change: RecordChange
+    private let identity: DeliveryIdentity
+    private let settings: ContainerSettings
+    private let composer: NotificationComposer
+    private let firstOffset: UInt32
+    private var offset: UInt32 = 0
+    /// The devices that got a push of this change that shows nothing: one is enough (design §4.10).
+    private var silentlyNotified: Set<UInt64> = []
+
+    /// The devices that were left out because they made the change.
+    private var suppressed: [SuppressedDevice] = []
+
+    /// The deliveries from the first offset on that have not been taken.
+    private(set) var deliveries: [OwedDelivery] = []
+
+    /// Begins the fan-out of the change in `entry`.
+    ///
+    /// Deliveries before `firstOffset` are settled already, from before a crash: they keep their
+    /// numbers, but are left out, and the badges count them already.
+    init(
+        entry: LogEntry, change: RecordChange, identity: DeliveryIdentity,
+        settings: ContainerSettings, firstOffset: UInt32
+    ) {
+        position = entry.position
+        appendedAt = entry.appendedAt
+        self.change = change
+        self.identity = identity
+        self.settings = settings
+        self.firstOffset = firstOffset
+        composer = NotificationComposer(
+            settings: settings, change: change, position: entry.position,
+            appendedAt: entry.appendedAt)
+    }
+
+    /// Takes the devices that were left out so far because they made the change.
+    mutating func takeSuppressed() -> [SuppressedDevice] {
+        defer { suppressed.removeAll(keepingCapacity: true) }
+        return suppressed
+    }
+
+    /// Takes the deliveries appended so far.
+    mutating func takeDeliveries() -> [OwedDelivery] {
+        defer { deliveries.removeAll(keepingCapacity: true) }
+        return deliveries
+    }
+
+    /// Appends what the change owes by one subscription.
+    mutating func append(
+        _ subscription: Subscription, serial: UInt64, in state: inout ContainerState
+    ) {
+        let all = state.devices(of: subscription.owner)
+        let devices = DeviceExpansion.devices(among: all, for: subscription, of: change)
+        if devices.count < all.count, let origin = change.origin.deviceID,
+            all.contains(where: { $0.device.id == origin }),
+            !devices.contains(where: { $0.device.id == origin })
+        {
+            suppressed.append(
+                SuppressedDevice(
+                    position: position, subscriptionID: subscription.id, deviceID: origin))
+        }
+        guard !devices.isEmpty else { return }
+        let notificationID = identity.notificationID(
+            position: position, owner: subscription.owner)
+        var composed: [String?: PushNotification] = [:]
+        for version in devices {
+            if !subscription.notificationInfo.isVisible,
+                !silentlyNotified.insert(version.serial).inserted
+            {
+                continue
+            }
+            defer { offset += 1 }
+            guard offset >= firstOffset else { continue }
+            let topic = version.device.topic
+            let badge =
+                subscription.notificationInfo.shouldBadge
+                ? state.raiseBadge(of: version.device.id) : nil
+            // The pushes of one user's devices differ in topic and badge only.
+            let push =
+                composed[topic].flatMap { badge == nil ? $0 : nil }
+                ?? composer.notification(
+                    by: subscription, notificationID: notificationID, topic: topic, badge: badge)
+            composed[topic] = push
+            append(push, badge: badge, to: version, of: subscription, serial: serial)
+        }
+    }
+
+    private mutating func append(
+        _ notification: PushNotification, badge: Int64?, to version: DeviceVersion,
+        of subscription: Subscription, serial: UInt64
+    ) {
+        let delivery = Delivery(
+            id: identity.deliveryID(
+                position: position, subscriptionSerial: serial, deviceSerial: version.serial),
+            ordinal: DeliveryOrdinal(position: position, offset: offset),
+            container: settings.key, subscriptionID: subscription.id, owner: subscription.owner,
+            device: version.device, registeredAt: version.registeredAt,
+            appendedAt: appendedAt, notification: notification, badge: badge)
+        deliveries.append(
+            OwedDelivery(delivery, subscriptionSerial: serial, deviceSerial: version.serial))
+    }
+}
+
+/// A device that a change does not notify, because it made the change.
+package struct SuppressedDevice: Sendable, Hashable {
+    /// The change.
+    package let position: LogPosition
+    /// The subscription by which the device would have been notified.
+    package let subscriptionID: SubscriptionID
+    /// The device.
+    package let deviceID: DeviceID
+}

@@ -1,0 +1,144 @@
+package import RelayModel
+package import Storage
+
+/// From a change and a subscription to what a device gets: CloudKit's `aps` and `ck`
+/// dictionaries and the gateway's headers.
+///
+/// Pure.
+package struct NotificationComposer: Sendable {
+    private let settings: ContainerSettings
+    private let change: RecordChange
+    private let position: LogPosition
+    private let appendedAt: Timestamp
+
+    /// Composes the notifications of the change at `position`.
+    package init(
+        settings: ContainerSettings, change: RecordChange, position: LogPosition,
+        appendedAt: Timestamp
+    ) {
+        self.settings = settings
+        self.change = change
+        self.position = position
+        self.appendedAt = appendedAt
+    }
+
+    /// What a device with this topic and badge gets by `subscription`.
+    ///
+    /// - Parameters:
+    ///   - subscription: The subscription that the change fires.
+    ///   - notificationID: The `nid`.
+    ///   - topic: The device's topic; `nil` takes the container's first.
+    ///   - badge: The number on the icon; `nil` leaves it alone.
+    /// - Returns: The push notification, its payload within the gateway's limit.
+    package func notification(
+        by subscription: Subscription, notificationID: UUIDBytes, topic: String?, badge: Int64?
+    ) -> PushNotification {
+        let info = subscription.notificationInfo
+        let payload = PushPayload(
+            alert: alert(info), badge: badge, sound: info.soundName, category: info.category,
+            // APNs takes a push that shows nothing only as a background push, which must have it.
+            isContentAvailable: info.shouldSendContentAvailable || !info.isVisible,
+            isMutable: info.shouldSendMutableContent,
+            envelope: envelope(subscription, notificationID), bodyName: bodyName(subscription),
+            body: body(subscription), sequence: position)
+        let lifetime = info.expirationSeconds ?? settings.expirationSeconds
+        return PushNotification(
+            pushType: info.isVisible ? .alert : .background,
+            priority: Int(info.priority ?? (info.isVisible ? 10 : 5)),
+            topic: topic ?? settings.topics.first ?? "", collapseID: info.collapseIDKey,
+            expiration: appendedAt.advanced(by: .seconds(lifetime)), payload: payload.fitted())
+    }
+
+    // MARK: aps
+
+    /// Keys override texts; arguments are names of record fields (CloudKit).
+    private func alert(_ info: NotificationInfo) -> JSONObject {
+        var alert = JSONObject()
+        set(
+            &alert, "", info.alertBody.map { ("body", $0) }, info.alertLocalizationKey,
+            info.alertLocalizationArgs)
+        set(
+            &alert, "title-", info.title.map { ("title", $0) }, info.titleLocalizationKey,
+            info.titleLocalizationArgs)
+        set(
+            &alert, "subtitle-", info.subtitle.map { ("subtitle", $0) },
+            info.subtitleLocalizationKey, info.subtitleLocalizationArgs)
+        alert["action-loc-key"] = info.alertActionLocalizationKey.map { .string($0) }
+        alert["launch-image"] = info.alertLaunchImage.map { .string($0) }
+        return alert
+    }
+
+    private func set(
+        _ alert: inout JSONObject, _ prefix: String, _ text: (name: String, value: String)?,
+        _ key: String?, _ arguments: [String]
+    ) {
+        guard let key else {
+            if let text { alert[text.name] = .string(text.value) }
+            return
+        }
+        alert["\(prefix)loc-key"] = .string(key)
+        if !arguments.isEmpty {
+            alert["\(prefix)loc-args"] = .array(arguments.map { .string(argument($0)) })
+        }
+    }
+
+    /// The record whose values a notification shows: as it is, or as it was if it is gone.
+    private var fields: RecordFields { (change.after ?? change.before)?.fields ?? [:] }
+
+    private func argument(_ name: String) -> String {
+        switch fields[name] {
+        case .string(let text)?: text
+        case .integer(let number)?: String(number)
+        case .double(let number)?: FieldText.digits(of: number)
+        case .bool(let flag)?: flag ? "1" : "0"
+        case .timestamp(let moment)?: FieldText.iso8601(moment)
+        case .reference(let reference)?: reference.recordID.recordName.rawValue
+        case .uuid(let uuid)?: uuid.description
+        default: ""
+        }
+    }
+
+    // MARK: ck
+
+    private func envelope(_ subscription: Subscription, _ notificationID: UUIDBytes) -> JSONObject {
+        [
+            "ce": .integer(settings.key.environment.wireValue),
+            "cid": .string(settings.key.container.rawValue),
+            "ckuserid": .string(subscription.owner.rawValue),
+            "nid": .string(notificationID.description),
+        ]
+    }
+
+    private func bodyName(_ subscription: Subscription) -> String {
+        switch subscription.scope {
+        case .query: "qry"
+        case .zone: "fet"
+        case .database: "met"
+        }
+    }
+
+    private func body(_ subscription: Subscription) -> JSONObject {
+        var body: JSONObject = [:]
+        if subscription.scope.isQuery {
+            // CloudKit sends field values for creations and updates only.
+            if change.operation != .delete { body["af"] = desiredValues(subscription) }
+            body["fo"] = .integer(change.operation.wireValue)
+            body["rid"] = .string(change.recordID.recordName.rawValue)
+        }
+        body["dbs"] = .integer(change.database.wireValue)
+        body["sid"] = .string(subscription.id.rawValue)
+        body["zid"] = .string(change.recordID.zoneID.zoneName)
+        let owner = change.recordID.zoneID.ownerRecordName ?? change.owner
+        body["zoid"] = .string(owner?.rawValue ?? ZoneID.defaultOwner)
+        return body
+    }
+
+    /// `af`: the raw values of the desired keys that have one.
+    private func desiredValues(_ subscription: Subscription) -> JSONValue? {
+        var values = JSONObject()
+        for name in subscription.notificationInfo.desiredKeys {
+            values[name] = fields[name].flatMap(FieldText.rawValue)
+        }
+        return values.members.isEmpty ? nil : .object(values)
+    }
+}

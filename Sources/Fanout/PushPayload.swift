@@ -1,0 +1,93 @@
+import RelayModel
+
+/// The parts of a push payload that can be left out one by one, until it fits.
+struct PushPayload: Sendable {
+    /// What is shown.
+    var alert: JSONObject
+    /// The number on the icon.
+    var badge: Int64?
+    /// The sound.
+    var sound: String?
+    /// The category of actions.
+    var category: String?
+    /// Whether the application is woken in the background.
+    var isContentAvailable = false
+    /// Whether a service extension may change the push.
+    var isMutable = false
+    /// `ce`, `cid`, `ckuserid`, `nid`.
+    var envelope: JSONObject
+    /// `qry`, `fet` or `met`.
+    var bodyName: String
+    /// What stands in the body.
+    var body: JSONObject
+    /// The position of the change, by which a client tells older from newer (ours).
+    var sequence: LogPosition?
+    /// Whether anything was left out.
+    var isPruned = false
+
+    /// The JSON text.
+    func utf8() -> [UInt8] {
+        var aps = JSONObject()
+        if !alert.members.isEmpty { aps["alert"] = compactAlert }
+        aps["badge"] = badge.map { .integer($0) }
+        aps["sound"] = sound.map { .string($0) }
+        aps["category"] = category.map { .string($0) }
+        if isContentAvailable { aps["content-available"] = 1 }
+        if isMutable { aps["mutable-content"] = 1 }
+        var ck = envelope
+        if !body.members.isEmpty { ck[bodyName] = .object(body) }
+        if isPruned { ck["p"] = 1 }
+        var payload: JSONObject = ["aps": .object(aps), "ck": .object(ck)]
+        payload["belfry"] = sequence.map { ["seq": .string($0.description)] }
+        var output: [UInt8] = []
+        output.reserveCapacity(512)
+        payload.write(to: &output)
+        return output
+    }
+
+    /// A text alone is written as a bare string, as CloudKit's pushes do.
+    private var compactAlert: JSONValue {
+        if alert.members.count == 1, let text = alert["body"] { return text }
+        return .object(alert)
+    }
+
+    /// The JSON text, with parts left out until it fits ``RelayModel/Limits/maximumPayloadBytes``.
+    ///
+    /// The order follows CloudKit's header for pruning, except that the container is kept, as in
+    /// the pruned pushes that have been seen, and that the field values go first, as Apple's newer
+    /// page has it (docs/decisions/0008).
+    func fitted() -> [UInt8] {
+        var payload = self
+        var text = payload.utf8()
+        for step in Self.pruning where text.count > Limits.maximumPayloadBytes {
+            step(&payload)
+            payload.isPruned = true
+            text = payload.utf8()
+        }
+        return text
+    }
+
+    /// What is left out, first to last.
+    ///
+    /// The notification's identity is never.
+    private static let pruning: [@Sendable (inout PushPayload) -> Void] = [
+        { $0.sequence = nil },
+        { $0.body["af"] = nil },
+        { payload in for key in ["rid", "zid", "zoid"] { payload.body[key] = nil } },
+        { $0.body["fo"] = nil },
+        { $0.body = [:] },
+        { $0.sound = nil },
+        { $0.alert["launch-image"] = nil },
+        { $0.alert["action-loc-key"] = nil },
+        { $0.alert["subtitle"] = nil },
+        { payload in
+            payload.alert["subtitle-loc-key"] = nil
+            payload.alert["subtitle-loc-args"] = nil
+        },
+        { $0.alert["body"] = nil },
+        { $0.alert["loc-args"] = nil },
+        { $0.alert["title-loc-args"] = nil },
+        { $0.alert = [:] },
+        { $0.category = nil },
+    ]
+}

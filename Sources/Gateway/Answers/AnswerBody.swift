@@ -1,0 +1,33 @@
+import RelayModel
+
+/// What can be read of an answer's body (APNs: `{"reason": "…", "timestamp": 1700000000000}`).
+///
+/// The body may be truncated or come from a proxy, so nothing about it is trusted.
+struct AnswerBody: Sendable, Hashable {
+    /// The gateway's word, or the beginning of a body that is something else.
+    var reason: String
+    /// Since when the device token has been dead.
+    var timestamp: Timestamp?
+
+    /// How much of a foreign body is kept for people to read.
+    static let excerptBytes = 200
+
+    /// Reads `bytes`.
+    init(reading bytes: [UInt8]) {
+        guard let value = try? JSONValue(parsing: bytes), let reader = try? JSONReader(value),
+            let reason = try? reader.string("reason")
+        else {
+            self.reason = Self.printable(bytes.prefix(Self.excerptBytes))
+            timestamp = nil
+            return
+        }
+        let milliseconds = try? reader.integer("timestamp")
+        self.reason = Self.printable(reason.utf8.prefix(Self.excerptBytes))
+        timestamp = milliseconds.map { Timestamp(milliseconds: $0) }
+    }
+
+    /// `bytes` as ASCII, with a dot for everything that could upset a log or a terminal.
+    private static func printable(_ bytes: some Sequence<UInt8>) -> String {
+        String(decoding: bytes.map { (0x20..<0x7F).contains($0) ? $0 : 0x2E }, as: UTF8.self)
+    }
+}

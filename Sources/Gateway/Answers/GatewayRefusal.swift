@@ -1,0 +1,42 @@
+package import RelayModel
+
+/// What the gateway said when it did not accept a notification, and what follows from it.
+package struct GatewayRefusal: Sendable, Hashable {
+    /// The HTTP status.
+    package var status: Int
+    /// The gateway's word for it (APNs: the `reason` of the body), or what could be read of a body
+    /// that is not the gateway's own; empty if there was none.
+    package var reason: String
+    /// Since when the device token has been dead (410 only).
+    package var timestamp: Timestamp?
+    /// How long the gateway asks to be left alone.
+    package var retryAfter: Duration?
+    /// What is to be done about it.
+    package var reaction: GatewayReaction
+    /// Whether somebody should be told.
+    package var urgency: RefusalUrgency
+    /// One sentence for people: what the refusal means.
+    package var explanation: String
+
+    /// Creates a refusal.
+    package init(
+        status: Int, reason: String, timestamp: Timestamp? = nil, retryAfter: Duration? = nil,
+        reaction: GatewayReaction, urgency: RefusalUrgency = .routine, explanation: String = ""
+    ) {
+        self.status = status
+        self.reason = reason
+        self.timestamp = timestamp
+        self.retryAfter = retryAfter
+        self.reaction = reaction
+        self.urgency = urgency
+        self.explanation = explanation
+    }
+}
+
+/// Whether a refusal is part of daily life or something that somebody must look at.
+package enum RefusalUrgency: String, Sendable, Hashable, CaseIterable {
+    /// It is counted.
+    case routine
+    /// It needs a person: wrong settings, wrong credentials, or a fault of the relay.
+    case alarm
+}

@@ -1,0 +1,111 @@
+extension ReasonTable {
+    /// What APNs answers (Apple: Handling notification responses from APNs).
+    package static let apns = ReasonTable(
+        rows: badRequests + forbidden + deviceTokens + tooMuch + faults, fallback: apnsFallback)
+
+    private static let badRequests: [ReasonRow] = [
+        broken(400, "BadCollapseId", "the collapse ID is longer than 64 bytes"),
+        broken(400, "BadExpirationDate", "the expiration is not a number of seconds"),
+        broken(400, "BadMessageId", "the apns-id is not a UUID"),
+        broken(400, "BadPriority", "the priority is not one that the push type allows"),
+        broken(400, "BadTopic", "the topic is not valid"),
+        broken(400, "DuplicateHeaders", "a header occurs twice"),
+        broken(400, "InvalidPushType", "the push type is not valid"),
+        broken(400, "MissingDeviceToken", "the path names no device token"),
+        broken(400, "MissingTopic", "the topic is missing"),
+        broken(400, "PayloadEmpty", "the payload is empty"),
+        broken(404, "BadPath", "the path is not the one for pushes"),
+        broken(405, "MethodNotAllowed", "the method is not POST"),
+        broken(413, "PayloadTooLarge", "the payload is larger than 4096 bytes"),
+        .init(
+            400, "IdleTimeout", "the connection was idle for too long",
+            .retryOnFreshConnection, .retire),
+        .init(
+            400, "TopicDisallowed", "the credential may not push to this topic",
+            .pauseTopic, .keep, .alarm),
+    ]
+
+    private static let forbidden: [ReasonRow] = [
+        credential("BadCertificate", "the client certificate is not valid"),
+        credential(
+            "BadCertificateEnvironment", "the client certificate is for the other environment"),
+        credential(
+            "UnrelatedKeyIdInToken", "the provider token's key does not belong to the connection"),
+        credential(
+            "BadEnvironmentKeyIdInToken", "the provider token's key is for the other environment"),
+        credential(
+            "BadEnvironmentKeyInToken", "the provider token's key is for the other environment"),
+        .init(
+            403, "ExpiredProviderToken", "the provider token is older than an hour",
+            .renewProviderToken, whenRepeated: .pauseContainer, .retire),
+        .init(
+            403, "InvalidProviderToken",
+            "the provider token cannot be verified: wrong key, key ID or team, a clock that is "
+                + "ahead, or a second team on the connection",
+            .retryOnFreshConnection, whenRepeated: .pauseContainer, .retire, .alarm),
+        broken(403, "Forbidden", "the action is not allowed"),
+        broken(403, "MissingProviderToken", "the request had neither token nor certificate"),
+    ]
+
+    private static let deviceTokens: [ReasonRow] = [
+        .init(
+            400, "BadDeviceToken", "the device token is malformed or of the other environment",
+            .forgetDeviceToken(.unknownToGateway)),
+        .init(
+            400, "DeviceTokenNotForTopic", "the device token belongs to another application",
+            .forgetDeviceToken(.unknownToGateway)),
+        .init(
+            410, "Unregistered", "the device token is no longer active for the topic",
+            .forgetDeviceToken(.dead(since: nil))),
+        .init(
+            410, "ExpiredToken", "the device token has expired",
+            .forgetDeviceToken(.dead(since: nil))),
+    ]
+
+    private static let tooMuch: [ReasonRow] = [
+        .init(
+            429, "TooManyProviderTokenUpdates", "provider tokens were renewed too often",
+            .retry(after: nil, scope: .gateway), .retire, .alarm),
+        .init(
+            429, "TooManyRequests", "too many pushes for this device token",
+            .retry(after: nil, scope: .device)),
+    ]
+
+    private static let faults: [ReasonRow] = [
+        .init(
+            500, "InternalServerError", "the gateway has a fault",
+            .retry(after: nil, scope: .delivery)),
+        .init(
+            503, "ServiceUnavailable", "the gateway is not available",
+            .retry(after: nil, scope: .gateway)),
+        .init(
+            503, "Shutdown", "this one of the gateway's machines is going away",
+            .retryOnFreshConnection, .retire),
+    ]
+
+    /// A request that must not be sent again: the fault is the relay's.
+    private static func broken(_ status: Int, _ reason: String, _ meaning: String) -> ReasonRow {
+        ReasonRow(status, reason, meaning, .deadLetter, .keep, .alarm)
+    }
+
+    /// A credential that the gateway does not honour.
+    private static func credential(_ reason: String, _ meaning: String) -> ReasonRow {
+        ReasonRow(403, reason, meaning, .pauseContainer, .retire, .alarm)
+    }
+
+    /// Answers of proxies and of tomorrow's gateway go by their class.
+    ///
+    /// 408 and 429 ask for patience whoever says them.
+    private static let apnsFallback: @Sendable (Int) -> ReasonRow = { status in
+        switch status {
+        case 408, 429, 500...599:
+            ReasonRow(
+                status, "", "an answer that is not in the table, of a kind that passes",
+                .retry(after: nil, scope: .gateway), .keep, .alarm)
+        default:
+            ReasonRow(
+                status, "", "an answer that is not in the table, of a kind that stays",
+                .deadLetter, .keep, .alarm)
+        }
+    }
+}

@@ -1,0 +1,30 @@
+import RelayModel
+
+extension PushNotification {
+    /// What the gateway would refuse, found before it is sent: the reason as APNs words it.
+    ///
+    /// A header with a control character would end the header, and every refusal counts against
+    /// the sender.
+    func faultForAPNs() -> (status: Int, reason: String)? {
+        if payload.isEmpty { return (400, "PayloadEmpty") }
+        if payload.count > Limits.maximumPayloadBytes { return (413, "PayloadTooLarge") }
+        if topic.isEmpty { return (400, "MissingTopic") }
+        if !topic.isHeaderText(upTo: Limits.maximumNameBytes) { return (400, "BadTopic") }
+        if let collapseID, !collapseID.isHeaderText(upTo: Limits.maximumCollapseIDBytes) {
+            return (400, "BadCollapseId")
+        }
+        switch (pushType, priority) {
+        case (.alert, 10), (_, 5), (_, 1): return nil
+        default: return (400, "BadPriority")
+        }
+    }
+}
+
+extension String {
+    /// Whether this text is 1 to `maximum` bytes of printable ASCII or UTF-8 beyond it, without
+    /// space at its ends.
+    func isHeaderText(upTo maximum: Int) -> Bool {
+        (1...maximum).contains(utf8.count) && utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
+            && utf8.first != 0x20 && utf8.last != 0x20
+    }
+}

@@ -1,0 +1,194 @@
+/// Why a connection takes nothing new.
+package enum RetirementCause: String, Sendable, Hashable, CaseIterable {
+    /// It never came to be.
+    case connectFailed = "it could not be opened"
+    /// libcurl wanted a second socket: the gateway is closing this one (GOAWAY, or its effect).
+    case closing = "the gateway is closing it"
+    /// The peer closed its side.
+    case peerClosed = "the gateway closed it"
+    /// A transfer ended in an error that is the whole connection's.
+    case broken = "it is broken"
+    /// Several requests were not answered, and their streams stay open at the gateway.
+    case unanswered = "several requests were not answered"
+    /// Nothing was answered for the length of the watchdog.
+    case silent = "nothing was answered for too long"
+    /// An answer said so (expired token, shutdown, idle timeout …).
+    case refused = "the gateway wants another one"
+    /// It has lived long enough; a new one sees new addresses.
+    case aged = "it has lived long enough"
+    /// It was not needed.
+    case idle = "it was not needed"
+    /// The credential that it belongs to has been replaced.
+    case credentialReplaced = "its credential was replaced"
+    /// The gateway room is shutting down.
+    case shuttingDown = "the relay is shutting down"
+}
+
+/// The life of one connection: connecting, probing, open, draining.
+///
+/// A connection is one TCP connection and never another. It begins with one request alone, because
+/// APNs allows a single stream until it has seen a valid provider token and libcurl does not wait
+/// for the gateway's settings; the first accepted request opens it to the full width.
+struct ConnectionLife: Sendable, Hashable {
+    /// Where the connection stands.
+    enum State: Sendable, Hashable {
+        /// TCP and TLS are on their way; the first request waits for them.
+        case connecting
+        /// One request at a time until one is accepted.
+        case probing
+        /// The full width.
+        case open
+        /// Nothing new; what is open finishes.
+        case draining(RetirementCause)
+    }
+
+    /// What a clock tick asks for.
+    enum TickAction: Sendable, Hashable {
+        /// Nothing.
+        case none
+        /// Nothing is open and nothing will be: close it.
+        case close
+        /// It answers nothing: close it, and what is open has an unknown outcome.
+        case drop(RetirementCause)
+    }
+
+    /// How a request on it ended.
+    enum Ending: Sendable, Hashable {
+        /// The gateway accepted.
+        case accepted
+        /// The gateway refused.
+        case refused(ConnectionVerdict)
+        /// No answer within the request's time.
+        case timedOut
+        /// An error that concerns this request alone.
+        case failed
+        /// An error that concerns the connection.
+        case broke(RetirementCause)
+    }
+
+    private(set) var state = State.connecting
+    private(set) var openRequests = 0
+    private(set) var answered: UInt64 = 0
+    let bornAt: MonotonicInstant
+    private var lastProgress: MonotonicInstant
+    private var timeouts = 0
+    private let bounds: ConnectionBounds
+
+    init(bornAt: MonotonicInstant, bounds: ConnectionBounds) {
+        self.bornAt = bornAt
+        lastProgress = bornAt
+        self.bounds = bounds
+    }
+
+    /// How many more requests it takes when `width` may be open at once.
+    func vacancies(width: Int) -> Int {
+        switch state {
+        case .connecting, .probing: max(0, 1 - openRequests)
+        case .open: max(0, width - openRequests)
+        case .draining: 0
+        }
+    }
+
+    /// Whether it may take requests now or later.
+    var isUsable: Bool {
+        if case .draining = state { false } else { true }
+    }
+
+    /// Whether it is on its way to its full width.
+    var isRamping: Bool { state == .connecting || state == .probing }
+
+    /// A request was handed to it.
+    mutating func handOver(at now: MonotonicInstant) {
+        precondition(isUsable, "handed a request to a connection that is draining")
+        if openRequests == 0 { lastProgress = now }
+        openRequests += 1
+    }
+
+    /// TLS is up: a request is about to be written.
+    mutating func establish(at now: MonotonicInstant) {
+        guard state == .connecting else { return }
+        state = .probing
+        lastProgress = now
+    }
+
+    /// A request ended.
+    mutating func finish(_ ending: Ending, at now: MonotonicInstant) {
+        precondition(openRequests > 0, "ended a request that was not open")
+        openRequests -= 1
+        switch ending {
+        case .accepted:
+            progress(at: now)
+            if state == .probing || state == .connecting { state = .open }
+        case .refused(let verdict):
+            progress(at: now)
+            if verdict == .retire { retire(.refused) }
+        case .timedOut:
+            timeouts += 1
+            if timeouts >= bounds.toleratedTimeouts { retire(.unanswered) }
+        case .failed:
+            lastProgress = now
+        case .broke(let cause):
+            retire(cause)
+        }
+    }
+
+    /// Takes nothing new from now on; the first cause stays, except that a peer that has closed is
+    /// waited for only briefly.
+    mutating func retire(_ cause: RetirementCause) {
+        if isUsable || cause == .peerClosed { state = .draining(cause) }
+    }
+
+    /// The peer closed its side, `now`; what was sent before may still arrive.
+    mutating func peerClosed(at now: MonotonicInstant) {
+        guard state != .draining(.peerClosed) else { return }
+        state = .draining(.peerClosed)
+        lastProgress = now
+    }
+
+    /// What is to be done at `now`.
+    mutating func tick(at now: MonotonicInstant) -> TickAction {
+        guard openRequests > 0 else {
+            if isUsable, now.duration(since: bornAt) >= bounds.maximumAge { retire(.aged) }
+            return isUsable ? .none : .close
+        }
+        if now.duration(since: lastProgress) >= patience {
+            return .drop(state == .connecting ? .connectFailed : .silent)
+        }
+        if state == .open, now.duration(since: bornAt) >= bounds.maximumAge { retire(.aged) }
+        return .none
+    }
+
+    /// How long nothing may be answered while requests are open.
+    private var patience: Duration {
+        switch state {
+        case .connecting: bounds.connecting + bounds.watchdog
+        case .probing, .open: bounds.watchdog
+        case .draining(.peerClosed): bounds.farewell
+        case .draining: min(bounds.watchdog, bounds.draining)
+        }
+    }
+
+    private mutating func progress(at now: MonotonicInstant) {
+        lastProgress = now
+        answered += 1
+    }
+}
+
+/// The times of a connection's life.
+struct ConnectionBounds: Sendable, Hashable {
+    /// For TCP and TLS together.
+    var connecting: Duration = .seconds(10)
+    /// Nothing answered for so long while requests are open: the connection is dead.
+    ///
+    /// It is below the 20 s within which a half-open connection must be found.
+    var watchdog: Duration = .seconds(15)
+    /// The same while draining: a gateway that says goodbye and hangs is not waited for.
+    var draining: Duration = .seconds(5)
+    /// The same after the peer closed its side.
+    var farewell: Duration = .milliseconds(250)
+    /// After that it is replaced, so that new addresses are seen.
+    var maximumAge: Duration = .seconds(12 * 3600)
+    /// Requests without an answer before it is replaced: libcurl 7.88 does not reset their
+    /// streams, so that the gateway's places leak.
+    var toleratedTimeouts = 3
+}

@@ -1,0 +1,94 @@
+import DequeModule
+import RelayModel
+
+/// A request that waits for a place on a connection.
+struct WaitingPush: Sendable {
+    var request: PushRequest
+    /// How often a connection gave it back unwritten.
+    var moves = 0
+}
+
+/// The requests of one pool that wait: visible before background, containers in turns.
+///
+/// Background pushes are not starved: after sixteen visible ones a background one goes.
+struct PushQueue: Sendable {
+    private var visible = FairLane()
+    private var background = FairLane()
+    private var visibleInARow = 0
+
+    /// How many visible ones may go before a background one that waits.
+    static let visibleRun = 16
+
+    var count: Int { visible.count + background.count }
+    var isEmpty: Bool { visible.count == 0 && background.count == 0 }
+
+    mutating func append(_ waiting: WaitingPush) {
+        switch waiting.request.notification.pushType {
+        case .alert: visible.append(waiting)
+        case .background: background.append(waiting)
+        }
+    }
+
+    /// Puts back what a connection did not write; it goes before its container's others.
+    mutating func prepend(_ waiting: WaitingPush) {
+        switch waiting.request.notification.pushType {
+        case .alert: visible.prepend(waiting)
+        case .background: background.prepend(waiting)
+        }
+    }
+
+    mutating func popFirst() -> WaitingPush? {
+        let isBackgroundsTurn = visibleInARow >= Self.visibleRun || visible.count == 0
+        if isBackgroundsTurn, let first = background.popFirst() {
+            visibleInARow = 0
+            return first
+        }
+        guard let first = visible.popFirst() else { return nil }
+        visibleInARow = background.count == 0 ? 0 : visibleInARow + 1
+        return first
+    }
+
+    /// Takes everything out.
+    mutating func removeAll() -> [WaitingPush] {
+        var all: [WaitingPush] = []
+        all.reserveCapacity(count)
+        while let next = popFirst() { all.append(next) }
+        return all
+    }
+}
+
+/// One urgency of a queue: a line for each container, and the containers in turns.
+private struct FairLane: Sendable {
+    private var lines: [Deque<WaitingPush>] = []
+    private var places: [ContainerKey: Int] = [:]
+    private var turns: Deque<Int> = []
+    private(set) var count = 0
+
+    mutating func append(_ waiting: WaitingPush) {
+        let place = place(of: waiting.request.container)
+        if lines[place].isEmpty { turns.append(place) }
+        lines[place].append(waiting)
+        count += 1
+    }
+
+    mutating func prepend(_ waiting: WaitingPush) {
+        let place = place(of: waiting.request.container)
+        if lines[place].isEmpty { turns.prepend(place) }
+        lines[place].prepend(waiting)
+        count += 1
+    }
+
+    mutating func popFirst() -> WaitingPush? {
+        guard let place = turns.popFirst(), let first = lines[place].popFirst() else { return nil }
+        if !lines[place].isEmpty { turns.append(place) }
+        count -= 1
+        return first
+    }
+
+    private mutating func place(of container: ContainerKey) -> Int {
+        if let place = places[container] { return place }
+        places[container] = lines.count
+        lines.append([])
+        return lines.count - 1
+    }
+}

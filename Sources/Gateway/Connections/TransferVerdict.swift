@@ -1,0 +1,87 @@
+import CCurl
+
+/// What the end of one transfer means, judged by libcurl's code and what is known beside it.
+///
+/// libcurl answers whether a transfer worked; a sender must know whether the request can have been
+/// processed. The line is whether libcurl was about to write it (`CURLOPT_PREREQFUNCTION`).
+struct TransferVerdict: Sendable, Hashable {
+    /// What becomes of the request.
+    enum Fate: Sendable, Hashable {
+        /// There is an answer with a status.
+        case answered
+        /// It was never written, and this connection will not do it: give it to another one.
+        case moveOn
+        /// It was certainly not processed.
+        case notSent
+        /// It may have been processed.
+        case unknown
+    }
+
+    /// What becomes of the request.
+    var fate: Fate
+    /// What becomes of the connection; meaningless for ``Fate/answered``.
+    var ending: ConnectionLife.Ending
+
+    /// What is known about a transfer that ended.
+    struct Evidence: Sendable, Hashable {
+        /// libcurl's code.
+        var code: UInt32
+        /// Whether libcurl was about to write this request, or did.
+        var isPlaced: Bool
+        /// Whether any request was ever placed on this connection.
+        var isConnectionEstablished: Bool
+    }
+
+    /// Judges the end of a transfer (libcurl: `libcurl-errors`).
+    init(_ evidence: Evidence) {
+        let code = CURLcode(rawValue: evidence.code)
+        switch (code, evidence.isPlaced) {
+        case (CURLE_OK, _):
+            (fate, ending) = (.answered, .accepted)
+        case (CURLE_OPERATION_TIMEDOUT, true):
+            (fate, ending) = (.unknown, .timedOut)
+        case (CURLE_HTTP2_STREAM, true):
+            (fate, ending) = (.unknown, .failed)
+        case (CURLE_COULDNT_CONNECT, true):
+            // The gateway refused the stream or closed the connection, libcurl wanted to send it
+            // again on a second socket, and was not given one.
+            (fate, ending) = (.unknown, .broke(.closing))
+        case (_, true):
+            (fate, ending) = (.unknown, .broke(.broken))
+        case (CURLE_OPERATION_TIMEDOUT, false) where evidence.isConnectionEstablished:
+            (fate, ending) = (.notSent, .timedOut)
+        case (_, false) where evidence.isConnectionEstablished:
+            (fate, ending) = (.moveOn, .broke(.closing))
+        case (_, false):
+            (fate, ending) = (.notSent, .broke(.connectFailed))
+        }
+    }
+}
+
+/// libcurl's codes in words, for causes that people read.
+enum TransferCause {
+    /// What `code` means; `detail` is libcurl's own text, where it left one.
+    static func text(code: UInt32, detail: String) -> String {
+        let words = words[code] ?? "libcurl's error \(code)"
+        return detail.isEmpty ? words : "\(words): \(detail)"
+    }
+
+    private static let words: [UInt32: String] = [
+        CURLE_COULDNT_RESOLVE_PROXY.rawValue: "the proxy's name cannot be resolved",
+        CURLE_COULDNT_RESOLVE_HOST.rawValue: "the gateway's name cannot be resolved",
+        CURLE_COULDNT_CONNECT.rawValue: "no connection",
+        CURLE_HTTP2.rawValue: "the HTTP/2 connection failed",
+        CURLE_PARTIAL_FILE.rawValue: "the connection was closed before the answer was complete",
+        CURLE_OPERATION_TIMEDOUT.rawValue: "no answer in time",
+        CURLE_SSL_CONNECT_ERROR.rawValue: "the TLS handshake failed",
+        CURLE_ABORTED_BY_CALLBACK.rawValue: "the connection is not usable",
+        CURLE_GOT_NOTHING.rawValue: "the connection was closed without an answer",
+        CURLE_SEND_ERROR.rawValue: "sending failed",
+        CURLE_RECV_ERROR.rawValue: "receiving failed",
+        CURLE_SSL_CERTPROBLEM.rawValue: "the client certificate cannot be used",
+        CURLE_PEER_FAILED_VERIFICATION.rawValue: "the gateway's certificate is not trusted",
+        CURLE_SEND_FAIL_REWIND.rawValue: "the request cannot be sent a second time",
+        CURLE_SSL_CACERT_BADFILE.rawValue: "the file of trusted certificates cannot be read",
+        CURLE_HTTP2_STREAM.rawValue: "the gateway reset the stream",
+    ]
+}

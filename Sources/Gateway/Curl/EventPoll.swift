@@ -1,0 +1,107 @@
+import CCurl
+
+/// Waits for sockets and for the bell, and tells the time: the gateway's thread's only windows to
+/// the kernel.
+final class EventPoll {
+    /// The descriptor that sockets are registered with.
+    var descriptor: Int32 { bell.poll }
+    private let bell: WakeBell
+    private let events = UnsafeMutablePointer<ccurl_event>.allocate(capacity: capacity)
+    private static let capacity = 64
+
+    /// Something that happened to a socket.
+    struct Event {
+        var connection: UInt64
+        var socket: Int32
+        var flags: Int32
+    }
+
+    init(bell: WakeBell) {
+        self.bell = bell
+    }
+
+    deinit {
+        events.deallocate()
+    }
+
+    /// Waits for at most `milliseconds` and calls `body` for what happened to sockets.
+    func wait(milliseconds: Int, _ body: (Event) -> Void) {
+        let limit = Int32(min(milliseconds, 60_000))
+        let count = ccurl_poll_wait(descriptor, events, Int32(Self.capacity), limit)
+        for index in 0..<Int(count) {
+            guard events[index].key != WakeBell.key else {
+                bell.silence()
+                continue
+            }
+            body(
+                Event(
+                    connection: events[index].key >> 32,
+                    socket: Int32(truncatingIfNeeded: events[index].key),
+                    flags: events[index].flags))
+        }
+    }
+
+    /// The monotonic clock.
+    static var now: MonotonicInstant {
+        MonotonicInstant(nanoseconds: ccurl_monotonic_nanoseconds())
+    }
+
+    /// Rests without listening.
+    static func rest(_ duration: Duration) {
+        ccurl_pause(duration.wholeNanoseconds)
+    }
+}
+
+/// Wakes the gateway's thread from any other; it also owns the poll that the thread waits on.
+final class WakeBell: Sendable {
+    /// How the poll names the bell.
+    static let key = UInt64.max
+
+    private let descriptor: Int32
+    let poll: Int32
+
+    /// Creates a bell, or returns `nil` if the process has no descriptor left.
+    init?() {
+        descriptor = ccurl_bell_create()
+        poll = ccurl_poll_create()
+        if descriptor >= 0, poll >= 0,
+            ccurl_poll_watch(poll, descriptor, CCURL_READ, Self.key) == 0
+        {
+            return
+        }
+        if descriptor >= 0 { ccurl_socket_close(descriptor) }
+        if poll >= 0 { ccurl_socket_close(poll) }
+        return nil
+    }
+
+    deinit {
+        ccurl_socket_close(descriptor)
+        ccurl_socket_close(poll)
+    }
+
+    func ring() { ccurl_bell_ring(descriptor) }
+    func silence() { ccurl_bell_silence(descriptor) }
+}
+
+/// Runs `body` on a thread of its own, because waiting for sockets would occupy one of the few
+/// that tasks share.
+///
+/// Returns whether the thread could be started.
+func startThread(named name: String, _ body: @escaping @Sendable () -> Void) -> Bool {
+    let errand = Unmanaged.passRetained(ThreadErrand(body))
+    let code = ccurl_thread_start(
+        { place in
+            guard let place else { return }
+            Unmanaged<ThreadErrand>.fromOpaque(place).takeRetainedValue().body()
+        }, errand.toOpaque(), name)
+    if code != 0 { errand.release() }
+    return code == 0
+}
+
+private final class ThreadErrand: Sendable {
+    let body: @Sendable () -> Void
+
+    init(_ body: @escaping @Sendable () -> Void) {
+        self.body = body
+    }
+}

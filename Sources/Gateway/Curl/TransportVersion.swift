@@ -1,0 +1,61 @@
+import CCurl
+
+/// The libraries that carry pushes, as they are loaded; the caller logs them at start.
+package struct TransportVersion: Sendable, Hashable, CustomStringConvertible {
+    /// libcurl's version, for instance `7.88.1`.
+    package let curl: String
+    /// The TLS library's, for instance `OpenSSL/3.0.17`.
+    package let tls: String
+    /// The HTTP/2 library's, or `nil` if libcurl was built without one.
+    package let http2: String?
+    /// libcurl's version as `0xXXYYZZ`.
+    let number: UInt32
+    /// What an operator should know about these versions, or `nil`.
+    package let warning: String?
+
+    /// The versions in a row.
+    package var description: String {
+        "libcurl \(curl), \(tls), nghttp2 \(http2 ?? "missing")"
+    }
+
+    /// What is loaded now; asking for it prepares libcurl, once.
+    package static let loaded = TransportVersion(reading: ())
+
+    private init(reading: Void) {
+        curl_global_init(Int(CURL_GLOBAL_DEFAULT))
+        let info = ccurl_version().pointee
+        let number = info.version_num
+        let hasHTTP2 = info.features & CURL_VERSION_HTTP2 != 0
+        self.init(
+            curl: info.version.map { String(cString: $0) } ?? "unknown", number: number,
+            tls: info.ssl_version.map { String(cString: $0) } ?? "no TLS",
+            http2: hasHTTP2 ? info.nghttp2_version.map { String(cString: $0) } ?? "unknown" : nil)
+    }
+
+    /// Judges versions; `number` is libcurl's as `0xXXYYZZ`.
+    init(curl: String, number: UInt32, tls: String, http2: String?) {
+        self.curl = curl
+        self.number = number
+        self.tls = tls
+        self.http2 = http2
+        warning =
+            if http2 == nil {
+                "libcurl was built without HTTP/2: no push can be sent"
+            } else if number < 0x080000 {
+                "libcurl \(curl) resets every finished stream and hangs after some closings; "
+                    + "both are worked around, at a cost: 8.14 or later is recommended"
+            } else {
+                nil
+            }
+    }
+}
+
+extension TransportVersion {
+    /// Checks that the loaded libcurl speaks HTTP/2 and tells when a request is written (7.80).
+    func validate() throws(GatewaySetupError) {
+        guard http2 != nil else { throw .unusableLibrary("libcurl was built without HTTP/2") }
+        guard number >= 0x075000 else {
+            throw .unusableLibrary("libcurl \(curl) is too old: 7.80 or later is needed")
+        }
+    }
+}

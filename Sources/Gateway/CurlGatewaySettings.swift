@@ -1,0 +1,95 @@
+package import RelayModel
+
+/// Where a gateway is reached: an `https` URL without a path.
+package struct GatewayEndpoint: Sendable, Hashable, CustomStringConvertible {
+    /// The URL, without a slash at its end.
+    package let url: String
+
+    /// Reads `https://host` or `https://host:port`, or returns `nil` for anything else.
+    ///
+    /// Plain `http` is not spoken: a provider token must not cross a network in the clear.
+    package init?(_ text: String) {
+        var rest = text[...]
+        guard rest.hasPrefix("https://") else { return nil }
+        rest = rest.dropFirst("https://".count)
+        if rest.last == "/" { rest = rest.dropLast() }
+        let isAllowed = rest.utf8.allSatisfy {
+            $0 > 0x20 && $0 < 0x7F && !"/?#@\\\"".utf8.contains($0)
+        }
+        guard !rest.isEmpty, isAllowed, rest.utf8.count <= Limits.maximumNameBytes else {
+            return nil
+        }
+        url = "https://" + rest
+    }
+
+    private init(known url: String) {
+        self.url = url
+    }
+
+    /// APNs for `environment`; 2197 is its port for networks that filter 443.
+    package static func apns(
+        _ environment: GatewayEnvironment, port: APNsPort = .https
+    ) -> GatewayEndpoint {
+        let host =
+            switch environment {
+            case .development: "api.sandbox.push.apple.com"
+            case .production: "api.push.apple.com"
+            }
+        return GatewayEndpoint(known: "https://\(host):\(port.rawValue)")
+    }
+
+    /// The ports of APNs.
+    package enum APNsPort: Int, Sendable, Hashable, CaseIterable {
+        /// As for any HTTPS.
+        case https = 443
+        /// For networks that filter the other one.
+        case alternative = 2197
+    }
+
+    /// The URL.
+    package var description: String { url }
+}
+
+/// How ``CurlPushGateway`` reaches the gateway, and how much it asks of it.
+package struct CurlGatewaySettings: Sendable {
+    /// Where devices of the development environment are reached.
+    package var development = GatewayEndpoint.apns(.development)
+    /// Where devices of the production environment are reached.
+    package var production = GatewayEndpoint.apns(.production)
+    /// A file of PEM certificates that replaces the system's trusted ones.
+    package var caFile: String?
+    /// A proxy's URL.
+    ///
+    /// Without it there is none, whatever the process's variables say.
+    package var proxy: String?
+    /// The most connections for one credential and environment, 1 or more.
+    package var connectionsPerCredential = 4
+    /// The most requests open at once on one connection, 1 to 1000.
+    ///
+    /// APNs allows 1000; beyond 100 the cost of a request grows.
+    package var streamsPerConnection = 100
+    /// The most requests that wait for one credential and environment; more come back as not sent.
+    package var maximumWaiting = 4 * Limits.maximumDeliveriesInFlight
+    /// For name, TCP and TLS together.
+    package var connectTimeout = Duration.seconds(10)
+    /// For one request, from its hand-over to a connection to the answer.
+    package var requestTimeout = Duration.seconds(30)
+    /// A connection that answers nothing for so long while requests are open is dead.
+    package var watchdog = Duration.seconds(15)
+    /// After that a connection is replaced.
+    package var maximumConnectionAge = Duration.seconds(12 * 3600)
+    /// After that a connection that nothing needed is closed, the last one of its pool ten times
+    /// later.
+    package var idleTimeout = Duration.seconds(360)
+
+    /// Creates settings for APNs.
+    package init() {}
+
+    /// Where `environment`'s devices are reached.
+    package func endpoint(for environment: GatewayEnvironment) -> GatewayEndpoint {
+        switch environment {
+        case .development: development
+        case .production: production
+        }
+    }
+}

@@ -1,0 +1,114 @@
+package import RelayModel
+
+/// Why a gateway cannot be created.
+package enum GatewaySetupError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// The loaded libcurl cannot do what is needed.
+    case unusableLibrary(String)
+    /// The process has no thread or descriptor left.
+    case outOfResources(String)
+    /// A setting is outside its range.
+    case badSetting(String)
+
+    /// What is wrong.
+    package var description: String {
+        switch self {
+        case .unusableLibrary(let text), .outOfResources(let text), .badSetting(let text): text
+        }
+    }
+}
+
+/// APNs, or anything that speaks its provider API, over libcurl.
+///
+/// One thread owns all connections. Requests go in through a mailbox and come out as batches of
+/// completions; nothing of libcurl is visible from outside. Connections are opened when the first
+/// request of a credential comes, are ramped, watched, and replaced for as long as the gateway
+/// lives. A gateway that is released without ``shutDown(within:)`` closes at once, and what was
+/// open is reported as unknown.
+package final class CurlPushGateway: PushGateway {
+    private let mailbox: GatewayMailbox
+    private let sink: PushCompletionSink
+
+    /// The libraries that are loaded.
+    package static var version: TransportVersion { .loaded }
+
+    /// Starts the gateway's thread.
+    ///
+    /// - Throws: ``GatewaySetupError`` if a setting is out of range, libcurl is too old or without
+    ///   HTTP/2, or the process has no thread or descriptor left.
+    package init(
+        settings: CurlGatewaySettings, world: GatewayWorld, sink: @escaping PushCompletionSink
+    ) throws(GatewaySetupError) {
+        try settings.validate()
+        try TransportVersion.loaded.validate()
+        guard let bell = WakeBell() else {
+            throw .outOfResources("the process has no file descriptor left")
+        }
+        let mailbox = GatewayMailbox(bell: bell)
+        let isStarted = startThread(named: "belfry-gateway") {
+            let desk = GatewayDesk(world, settings: settings, poll: EventPoll(bell: bell))
+            GatewayLoop(
+                mailbox: mailbox, desk: desk, credentials: world.credentials, sink: sink
+            ).run()
+        }
+        guard isStarted else { throw .outOfResources("the process can start no thread") }
+        self.mailbox = mailbox
+        self.sink = sink
+    }
+
+    deinit {
+        mailbox.post(.atOnce)
+    }
+
+    /// Hands over attempts; after ``shutDown(within:)`` they are completed as not sent before this
+    /// returns.
+    package func send(_ requests: [PushRequest]) {
+        guard !requests.isEmpty, !mailbox.post(requests) else { return }
+        sink(
+            requests.map {
+                PushCompletion(
+                    ticket: $0.ticket,
+                    outcome: .notSent(cause: RetirementCause.shuttingDown.rawValue))
+            })
+    }
+
+    /// Lets the next request of `container` ask for its credential again.
+    ///
+    /// Connections of a credential that no container uses any more are closed.
+    package func credentialChanged(for container: ContainerKey) {
+        mailbox.post(changed: container)
+    }
+
+    /// Stops taking requests, lets those that are open finish within `bound`, and reports the rest.
+    package func shutDown(within bound: Duration) async {
+        mailbox.post(.within(bound))
+        await mailbox.ended()
+    }
+
+    /// How much waits and is open, as of the last second.
+    package var gauge: GatewayGauge { mailbox.gauge }
+}
+
+extension CurlGatewaySettings {
+    /// Checks the ranges that the documentation of the settings states.
+    func validate() throws(GatewaySetupError) {
+        guard (1...64).contains(connectionsPerCredential) else {
+            throw .badSetting(
+                "connectionsPerCredential must be 1 to 64, not \(connectionsPerCredential)")
+        }
+        guard (1...1000).contains(streamsPerConnection) else {
+            throw .badSetting(
+                "streamsPerConnection must be 1 to 1000, not \(streamsPerConnection)")
+        }
+        guard maximumWaiting > 0 else {
+            throw .badSetting("maximumWaiting must be positive, not \(maximumWaiting)")
+        }
+        let times = [
+            ("connectTimeout", connectTimeout), ("requestTimeout", requestTimeout),
+            ("watchdog", watchdog), ("maximumConnectionAge", maximumConnectionAge),
+            ("idleTimeout", idleTimeout),
+        ]
+        for (name, time) in times where time < .milliseconds(1) || time > .seconds(7 * 86_400) {
+            throw .badSetting("\(name) must be 1 ms to 7 days, not \(time)")
+        }
+    }
+}

@@ -1,0 +1,74 @@
+import RelayModel
+
+/// What the pools of one gateway share: time, chance, the poll, and the results of a turn.
+///
+/// It lives on the gateway's thread.
+final class GatewayDesk {
+    let settings: CurlGatewaySettings
+    let poll: EventPoll
+    let wallClock: @Sendable () -> Timestamp
+    let keeper: ProviderTokenKeeper
+    private let observer: @Sendable (GatewayEvent) -> Void
+
+    /// The moment of this turn.
+    var now: MonotonicInstant
+    /// Chance, for back-off and renewal.
+    var generator: AnyGenerator
+    /// The ends of this turn.
+    private(set) var completions: [PushCompletion] = []
+    private var moved = 0
+    private var lastConnection: UInt64 = 0
+
+    init(_ world: GatewayWorld, settings: CurlGatewaySettings, poll: EventPoll) {
+        self.settings = settings
+        self.poll = poll
+        wallClock = world.wallClock
+        keeper = world.keeper
+        observer = world.observer
+        generator = AnyGenerator(world.generator)
+        now = EventPoll.now
+    }
+
+    /// Notes the end of a request that was open for `latency`.
+    func complete(
+        _ request: PushRequest, _ outcome: PushOutcome, latency: Duration = .zero
+    ) {
+        completions.append(
+            PushCompletion(ticket: request.ticket, outcome: outcome, latency: latency))
+    }
+
+    /// Counts a transfer that started or ended.
+    func countMove() { moved += 1 }
+
+    /// How many transfers started or ended since the last call.
+    func takeMoved() -> Int {
+        defer { moved = 0 }
+        return moved
+    }
+
+    /// Takes the ends of this turn out.
+    func takeCompletions() -> [PushCompletion] {
+        guard !completions.isEmpty else { return [] }
+        defer { completions = [] }
+        return completions
+    }
+
+    /// The number of a new connection; 32 bits of it fit beside a socket's.
+    func nextConnectionNumber() -> UInt64 {
+        lastConnection = (lastConnection + 1) & 0xFFFF_FFFF
+        return lastConnection
+    }
+
+    func observe(_ event: GatewayEvent) { observer(event) }
+}
+
+/// A generator of any kind, to be passed where a concrete one is expected.
+struct AnyGenerator: RandomNumberGenerator {
+    private var generator: any RandomNumberGenerator
+
+    init(_ generator: any RandomNumberGenerator) {
+        self.generator = generator
+    }
+
+    mutating func next() -> UInt64 { generator.next() }
+}

@@ -1,0 +1,215 @@
+import RelayModel
+
+/// The gateway's thread: takes requests, moves sockets, hands back ends, until it is told to stop.
+///
+/// Everything that it owns lives on this thread alone.
+final class GatewayLoop {
+    private let mailbox: GatewayMailbox
+    private let desk: GatewayDesk
+    private let credentials: CredentialSource
+    private let sink: PushCompletionSink
+    private var pools: [PoolKey: GatewayPool] = [:]
+    private var routes: [Route: GatewayPool] = [:]
+    private var lastRoute: (route: Route, pool: GatewayPool)?
+    private var busy: [GatewayPool] = []
+    private var closesAt: MonotonicInstant?
+    private var sweptAt: MonotonicInstant
+    private var restedAt: MonotonicInstant
+    private var hasForgottenRoutes = false
+
+    private struct Route: Hashable {
+        var container: ContainerKey
+        var environment: GatewayEnvironment
+    }
+
+    private struct PoolKey: Hashable {
+        var credential: GatewayCredential
+        var environment: GatewayEnvironment
+    }
+
+    /// How often pools without work are looked at.
+    private static let sweep = Duration.seconds(1)
+    /// How often pools with work are looked at when nothing happens.
+    private static let patrol = Duration.milliseconds(100)
+
+    init(
+        mailbox: GatewayMailbox, desk: GatewayDesk, credentials: @escaping CredentialSource,
+        sink: @escaping PushCompletionSink
+    ) {
+        self.mailbox = mailbox
+        self.desk = desk
+        self.credentials = credentials
+        self.sink = sink
+        sweptAt = desk.now
+        restedAt = desk.now
+    }
+
+    /// Runs until the mailbox says that the gateway is to end and everything has ended.
+    func run() {
+        while !hasEnded {
+            turn()
+        }
+        for pool in pools.values { pool.abort(.shuttingDown) }
+        report()
+        mailbox.end()
+    }
+
+    private var hasEnded: Bool {
+        guard let closesAt else { return false }
+        return desk.now >= closesAt || pools.values.allSatisfy(\.isSpent)
+    }
+
+    private func turn() {
+        desk.now = EventPoll.now
+        takeMail()
+        for pool in busy {
+            pool.dispatch()
+            pool.tick()
+        }
+        report()
+        sweepIfDue()
+        for pool in busy { pool.settleSockets() }
+        pause()
+        wait()
+    }
+
+    /// Rests, if that lets more requests travel together.
+    private func pause() {
+        let now = EventPoll.now
+        let rest = LoopPacing.rest(
+            open: busy.reduce(0) { $0 + $1.open }, moved: desk.takeMoved(),
+            elapsed: now.duration(since: restedAt))
+        if rest > .zero { EventPoll.rest(rest) }
+        restedAt = now.advanced(by: rest)
+    }
+
+    private func takeMail() {
+        let mail = mailbox.take()
+        guard !mail.isEmpty else { return }
+        for container in mail.changedContainers { forgetRoutes(of: container) }
+        for batch in mail.batches {
+            for request in batch { route(request) }
+        }
+        guard let closing = mail.closing else { return }
+        switch closing {
+        case .within(let bound): closesAt = desk.now.advanced(by: bound)
+        case .atOnce: closesAt = desk.now
+        }
+        for pool in pools.values { pool.close(.shuttingDown) }
+        busy = Array(pools.values)
+    }
+
+    private func wait() {
+        var wakesAt = desk.now.advanced(by: busy.isEmpty ? Self.sweep : Self.patrol)
+        for pool in busy {
+            if let due = pool.wakesAt, due < wakesAt { wakesAt = due }
+        }
+        if let closesAt, closesAt < wakesAt { wakesAt = closesAt }
+        let milliseconds = wakesAt.duration(since: EventPoll.now).wholeMilliseconds
+        desk.poll.wait(milliseconds: milliseconds) { event in
+            desk.now = EventPoll.now
+            act(event)
+        }
+    }
+
+    private func act(_ event: EventPoll.Event) {
+        for pool in busy {
+            for connection in pool.connections where connection.number == event.connection {
+                connection.act(on: event.socket, flags: event.flags, at: desk.now)
+                return
+            }
+        }
+        // A connection that nothing is open on: its peer has gone away, or says so.
+        for pool in pools.values {
+            for connection in pool.connections where connection.number == event.connection {
+                connection.act(on: event.socket, flags: event.flags, at: desk.now)
+                busy.append(pool)
+                return
+            }
+        }
+    }
+
+    private func report() {
+        let completions = desk.takeCompletions()
+        if !completions.isEmpty { sink(completions) }
+    }
+}
+
+// MARK: - Pools
+
+extension GatewayLoop {
+    private func route(_ request: PushRequest) {
+        let route = Route(container: request.container, environment: request.environment)
+        if let lastRoute, lastRoute.route == route {
+            lastRoute.pool.add(request)
+            return
+        }
+        switch pool(for: route) {
+        case .success(let pool):
+            lastRoute = (route, pool)
+            if !busy.contains(where: { $0 === pool }) { busy.append(pool) }
+            pool.add(request)
+        case .failure(let failure):
+            desk.complete(request, .notSent(cause: failure.cause))
+        }
+    }
+
+    private struct RouteFailure: Error {
+        var cause: String
+    }
+
+    private func pool(for route: Route) -> Result<GatewayPool, RouteFailure> {
+        if let pool = routes[route] { return .success(pool) }
+        guard let credential = credentials(route.container, route.environment) else {
+            return .failure(
+                RouteFailure(
+                    cause: "\(route.container) has no credential for the gateway's "
+                        + "\(route.environment.rawValue) environment"))
+        }
+        let key = PoolKey(credential: credential, environment: route.environment)
+        do {
+            let pool =
+                try pools[key]
+                ?? GatewayPool(credential, environment: route.environment, desk: desk)
+            pools[key] = pool
+            routes[route] = pool
+            return .success(pool)
+        } catch {
+            return .failure(RouteFailure(cause: "\(error)"))
+        }
+    }
+
+    /// The container's next request asks for its credential again.
+    private func forgetRoutes(of container: ContainerKey) {
+        lastRoute = nil
+        hasForgottenRoutes = true
+        routes = routes.filter { $0.key.container != container }
+    }
+
+    /// Pools that no route leads to finish what they have and go.
+    private func closeForsakenPools() {
+        for (key, pool) in pools where pool.waiting == 0 && pool.open == 0 {
+            guard !routes.values.contains(where: { $0 === pool }) else { continue }
+            pool.close(.credentialReplaced)
+            pool.tick()
+            pools[key] = nil
+        }
+    }
+
+    private func sweepIfDue() {
+        guard desk.now.duration(since: sweptAt) >= Self.sweep else { return }
+        sweptAt = desk.now
+        for pool in pools.values { pool.tick() }
+        if hasForgottenRoutes { closeForsakenPools() }
+        hasForgottenRoutes = false
+        busy = pools.values.filter { $0.waiting > 0 || $0.open > 0 }
+        lastRoute = nil
+        var gauge = GatewayGauge()
+        for pool in pools.values {
+            gauge.waiting += pool.waiting
+            gauge.open += pool.open
+            gauge.connections += pool.connections.count
+        }
+        mailbox.gauge = gauge
+    }
+}

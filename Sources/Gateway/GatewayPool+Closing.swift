@@ -1,0 +1,42 @@
+extension GatewayPool {
+    /// Gives up a connection that does not answer.
+    func drop(_ connection: CurlConnection, _ cause: RetirementCause) {
+        connection.life.retire(cause)
+        for transfer in transfers
+        where transfer.connection === connection && transfer.waiting != nil {
+            connection.abandon(transfer)
+            guard let waiting = transfer.unload() else { continue }
+            connection.free.append(transfer)
+            connection.life.finish(.broke(cause), at: desk.now)
+            let fate: TransferVerdict.Fate = transfer.isPlaced ? .unknown : .moveOn
+            lose(waiting, transfer, fate, "the connection was given up: \(cause.rawValue)")
+        }
+        noteFailure(of: connection, "the connection was given up: \(cause.rawValue)")
+        close(connection)
+    }
+
+    func close(_ connection: CurlConnection) {
+        connection.close()
+        connections.removeAll { $0 === connection }
+        for transfer in transfers where transfer.connection === connection { transfer.unbind() }
+        stock.append(contentsOf: connection.free)
+        connection.free.removeAll()
+        guard case .draining(let cause) = connection.life.state else { return }
+        desk.observe(
+            .retired(
+                name, connection: connection.number, cause: cause,
+                age: desk.now.duration(since: connection.life.bornAt),
+                answered: connection.life.answered))
+    }
+
+    /// Connections that were opened for a crowd go when it has gone, the last one much later.
+    func retireIdle() {
+        guard open == 0, queue.isEmpty else { return }
+        let idle = desk.now.duration(since: usedAt)
+        guard idle >= desk.settings.idleTimeout else { return }
+        let kept = idle >= desk.settings.idleTimeout * 10 ? 0 : 1
+        for connection in connections.dropFirst(kept) where connection.life.isUsable {
+            connection.life.retire(.idle)
+        }
+    }
+}

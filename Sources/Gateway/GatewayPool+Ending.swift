@@ -1,0 +1,132 @@
+import RelayModel
+
+extension GatewayPool: TransferOwner {
+    func connectionEstablished(_ connection: CurlConnection) {
+        desk.observe(.connected(name, connection: connection.number))
+    }
+
+    func transferEnded(_ transfer: CurlTransfer, code: UInt32, on connection: CurlConnection) {
+        guard let waiting = transfer.unload() else { return }
+        desk.countMove()
+        connection.free.append(transfer)
+        let verdict = TransferVerdict(
+            .init(
+                code: code, isPlaced: transfer.isPlaced,
+                isConnectionEstablished: connection.isEstablished))
+        switch verdict.fate {
+        case .answered: answered(waiting, transfer, on: connection)
+        case .moveOn, .notSent, .unknown:
+            let detail = transfer.isPlaced ? "" : transfer.problemText
+            let cause =
+                connection.objection ?? TransferCause.text(code: code, detail: detail)
+            connection.life.finish(verdict.ending, at: desk.now)
+            if verdict.fate == .unknown, connection.life.answered > 0 { narrow() }
+            lose(waiting, transfer, verdict.fate, cause)
+            noteFailure(of: connection, cause)
+        }
+    }
+
+    private func answered(
+        _ waiting: WaitingPush, _ transfer: CurlTransfer, on connection: CurlConnection
+    ) {
+        if !connection.isKnownAsHTTP2 {
+            guard transfer.isHTTP2 else {
+                let cause = "the gateway answered over HTTP/1.1; HTTP/2 is required"
+                connection.life.finish(.broke(.connectFailed), at: desk.now)
+                lose(waiting, transfer, .unknown, cause)
+                noteFailure(of: connection, cause)
+                return
+            }
+            connection.isKnownAsHTTP2 = true
+        }
+        let latency = desk.now.duration(since: transfer.startedAt)
+        let status = transfer.status
+        guard status != 200 else {
+            connection.life.finish(.accepted, at: desk.now)
+            width.accept(at: desk.now)
+            connecting.succeed()
+            patience.succeed()
+            authority.acquit()
+            desk.complete(waiting.request, .accepted, latency: latency)
+            return
+        }
+        let refusal = refusal(status, transfer, on: connection)
+        desk.complete(waiting.request, .refused(refusal), latency: latency)
+    }
+
+    private func refusal(
+        _ status: Int, _ transfer: CurlTransfer, on connection: CurlConnection
+    ) -> GatewayRefusal {
+        let body = AnswerBody(reading: transfer.answerBody)
+        let row = ReasonTable.apns.row(status: status, reason: body.reason)
+        let judgement = authority.judge(
+            row, generation: transfer.headers?.key.tokenGeneration ?? 0,
+            connection: connection.number, desk)
+        let retryAfter = transfer.retryAfter
+        connection.life.finish(.refused(row.connection), at: desk.now)
+        let isCredentials = judgement.reaction == .pauseContainer
+        let cause = "the gateway answered \(status) \(body.reason)"
+        if isCredentials {
+            for other in connections { other.life.retire(.refused) }
+            backAway(\.connecting, cause)
+        } else if case .retry(_, .gateway) = row.reaction {
+            backAway(\.patience, cause, wish: retryAfter)
+        }
+        return GatewayRefusal(
+            status: status, reason: body.reason, timestamp: body.timestamp,
+            retryAfter: retryAfter,
+            reaction: judgement.reaction.informed(
+                timestamp: body.timestamp, retryAfter: retryAfter),
+            urgency: isCredentials ? .alarm : row.urgency,
+            explanation: [row.meaning, judgement.remark].compactMap(\.self)
+                .joined(separator: "; "))
+    }
+
+    func lose(
+        _ waiting: WaitingPush, _ transfer: CurlTransfer, _ fate: TransferVerdict.Fate,
+        _ cause: String
+    ) {
+        let latency = desk.now.duration(since: transfer.startedAt)
+        switch fate {
+        case .moveOn where waiting.moves < Self.maximumMoves && !isClosing:
+            queue.prepend(
+                WaitingPush(request: waiting.request, moves: waiting.moves + 1))
+        case .moveOn, .notSent, .answered:
+            desk.complete(waiting.request, .notSent(cause: cause), latency: latency)
+        case .unknown:
+            desk.complete(waiting.request, .unknown(cause: cause), latency: latency)
+        }
+    }
+
+    /// How often a request is given to another connection unwritten.
+    private static let maximumMoves = 8
+
+    /// A connection that ended without a single answer makes the pool wait before the next.
+    func noteFailure(of connection: CurlConnection, _ cause: String) {
+        guard !connection.life.isUsable, connection.life.answered == 0 else { return }
+        backAway(\.connecting, cause)
+    }
+
+    private func backAway(
+        _ place: ReferenceWritableKeyPath<GatewayPool, PoolBackOff>, _ cause: String,
+        wish: Duration? = nil
+    ) {
+        guard self[keyPath: place].remaining(at: desk.now) == .zero else { return }
+        self[keyPath: place].fail(
+            cause: cause, wish: wish, at: desk.now, using: &desk.generator)
+        let pause = self[keyPath: place].remaining(at: desk.now)
+        desk.observe(.backingOff(name, cause: cause, pause: pause))
+    }
+
+    private func narrow() {
+        let before = width.current
+        width.refuse(at: desk.now)
+        if width.current != before { desk.observe(.widthChanged(name, width: width.current)) }
+    }
+
+    func failWaiting(_ cause: String) {
+        for waiting in queue.removeAll() {
+            desk.complete(waiting.request, .notSent(cause: cause))
+        }
+    }
+}

@@ -1,0 +1,248 @@
+import RelayModel
+
+/// The connections of one credential in one of the gateway's environments, and what waits for
+/// them.
+///
+/// APNs binds a connection to the first team that it sees, so credentials never share one. The
+/// pool lives on the gateway's thread; decisions are in its parts, which are values.
+final class GatewayPool {
+    let name: GatewayPoolName
+    let desk: GatewayDesk
+    let setup: TransferSetup
+    var authority: PoolAuthority
+    var queue = PushQueue()
+    var width: AdaptiveWidth
+    private var growth = PoolGrowth()
+    /// When the next connection may be opened.
+    var connecting = PoolBackOff()
+    /// When the next request may be handed over.
+    var patience = PoolBackOff()
+    var transfers: [CurlTransfer] = []
+    var stock: [CurlTransfer] = []
+    private var headers: [CurlHeaders.Key: CurlHeaders] = [:]
+    private var lastHeaders: CurlHeaders?
+    var usedAt: MonotonicInstant
+    /// Those that are not closed.
+    var connections: [CurlConnection] = []
+    /// Whether nothing may be added any more.
+    private(set) var isClosing = false
+
+    /// Creates a pool.
+    ///
+    /// - Throws: an error that says what is wrong with the signing key.
+    init(
+        _ credential: GatewayCredential, environment: GatewayEnvironment, desk: GatewayDesk
+    ) throws(ProviderTokenSigner.KeyError) {
+        let endpoint = desk.settings.endpoint(for: environment)
+        let label =
+            switch credential {
+            case .signingKey(let key): "team \(key.teamID) key \(key.keyID)"
+            case .certificate: "certificate"
+            }
+        name = GatewayPoolName(environment: environment, endpoint: endpoint, credential: label)
+        authority = try PoolAuthority(credential, environment: environment)
+        var certificate: GatewayCredential.ClientCertificate?
+        if case .certificate(let shown) = credential { certificate = shown }
+        setup = TransferSetup(
+            endpoint: endpoint, certificate: certificate, settings: desk.settings,
+            share: CurlSessionShare())
+        self.desk = desk
+        width = AdaptiveWidth(maximum: desk.settings.streamsPerConnection)
+        usedAt = desk.now
+    }
+
+    /// How many requests wait.
+    var waiting: Int { queue.count }
+    /// How many requests are open.
+    var open: Int { connections.reduce(0) { $0 + $1.life.openRequests } }
+    /// Whether there is nothing left that could end.
+    var isSpent: Bool { isClosing && queue.isEmpty && connections.isEmpty }
+
+    /// Takes a request, or completes it at once if too many wait.
+    func add(_ request: PushRequest) {
+        guard !isClosing, queue.count < desk.settings.maximumWaiting else {
+            let cause =
+                isClosing
+                ? RetirementCause.shuttingDown.rawValue
+                : "\(queue.count) requests already wait for this credential"
+            desk.complete(request, .notSent(cause: cause))
+            return
+        }
+        queue.append(WaitingPush(request: request))
+    }
+
+    /// Hands over what there is room for.
+    func dispatch() {
+        guard !queue.isEmpty else {
+            growth.relax()
+            return
+        }
+        usedAt = desk.now
+        let usable = connections.count { $0.life.isUsable }
+        let pause = connecting.remaining(at: desk.now)
+        if mustWait(usable: usable, pause: pause) { return }
+        fill()
+        if queue.isEmpty {
+            growth.relax()
+        } else if pause == .zero,
+            growth.opens(
+                usable: usable, ramping: connections.count { $0.life.isRamping },
+                maximum: desk.settings.connectionsPerCredential, at: desk.now)
+        {
+            connect()
+            fill()
+        }
+    }
+
+    /// Whether nothing can be handed over now; what would wait too long is completed.
+    private func mustWait(usable: Int, pause: Duration) -> Bool {
+        let respite = patience.remaining(at: desk.now)
+        if respite > .zero {
+            if respite > Self.longestHold {
+                failWaiting("\(patience.cause); trying again in \(respite.wholeMilliseconds) ms")
+            }
+            return true
+        }
+        guard usable == 0, pause > .zero else { return false }
+        failWaiting("\(connecting.cause); trying again in \(pause.wholeMilliseconds) ms")
+        return true
+    }
+
+    /// What must wait longer than that is the caller's to retry.
+    private static let longestHold = Duration.seconds(2)
+
+    /// Lets time pass: finds dead connections, closes finished ones, replaces old ones.
+    func tick() {
+        for connection in connections {
+            connection.runTimer(at: desk.now)
+            switch connection.life.tick(at: desk.now) {
+            case .none: break
+            case .close: close(connection)
+            case .drop(let cause): drop(connection, cause)
+            }
+        }
+        retireIdle()
+    }
+
+    /// When something happens without an event: libcurl's timers, and what can be handed over.
+    var wakesAt: MonotonicInstant? {
+        if !queue.isEmpty, patience.remaining(at: desk.now) == .zero, roomiest() != nil {
+            return desk.now
+        }
+        return connections.compactMap(\.wakesAt).min()
+    }
+
+    /// Ends the turn: lets packets go and tells the poll what to watch.
+    func settleSockets() {
+        for connection in connections {
+            connection.uncork()
+            connection.applyWatches()
+        }
+    }
+
+    /// Takes nothing more, completes what waits, lets what is open finish.
+    func close(_ cause: RetirementCause) {
+        isClosing = true
+        failWaiting(cause.rawValue)
+        for connection in connections { connection.life.retire(cause) }
+    }
+
+    /// Ends everything now.
+    func abort(_ cause: RetirementCause) {
+        close(cause)
+        for connection in connections { drop(connection, cause) }
+        failWaiting(cause.rawValue)
+    }
+}
+
+// MARK: - Handing over
+
+extension GatewayPool {
+    /// Hands over as long as there is room.
+    private func fill() {
+        let proof: PoolAuthority.Proof
+        let wall = desk.wallClock()
+        do {
+            proof = try authority.proof(at: wall, desk)
+        } catch {
+            failWaiting(error.description)
+            return
+        }
+        while let connection = roomiest(), let next = queue.popFirst() {
+            start(next, over: connection, proof, at: wall)
+        }
+    }
+
+    func roomiest() -> CurlConnection? {
+        var best: CurlConnection?
+        for connection in connections
+        where connection.life.vacancies(width: width.current) > 0
+            && connection.life.openRequests < best?.life.openRequests ?? .max
+        {
+            best = connection
+        }
+        return best
+    }
+
+    private func start(
+        _ waiting: WaitingPush, over connection: CurlConnection, _ proof: PoolAuthority.Proof,
+        at wall: Timestamp
+    ) {
+        if let fault = waiting.request.notification.faultForAPNs() {
+            let row = ReasonTable.apns.row(status: fault.status, reason: fault.reason)
+            let refusal = GatewayRefusal(
+                status: fault.status, reason: fault.reason, reaction: row.reaction,
+                urgency: row.urgency, explanation: "not sent: \(row.meaning)")
+            desk.complete(waiting.request, .refused(refusal))
+            return
+        }
+        guard let transfer = connection.free.popLast() ?? stock.popLast() ?? newTransfer() else {
+            desk.complete(waiting.request, .notSent(cause: "memory is short"))
+            return
+        }
+        let shared = headers(for: waiting.request.notification, proof)
+        transfer.load(waiting, headers: shared, over: connection, at: desk.now, wall: wall)
+        connection.start(transfer, at: desk.now)
+        desk.countMove()
+    }
+
+    private func newTransfer() -> CurlTransfer? {
+        guard let transfer = CurlTransfer(setup) else { return nil }
+        transfers.append(transfer)
+        return transfer
+    }
+
+    private func headers(
+        for notification: PushNotification, _ proof: PoolAuthority.Proof
+    ) -> CurlHeaders {
+        let key = CurlHeaders.Key(
+            topic: notification.topic, pushType: notification.pushType.rawValue,
+            priority: notification.priority, tokenGeneration: proof.generation)
+        if let lastHeaders, lastHeaders.key == key { return lastHeaders }
+        let found = headers[key] ?? CurlHeaders(key, bearer: proof.token)
+        if headers.count > 256 || lastHeaders?.key.tokenGeneration != proof.generation {
+            headers.removeAll()
+        }
+        headers[key] = found
+        lastHeaders = found
+        return found
+    }
+
+    private func connect() {
+        guard
+            let connection = CurlConnection(
+                number: desk.nextConnectionNumber(), width: width.maximum,
+                poll: desk.poll.descriptor, owner: self, bounds: bounds, now: desk.now)
+        else { return }
+        connections.append(connection)
+    }
+
+    private var bounds: ConnectionBounds {
+        var bounds = ConnectionBounds()
+        bounds.connecting = setup.settings.connectTimeout
+        bounds.watchdog = setup.settings.watchdog
+        let spread = Double.random(in: 0.9...1.1, using: &desk.generator)
+        bounds.maximumAge = setup.settings.maximumConnectionAge * spread
+        return bounds
+    }
+}

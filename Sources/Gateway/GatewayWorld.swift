@@ -1,0 +1,30 @@
+package import RelayModel
+
+/// The world as the gateway sees it: clocks, chance, credentials, and who is told what.
+package struct GatewayWorld: Sendable {
+    /// Finds credentials.
+    package var credentials: CredentialSource
+    /// The wall clock, for provider tokens.
+    package var wallClock: @Sendable () -> Timestamp
+    /// Chance.
+    package var generator: any RandomNumberGenerator & Sendable
+    /// Where provider tokens are kept.
+    package var keeper: ProviderTokenKeeper
+    /// Is told what happens to connections, on the gateway's thread; it must return quickly.
+    package var observer: @Sendable (GatewayEvent) -> Void
+
+    /// Creates a world.
+    package init(
+        credentials: @escaping CredentialSource,
+        wallClock: @escaping @Sendable () -> Timestamp,
+        generator: any RandomNumberGenerator & Sendable,
+        keeper: ProviderTokenKeeper = .none,
+        observer: @escaping @Sendable (GatewayEvent) -> Void = { _ in }
+    ) {
+        self.credentials = credentials
+        self.wallClock = wallClock
+        self.generator = generator
+        self.keeper = keeper
+        self.observer = observer
+    }
+}

@@ -1,0 +1,83 @@
+package import RelayModel
+
+/// One attempt of one delivery.
+package struct PushRequest: Sendable, Hashable {
+    /// The caller's number for this attempt, echoed by its completion.
+    package var ticket: UInt64
+    /// The identity of the delivery, the same for every attempt (APNs: the `apns-id`).
+    package var deliveryID: DeliveryID
+    /// Whose credential is used, and with whom the connection is shared fairly.
+    package var container: ContainerKey
+    /// Which of the gateway's environments issued ``token``.
+    package var environment: GatewayEnvironment
+    /// The gateway's address of the device.
+    package var token: DeviceToken
+    /// What the device gets.
+    package var notification: PushNotification
+
+    /// Creates an attempt.
+    package init(
+        ticket: UInt64, deliveryID: DeliveryID, container: ContainerKey,
+        environment: GatewayEnvironment, token: DeviceToken, notification: PushNotification
+    ) {
+        self.ticket = ticket
+        self.deliveryID = deliveryID
+        self.container = container
+        self.environment = environment
+        self.token = token
+        self.notification = notification
+    }
+}
+
+/// How one attempt ended.
+///
+/// "No" and "we do not know" are different answers: mixing them loses notifications.
+package enum PushOutcome: Sendable, Hashable {
+    /// The gateway took the notification; whether the device shows it is not known to anybody.
+    case accepted
+    /// The gateway answered, and said no.
+    case refused(GatewayRefusal)
+    /// The request may have been processed and the answer is lost: send it again with the same
+    /// delivery ID.
+    case unknown(cause: String)
+    /// The request was certainly not processed: it was never written, there is no connection, or
+    /// no credential.
+    case notSent(cause: String)
+}
+
+/// The end of one attempt.
+package struct PushCompletion: Sendable, Hashable {
+    /// The caller's number from the request.
+    package var ticket: UInt64
+    /// How it ended.
+    package var outcome: PushOutcome
+    /// From the hand-over to a connection until the end; zero if it never got there.
+    package var latency: Duration
+
+    /// Creates a completion.
+    package init(ticket: UInt64, outcome: PushOutcome, latency: Duration = .zero) {
+        self.ticket = ticket
+        self.outcome = outcome
+        self.latency = latency
+    }
+}
+
+/// Takes the ends of attempts, in batches, once for every ticket, in any order.
+///
+/// It is called on the gateway's own thread and must return quickly; it must not call the gateway.
+package typealias PushCompletionSink = @Sendable ([PushCompletion]) -> Void
+
+/// A remote push provider.
+package protocol PushGateway: Sendable {
+    /// Hands over attempts, which end in the sink that was given at creation.
+    ///
+    /// It never blocks and never suspends. Visible pushes go before background ones, and the
+    /// containers that share a credential take turns.
+    func send(_ requests: [PushRequest])
+
+    /// Stops taking requests, lets those that are open finish within `bound`, and reports the rest
+    /// as unknown or not sent.
+    ///
+    /// Every ticket has been completed when it returns.
+    func shutDown(within bound: Duration) async
+}

@@ -1,0 +1,43 @@
+public import Foundation
+
+/// What the gateway knows about a device token.
+public enum DeviceStanding: Sendable, Hashable {
+    /// It is valid for these topics; `nil` for any.
+    case registered(topics: Set<String>?)
+    /// The application was removed from the device at that moment: 410 `Unregistered`.
+    case unregistered(since: Date)
+    /// The token expired at that moment: 410 `ExpiredToken`.
+    case expired(since: Date)
+    /// The token belongs to the other environment: 400 `BadDeviceToken`, as a malformed one.
+    case otherEnvironment
+}
+
+/// What happens to pushes for device tokens that the gateway was told nothing about.
+public enum UnknownDevicePolicy: String, Sendable, Hashable, CaseIterable {
+    /// They are taken as valid for any topic.
+    case accepted
+    /// 400 `BadDeviceToken`.
+    case refused
+}
+
+extension DeviceStanding {
+    /// What is wrong with a push to a device of this standing, or `nil`.
+    func fault(topic: String) -> PushFault? {
+        switch self {
+        case .registered(let topics):
+            guard let topics, !topics.contains(topic) else { return nil }
+            return PushFault(
+                400, "DeviceTokenNotForTopic",
+                "the device token belongs to another topic than '\(topic)'")
+        case .unregistered(let since):
+            return PushFault(
+                410, "Unregistered", "the device token is no longer active", timestamp: since)
+        case .expired(let since):
+            return PushFault(
+                410, "ExpiredToken", "the device token has expired", timestamp: since)
+        case .otherEnvironment:
+            return PushFault(
+                400, "BadDeviceToken", "the device token belongs to the other environment")
+        }
+    }
+}

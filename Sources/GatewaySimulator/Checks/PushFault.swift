@@ -1,0 +1,15 @@
+import Foundation
+
+/// What is wrong with a push: the refusal, and the rule that it broke in words.
+struct PushFault: Error, Hashable {
+    /// What is answered.
+    var refusal: GatewayRefusal
+    /// What a developer needs to know; it names no device token and no secret.
+    var explanation: String
+
+    /// Creates a fault.
+    init(_ status: Int, _ reason: String, _ explanation: String, timestamp: Date? = nil) {
+        refusal = GatewayRefusal(status: status, reason: reason, timestamp: timestamp)
+        self.explanation = explanation
+    }
+}

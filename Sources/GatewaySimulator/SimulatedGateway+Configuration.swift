@@ -1,0 +1,143 @@
+public import Foundation
+public import Logging
+
+/// What happens to a stream that a sender opens beyond the limit.
+public enum OverLimitPolicy: String, Sendable, Hashable, CaseIterable {
+    /// It is served like any other; the violation is only recorded.
+    case serves
+    /// RST_STREAM with REFUSED_STREAM.
+    case refuses
+    /// GOAWAY for the connection, as APNs has been seen to send; the stream is not processed.
+    case sendsGoAway
+}
+
+/// What an expired provider token does to its connection.
+public enum ExpiredTokenPolicy: String, Sendable, Hashable, CaseIterable {
+    /// Every later push on the connection is refused with the same reason, as APNs has been seen
+    /// to.
+    case wedgesConnection
+    /// Only the push is refused.
+    case refusesPush
+}
+
+/// Whether pushes may come without `apns-push-type`.
+public enum MissingPushTypePolicy: String, Sendable, Hashable, CaseIterable {
+    /// They count as alerts.
+    case accepted
+    /// 400 `InvalidPushType`.
+    case refused
+}
+
+/// What APNs does to the stream limit of a connection that had a push refused with 403.
+public enum RejectionPolicy: Sendable, Hashable {
+    /// The limit stays.
+    case keepsStreamLimit
+    /// The limit shrinks to 1 until the next push is accepted, as APNs has been seen to do.
+    case shrinksStreamLimit
+    /// The same, and the streams that are open are reset with REFUSED_STREAM.
+    case shrinksStreamLimitAndRefusesOpenStreams
+}
+
+/// Where the gateway's certificates come from.
+public enum CertificateSource: Sendable, Hashable {
+    /// Made at each start, in memory.
+    case fresh
+    /// Kept in this folder, and made anew when they are missing or have less than a day to live.
+    case kept(folder: String)
+}
+
+/// How many RST_STREAM frames a sender may send, as a guard against rapid resets has it.
+public struct ResetGuard: Sendable, Hashable {
+    /// The number of frames within the window.
+    public var maximumCount: Int
+    /// The window.
+    public var window: Duration
+
+    /// Creates a guard.
+    public init(maximumCount: Int, window: Duration) {
+        self.maximumCount = maximumCount
+        self.window = window
+    }
+}
+
+extension SimulatedGateway {
+    /// How a simulated gateway behaves; the defaults are APNs' ways as far as they are known.
+    public struct Configuration: Sendable {
+        // MARK: The address
+
+        /// The address that is listened on.
+        public var host = "127.0.0.1"
+        /// The port; 0 for any that is free.
+        public var port = 0
+        /// Where the certificates come from.
+        public var certificates = CertificateSource.fresh
+        /// For how long new certificates are valid, at least an hour.
+        public var certificateLifetime = Duration.seconds(30 * 86_400)
+        /// The file that the certificate authority is written to as PEM, for the sender to read.
+        public var caFile: String?
+
+        // MARK: Providers and devices
+
+        /// Whose provider tokens are believed.
+        public var trust = ProviderTrust.anyKey
+        /// The environment that the gateway stands for.
+        public var environment = SimulatedEnvironment.production
+        /// The topics that providers may push to; `nil` for all.
+        ///
+        /// Others get 400 `TopicDisallowed`.
+        public var topics: Set<String>?
+        /// What is known about device tokens, which are hexadecimal.
+        public var devices: [String: DeviceStanding] = [:]
+        /// What happens to pushes for other device tokens.
+        public var unknownDevices = UnknownDevicePolicy.accepted
+        /// Whether `apns-push-type` may be missing.
+        public var missingPushType = MissingPushTypePolicy.accepted
+        /// How old a provider token may be (APNs: an hour).
+        public var maximumProviderTokenAge = Duration.seconds(3600)
+        /// How much younger than its predecessor on the connection a new provider token must be
+        /// (APNs: 20 minutes).
+        public var minimumProviderTokenInterval = Duration.seconds(1200)
+        /// How far ahead the sender's clock may be.
+        public var clockTolerance = Duration.seconds(5)
+        /// What an expired provider token does to its connection.
+        public var afterExpiredToken = ExpiredTokenPolicy.wedgesConnection
+        /// What a refusal with status 403 does to the stream limit.
+        public var afterRejection = RejectionPolicy.keepsStreamLimit
+
+        // MARK: Streams
+
+        /// The stream limit until the first push with a valid provider token was answered.
+        public var initialStreamLimit = 1
+        /// The stream limit from then on.
+        public var streamLimit = 1000
+        /// What happens beyond a limit that the sender has acknowledged.
+        public var overLimit = OverLimitPolicy.refuses
+        /// What happens beyond a limit that the sender cannot know yet.
+        public var overLimitBeforeAcknowledgement = OverLimitPolicy.refuses
+        /// How long the gateway's SETTINGS, and all that must follow them, are held back.
+        public var settingsDelay = Duration.zero
+        /// The guard against rapid resets; `nil` for none.
+        public var resetGuard: ResetGuard?
+
+        // MARK: Answers and record
+
+        /// What is answered instead of accepting.
+        public var script = AnswerScript()
+        /// Where the random numbers for delays begin.
+        public var seed: UInt64 = 1
+        /// How many pushes are kept; counters by `apns-id` live as long as their pushes.
+        public var recordCapacity = 200_000
+        /// Called for each push when its answer is decided, on the connection's thread: it must be
+        /// quick.
+        public var onPush: (@Sendable (ReceivedPush) -> Void)?
+        /// The clock that provider tokens are judged by, and that stamps pushes.
+        public var now: @Sendable () -> Date = { Date() }
+        /// Gets the errors of connections, at level `info`; by default nobody does.
+        public var logger = Logger(label: "belfry.gateway-simulator") { _ in
+            SwiftLogNoOpLogHandler()
+        }
+
+        /// Creates the default configuration.
+        public init() {}
+    }
+}

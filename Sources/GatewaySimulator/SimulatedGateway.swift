@@ -1,0 +1,234 @@
+import Foundation
+import NIOCore
+import NIOHTTP2
+import NIOPosix
+import NIOSSL
+import Synchronization
+
+/// A push gateway on this machine that behaves as APNs does, and misbehaves on request.
+///
+/// It speaks HTTP/2 over TLS with certificates of its own, checks what APNs checks and answers with
+/// APNs' statuses and reasons, raises the stream limit only after the first push with a valid
+/// provider token, plays scripts of refusals, delays and faults, and records everything it
+/// received.
+///
+/// ```swift
+/// let gateway = try await SimulatedGateway.start()
+/// // … the sender pushes to port gateway.port and trusts gateway.caCertificatePEM …
+/// let pushes = try await gateway.pushes(count: 2, within: .seconds(5))
+/// #expect(pushes.map(\.isAccepted) == [true, true])
+/// await gateway.stop()
+/// ```
+public final class SimulatedGateway: Sendable {
+    /// The port that is listened on.
+    public let port: Int
+    /// The certificate authority that a sender must trust, as PEM.
+    public let caCertificatePEM: String
+
+    private let listener: any Channel
+    private let connections: OpenConnections
+    private let ledger: GatewayLedger
+    private let judge: GatewayJudge
+
+    private init(
+        listener: any Channel, connections: OpenConnections, ledger: GatewayLedger,
+        judge: GatewayJudge, caCertificatePEM: String
+    ) {
+        self.listener = listener
+        self.connections = connections
+        self.ledger = ledger
+        self.judge = judge
+        self.caCertificatePEM = caCertificatePEM
+        port = listener.localAddress?.port ?? 0
+    }
+
+    /// Makes or loads certificates, writes the authority's to `configuration.caFile`, and listens.
+    ///
+    /// - Throws: An error of the system if the address is taken or a file cannot be written.
+    public static func start(
+        _ configuration: Configuration = Configuration()
+    ) async throws
+        -> SimulatedGateway
+    {
+        // The true time, not the configuration's: senders judge certificates by their own clock.
+        let authority = try CertificateAuthority.load(
+            from: configuration.certificates, host: configuration.host, now: Date(),
+            lifetime: configuration.certificateLifetime)
+        if let caFile = configuration.caFile { try authority.writeCA(to: caFile) }
+        let ledger = GatewayLedger(capacity: configuration.recordCapacity)
+        let judge = GatewayJudge(configuration)
+        let connections = OpenConnections()
+        let tls = try serverContext(authority)
+        let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .serverChannelOption(.backlog, value: 256)
+            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .childChannelOption(.socketOption(.tcp_nodelay), value: 1)
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try setUp(channel, tls, configuration, ledger, judge)
+                    connections.insert(channel)
+                }
+            }
+            .bind(host: configuration.host, port: configuration.port).get()
+        return SimulatedGateway(
+            listener: listener, connections: connections, ledger: ledger, judge: judge,
+            caCertificatePEM: authority.caCertificatePEM)
+    }
+
+    /// Stops listening and closes all connections; pushes without an answer do not get one.
+    public func stop() async {
+        try? await listener.close()
+        await connections.closeAll()
+    }
+
+    /// Stops the connections that are open, as a restart of the gateway would; it goes on
+    /// listening.
+    public func closeConnections() async {
+        await connections.closeAll()
+    }
+}
+
+// MARK: - What it answers
+
+extension SimulatedGateway {
+    /// Plays `script` from its beginning, instead of the one before.
+    public func play(_ script: AnswerScript) {
+        judge.replaceScript(script)
+    }
+
+    /// Sets what is known of a device token; `nil` forgets it.
+    public func setStanding(_ standing: DeviceStanding?, of deviceToken: String) {
+        judge.setStanding(standing, of: deviceToken)
+    }
+}
+
+// MARK: - What it received
+
+extension SimulatedGateway {
+    /// What was counted since the start.
+    public var totals: GatewayTotals { ledger.totals }
+
+    /// The pushes so far in the order of arrival, the last ``Configuration/recordCapacity`` of
+    /// them.
+    public var pushes: [ReceivedPush] { ledger.pushes }
+
+    /// The streams that were opened beyond the limit, in order.
+    public var streamLimitViolations: [StreamLimitViolation] { ledger.violations }
+
+    /// What was counted for an `apns-id` whose pushes are still kept.
+    public func tally(of apnsID: String) -> PushTally {
+        ledger.tally(of: apnsID)
+    }
+
+    /// Waits until `count` pushes have arrived since the start, and returns those that are kept of
+    /// the first `count`.
+    ///
+    /// - Throws: ``GatewayWaitTimeout`` after `limit`, `CancellationError` if the task is
+    ///   cancelled.
+    public func pushes(count: Int, within limit: Duration) async throws -> [ReceivedPush] {
+        _ = try await totals(within: limit) { $0.received >= count }
+        return pushes.filter { $0.number <= count }
+    }
+
+    /// Waits until `condition` holds for the totals, and returns those for which it did.
+    ///
+    /// `condition` is called at each change, under a lock: it must be quick and must not ask the
+    /// gateway anything.
+    ///
+    /// - Throws: ``GatewayWaitTimeout`` after `limit`, `CancellationError` if the task is
+    ///   cancelled.
+    public func totals(
+        within limit: Duration, until condition: @escaping @Sendable (GatewayTotals) -> Bool
+    ) async throws -> GatewayTotals {
+        try await ledger.wait(within: limit, until: condition)
+    }
+}
+
+extension SimulatedGateway {
+    private static func serverContext(_ authority: CertificateAuthority) throws -> NIOSSLContext {
+        let certificate = try NIOSSLCertificate(
+            bytes: Array(authority.serverCertificatePEM.utf8), format: .pem)
+        let key = try NIOSSLPrivateKey(bytes: Array(authority.serverKeyPEM.utf8), format: .pem)
+        var tls = TLSConfiguration.makeServerConfiguration(
+            certificateChain: [.certificate(certificate)], privateKey: .privateKey(key))
+        tls.applicationProtocols = ["h2"]
+        tls.minimumTLSVersion = .tlsv12
+        // FIN follows close_notify after this time at the latest; senders need not answer it.
+        tls.shutdownTimeout = .milliseconds(100)
+        return try NIOSSLContext(configuration: tls)
+    }
+
+    private static func setUp(
+        _ channel: any Channel, _ tls: NIOSSLContext, _ configuration: Configuration,
+        _ ledger: GatewayLedger, _ judge: GatewayJudge
+    ) throws {
+        let tap = StreamLimitTap(delay: TimeAmount(configuration.settingsDelay))
+        let connection = GatewayConnection(
+            configuration: configuration, ledger: ledger, judge: judge, tap: tap)
+        let pipeline = channel.pipeline.syncOperations
+        try pipeline.addHandler(NIOSSLServerHandler(context: tls))
+        try pipeline.addHandler(tap)
+        try pipeline.addHandler(
+            NIOHTTP2Handler(
+                mode: .server, frameDelegate: tap,
+                connectionConfiguration: connectionConfiguration(configuration),
+                streamConfiguration: streamConfiguration(configuration)))
+        try pipeline.addHandler(connection)
+    }
+
+    /// The settings that APNs was seen to send, and no guards of the library's own: they would end
+    /// connections for what a test does on purpose.
+    private static func connectionConfiguration(
+        _ configuration: Configuration
+    ) -> NIOHTTP2Handler.ConnectionConfiguration {
+        var connection = NIOHTTP2Handler.ConnectionConfiguration()
+        connection.initialSettings = [
+            HTTP2Setting(parameter: .headerTableSize, value: 4096),
+            StreamLimitTap.concealed(configuration.initialStreamLimit),
+            HTTP2Setting(parameter: .initialWindowSize, value: GatewayConnection.windowBytes),
+            HTTP2Setting(parameter: .maxFrameSize, value: 16_384),
+            HTTP2Setting(parameter: .maxHeaderListSize, value: 8000),
+        ]
+        connection.maximumRecentlyResetStreams = 4096
+        connection.maximumConnectionGlitches = .max
+        connection.controlFrameRateLimit.maximumCount = 10_000
+        return connection
+    }
+
+    private static func streamConfiguration(
+        _ configuration: Configuration
+    ) -> NIOHTTP2Handler.StreamConfiguration {
+        var stream = NIOHTTP2Handler.StreamConfiguration()
+        stream.streamErrorRateLimit.maximumCount = 10_000
+        stream.streamErrorRateLimit.windowLength = .milliseconds(10)
+        if let guarded = configuration.resetGuard {
+            stream.streamResetFrameRateLimit.maximumCount = guarded.maximumCount
+            stream.streamResetFrameRateLimit.windowLength = TimeAmount(guarded.window)
+        } else {
+            stream.streamResetFrameRateLimit.maximumCount = 10_000
+            stream.streamResetFrameRateLimit.windowLength = .milliseconds(10)
+        }
+        return stream
+    }
+}
+
+/// The connections that are open, so that they can be closed.
+private final class OpenConnections: Sendable {
+    private let channels = Mutex<[ObjectIdentifier: any Channel]>([:])
+
+    /// Takes a connection in, until it is closed.
+    func insert(_ channel: any Channel) {
+        let key = ObjectIdentifier(channel)
+        channels.withLock { $0[key] = channel }
+        channel.closeFuture.whenComplete { _ in
+            self.channels.withLock { _ = $0.removeValue(forKey: key) }
+        }
+    }
+
+    /// Closes all, and waits until they are.
+    func closeAll() async {
+        let open = channels.withLock { Array($0.values) }
+        for channel in open { channel.close(promise: nil) }
+        for channel in open { try? await channel.closeFuture.get() }
+    }
+}

@@ -1,0 +1,128 @@
+public import RelayModel
+
+extension RecordPredicate {
+    /// Builds a predicate in Swift: `RecordPredicate.where { $0.artist == "a" && $0.price < 100 }`.
+    ///
+    /// It is the same tree that the NSPredicate text gives.
+    public static func `where`(
+        _ condition: (RecordFieldReference) -> PredicateCondition
+    ) -> RecordPredicate {
+        RecordPredicate(condition(.record).node)
+    }
+}
+
+/// A part of a predicate that is built in Swift.
+public struct PredicateCondition: Sendable, Hashable {
+    /// The part of the tree.
+    public let node: RecordPredicate.Node
+
+    /// Takes a part of a tree.
+    public init(_ node: RecordPredicate.Node) {
+        self.node = node
+    }
+
+    /// Both; further conditions extend the same AND, as in text.
+    public static func && (left: Self, right: Self) -> Self {
+        if case .and(let nodes) = left.node { return Self(.and(nodes + [right.node])) }
+        return Self(.and([left.node, right.node]))
+    }
+
+    /// Either; further conditions extend the same OR, as in text.
+    public static func || (left: Self, right: Self) -> Self {
+        if case .or(let nodes) = left.node { return Self(.or(nodes + [right.node])) }
+        return Self(.or([left.node, right.node]))
+    }
+
+    /// The contrary.
+    public static prefix func ! (condition: Self) -> Self {
+        Self(.not(condition.node))
+    }
+
+    /// Holds for every record.
+    public static let always = Self(.constant(true))
+    /// Holds for no record.
+    public static let never = Self(.constant(false))
+}
+
+/// Something with a value in a predicate that is built in Swift.
+public protocol PredicateOperand {
+    /// The expression in the tree.
+    var predicateExpression: RecordPredicate.Expression { get }
+}
+
+/// A field, or a path into one: `$0.address.city`, `$0["first name"]`.
+@dynamicMemberLookup
+public struct RecordFieldReference: Sendable, Hashable, PredicateOperand {
+    let components: [RecordPredicate.RecordPath.Component]
+
+    init(_ components: [RecordPredicate.RecordPath.Component]) {
+        self.components = components
+    }
+
+    /// The record itself.
+    public static let record = RecordFieldReference([])
+
+    /// The member of that name.
+    public subscript(dynamicMember name: String) -> RecordFieldReference {
+        self[name]
+    }
+
+    /// The member of that name, which need not be a Swift name.
+    public subscript(name: String) -> RecordFieldReference {
+        RecordFieldReference(components + [.member(name)])
+    }
+
+    /// The element at that place.
+    public subscript(index: Int) -> RecordFieldReference {
+        RecordFieldReference(components + [.element(.constant(.integer(Int64(index))))])
+    }
+
+    /// `@count` and its kin, which the path goes on behind: `$0.kids.collection(.maximum).age`.
+    public func collection(
+        _ symbol: RecordPredicate.CollectionOperator
+    ) -> RecordFieldReference {
+        RecordFieldReference(components + [.collection(symbol)])
+    }
+
+    /// The path as an expression.
+    public var predicateExpression: RecordPredicate.Expression {
+        .path(RecordPredicate.RecordPath(components))
+    }
+}
+
+/// Arithmetic between operands, or a constant that the compiler could not infer.
+public struct PredicateValue: Sendable, Hashable, PredicateOperand {
+    /// The expression in the tree.
+    public let predicateExpression: RecordPredicate.Expression
+
+    /// Takes an expression of the tree.
+    public init(_ expression: RecordPredicate.Expression) {
+        predicateExpression = expression
+    }
+
+    /// Takes a value.
+    public init(_ value: FieldValue) {
+        predicateExpression = .constant(value)
+    }
+}
+
+/// A field under ANY, ALL or NONE.
+public struct QuantifiedReference: Sendable, Hashable {
+    let quantifier: RecordPredicate.Quantifier
+    let expression: RecordPredicate.Expression
+}
+
+/// Any element of a list: `any($0.tags) == "red"`.
+public func any(_ field: RecordFieldReference) -> QuantifiedReference {
+    QuantifiedReference(quantifier: .any, expression: field.predicateExpression)
+}
+
+/// Every element of a list.
+public func all(_ field: RecordFieldReference) -> QuantifiedReference {
+    QuantifiedReference(quantifier: .all, expression: field.predicateExpression)
+}
+
+/// No element of a list.
+public func none(_ field: RecordFieldReference) -> QuantifiedReference {
+    QuantifiedReference(quantifier: .none, expression: field.predicateExpression)
+}

@@ -1,0 +1,78 @@
+import RelayModel
+
+/// Judges comparisons by Firebase's total order; every one has an answer.
+struct FirebaseEvaluator {
+    /// The fields of the child (see ``FirebaseChild/fields``).
+    let record: FieldValue
+
+    /// Whether the child satisfies a part of a predicate.
+    func holds(_ node: RecordPredicate.Node) -> Bool {
+        switch node {
+        case .constant(let value): value
+        case .comparison(let comparison): judge(comparison).holds
+        case .not(let inner): !holds(inner)
+        case .and(let nodes): nodes.allSatisfy(holds)
+        case .or(let nodes): nodes.contains(where: holds)
+        }
+    }
+
+    /// Judges one comparison, and says what its two sides were.
+    func judge(
+        _ comparison: RecordPredicate.Comparison
+    ) -> (holds: Bool, left: FieldValue, right: FieldValue) {
+        let left = value(of: comparison.left)
+        let right = value(of: comparison.right)
+        if case .path(let path) = comparison.left, path.fieldName == "$key",
+            case .string(let key) = left, case .string(let bound) = right
+        {
+            let holds = Self.holds(
+                comparison.comparator, FirebaseKey(key), FirebaseKey(bound))
+            return (holds, left, right)
+        }
+        let holds = Self.holds(
+            comparison.comparator, FirebaseValue(left), FirebaseValue(right))
+        return (holds, left, right)
+    }
+
+    private static func holds<Value: Comparable>(
+        _ comparator: RecordPredicate.Comparator, _ left: Value, _ right: Value
+    ) -> Bool {
+        switch comparator {
+        case .equal: left == right
+        case .notEqual: left != right
+        case .less: left < right
+        case .lessOrEqual: left <= right
+        case .greater: left > right
+        case .greaterOrEqual: left >= right
+        default: false
+        }
+    }
+
+    private func value(of expression: RecordPredicate.Expression) -> FieldValue {
+        switch expression {
+        case .constant(let value): value
+        case .path(let path): value(at: path)
+        default: .null
+        }
+    }
+
+    /// The value at a path; what is not there is nothing.
+    func value(at path: RecordPredicate.RecordPath) -> FieldValue {
+        switch path.fieldName {
+        case "$key": return member("$key") ?? member("recordName") ?? .null
+        case "$value": return member("$value") ?? record
+        case "$priority": return member("$priority") ?? member(".priority") ?? .null
+        default: break
+        }
+        var value = record
+        for component in path.components {
+            guard case .member(let name) = component else { return .null }
+            value = value.member(name)
+        }
+        return value
+    }
+
+    private func member(_ name: String) -> FieldValue? {
+        if case .map(let members) = record { members[name] } else { nil }
+    }
+}

@@ -1,0 +1,54 @@
+import RelayModel
+
+/// Judges comparisons by Minapp's rules.
+///
+/// A value of another kind than the condition's is not equal and has no order; of a list any
+/// element counts; a date may come as ISO 8601 text.
+struct MinappEvaluator {
+    /// The record.
+    let record: FieldValue
+
+    /// Judges one comparison, and says what its two sides were.
+    func judge(
+        _ comparison: RecordPredicate.Comparison
+    ) -> (holds: Bool, left: FieldValue, right: FieldValue) {
+        let left = value(of: comparison.left)
+        let right = value(of: comparison.right)
+        return (Self.holds(comparison.comparator, left, right), left, right)
+    }
+
+    private func value(of expression: RecordPredicate.Expression) -> FieldValue {
+        switch expression {
+        case .constant(let value): return value
+        case .path(let path):
+            var value = record
+            for component in path.components {
+                guard case .member(let name) = component else { return .null }
+                value = value.member(name)
+            }
+            return value
+        default: return .null
+        }
+    }
+
+    private static func holds(
+        _ comparator: RecordPredicate.Comparator, _ value: FieldValue, _ wanted: FieldValue
+    ) -> Bool {
+        if comparator == .notEqual { return !holds(.equal, value, wanted) }
+        if let elements = value.elements {
+            return elements.contains { holds(comparator, $0, wanted) }
+        }
+        return RealmOrder.holds(comparator, seen(value, against: wanted), wanted)
+    }
+
+    /// The value in the kind of what it is compared with, where the kinds say the same.
+    private static func seen(_ value: FieldValue, against wanted: FieldValue) -> FieldValue {
+        switch (value, wanted) {
+        case (.string(let text), .timestamp):
+            InternetDate.read(text).map(FieldValue.timestamp) ?? value
+        case (.reference(let reference), .string):
+            .string(reference.recordID.recordName.rawValue)
+        default: value
+        }
+    }
+}

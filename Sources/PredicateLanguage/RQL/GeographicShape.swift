@@ -1,0 +1,127 @@
+import RelayModel
+
+/// An area on the sphere that RQL's GEOWITHIN asks about.
+enum GeographicShape {
+    /// A box between two corners, edges included; it crosses the 180th meridian when its west is
+    /// east of its east.
+    case box(southWest: Location, northEast: Location)
+    /// What lies within an angle, in radians, of a centre.
+    case circle(center: Location, radius: Double)
+    /// A ring of great-circle edges around an area of at most a hemisphere, and holes in it.
+    case polygon(outer: SphericalRing, holes: [SphericalRing])
+
+    /// Reads the shape from the call that stands for it in the tree, or says what is wrong.
+    static func read(_ expression: RecordPredicate.Expression) -> Result<Self, Flaw> {
+        guard case .call(let function, let arguments) = expression else {
+            return .failure(Flaw(reason: "a shape is expected"))
+        }
+        switch function {
+        case .geoBox: return box(arguments)
+        case .geoCircle: return circle(arguments)
+        case .geoPolygon: return polygon(arguments)
+        default: return .failure(Flaw(reason: "\(function.rawValue) is not a shape"))
+        }
+    }
+
+    /// Why an expression is not a shape.
+    struct Flaw: Error {
+        let reason: String
+    }
+
+    /// Refuses constants that can never be a shape; what contains a variable is not judged.
+    static func check(
+        _ expression: RecordPredicate.Expression, at span: SourceSpan
+    ) throws(PredicateError) {
+        guard case .call(_, let arguments) = expression,
+            arguments.allSatisfy({ $0.literal != nil }),
+            case .failure(let flaw) = read(expression)
+        else { return }
+        throw PredicateError(.check, flaw.reason, at: span)
+    }
+
+    private static func box(_ arguments: [RecordPredicate.Expression]) -> Result<Self, Flaw> {
+        guard arguments.count == 2, let first = location(arguments[0].literal),
+            let second = location(arguments[1].literal)
+        else { return .failure(badPoint) }
+        guard first.latitude <= second.latitude else {
+            return .failure(Flaw(reason: "the first corner of a box is the southern one"))
+        }
+        return .success(.box(southWest: first, northEast: second))
+    }
+
+    private static func circle(_ arguments: [RecordPredicate.Expression]) -> Result<Self, Flaw> {
+        guard arguments.count == 2, let center = location(arguments[0].literal) else {
+            return .failure(badPoint)
+        }
+        guard let radius = arguments[1].literal?.numberAsDouble, radius >= 0 else {
+            return .failure(Flaw(reason: "a radius is a number of radians, 0 or more"))
+        }
+        return .success(.circle(center: center, radius: radius))
+    }
+
+    private static func polygon(_ arguments: [RecordPredicate.Expression]) -> Result<Self, Flaw> {
+        var rings: [SphericalRing] = []
+        for argument in arguments {
+            guard case .list(let points)? = argument.literal else { return .failure(badPoint) }
+            let corners = points.compactMap(location)
+            guard corners.count == points.count else { return .failure(badPoint) }
+            guard corners.first == corners.last, corners.count >= 4 else {
+                return .failure(
+                    Flaw(
+                        reason: "a ring has three corners or more and ends at its first point"))
+            }
+            rings.append(SphericalRing(corners.dropLast()))
+        }
+        guard let outer = rings.first else { return .failure(badPoint) }
+        return .success(.polygon(outer: outer, holes: Array(rings.dropFirst())))
+    }
+
+    private static let badPoint = Flaw(
+        reason: "a point is [longitude, latitude], -180 to 180 and -90 to 90 degrees")
+
+    /// The place that a value means: a location, `[longitude, latitude]`, or a GeoJSON point.
+    static func location(_ value: FieldValue?) -> Location? {
+        switch value {
+        case .location(let place): return place
+        case .list(let numbers) where numbers.count >= 2:
+            guard let longitude = numbers[0].numberAsDouble,
+                let latitude = numbers[1].numberAsDouble
+            else { return nil }
+            return Location(latitude: latitude, longitude: longitude)
+        case .map(let members):
+            guard members["type"] == .string("Point") else { return nil }
+            return location(members["coordinates"])
+        default: return nil
+        }
+    }
+
+    /// Whether a place lies inside.
+    func contains(_ place: Location) -> Bool {
+        switch self {
+        case .box(let southWest, let northEast):
+            guard (southWest.latitude...northEast.latitude).contains(place.latitude) else {
+                return false
+            }
+            let (west, east) = (southWest.longitude, northEast.longitude)
+            return west <= east
+                ? (west...east).contains(place.longitude)
+                : place.longitude >= west || place.longitude <= east
+        case .circle(let center, let radius):
+            return SphericalPoint(center).angle(to: SphericalPoint(place)) <= radius
+        case .polygon(let outer, let holes):
+            let point = SphericalPoint(place)
+            return outer.contains(point) && !holes.contains { $0.contains(point) }
+        }
+    }
+}
+
+extension FieldValue {
+    /// This number as a double; `nil` for everything else, booleans included.
+    var numberAsDouble: Double? {
+        switch self {
+        case .integer(let number): Double(number)
+        case .double(let number): number
+        default: nil
+        }
+    }
+}

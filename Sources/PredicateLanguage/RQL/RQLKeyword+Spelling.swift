@@ -1,0 +1,67 @@
+extension RQLKeyword {
+    /// The words that are read in whatever case.
+    private static let foldedSpellings: [String: RQLKeyword] = [
+        "and": .and, "or": .or, "truepredicate": .truePredicate,
+        "falsepredicate": .falsePredicate, "between": .between, "beginswith": .beginsWith,
+        "endswith": .endsWith, "contains": .contains, "like": .like, "text": .text,
+        "geowithin": .geoWithin, "geobox": .geoBox, "geocircle": .geoCircle,
+        "geopolygon": .geoPolygon, "obj": .object, "binary": .binary, "bin": .binary,
+        "subquery": .subquery, "sort": .sort, "distinct": .distinct, "limit": .limit,
+        "ascending": .ascending, "asc": .ascending, "descending": .descending,
+        "desc": .descending,
+    ]
+
+    /// The words that are read in these spellings only.
+    private static let exactSpellings: [String: RQLKeyword] = [
+        "not": .not, "NOT": .not, "any": .any, "ANY": .any, "some": .any, "SOME": .any,
+        "all": .all, "ALL": .all, "none": .none, "NONE": .none, "in": .isIn, "IN": .isIn,
+        "first": .first, "FIRST": .first, "last": .last, "LAST": .last, "size": .size,
+        "SIZE": .size,
+    ]
+
+    /// The longest spelling of a keyword, in bytes: longer words are names.
+    static let longestSpelling = 14
+
+    /// Finds the keyword spelled `word`; which spellings count differs from word to word.
+    init?(spelling word: String) {
+        guard let found = Self.exactSpellings[word] ?? Self.foldedSpellings[word.lowercased()]
+        else { return nil }
+        self = found
+    }
+
+    /// The spelling that errors show.
+    var spelling: String {
+        switch self {
+        case .and: "AND"
+        case .or: "OR"
+        case .not: "NOT"
+        case .any: "ANY"
+        case .all: "ALL"
+        case .none: "NONE"
+        case .truePredicate: "TRUEPREDICATE"
+        case .falsePredicate: "FALSEPREDICATE"
+        case .isIn: "IN"
+        case .between: "BETWEEN"
+        case .beginsWith: "BEGINSWITH"
+        case .endsWith: "ENDSWITH"
+        case .contains: "CONTAINS"
+        case .like: "LIKE"
+        case .text: "TEXT"
+        case .geoWithin: "GEOWITHIN"
+        case .geoBox: "geobox"
+        case .geoCircle: "geocircle"
+        case .geoPolygon: "geopolygon"
+        case .object: "obj"
+        case .binary: "binary"
+        case .subquery: "SUBQUERY"
+        case .sort: "SORT"
+        case .distinct: "DISTINCT"
+        case .limit: "LIMIT"
+        case .ascending: "ASC"
+        case .descending: "DESC"
+        case .first: "FIRST"
+        case .last: "LAST"
+        case .size: "SIZE"
+        }
+    }
+}

@@ -1,0 +1,77 @@
+/// How the lexer looks at bytes.
+extension RQLLexer {
+    func byte(at position: Int) -> UInt8? {
+        position < bytes.count ? bytes[position] : nil
+    }
+
+    func string(_ start: Int, _ end: Int) -> String {
+        String(decoding: bytes[start..<end], as: UTF8.self)
+    }
+
+    func starts(with text: String) -> Bool {
+        bytes[index...].starts(with: text.utf8)
+    }
+
+    /// Where the name that begins at `start` ends; a blank inside a name is `\ `, `\n`, `\r`
+    /// or `\t`.
+    func endOfName(from start: Int) -> Int {
+        var cursor = start
+        while let byte = byte(at: cursor) {
+            if Self.continuesName(byte) {
+                cursor += 1
+            } else if byte == UInt8(ascii: "\\"), let next = self.byte(at: cursor + 1),
+                " nrt".utf8.contains(next)
+            {
+                cursor += 2
+            } else {
+                break
+            }
+        }
+        return cursor
+    }
+
+    /// The name that is written `raw`.
+    static func decodingBlanks(_ raw: String) -> String {
+        guard raw.utf8.contains(UInt8(ascii: "\\")) else { return raw }
+        var decoded: [UInt8] = []
+        var isEscaped = false
+        for byte in raw.utf8 {
+            if isEscaped {
+                switch byte {
+                case UInt8(ascii: "n"): decoded.append(0x0A)
+                case UInt8(ascii: "r"): decoded.append(0x0D)
+                case UInt8(ascii: "t"): decoded.append(0x09)
+                default: decoded.append(byte)
+                }
+                isEscaped = false
+            } else if byte == UInt8(ascii: "\\") {
+                isEscaped = true
+            } else {
+                decoded.append(byte)
+            }
+        }
+        return String(decoding: decoded, as: UTF8.self)
+    }
+
+    static func isBlank(_ byte: UInt8) -> Bool {
+        byte == 0x20 || (0x09...0x0D).contains(byte)
+    }
+
+    static func isDigit(_ byte: UInt8) -> Bool {
+        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+    }
+
+    static func isHexDigit(_ byte: UInt8) -> Bool {
+        isDigit(byte) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte | 0x20)
+    }
+
+    /// An ASCII letter, `_`, `$` or any part of a character beyond ASCII.
+    static func beginsName(_ byte: UInt8) -> Bool {
+        (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
+            || byte == UInt8(ascii: "_") || byte == UInt8(ascii: "$") || byte >= 0x80
+    }
+
+    static func continuesName(_ byte: UInt8) -> Bool {
+        beginsName(byte) || isDigit(byte) || byte == UInt8(ascii: "-")
+    }
+}

@@ -1,0 +1,25 @@
+/// The lexer's errors.
+extension RQLLexer {
+    func failure(
+        from start: Int, to end: Int, expected: String, hint: String?
+    ) -> PredicateError {
+        let found = string(start, min(end, start + 40, bytes.count))
+        return PredicateError(
+            .parse, "expected \(expected), found \(found)",
+            at: SourceSpan(offset: start, length: end - start), found: found,
+            expected: expected, hint: hint)
+    }
+
+    /// An error at a byte that begins no token, with the nearest spelling that does.
+    func unexpectedByte() -> PredicateError {
+        let hint: String? =
+            switch bytes[index] {
+            case UInt8(ascii: "&"): "AND is written && or AND"
+            case UInt8(ascii: "|"): "OR is written || or OR"
+            case UInt8(ascii: "%"): "arguments are written $0, $1 …"
+            default: nil
+            }
+        return failure(
+            from: index, to: index + 1, expected: "a name, constant or operator", hint: hint)
+    }
+}

@@ -1,0 +1,168 @@
+import RelayModel
+
+/// Cuts a text of the Realm Query Language into tokens; the longest match wins.
+struct RQLLexer {
+    let bytes: [UInt8]
+    var index = 0
+
+    /// Cuts all of `text`; the last token is ``RQLToken/Kind/end``.
+    ///
+    /// - Throws: ``PredicateError`` at the first place where no token begins.
+    /// - Complexity: O(*n*) in the text's bytes.
+    static func tokens(of text: String) throws(PredicateError) -> [RQLToken] {
+        var lexer = RQLLexer(bytes: Array(text.utf8))
+        var tokens: [RQLToken] = []
+        while true {
+            let token = try lexer.next()
+            tokens.append(token)
+            if token.kind == .end { return tokens }
+        }
+    }
+
+    private mutating func next() throws(PredicateError) -> RQLToken {
+        while let byte = byte(at: index), Self.isBlank(byte) { index += 1 }
+        let start = index
+        guard let first = byte(at: start) else {
+            return RQLToken(kind: .end, offset: start, length: 0)
+        }
+        let kind = try kind(from: first)
+        return RQLToken(kind: kind, offset: start, length: index - start)
+    }
+
+    private mutating func kind(from first: UInt8) throws(PredicateError) -> RQLToken.Kind {
+        if first == UInt8(ascii: "\"") || first == UInt8(ascii: "'") {
+            return .constant(.string(try text(quotedBy: first)), isNatural: false)
+        }
+        if let constant = try number() ?? signedWord() { return constant }
+        if first == UInt8(ascii: "$"), let argument = argument() { return argument }
+        if first == UInt8(ascii: "@") { return .member(try member()) }
+        if Self.beginsName(first) { return try word() }
+        if let symbol = symbol() { return .symbol(symbol) }
+        throw unexpectedByte()
+    }
+
+    // MARK: Words
+
+    private mutating func word() throws(PredicateError) -> RQLToken.Kind {
+        let start = index
+        let nameEnd = endOfName(from: start)
+        if let special = try specialConstant(longerThan: nameEnd) { return special }
+        index = nameEnd
+        let raw = string(start, nameEnd)
+        if let constant = Self.constantWord(raw) { return .constant(constant, isNatural: false) }
+        if let keyword = RQLKeyword(spelling: raw) { return .keyword(keyword) }
+        if Self.isObjectKey(bytes[start..<nameEnd]) { return .objectKey }
+        return .name(Self.decodingBlanks(raw))
+    }
+
+    /// The word constants: `true` and `false` in two spellings each, the others in whatever case.
+    private static func constantWord(_ word: String) -> FieldValue? {
+        switch word {
+        case "true", "TRUE": return .bool(true)
+        case "false", "FALSE": return .bool(false)
+        default: break
+        }
+        guard word.utf8.count <= 8 else { return nil }
+        return switch word.lowercased() {
+        case "null", "nil": .null
+        case "inf", "infinity": .double(.infinity)
+        case "nan": .double(.nan)
+        default: nil
+        }
+    }
+
+    /// `+inf`, `-Infinity`, `-nan`: a sign is part of these constants.
+    private mutating func signedWord() -> RQLToken.Kind? {
+        guard let sign = byte(at: index), sign == UInt8(ascii: "+") || sign == UInt8(ascii: "-"),
+            let first = byte(at: index + 1), Self.beginsName(first)
+        else { return nil }
+        let end = endOfName(from: index + 1)
+        guard case .double(let number) = Self.constantWord(string(index + 1, end)) else {
+            return nil
+        }
+        index = end
+        return .constant(.double(sign == UInt8(ascii: "-") ? -number : number), isNatural: false)
+    }
+
+    private mutating func argument() -> RQLToken.Kind? {
+        var cursor = index + 1
+        let isKeyPath = byte(at: cursor) == UInt8(ascii: "K")
+        if isKeyPath { cursor += 1 }
+        let digits = cursor
+        while let byte = byte(at: cursor), Self.isDigit(byte) { cursor += 1 }
+        guard cursor > digits, cursor == endOfName(from: index),
+            let number = Int(string(digits, cursor))
+        else { return nil }
+        index = cursor
+        return isKeyPath ? .keyPathArgument(number) : .argument(number)
+    }
+
+    private mutating func member() throws(PredicateError) -> RQLMember {
+        let end = endOfName(from: index + 1)
+        guard let member = RQLMember(rawValue: string(index, end)) else {
+            throw failure(
+                from: index, to: end,
+                expected: RQLMember.allCases.map(\.rawValue).joined(separator: ", "),
+                hint: "words after @ are written in lower case")
+        }
+        index = end
+        return member
+    }
+
+    /// The longest symbol here; ``RQLSymbol`` lists longer ones first.
+    private mutating func symbol() -> RQLSymbol? {
+        for symbol in RQLSymbol.allCases where starts(with: symbol.rawValue) {
+            index += symbol.rawValue.utf8.count
+            return symbol
+        }
+        return nil
+    }
+
+    /// `O` and digits, or `L`, hexadecimal digits, a colon and hexadecimal digits.
+    private static func isObjectKey(_ word: ArraySlice<UInt8>) -> Bool {
+        word.first == UInt8(ascii: "O") && (2...20).contains(word.count)
+            && word.dropFirst().allSatisfy(isDigit)
+    }
+
+    // MARK: Text constants
+
+    /// The characters between the quotes as they are written: realm-core validates escapes and
+    /// does not decode them.
+    private mutating func text(quotedBy quote: UInt8) throws(PredicateError) -> String {
+        let start = index
+        index += 1
+        while let byte = byte(at: index) {
+            if byte == quote {
+                index += 1
+                return string(start + 1, index - 1)
+            }
+            if byte == UInt8(ascii: "\\") {
+                try skipEscape()
+            } else {
+                index += 1
+            }
+        }
+        throw failure(from: start, to: bytes.count, expected: "the closing quote", hint: nil)
+    }
+
+    private mutating func skipEscape() throws(PredicateError) {
+        switch byte(at: index + 1) {
+        case let byte? where "\"'/bfnrt0\\".utf8.contains(byte):
+            index += 2
+        case UInt8(ascii: "u"):
+            let digits = index + 2
+            guard (digits..<digits + 4).allSatisfy({ Self.isHexDigit(byte(at: $0) ?? 0) }) else {
+                throw badEscape()
+            }
+            index += 6
+        default: throw badEscape()
+        }
+    }
+
+    private func badEscape() -> PredicateError {
+        failure(
+            from: index, to: min(index + 2, bytes.count),
+            expected: #"\" \' \\ \/ \b \f \n \r \t \0 or \u and four hexadecimal digits"#,
+            hint: #"a backslash itself is written \\"#)
+    }
+}

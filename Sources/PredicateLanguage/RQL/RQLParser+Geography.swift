@@ -1,0 +1,101 @@
+import RelayModel
+
+/// GEOWITHIN and its shapes.
+extension RQLParser {
+    /// What follows `path GEOWITHIN`.
+    mutating func geoWithin(_ left: Operand) throws(PredicateError) -> Node {
+        guard left.shape == .path else {
+            throw PredicateError(
+                .parse, "GEOWITHIN asks where a property lies; found no path before it",
+                at: left.span)
+        }
+        var comparison = Comparison(left.expression, .geoWithin, try shape())
+        comparison.quantifier = left.quantifier
+        comparison.rules = .realm
+        comparison.span = SourceSpan(
+            offset: left.span.offset, length: lastEnd - left.span.offset)
+        return .comparison(comparison)
+    }
+
+    private mutating func shape() throws(PredicateError) -> Expression {
+        let function: RecordPredicate.Function
+        switch current.kind {
+        case .argument: return try argument()
+        case .keyword(.geoBox): function = .geoBox
+        case .keyword(.geoCircle): function = .geoCircle
+        case .keyword(.geoPolygon): function = .geoPolygon
+        default: throw unexpected(expected: "geobox, geocircle, geopolygon or an argument")
+        }
+        let start = current
+        advance()
+        try expect(.openParenthesis)
+        let arguments = try shapeArguments(function)
+        try expect(.closeParenthesis)
+        let call = Expression.call(function, arguments).normalized(.realm)
+        try GeographicShape.check(call, at: span(of: start))
+        return call
+    }
+
+    private mutating func shapeArguments(
+        _ function: RecordPredicate.Function
+    ) throws(PredicateError) -> [Expression] {
+        switch function {
+        case .geoBox:
+            let corner = try point()
+            try expect(.comma)
+            return [corner, try point()]
+        case .geoCircle:
+            let center = try point()
+            try expect(.comma)
+            return [center, try coordinate(named: "a radius in radians")]
+        default:
+            var rings = [try ring()]
+            while current.kind == .symbol(.comma) {
+                advance()
+                rings.append(try ring())
+            }
+            return rings
+        }
+    }
+
+    private mutating func ring() throws(PredicateError) -> Expression {
+        try expect(.openBrace)
+        var points = [try point()]
+        while current.kind == .symbol(.comma) {
+            advance()
+            points.append(try point())
+            guard points.count <= Limits.maximumPredicateListElements else {
+                throw unexpected(expected: "fewer points")
+            }
+        }
+        try expect(.closeBrace)
+        return .list(points)
+    }
+
+    /// `[longitude, latitude]`, with an altitude that has no part in it.
+    private mutating func point() throws(PredicateError) -> Expression {
+        try expect(.openBracket)
+        let longitude = try coordinate(named: "a longitude")
+        try expect(.comma)
+        let latitude = try coordinate(named: "a latitude")
+        if current.kind == .symbol(.comma) {
+            advance()
+            _ = try coordinate(named: "an altitude")
+        }
+        try expect(.closeBracket)
+        return .list([longitude, latitude])
+    }
+
+    private mutating func coordinate(named name: String) throws(PredicateError) -> Expression {
+        switch current.kind {
+        case .argument: return try argument()
+        case .constant(.integer(let number), _):
+            advance()
+            return .constant(.double(Double(number)))
+        case .constant(.double(let number), _):
+            advance()
+            return .constant(.double(number))
+        default: throw unexpected(expected: name)
+        }
+    }
+}

@@ -1,0 +1,202 @@
+import RelayModel
+
+/// Constants, arguments, lists and what stands in parentheses.
+extension RQLParser {
+    /// One operand without arithmetic, or a condition in parentheses.
+    mutating func value() throws(PredicateError) -> Part {
+        let start = current
+        switch start.kind {
+        case .symbol(.openParenthesis): return try parenthesised()
+        case .keyword(.any), .keyword(.all), .keyword(.none): return .operand(try quantified())
+        case .symbol(.openBrace): return .operand(try list())
+        case .keyword(.subquery): return .operand(try subquery())
+        default: break
+        }
+        if let constant = try constant() {
+            return .operand(operand(constant, from: start))
+        }
+        return .operand(try path())
+    }
+
+    private mutating func parenthesised() throws(PredicateError) -> Part {
+        let start = current
+        advance()
+        try descend()
+        defer { depth -= 1 }
+        let part = try disjunction()
+        try expect(.closeParenthesis)
+        guard case .operand(var inner) = part else { return part }
+        inner.shape = .compound
+        inner.depth += 1
+        inner.span = SourceSpan(offset: start.offset, length: lastEnd - start.offset)
+        return .operand(inner)
+    }
+
+    func operand(
+        _ expression: Expression, from start: RQLToken, shape: Operand.Shape = .value
+    ) -> Operand {
+        Operand(
+            expression: expression, quantifier: nil,
+            span: SourceSpan(offset: start.offset, length: lastEnd - start.offset),
+            shape: shape)
+    }
+
+    /// A quantifier and the path, list or argument that it belongs to.
+    private mutating func quantified() throws(PredicateError) -> Operand {
+        let start = current
+        let quantifier: Quantifier =
+            switch start.kind {
+            case .keyword(.all): .all
+            case .keyword(.none): .none
+            default: .any
+            }
+        advance()
+        var operand: Operand
+        switch current.kind {
+        case .symbol(.openBrace): operand = try list()
+        case .argument:
+            let token = current
+            let expression = try argument()
+            operand = self.operand(expression, from: token)
+            try checkIsList(expression, at: token)
+        case .constant, .objectKey:
+            throw unexpected(
+                expected: "a path or list after \(quantifier.rawValue)",
+                hint: "a quantifier belongs to the list: 5 IN ANY items.price")
+        default: operand = try path()
+        }
+        operand.quantifier = quantifier
+        operand.span = SourceSpan(offset: start.offset, length: lastEnd - start.offset)
+        return operand
+    }
+
+    private func checkIsList(
+        _ expression: Expression, at token: RQLToken
+    ) throws(PredicateError) {
+        guard case .constant(let value) = expression else { return }
+        switch value {
+        case .list, .set: return
+        default:
+            throw PredicateError(
+                .check, "a quantifier needs a list, \(spelling(of: token)) is \(value.kind)",
+                at: span(of: token))
+        }
+    }
+
+    // MARK: Constants
+
+    /// The constant that stands here, if one does.
+    mutating func constant() throws(PredicateError) -> Expression? {
+        let token = current
+        switch token.kind {
+        case .constant(let value, _):
+            advance()
+            return .constant(value)
+        case .argument: return try argument()
+        case .objectKey:
+            // The key of an object inside one Realm file; a record has none to compare with.
+            advance()
+            return .variable(spelling(of: token).replacing(":", with: "_"))
+        case .keyword(.object): return try object()
+        case .keyword(.binary) where next.kind == .symbol(.openParenthesis):
+            return try binary()
+        default: return nil
+        }
+    }
+
+    private var next: RQLToken { tokens[min(position + 1, tokens.count - 1)] }
+
+    /// `$n`: its value, or a variable while no arguments are known.
+    mutating func argument() throws(PredicateError) -> Expression {
+        guard case .argument(let number) = current.kind else {
+            throw unexpected(expected: "an argument such as $0")
+        }
+        let token = current
+        advance()
+        if arguments.isEmpty { return .variable(String(number)) }
+        guard number < arguments.count else { throw missingArgument(token) }
+        return .constant(arguments[number])
+    }
+
+    func missingArgument(_ token: RQLToken) -> PredicateError {
+        PredicateError(
+            .check,
+            "\(spelling(of: token)) has no argument: there are \(arguments.count), counted from 0",
+            at: span(of: token))
+    }
+
+    /// `obj("Type", key)`: a reference to the record of that name.
+    private mutating func object() throws(PredicateError) -> Expression {
+        advance()
+        try expect(.openParenthesis)
+        guard case .constant(.string, _) = current.kind else {
+            throw unexpected(expected: "the name of a type in quotes")
+        }
+        advance()
+        try expect(.comma)
+        let token = current
+        guard let key = try constant() else { throw unexpected(expected: "a primary key") }
+        try expect(.closeParenthesis)
+        guard case .constant(let value) = key else { return key }
+        guard let name = value.primaryKeyText.flatMap(RecordName.init(rawValue:)) else {
+            throw PredicateError(
+                .check, "a primary key is a text, an integer, a UUID or an object ID",
+                at: span(of: token))
+        }
+        return .constant(.reference(RecordReference(RecordID(recordName: name))))
+    }
+
+    /// `binary("text")` or `binary(B64"…")`.
+    private mutating func binary() throws(PredicateError) -> Expression {
+        advance()
+        try expect(.openParenthesis)
+        let bytes: [UInt8]
+        switch current.kind {
+        case .constant(.string(let text), _): bytes = Array(text.utf8)
+        case .constant(.bytes(let decoded), _): bytes = decoded
+        default: throw unexpected(expected: "a text or B64\"…\"")
+        }
+        advance()
+        try expect(.closeParenthesis)
+        return .constant(.bytes(bytes))
+    }
+
+    // MARK: Lists
+
+    /// `{constant, …}`; properties are not allowed in it.
+    mutating func list() throws(PredicateError) -> Operand {
+        let start = current
+        advance()
+        var elements: [Expression] = []
+        while current.kind != .symbol(.closeBrace) {
+            if !elements.isEmpty { try expect(.comma) }
+            guard let element = try constant() else {
+                throw unexpected(
+                    expected: elements.isEmpty ? "a constant or }" : "a constant",
+                    hint: "a list in braces holds constants and arguments only")
+            }
+            elements.append(element)
+            guard elements.count <= Limits.maximumPredicateListElements else {
+                throw PredicateError(
+                    .parse,
+                    "the list has more than \(Limits.maximumPredicateListElements) elements",
+                    at: span(of: start))
+            }
+        }
+        advance()
+        return operand(.list(elements), from: start, shape: .list)
+    }
+}
+
+extension FieldValue {
+    /// The record name that a Realm object with this primary key has.
+    var primaryKeyText: String? {
+        switch self {
+        case .string(let text): text
+        case .integer(let number): String(number)
+        case .uuid(let uuid): uuid.description
+        case .objectID(let bytes): Hexadecimal.encode(bytes)
+        default: nil
+        }
+    }
+}

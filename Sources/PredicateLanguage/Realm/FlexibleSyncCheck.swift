@@ -1,0 +1,149 @@
+import RelayModel
+
+extension RealmQuery {
+    /// Refuses what Realm's Flexible Sync refuses in the query of a subscription.
+    ///
+    /// That is: SORT, DISTINCT and LIMIT; aggregates, but for `@count` of a list field; fields of
+    /// embedded objects and links; two lists compared; and, with a schema, fields that are not
+    /// queryable, and a query that does not hold each indexed queryable field to constants with
+    /// `==` or `IN`, joined by AND at the top. Arithmetic, GEOWITHIN and TEXT pass: the
+    /// documentation does not name them.
+    ///
+    /// - Throws: ``PredicateError`` of the stage `check`.
+    public func checkSubscription(schema: RecordSchema? = nil) throws(PredicateError) {
+        guard suffixes.isEmpty else {
+            throw PredicateError(
+                .check, "SORT, DISTINCT and LIMIT are not for subscriptions",
+                hint: "leave the suffix out")
+        }
+        try FlexibleSyncCheck(schema: schema).check(predicate.root)
+        if let schema {
+            try check(against: schema)
+            try checkIndexedFields(of: schema)
+        }
+    }
+
+    /// Every indexed queryable field must be held to constants by a member of the outermost AND.
+    private func checkIndexedFields(of schema: RecordSchema) throws(PredicateError) {
+        let members: [RecordPredicate.Node] =
+            if case .and(let nodes) = predicate.root { nodes } else { [predicate.root] }
+        let indexed = schema.fields.filter(\.value.isIndexedQueryable).keys.sorted()
+        for name in indexed {
+            guard members.contains(where: { $0.holdsToConstants(name) }) else {
+                throw PredicateError(
+                    .check,
+                    "\(name) is indexed, and the query does not hold it to constants at the top",
+                    expected: "\(name) == constant or \(name) IN {…}, joined by AND",
+                    hint: "\(name) == … AND (\(predicate.canonicalText.prefix(80)))")
+            }
+        }
+    }
+}
+
+extension RecordPredicate.Node {
+    /// Whether this compares the field with constants by `==` or `IN`.
+    func holdsToConstants(_ field: String) -> Bool {
+        guard case .comparison(let comparison) = self, comparison.quantifier == nil,
+            case .path(let path) = comparison.left, path.fieldName == field
+        else { return false }
+        switch (comparison.comparator, comparison.right) {
+        case (.equal, .constant), (.equal, .variable), (.in, .constant), (.in, .variable),
+            (.in, .list):
+            return true
+        default: return false
+        }
+    }
+}
+
+/// Judges single comparisons by Flexible Sync's table.
+struct FlexibleSyncCheck {
+    let schema: RecordSchema?
+
+    func check(_ node: RecordPredicate.Node) throws(PredicateError) {
+        switch node {
+        case .constant: return
+        case .not(let inner): try check(inner)
+        case .and(let nodes), .or(let nodes):
+            for node in nodes { try check(node) }
+        case .comparison(let comparison):
+            try check(comparison.left, comparison.span)
+            try check(comparison.right, comparison.span)
+            try checkLists(comparison)
+        }
+    }
+
+    private func check(
+        _ expression: RecordPredicate.Expression, _ span: SourceSpan
+    ) throws(PredicateError) {
+        switch expression {
+        case .path(let path): try check(path)
+        case .member, .subquery:
+            throw refusal("SUBQUERY and its @count", span)
+        case .arithmetic(_, let left, let right):
+            try check(left, span)
+            try check(right, span)
+        default: return
+        }
+    }
+
+    private func check(_ path: RecordPredicate.RecordPath) throws(PredicateError) {
+        guard case .member(let name)? = path.components.first else {
+            throw refusal("a path that does not begin with a field", path.span)
+        }
+        if let field = schema?.fields[name], !field.isQueryable {
+            throw refusal("the field \(name), which is not queryable,", path.span)
+        }
+        for (index, component) in path.components.enumerated().dropFirst() {
+            switch component {
+            case .member(let inner):
+                throw refusal(
+                    "\(inner) inside \(name), a field of an embedded object or link,", path.span)
+            case .collection(.count), .size:
+                guard index == 1, isList(name) else {
+                    throw refusal("@count of anything but a list field", path.span)
+                }
+            case .collection(let symbol) where symbol != .type && symbol != .keys:
+                throw refusal("@\(symbol.rawValue)", path.span)
+            default: break
+            }
+        }
+    }
+
+    /// Whether a field is a list; without a schema it may be.
+    private func isList(_ name: String) -> Bool {
+        switch schema?.fields[name]?.type {
+        case nil, .list, .mixed: true
+        default: false
+        }
+    }
+
+    /// `{"a", "b"} IN genres` and `ANY {…} != ANY genres` compare two lists.
+    private func checkLists(
+        _ comparison: RecordPredicate.Comparison
+    ) throws(PredicateError) {
+        let isListOnLeft = listIsCertain(comparison.left) || comparison.quantifier != nil
+        guard isListOnLeft else { return }
+        let isListOnRight =
+            comparison.comparator == .in || comparison.rightQuantifier != nil
+            || listIsCertain(comparison.right)
+        guard isListOnRight else { return }
+        throw refusal("a comparison of two lists", comparison.span)
+    }
+
+    private func listIsCertain(_ expression: RecordPredicate.Expression) -> Bool {
+        switch expression {
+        case .constant(.list), .list: return true
+        case .path(let path):
+            guard let name = path.fieldName, case .list? = schema?.fields[name]?.type else {
+                return false
+            }
+            return true
+        default: return false
+        }
+    }
+
+    private func refusal(_ what: String, _ span: SourceSpan) -> PredicateError {
+        PredicateError(
+            .check, "\(what) cannot be used in a subscription (Realm Flexible Sync)", at: span)
+    }
+}

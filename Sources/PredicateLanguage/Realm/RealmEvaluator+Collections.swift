@@ -1,0 +1,146 @@
+import RelayModel
+
+/// `@count`, `@sum` and their kin.
+extension RealmEvaluator {
+    /// `@count`: of a list its elements, of texts behind a list the size of each, of nil 0.
+    static func count(_ stand: inout Stand) throws(EvaluationError) {
+        if stand.isFanned, stand.values.contains(where: \.hasByteCount) {
+            stand.values = stand.values.map { value in
+                value.hasByteCount ? .integer(Int64(value.byteCount)) : .null
+            }
+            return
+        }
+        if stand.isFanned {
+            if stand.values.contains(where: \.isPlainList) {
+                stand.values = stand.values.map { .integer(Int64($0.elements?.count ?? 0)) }
+                return
+            }
+            stand.open()
+            stand.isFanned = false
+            stand.values = [.integer(Int64(stand.values.count))]
+            return
+        }
+        let value = stand.values.first ?? .null
+        let count: Int
+        switch value {
+        case .list(let elements): count = elements.count
+        case .set(let elements): count = elements.count
+        case .map(let members): count = members.count
+        case .null: count = 0
+        default:
+            guard value.hasByteCount else {
+                throw .wrongKind(operation: "@count", found: value.kind)
+            }
+            count = value.byteCount
+        }
+        stand.values = [.integer(Int64(count))]
+    }
+
+    /// `@min`, `@max`, `@sum` or `@avg`, with the member that may follow.
+    func aggregate(
+        _ symbol: RecordPredicate.CollectionOperator,
+        _ rest: inout ArraySlice<RecordPredicate.RecordPath.Component>, _ stand: inout Stand
+    ) throws(EvaluationError) {
+        var elements: [FieldValue]
+        if stand.isFanned, rest.isEmpty, stand.values.contains(where: \.isPlainList) {
+            var results: [FieldValue] = []
+            for value in stand.values {
+                results.append(try Self.aggregate(symbol, value.elements ?? []))
+            }
+            stand.values = results
+            return
+        }
+        if stand.isFanned {
+            stand.open()
+            elements = stand.values
+        } else {
+            let value = stand.values.first ?? .null
+            guard let found = value.isNull ? [] : value.elements ?? value.memberValues else {
+                throw .wrongKind(operation: "@\(symbol.rawValue)", found: value.kind)
+            }
+            elements = found
+        }
+        if case .member(let name)? = rest.first {
+            rest = rest.dropFirst()
+            elements = elements.compactMap { value in
+                guard case .map(let members) = value else { return nil }
+                return members[name]
+            }
+        }
+        stand.isFanned = false
+        stand.values = [try Self.aggregate(symbol, elements)]
+    }
+
+    private static func aggregate(
+        _ symbol: RecordPredicate.CollectionOperator, _ elements: [FieldValue]
+    ) throws(EvaluationError) -> FieldValue {
+        let values = elements.filter { !$0.isNull }
+        switch symbol {
+        case .minimum: return values.min(by: RealmOrder.precedes) ?? .null
+        case .maximum: return values.max(by: RealmOrder.precedes) ?? .null
+        case .sum: return try sum(values)
+        default:
+            let numbers = values.compactMap(\.numberAsDouble)
+            if numbers.isEmpty { return .null }
+            return .double(numbers.reduce(0, +) / Double(numbers.count))
+        }
+    }
+
+    /// The sum of the numbers; what is not a number does not count.
+    private static func sum(_ values: [FieldValue]) throws(EvaluationError) -> FieldValue {
+        var total = FieldValue.integer(0)
+        for value in values where value.numberAsDouble != nil {
+            total = try RealmArithmetic.apply(.add, total, value)
+        }
+        return total
+    }
+}
+
+extension FieldValue {
+    /// The elements of a list or set.
+    var elements: [FieldValue]? {
+        switch self {
+        case .list(let values): values
+        case .set(let values): Array(values)
+        default: nil
+        }
+    }
+
+    /// Whether this is a list of plain values, which Realm counts and sums for each object that
+    /// has one, other than lists of links, which it counts together.
+    var isPlainList: Bool {
+        elements?.contains { !$0.isNull && $0.memberValues == nil } ?? false
+    }
+
+    /// The values of a dictionary's members.
+    var memberValues: [FieldValue]? {
+        if case .map(let members) = self { Array(members.values) } else { nil }
+    }
+
+    /// The names of a dictionary's members as texts.
+    var memberNames: [FieldValue] {
+        if case .map(let members) = self { members.keys.map(FieldValue.string) } else { [] }
+    }
+
+    /// The member of that name, or nil.
+    func member(_ name: String) -> FieldValue {
+        if case .map(let members) = self { members[name] ?? .null } else { .null }
+    }
+
+    /// Whether `@count` counts bytes.
+    var hasByteCount: Bool {
+        switch self {
+        case .string, .bytes: true
+        default: false
+        }
+    }
+
+    /// The bytes of a text or of data.
+    var byteCount: Int {
+        switch self {
+        case .string(let text): text.utf8.count
+        case .bytes(let bytes): bytes.count
+        default: 0
+        }
+    }
+}

@@ -1,0 +1,181 @@
+import RelayModel
+
+/// The values of expressions.
+extension RealmEvaluator {
+    /// What an expression is of the record.
+    func operand(_ expression: Expression) throws(EvaluationError) -> Operand {
+        switch expression {
+        case .constant(let value): return Self.lifted(value)
+        case .path(let path):
+            if let name = path.fieldName { return Self.lifted(record.member(name)) }
+            return try walk(path.components, from: record)
+        case .variable(let name): return Self.lifted(try value(of: name))
+        case .member(let base, let path):
+            if case .subquery(let list, let variable, let node) = base {
+                return .single(.integer(try count(list, variable, node)))
+            }
+            let start = try operand(base)
+            return try walk(path.components, from: start.fieldValue)
+        case .list(let elements):
+            var values: [FieldValue] = []
+            for element in elements { values.append(try operand(element).fieldValue) }
+            return .list(values)
+        case .arithmetic(let symbol, let left, let right):
+            return try RealmArithmetic.apply(symbol, try operand(left), try operand(right))
+        default:
+            throw .wrongKind(operation: "Realm Query Language", found: "this expression")
+        }
+    }
+
+    /// A value; a list becomes what is compared element by element.
+    static func lifted(_ value: FieldValue) -> Operand {
+        switch value {
+        case .list(let values): .list(values)
+        case .set(let values): .list(Array(values))
+        default: .single(value)
+        }
+    }
+
+    private func value(of variable: String) throws(EvaluationError) -> FieldValue {
+        guard let value = variables[variable] else { throw .unboundVariable(variable) }
+        return value
+    }
+
+    /// How many elements satisfy the condition of a subquery.
+    private func count(
+        _ list: Expression, _ variable: String, _ node: Node
+    ) throws(EvaluationError) -> Int64 {
+        let elements: [FieldValue]
+        switch try operand(list) {
+        case .list(let values): elements = values
+        case .single(.null): elements = []
+        case .single(let value): throw .wrongKind(operation: "SUBQUERY", found: value.kind)
+        }
+        var inner = self
+        var count: Int64 = 0
+        for element in elements {
+            inner.variables[variable] = element
+            if try inner.holds(node) { count += 1 }
+        }
+        return count
+    }
+
+    // MARK: Paths
+
+    /// Where a walk along a path has come to.
+    struct Stand {
+        var values: [FieldValue]
+        /// Whether a list was passed, so that there may be any number of values.
+        var isFanned = false
+
+        /// Opens lists, so that their elements stand side by side.
+        mutating func open() {
+            guard values.contains(where: { $0.elements != nil }) else { return }
+            isFanned = true
+            values = values.flatMap { $0.elements ?? [$0] }
+        }
+    }
+
+    private func walk(
+        _ components: [RecordPredicate.RecordPath.Component], from start: FieldValue
+    ) throws(EvaluationError) -> Operand {
+        var stand = Stand(values: [start])
+        var index = 0
+        while index < components.count {
+            switch components[index] {
+            case .collection(let symbol):
+                var rest = components[(index + 1)...]
+                let isLast = try apply(symbol, &rest, to: &stand)
+                index = rest.startIndex
+                if isLast { return operand(stand) }
+            case let component:
+                try step(component, &stand)
+                index += 1
+            }
+        }
+        stand.open()
+        return operand(stand)
+    }
+
+    private func operand(_ stand: Stand) -> Operand {
+        stand.isFanned ? .list(stand.values) : .single(stand.values.first ?? .null)
+    }
+
+    private func step(
+        _ component: RecordPredicate.RecordPath.Component, _ stand: inout Stand
+    ) throws(EvaluationError) {
+        switch component {
+        case .member(let name): Self.member(name, &stand)
+        case .variableMember(let variable):
+            guard case .string(let name) = try value(of: variable) else {
+                throw .wrongKind(operation: "a key path", found: "another value")
+            }
+            Self.member(name, &stand)
+        case .element(let expression):
+            let index = try operand(expression).fieldValue
+            stand.values = stand.values.map { Self.element(of: $0, at: index) }
+        case .first: stand.values = stand.values.map { $0.elements?.first ?? .null }
+        case .last: stand.values = stand.values.map { $0.elements?.last ?? .null }
+        case .size: try Self.count(&stand)
+        case .every:
+            stand.isFanned = true
+            stand.values = stand.values.flatMap { $0.elements ?? $0.memberValues ?? [] }
+        case .collection: break
+        }
+    }
+
+    /// A link that is nil leads to nil; behind a list it is passed over.
+    private static func member(_ name: String, _ stand: inout Stand) {
+        stand.open()
+        if !stand.isFanned, stand.values.count == 1 {
+            stand.values[0] = stand.values[0].member(name)
+            return
+        }
+        stand.values = stand.values.compactMap { value in
+            guard case .map(let members) = value else { return nil }
+            return members[name] ?? .null
+        }
+    }
+
+    private static func element(of value: FieldValue, at index: FieldValue) -> FieldValue {
+        switch (value, index) {
+        case (.list(let elements), .integer(let number)):
+            elements.indices.contains(Int(number)) ? elements[Int(number)] : .null
+        case (.map(let members), .string(let key)): members[key] ?? .null
+        default: .null
+        }
+    }
+
+    // MARK: Operators on collections
+
+    /// Applies an operator, takes what belongs to it from `rest`, and says whether it was the end
+    /// of the path.
+    private func apply(
+        _ symbol: RecordPredicate.CollectionOperator,
+        _ rest: inout ArraySlice<RecordPredicate.RecordPath.Component>, to stand: inout Stand
+    ) throws(EvaluationError) -> Bool {
+        switch symbol {
+        case .count:
+            try Self.count(&stand)
+            return true
+        case .keys:
+            stand.isFanned = true
+            stand.values = stand.values.flatMap { $0.memberNames }
+        case .values:
+            stand.isFanned = true
+            stand.values = stand.values.flatMap { $0.memberValues ?? [] }
+        case .type:
+            stand.open()
+            stand.values = stand.values.map { .string(RealmTypeName(of: $0).rawValue) }
+            return true
+        case .sum, .average, .minimum, .maximum:
+            try aggregate(symbol, &rest, &stand)
+            return true
+        default:
+            throw .wrongKind(
+                operation: "@\(symbol.rawValue)",
+                found: "a record, which does not know what links to it")
+        }
+        return false
+    }
+}

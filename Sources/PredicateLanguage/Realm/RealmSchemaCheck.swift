@@ -1,0 +1,204 @@
+import RelayModel
+
+extension RealmQuery {
+    /// Refuses what cannot be meant of records with this schema: unknown fields, kinds that can
+    /// never be compared, quantifiers before what is no list, aggregates of what has none.
+    ///
+    /// - Throws: ``PredicateError`` of the stage `check` at the first such place.
+    public func check(against schema: RecordSchema) throws(PredicateError) {
+        let check = RealmSchemaCheck(schema: schema)
+        try check.check(predicate.root, [:])
+        for suffix in suffixes {
+            switch suffix {
+            case .limit: break
+            case .sort(let keys):
+                for key in keys { _ = try check.type(of: .path(key.path), [:]) }
+            case .distinct(let paths):
+                for path in paths { _ = try check.type(of: .path(path), [:]) }
+            }
+        }
+    }
+}
+
+/// Judges the comparisons of a Realm query by the types of their sides.
+struct RealmSchemaCheck {
+    typealias Expression = RecordPredicate.Expression
+    typealias Comparison = RecordPredicate.Comparison
+    typealias FieldType = RecordSchema.FieldType
+
+    /// The fields of the record, those included that every record has.
+    let fields: [String: RecordSchema.Field]
+
+    init(schema: RecordSchema) {
+        fields = schema.fields.merging(
+            RecordSchema.systemFields.mapValues { RecordSchema.Field($0) }
+        ) { own, _ in own }
+    }
+
+    /// What is known of one side before any record is seen.
+    struct SideType {
+        /// The type of the value, or of the elements.
+        var element: FieldType
+        /// Whether there is a list of them.
+        var isList = false
+        /// Whether it is a list property of plain values, by itself.
+        var isPlainList = false
+        /// The value, if the side is a constant.
+        var constant: FieldValue?
+        /// Whether the side names kinds.
+        var namesType = false
+    }
+
+    /// The types of the variables of the subqueries around.
+    typealias Variables = [String: FieldType]
+
+    func check(
+        _ node: RecordPredicate.Node, _ variables: Variables
+    ) throws(PredicateError) {
+        switch node {
+        case .constant: return
+        case .not(let inner): try check(inner, variables)
+        case .and(let nodes), .or(let nodes):
+            for node in nodes { try check(node, variables) }
+        case .comparison(let comparison): try check(comparison, variables)
+        }
+    }
+
+    func check(
+        _ comparison: Comparison, _ variables: Variables
+    ) throws(PredicateError) {
+        let left = try type(of: comparison.left, variables)
+        let right = try type(of: comparison.right, variables)
+        let span = comparison.span
+        if left.constant != nil, right.constant != nil {
+            throw failure("two constants are compared", at: span)
+        }
+        try checkQuantifier(comparison.quantifier, left, at: span)
+        try checkQuantifier(comparison.rightQuantifier, right, at: span)
+        if left.namesType || right.namesType {
+            return try checkTypeNames(comparison, left, right)
+        }
+        try checkShape(comparison, left, right)
+        if comparison.comparator.isAboutText {
+            try checkText(left, at: span)
+            try checkText(right, at: span)
+        } else if comparison.comparator != .geoWithin, comparison.comparator != .between {
+            try checkKinds(left, right, at: span)
+        }
+    }
+
+    private func checkQuantifier(
+        _ quantifier: RecordPredicate.Quantifier?, _ side: SideType, at span: SourceSpan
+    ) throws(PredicateError) {
+        guard let quantifier, !side.isList else { return }
+        switch side.element {
+        case .mixed, .map(nil): return
+        default:
+            throw failure(
+                "\(quantifier.rawValue) needs a list, found \(side.element.word)", at: span)
+        }
+    }
+
+    private func checkShape(
+        _ comparison: Comparison, _ left: SideType, _ right: SideType
+    ) throws(PredicateError) {
+        let span = comparison.span
+        if comparison.comparator == .in, !right.isList, right.element.isScalar {
+            throw failure("IN needs a list on its right, found \(right.element.word)", at: span)
+        }
+        if comparison.comparator == .between, left.isList, comparison.quantifier != .all {
+            throw failure("BETWEEN asks about one value or ALL of a list", at: span)
+        }
+        if left.isPlainList, right.isPlainList, comparison.quantifier == nil,
+            comparison.rightQuantifier == nil
+        {
+            throw failure("two list properties are compared without a quantifier", at: span)
+        }
+        for (side, other) in [(left, right), (right, left)]
+        where side.isList && side.element.isLink && other.constant == .null {
+            throw failure("a list of links is never null; ask for its @count", at: span)
+        }
+    }
+
+    private func checkText(_ side: SideType, at span: SourceSpan) throws(PredicateError) {
+        if side.constant == .null { return }
+        switch side.element {
+        case .string, .bytes, .mixed: return
+        default:
+            throw failure("texts and data are compared so, found \(side.element.word)", at: span)
+        }
+    }
+
+    private func checkKinds(
+        _ left: SideType, _ right: SideType, at span: SourceSpan
+    ) throws(PredicateError) {
+        if left.constant == .null || right.constant == .null { return }
+        if case .list? = left.constant { return }
+        if case .list? = right.constant { return }
+        guard left.element.isComparable(with: right.element) else {
+            throw failure(
+                "\(left.element.word) is compared with \(right.element.word)", at: span)
+        }
+        for (side, other) in [(left, right), (right, left)] where side.element == .integer {
+            guard case .double(let number)? = other.constant, number.isInfinite else { continue }
+            throw failure("an integer is compared with infinity", at: span)
+        }
+    }
+
+    private func checkTypeNames(
+        _ comparison: Comparison, _ left: SideType, _ right: SideType
+    ) throws(PredicateError) {
+        guard comparison.comparator == .equal || comparison.comparator == .notEqual,
+            comparison.options.isEmpty
+        else { throw failure("@type is compared with == or !=", at: comparison.span) }
+        for constant in [left.constant, right.constant] {
+            guard let constant else { continue }
+            guard case .string(let name) = constant, RealmTypeName(queried: name) != nil else {
+                let names = RealmTypeName.allCases.map(\.rawValue).joined(separator: ", ")
+                throw failure("@type is one of \(names)", at: comparison.span)
+            }
+        }
+    }
+
+    func failure(_ reason: String, at span: SourceSpan) -> PredicateError {
+        PredicateError(.check, reason, at: span)
+    }
+}
+
+extension RecordPredicate.Comparator {
+    /// Whether both sides are texts or data.
+    var isAboutText: Bool {
+        switch self {
+        case .beginsWith, .endsWith, .contains, .like, .tokenMatches: true
+        default: false
+        }
+    }
+}
+
+extension RecordSchema.FieldType {
+    /// Whether it is one value that can be nothing else.
+    var isScalar: Bool {
+        switch self {
+        case .list, .map, .mixed: false
+        default: true
+        }
+    }
+
+    /// Whether it stands for another object.
+    var isLink: Bool {
+        switch self {
+        case .reference, .map: true
+        default: false
+        }
+    }
+
+    /// Whether Realm compares values of the two types.
+    func isComparable(with other: Self) -> Bool {
+        switch (self, other) {
+        case (.mixed, _), (_, .mixed), (.map, _), (_, .map), (.list, _), (_, .list): true
+        case (.integer, .double), (.double, .integer): true
+        case (.string, .bytes), (.bytes, .string): true
+        default: self == other
+        }
+    }
+}

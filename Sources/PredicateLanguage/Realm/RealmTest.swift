@@ -1,0 +1,62 @@
+import RelayModel
+
+extension RealmEvaluator {
+    /// What a comparison asks of two single values.
+    struct Test {
+        let comparator: RecordPredicate.Comparator
+        private let ignoresCase: Bool
+        private let comparesTypes: Bool
+
+        init(_ comparison: Comparison) {
+            comparator = comparison.comparator == .in ? .equal : comparison.comparator
+            ignoresCase = comparison.options.contains(.ignoringCase)
+            comparesTypes = comparison.left.namesType || comparison.right.namesType
+        }
+
+        func holds(_ left: FieldValue, _ right: FieldValue) -> Bool {
+            if comparesTypes {
+                return RealmTypeName.areAlike(left, right) == (comparator == .equal)
+            }
+            switch comparator {
+            case .equal where ignoresCase: return isEqualIgnoringCase(left, right)
+            case .notEqual where ignoresCase: return !isEqualIgnoringCase(left, right)
+            case .beginsWith, .endsWith, .contains, .like, .tokenMatches:
+                return holdsForTexts(left, right)
+            default: return RealmOrder.holds(comparator, left, right)
+            }
+        }
+
+        private func isEqualIgnoringCase(_ left: FieldValue, _ right: FieldValue) -> Bool {
+            guard left.hasByteCount, right.hasByteCount else {
+                return RealmOrder.isEqual(left, right)
+            }
+            return RealmText(left, .ignoringCase) == RealmText(right, .ignoringCase)
+        }
+
+        /// A nil needle is found everywhere, in nil too; only nil is LIKE nil.
+        private func holdsForTexts(_ text: FieldValue, _ needle: FieldValue) -> Bool {
+            if needle.isNull { return comparator == .like ? text.isNull : true }
+            guard text.hasByteCount, needle.hasByteCount else { return false }
+            let options: RecordPredicate.TextOptions = ignoresCase ? .ignoringCase : []
+            let text = RealmText(text, options)
+            let needle = RealmText(needle, options)
+            switch comparator {
+            case .beginsWith: return text.units.starts(with: needle.units)
+            case .endsWith: return text.units.reversed().starts(with: needle.units.reversed())
+            case .contains: return text.contains(needle)
+            case .like: return text.isLike(needle)
+            default: return text.hasWords(of: needle)
+            }
+        }
+    }
+}
+
+extension RecordPredicate.Expression {
+    /// Whether this is a path that ends in `@type`.
+    var namesType: Bool {
+        switch self {
+        case .path(let path), .member(_, let path): path.components.last == .collection(.type)
+        default: false
+        }
+    }
+}

@@ -1,0 +1,79 @@
+import RelayModel
+
+/// The kinds that RQL's `@type` tells apart.
+enum RealmTypeName: String, CaseIterable {
+    case null
+    case bool
+    case int
+    case double
+    case string
+    case binary
+    case date
+    case objectID = "objectid"
+    case uuid
+    case link = "objectlink"
+    case array
+    case set
+    case object
+    case location
+    /// Any number.
+    case numeric
+    /// A list, set or dictionary.
+    case collection
+
+    /// The kind of a value.
+    init(of value: FieldValue) {
+        self =
+            switch value {
+            case .null: .null
+            case .bool: .bool
+            case .integer: .int
+            case .double: .double
+            case .string: .string
+            case .timestamp: .date
+            case .bytes: .binary
+            case .reference: .link
+            case .location: .location
+            case .uuid: .uuid
+            case .objectID: .objectID
+            case .list: .array
+            case .set: .set
+            case .map: .object
+            }
+    }
+
+    /// The kind that a name in a query means, in whatever case; `nil` if it means none.
+    init?(queried name: String) {
+        let name = name.lowercased()
+        guard let kind = Self(rawValue: name) ?? Self.synonyms[name] else {
+            return nil
+        }
+        self = kind
+    }
+
+    private static let synonyms: [String: RealmTypeName] = [
+        "boolean": .bool, "integer": .int, "int16": .int, "int32": .int, "int64": .int,
+        "short": .int, "long": .int, "byte": .int, "char": .int,
+        "float": .double, "decimal": .double, "decimal128": .double,
+        "str": .string, "data": .binary, "bytearray": .binary, "byte[]": .binary,
+        "timestamp": .date, "datetime": .date, "datetimeoffset": .date, "guid": .uuid,
+        "link": .link, "number": .numeric, "list": .array, "dictionary": .object,
+    ]
+
+    private func includes(_ kind: RealmTypeName) -> Bool {
+        switch self {
+        case .numeric: kind == .int || kind == .double
+        case .collection: kind == .array || kind == .set || kind == .object
+        case .link: kind == .link || kind == .object
+        default: self == kind
+        }
+    }
+
+    /// Whether two names of kinds mean the same, or one includes the other.
+    static func areAlike(_ left: FieldValue, _ right: FieldValue) -> Bool {
+        guard case .string(let one) = left, case .string(let other) = right,
+            let first = RealmTypeName(queried: one), let second = RealmTypeName(queried: other)
+        else { return false }
+        return first.includes(second) || second.includes(first)
+    }
+}

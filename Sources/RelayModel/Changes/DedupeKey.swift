@@ -1,0 +1,34 @@
+/// Names one change of a source, so that the same change posted twice is one.
+///
+/// Keys of different kinds never collide: a source position is not a delivery ID, even if both read
+/// `42`.
+public struct DedupeKey: Sendable, Hashable {
+    /// Where a key comes from, best first.
+    public enum Kind: String, Sendable, Hashable, CaseIterable {
+        /// The place of the change in the source's own log.
+        case position
+        /// The sender's ID of the delivery, stable over its retries (`webhook-id`).
+        case delivery
+        /// The places in the change that the source's mapping names.
+        case expression
+        /// A hash of the change, for sources that have neither; good for a short window only.
+        case content
+    }
+
+    /// Where the key comes from.
+    public let kind: Kind
+    /// The key, unique within its source and kind.
+    public let text: String
+    /// SHA-256 of the change as it was posted: the same key with another digest is a conflict.
+    public let digest: [UInt8]
+    /// For how long the key holds, where it is not the relay's window for keys of its kind.
+    public let window: Duration?
+
+    /// Creates a key.
+    public init(kind: Kind, text: String, digest: [UInt8], window: Duration? = nil) {
+        self.kind = kind
+        self.text = text
+        self.digest = digest
+        self.window = window
+    }
+}

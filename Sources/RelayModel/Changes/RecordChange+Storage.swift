@@ -1,0 +1,75 @@
+/// The form in which a change lies in the log: JSON with short names, in the notation of
+/// ``FieldValue``, lossless.
+extension RecordChange {
+    /// The form in which the change lies in the log.
+    public var storedForm: JSONObject {
+        var object: JSONObject = [
+            "op": .string(operation.rawValue), "type": .string(recordType.rawValue),
+            "name": .string(recordID.recordName.rawValue), "db": .string(database.rawValue),
+        ]
+        if recordID.zoneID != .default { object["zone"] = recordID.zoneID.json }
+        object["owner"] = owner.map { .string($0.rawValue) }
+        object["before"] = before?.storedForm
+        object["after"] = after?.storedForm
+        object["keys"] = changedKeys.map { .array($0.map { .string($0) }) }
+        object["device"] = origin.deviceID.map { .string($0.rawValue) }
+        object["user"] = origin.userID.map { .string($0.rawValue) }
+        object["readers"] = readers.map { .array($0.map { .string($0) }) }
+        object["at"] = occurredAt.map { FieldValue.timestamp($0).notation }
+        object["version"] = version.map { .integer($0) }
+        object["snapshot"] = isSnapshot ? true : nil
+        return object
+    }
+
+    /// Reads a change from the form in which it lies in the log.
+    ///
+    /// - Throws: ``JSONContractError`` if the form is not one that ``storedForm`` writes.
+    public init(storedForm json: JSONValue) throws(JSONContractError) {
+        let reader = try JSONReader(json)
+        var zoneID = ZoneID.default
+        if let zone = reader.value("zone") { zoneID = try ZoneID(json: zone, path: "zone") }
+        let name: RecordName = try reader.require("name", try reader.identifier("name"))
+        self.init(
+            try reader.require("op", try reader.choice("op")),
+            of: try reader.require("type", try reader.identifier("type")),
+            RecordID(recordName: name, zoneID: zoneID))
+        database = try reader.require("db", try reader.choice("db"))
+        owner = try reader.identifier("owner")
+        before = try RecordImage(storedForm: reader.value("before"), path: "before")
+        after = try RecordImage(storedForm: reader.value("after"), path: "after")
+        changedKeys = try reader.strings("keys")
+        origin = ChangeOrigin(
+            deviceID: try reader.identifier("device"), userID: try reader.identifier("user"))
+        readers = try reader.strings("readers")
+        if let moment = reader.value("at"),
+            case .timestamp(let timestamp) = try FieldValue(notation: moment, path: "at")
+        {
+            occurredAt = timestamp
+        }
+        version = try reader.integer("version")
+        isSnapshot = try reader.bool("snapshot") ?? false
+    }
+}
+
+extension RecordImage {
+    /// A complete image is its fields; a partial one is wrapped, because it is the rarer.
+    var storedForm: JSONValue {
+        let object = JSONValue.object(FieldValue.notation(fields: fields))
+        switch completeness {
+        case .full: return ["full": object]
+        case .partial: return ["partial": object]
+        }
+    }
+
+    init?(storedForm json: JSONValue?, path: String) throws(JSONContractError) {
+        guard let json else { return nil }
+        let reader = try JSONReader(json, path: path)
+        if let full = try reader.reader("full") {
+            self.init(try FieldValue.fields(notation: full.object, path: path))
+        } else {
+            let partial = try reader.require("partial", try reader.reader("partial"))
+            self.init(
+                try FieldValue.fields(notation: partial.object, path: path), completeness: .partial)
+        }
+    }
+}

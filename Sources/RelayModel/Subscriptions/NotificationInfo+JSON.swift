@@ -1,0 +1,128 @@
+extension NotificationInfo {
+    /// Every member of the wire form: CloudKit Web Services' ten, the native class's further ones
+    /// under their native names, and ours.
+    static let members = [
+        "alertBody", "alertLocalizationKey", "alertLocalizationArgs", "title",
+        "titleLocalizationKey", "titleLocalizationArgs", "subtitle", "subtitleLocalizationKey",
+        "subtitleLocalizationArgs", "alertActionLocalizationKey", "alertLaunchImage", "soundName",
+        "shouldBadge", "shouldSendContentAvailable", "shouldSendMutableContent", "category",
+        "collapseIDKey", "additionalFields", "desiredKeys", "expirationSeconds", "priority",
+    ]
+
+    /// Reads the wire form.
+    ///
+    /// `additionalFields` is the web's name of `desiredKeys`; either is understood.
+    ///
+    /// - Throws: ``JSONContractError`` at the first member that is unknown, of the wrong kind, or
+    ///   beyond a limit.
+    public init(json: JSONValue, path: String) throws(JSONContractError) {
+        let reader = try JSONReader(json, path: path)
+        try reader.allowOnly(Self.members)
+        self.init()
+        alertBody = try reader.text("alertBody")
+        alertLocalizationKey = try reader.text("alertLocalizationKey")
+        alertLocalizationArgs = try reader.fieldNames("alertLocalizationArgs")
+        title = try reader.text("title")
+        titleLocalizationKey = try reader.text("titleLocalizationKey")
+        titleLocalizationArgs = try reader.fieldNames("titleLocalizationArgs")
+        subtitle = try reader.text("subtitle")
+        subtitleLocalizationKey = try reader.text("subtitleLocalizationKey")
+        subtitleLocalizationArgs = try reader.fieldNames("subtitleLocalizationArgs")
+        alertActionLocalizationKey = try reader.text("alertActionLocalizationKey")
+        alertLaunchImage = try reader.text("alertLaunchImage")
+        soundName = try reader.text("soundName")
+        category = try reader.text("category")
+        shouldBadge = try reader.bool("shouldBadge") ?? false
+        shouldSendContentAvailable = try reader.bool("shouldSendContentAvailable") ?? false
+        shouldSendMutableContent = try reader.bool("shouldSendMutableContent") ?? false
+        try readDelivery(reader)
+    }
+
+    private mutating func readDelivery(_ reader: JSONReader) throws(JSONContractError) {
+        collapseIDKey = try reader.text("collapseIDKey")
+        if let key = collapseIDKey, !key.isPlainName(upTo: Limits.maximumCollapseIDBytes) {
+            throw reader.failure(
+                "collapseIDKey",
+                "must be 1 to \(Limits.maximumCollapseIDBytes) UTF-8 bytes without control "
+                    + "characters (APNs)")
+        }
+        desiredKeys = try reader.fieldNames(
+            reader.value("desiredKeys") == nil ? "additionalFields" : "desiredKeys",
+            atMost: Limits.maximumDesiredKeys)
+        expirationSeconds = try reader.integer("expirationSeconds")
+        if let seconds = expirationSeconds, !(0...31_536_000).contains(seconds) {
+            throw reader.failure("expirationSeconds", "must be 0 to 31536000")
+        }
+        priority = try reader.integer("priority")
+        if let priority, ![1, 5, 10].contains(priority) {
+            throw reader.failure("priority", "must be 1, 5 or 10 (APNs)")
+        }
+        if priority == 10, !isVisible {
+            throw reader.failure(
+                "priority", "10 needs an alert, a sound or a badge: APNs refuses it for background")
+        }
+    }
+
+    /// The wire form; members without a value are left out.
+    public var json: JSONValue {
+        var object = JSONObject()
+        object.set("alertBody", alertBody)
+        object.set("alertLocalizationKey", alertLocalizationKey)
+        object.set("alertLocalizationArgs", alertLocalizationArgs)
+        object.set("title", title)
+        object.set("titleLocalizationKey", titleLocalizationKey)
+        object.set("titleLocalizationArgs", titleLocalizationArgs)
+        object.set("subtitle", subtitle)
+        object.set("subtitleLocalizationKey", subtitleLocalizationKey)
+        object.set("subtitleLocalizationArgs", subtitleLocalizationArgs)
+        object.set("alertActionLocalizationKey", alertActionLocalizationKey)
+        object.set("alertLaunchImage", alertLaunchImage)
+        object.set("soundName", soundName)
+        object.set("category", category)
+        object["shouldBadge"] = shouldBadge ? true : nil
+        object["shouldSendContentAvailable"] = shouldSendContentAvailable ? true : nil
+        object["shouldSendMutableContent"] = shouldSendMutableContent ? true : nil
+        object.set("collapseIDKey", collapseIDKey)
+        object.set("additionalFields", desiredKeys)
+        object["expirationSeconds"] = expirationSeconds.map { .integer($0) }
+        object["priority"] = priority.map { .integer($0) }
+        return .object(object)
+    }
+}
+
+extension JSONReader {
+    /// A text of a notification, within its limit.
+    func text(_ name: String) throws(JSONContractError) -> String? {
+        guard let text = try string(name) else { return nil }
+        guard text.utf8.count <= Limits.maximumNotificationTextBytes else {
+            throw failure(
+                name, "longer than \(Limits.maximumNotificationTextBytes) bytes in UTF-8")
+        }
+        return text
+    }
+
+    /// A list of field names, within its limit.
+    func fieldNames(
+        _ name: String, atMost limit: Int = Limits.maximumLocalizationArguments
+    ) throws(JSONContractError) -> [String] {
+        let names = try strings(name) ?? []
+        guard names.count <= limit else {
+            throw failure(name, "more than \(limit) field names")
+        }
+        for (index, field) in names.enumerated()
+        where !field.isPlainName(upTo: Limits.maximumNameBytes) {
+            throw failure("\(name)[\(index)]", "not a field name")
+        }
+        return names
+    }
+}
+
+extension JSONObject {
+    mutating func set(_ name: String, _ text: String?) {
+        self[name] = text.map { .string($0) }
+    }
+
+    mutating func set(_ name: String, _ texts: [String]) {
+        self[name] = texts.isEmpty ? nil : .array(texts.map { .string($0) })
+    }
+}

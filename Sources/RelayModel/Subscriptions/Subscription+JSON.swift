@@ -1,0 +1,181 @@
+extension Subscription {
+    static let members = [
+        "subscriptionID", "subscriptionType", "query", "firesOn", "firesOnce", "firesWhen",
+        "suppress", "zoneID", "zoneWide", "recordType", "notificationInfo",
+    ]
+
+    /// What a response adds and a client may send back: read past, because the relay decides it.
+    static let answerMembers = ["activationPosition", "cost"]
+
+    /// Reads CloudKit's subscription dictionary, with our extensions.
+    ///
+    /// The canonical text of a query stays empty: it takes the predicate language to fill it.
+    /// CloudKit's clients disagree about which members go with which type, so those that do not
+    /// matter for a type are ignored; those that nobody knows are refused.
+    ///
+    /// - Parameters:
+    ///   - json: The dictionary.
+    ///   - path: Where it stands in the request, for error messages.
+    ///   - assignedID: The ID it gets if the client names none.
+    ///   - owner: The user of the request.
+    ///   - container: The container and environment of the request.
+    ///   - database: The database of the request.
+    /// - Throws: ``JSONContractError`` at the first member that does not fit.
+    public init(
+        json: JSONValue, path: String, assignedID: SubscriptionID, owner: UserID,
+        container: ContainerKey, database: DatabaseScope
+    ) throws(JSONContractError) {
+        let reader = try JSONReader(json, path: path)
+        try reader.allowOnly(Self.members + Self.answerMembers)
+        let scope = try SubscriptionScope(reader, database: database)
+        self.init(
+            id: try reader.identifier("subscriptionID") ?? assignedID, container: container,
+            database: database, owner: owner, scope: scope,
+            firesOn: try FiresOn(reader, scope: scope),
+            firesOnce: try reader.bool("firesOnce") ?? false)
+        guard !firesOnce || scope.isQuery else {
+            throw reader.failure("firesOnce", "only a query subscription can fire once")
+        }
+        firesWhen = try reader.choice("firesWhen") ?? .matches
+        suppress = try reader.choice("suppress") ?? .device
+        if let info = reader.value("notificationInfo") {
+            notificationInfo = try NotificationInfo(
+                json: info, path: reader.path(of: "notificationInfo"))
+        }
+    }
+
+    /// CloudKit's subscription dictionary, with our extensions where they are not the default.
+    public var json: JSONObject {
+        var object: JSONObject = ["subscriptionID": .string(id.rawValue)]
+        switch scope {
+        case .query(let query, let zoneID):
+            object["subscriptionType"] = "query"
+            object["query"] = query.json
+            object["zoneID"] = zoneID?.json
+            object["firesOn"] = .array(firesOn.operations.map { .string($0.rawValue) })
+            object["firesOnce"] = .bool(firesOnce)
+        case .zone(let zoneID, let recordType):
+            object["subscriptionType"] = "zone"
+            object["zoneID"] = zoneID.json
+            object["recordType"] = recordType.map { .string($0.rawValue) }
+        case .database(let recordType):
+            object["subscriptionType"] = "zone"
+            object["zoneWide"] = true
+            object["recordType"] = recordType.map { .string($0.rawValue) }
+        }
+        object["suppress"] = suppress == .device ? nil : .string(suppress.rawValue)
+        object["notificationInfo"] = notificationInfo.json
+        return object
+    }
+}
+
+extension SubscriptionScope {
+    /// Whether a condition decides.
+    public var isQuery: Bool {
+        if case .query = self { true } else { false }
+    }
+
+    /// On the wire there are two types: a database subscription is `zone` with `zoneWide: true`.
+    init(_ reader: JSONReader, database: DatabaseScope) throws(JSONContractError) {
+        let type = try reader.require(
+            "subscriptionType", try reader.choice("subscriptionType", as: WireType.self))
+        var zoneID: ZoneID?
+        if let json = reader.value("zoneID") {
+            zoneID = try ZoneID(json: json, path: reader.path(of: "zoneID"))
+        }
+        let recordType: RecordType? = try reader.identifier("recordType")
+        let isZoneWide = try reader.bool("zoneWide") ?? false
+        switch type {
+        case .query:
+            guard database != .shared else {
+                throw reader.failure(
+                    "subscriptionType", "the shared database takes no query subscriptions")
+            }
+            let query = try reader.require("query", reader.value("query"))
+            self = .query(
+                try SubscriptionQuery(json: query, path: reader.path(of: "query")), zoneID: zoneID)
+        case .zone, .database:
+            if let zoneID, type == .zone {
+                self = .zone(zoneID, recordType: recordType)
+            } else if isZoneWide || type == .database {
+                self = .database(recordType: recordType)
+            } else {
+                throw reader.failure(
+                    "zoneID", "is required, unless zoneWide is true for the whole database")
+            }
+        }
+    }
+
+    /// `database` is CloudKit's native type; its web clients write `zone` with `zoneWide`.
+    private enum WireType: String, CaseIterable {
+        case query, zone, database
+    }
+}
+
+extension FiresOn {
+    init(_ reader: JSONReader, scope: SubscriptionScope) throws(JSONContractError) {
+        guard scope.isQuery else {
+            self = .all
+            return
+        }
+        let words = try reader.require("firesOn", try reader.strings("firesOn"))
+        var set: FiresOn = []
+        for (index, word) in words.enumerated() {
+            guard let operation = ChangeOperation(rawValue: word) else {
+                throw reader.failure(
+                    "firesOn[\(index)]",
+                    "\"\(word)\" is unknown; allowed are \"create\", \"update\", \"delete\"")
+            }
+            set.insert(FiresOn(operation))
+        }
+        guard !set.isEmpty else {
+            throw reader.failure(
+                "firesOn", "at least one of \"create\", \"update\", \"delete\" is required")
+        }
+        self = set
+    }
+}
+
+extension SubscriptionQuery {
+    static let members = [
+        "recordType", "filterBy", "sortBy", "predicate", "predicateArguments", "rql",
+        "rqlArguments", "where", "canonicalPredicate",
+    ]
+
+    /// Reads CloudKit's query dictionary, or one of our forms of the condition.
+    ///
+    /// - Throws: ``JSONContractError`` if it has no record type, more than one form of the
+    ///   condition, or a member that nobody knows.
+    public init(json: JSONValue, path: String) throws(JSONContractError) {
+        let reader = try JSONReader(json, path: path)
+        try reader.allowOnly(Self.members)
+        let forms = PredicateForm.allCases.filter { reader.value($0.rawValue) != nil }
+        guard forms.count <= 1 else {
+            throw reader.failure(
+                forms[1].rawValue, "one form of the condition only, found also \(forms[0].rawValue)"
+            )
+        }
+        let form = forms.first
+        let arguments: [JSONValue]
+        switch form {
+        case .predicate: arguments = try reader.array("predicateArguments") ?? []
+        case .rql: arguments = try reader.array("rqlArguments") ?? []
+        case .filterBy, .where, nil: arguments = []
+        }
+        self.init(
+            recordType: try reader.require("recordType", try reader.identifier("recordType")),
+            form: form, source: form.flatMap { reader.value($0.rawValue) } ?? .null,
+            arguments: arguments, canonical: "")
+    }
+
+    /// The query dictionary in the form that was sent, with the canonical text beside it.
+    public var json: JSONValue {
+        var object: JSONObject = ["recordType": .string(recordType.rawValue)]
+        if let form {
+            object[form.rawValue] = source
+            if !arguments.isEmpty { object["\(form.rawValue)Arguments"] = .array(arguments) }
+        }
+        object["canonicalPredicate"] = .string(canonical)
+        return .object(object)
+    }
+}

@@ -1,0 +1,181 @@
+import RelayModel
+import Storage
+
+/// The administrative calls: for the operator's own hands and for `belfry`'s commands.
+///
+/// They have their own token, and by default their own listener on the loopback interface.
+struct AdministrationRoutes: Sendable {
+    private let dependencies: RelayDependencies
+
+    init(_ dependencies: RelayDependencies) {
+        self.dependencies = dependencies
+    }
+
+    /// The path under which everything of one container lies.
+    static let container = "/admin/1/containers/{container}/{environment}"
+
+    var routes: [RelayRoute] {
+        let tables = [
+            OverviewAdministration(dependencies).routes,
+            ContainerAdministration(dependencies).routes,
+            KeyAdministration(dependencies).routes,
+            SourceAdministration(dependencies).routes,
+            SubscriptionAdministration(dependencies).routes,
+            ChangeAdministration(dependencies).routes,
+            DeliveryAdministration(dependencies).routes,
+        ]
+        return tables.flatMap { $0 }.map(guarded)
+    }
+
+    /// The same route, behind the administrative token.
+    private func guarded(_ route: RelayRoute) -> RelayRoute {
+        let expected = dependencies.adminToken
+        return RelayRoute(route.surface, route.method, route.path) { request in
+            try AdministrationToken(expected).check(request)
+            return try await route.respond(request)
+        }
+    }
+}
+
+/// The token of the administrative surface.
+struct AdministrationToken: Sendable {
+    private let expected: String?
+
+    init(_ expected: String?) {
+        self.expected = expected
+    }
+
+    /// Lets the request pass.
+    ///
+    /// - Throws: ``AuthenticationRefusal`` that says what is missing.
+    func check(_ request: RelayRequest) throws(AuthenticationRefusal) {
+        guard let expected else {
+            throw .notAllowed("the administrative surface is closed: admin.token is not set")
+        }
+        guard let value = request.header("Authorization"),
+            value.lowercased().hasPrefix("bearer ")
+        else { throw .adminToken("Authorization: Bearer is missing") }
+        let token = String(value.dropFirst("bearer ".count))
+        guard Secrets.matches(token, verifier: Secrets.verifier(of: expected)) else {
+            throw .adminToken("it is another one")
+        }
+    }
+}
+
+/// What the tables of administrative calls have in common.
+protocol AdministrationTable: Sendable {
+    var dependencies: RelayDependencies { get }
+}
+
+extension AdministrationTable {
+    /// The settings of the container that the path names.
+    ///
+    /// - Throws: 404 if it is unknown.
+    func settings(_ request: RelayRequest) async throws -> ContainerSettings {
+        try await CallerLookup(dependencies).settings(request.containerKey())
+    }
+
+    /// The key of the container that the path names.
+    ///
+    /// - Throws: 404 if it is unknown.
+    func key(_ request: RelayRequest) async throws -> ContainerKey {
+        try await settings(request).key
+    }
+
+    /// A call of the administrative surface below a container.
+    func route(
+        _ method: String, _ path: String, respond: @escaping RelayRoute.Respond
+    ) -> RelayRoute {
+        RelayRoute(
+            .administration, method, AdministrationRoutes.container + path, respond: respond)
+    }
+}
+
+extension RelayRequest {
+    /// The parameter `limit`, 1 to 1000, 100 unless given.
+    ///
+    /// - Throws: 400 if it is something else.
+    func limit() throws(APIError) -> Int {
+        guard let text = query["limit"] else { return 100 }
+        guard let limit = Int(text), (1...1000).contains(limit) else {
+            throw APIError(.badRequest, "limit: must be 1 to 1000, found \"\(text.shortened)\"")
+        }
+        return limit
+    }
+
+    /// A parameter that is a number from 0; `nil` if it is not given.
+    ///
+    /// - Throws: 400 if it is something else.
+    func number(_ name: String) throws(APIError) -> UInt64? {
+        guard let text = query[name] else { return nil }
+        guard let number = UInt64(text) else {
+            throw APIError(
+                .badRequest, "\(name): a whole number is expected, found \"\(text.shortened)\"")
+        }
+        return number
+    }
+
+    /// A parameter that is a name; `nil` if it is not given.
+    ///
+    /// - Throws: 400 if it is not one.
+    func parameter<Identifier: ValidatedIdentifier>(
+        _ name: String, as type: Identifier.Type = Identifier.self
+    ) throws(APIError) -> Identifier? {
+        guard let text = query[name] else { return nil }
+        guard let identifier = Identifier(rawValue: text) else {
+            throw APIError(
+                .badRequest, "\(name): \"\(text.shortened)\" is not \(Identifier.rule)")
+        }
+        return identifier
+    }
+
+    /// A number in the path.
+    ///
+    /// - Throws: 400 if it is none.
+    func pathNumber(_ name: String) throws(APIError) -> UInt64 {
+        let text = parameters[name] ?? ""
+        guard let number = UInt64(text) else {
+            throw APIError(
+                .badRequest,
+                "\(name) in the path: a whole number is expected, found \"\(text.shortened)\"")
+        }
+        return number
+    }
+
+    /// The body as JSON, an empty one as an empty object.
+    ///
+    /// - Throws: As ``jsonBody()``.
+    func optionalJSONBody() throws -> JSONReader {
+        body.isEmpty ? try JSONReader([:]) : try jsonBody()
+    }
+}
+
+extension Timestamp {
+    /// The moment as people and `date -d` read it, in UTC with milliseconds.
+    package var iso8601: String {
+        let (days, second) = Self.floorDivision(seconds, 86_400)
+        let (year, month, day) = Self.date(days: days)
+        func two(_ number: Int64) -> String { number < 10 ? "0\(number)" : "\(number)" }
+        let milliseconds = Int64(nanoseconds / 1_000_000)
+        let fraction = String(String(1000 + milliseconds).dropFirst())
+        return "\(year)-\(two(month))-\(two(day))T\(two(second / 3600)):"
+            + "\(two(second / 60 % 60)):\(two(second % 60)).\(fraction)Z"
+    }
+
+    private static func floorDivision(_ value: Int64, _ divisor: Int64) -> (Int64, Int64) {
+        let (quotient, remainder) = value.quotientAndRemainder(dividingBy: divisor)
+        return remainder < 0 ? (quotient - 1, remainder + divisor) : (quotient, remainder)
+    }
+
+    /// The Gregorian date `days` after 1970-01-01.
+    private static func date(days: Int64) -> (year: Int64, month: Int64, day: Int64) {
+        let (era, dayOfEra) = floorDivision(days + 719_468, 146_097)
+        let yearOfEra =
+            (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+        let shifted = (5 * dayOfYear + 2) / 153
+        let month = shifted < 10 ? shifted + 3 : shifted - 9
+        let year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
+        return (year, month, dayOfYear - (153 * shifted + 2) / 5 + 1)
+    }
+}

@@ -1,0 +1,181 @@
+import Crypto
+import RelayModel
+import Storage
+
+/// Containers: list, show, create, set.
+struct ContainerAdministration: AdministrationTable {
+    let dependencies: RelayDependencies
+
+    init(_ dependencies: RelayDependencies) {
+        self.dependencies = dependencies
+    }
+
+    var routes: [RelayRoute] {
+        [
+            RelayRoute(.administration, "GET", "/admin/1/containers", respond: list),
+            route("GET", "", respond: show),
+            route("PUT", "", respond: create),
+            route("PATCH", "", respond: set),
+        ]
+    }
+
+    private func list(_ request: RelayRequest) async throws -> RelayAnswer {
+        let containers = try await dependencies.registry.containers()
+        return RelayAnswer(json: ["containers": .array(containers.map(\.shownJSON))])
+    }
+
+    private func show(_ request: RelayRequest) async throws -> RelayAnswer {
+        RelayAnswer(json: try await settings(request).shownJSON)
+    }
+
+    /// Creates a container; one that is there already is left alone.
+    private func create(_ request: RelayRequest) async throws -> RelayAnswer {
+        let key = try request.containerKey()
+        guard try await dependencies.registry.container(key) == nil else {
+            throw APIError(.exists, "the container \(key) exists; change it with PATCH")
+        }
+        var settings = ContainerSettings(key: key, topics: [])
+        try settings.apply(request.optionalJSONBody())
+        guard !settings.topics.isEmpty else {
+            throw APIError(.badRequest, "topics: at least one is required (APNs: a bundle ID)")
+        }
+        try await dependencies.registry.save(settings, at: request.receivedAt)
+        dependencies.containerSaved(settings)
+        return RelayAnswer(status: 201, json: settings.shownJSON)
+    }
+
+    /// Changes what the body names and leaves the rest.
+    private func set(_ request: RelayRequest) async throws -> RelayAnswer {
+        var settings = try await settings(request)
+        try settings.apply(request.jsonBody())
+        try await dependencies.registry.save(settings, at: request.receivedAt)
+        dependencies.containerSaved(settings)
+        return RelayAnswer(json: settings.shownJSON)
+    }
+}
+
+extension ContainerSettings {
+    /// Takes over what `body` names; `null` clears what may be absent.
+    ///
+    /// - Throws: `JSONContractError` at the first member that does not fit; nothing is taken over.
+    mutating func apply(_ body: JSONReader) throws(JSONContractError) {
+        try body.allowOnly(["topics", "apns", "userTokens", "expirationSeconds"])
+        var changed = self
+        if let topics = try body.strings("topics") {
+            try Self.check(topics, body)
+            changed.topics = topics
+        }
+        if body.object["apns"] == .null { changed.credential = nil }
+        if let apns = try body.reader("apns") {
+            changed.credential = try ProviderCredential(apns)
+        }
+        if body.object["userTokens"] == .null { changed.userTokens = nil }
+        if let userTokens = try body.reader("userTokens") {
+            changed.userTokens = try UserTokenSettings(userTokens)
+        }
+        if let seconds = try body.integer("expirationSeconds") {
+            guard (0...31_536_000).contains(seconds) else {
+                throw body.failure("expirationSeconds", "must be 0 to 31536000")
+            }
+            changed.expirationSeconds = seconds
+        }
+        self = changed
+    }
+
+    private static func check(_ topics: [String], _ body: JSONReader) throws(JSONContractError) {
+        guard (1...32).contains(topics.count) else {
+            throw body.failure("topics", "must be 1 to 32 bundle IDs")
+        }
+        for (index, topic) in topics.enumerated()
+        where ContainerID(rawValue: topic) == nil {
+            throw body.failure(
+                "topics[\(index)]",
+                "must be 1 to 255 letters, digits, dots, hyphens and underscores")
+        }
+    }
+
+    /// The settings without secrets.
+    var shownJSON: JSONValue {
+        var object: JSONObject = [
+            "container": .string(key.container.rawValue),
+            "environment": .string(key.environment.rawValue),
+            "topics": .array(topics.map { .string($0) }),
+            "expirationSeconds": .integer(expirationSeconds),
+        ]
+        object["apns"] = credential.map {
+            ["teamID": .string($0.teamID), "keyID": .string($0.keyID), "privateKey": "(hidden)"]
+        }
+        object["userTokens"] = userTokens.map(\.shownJSON)
+        return .object(object)
+    }
+}
+
+extension ProviderCredential {
+    /// Reads the credential of APNs' provider tokens.
+    init(_ reader: JSONReader) throws(JSONContractError) {
+        try reader.allowOnly(["teamID", "keyID", "privateKey"])
+        let pem = try reader.require("privateKey", try reader.string("privateKey"))
+        guard (try? P256.Signing.PrivateKey(pemRepresentation: pem)) != nil else {
+            throw reader.failure(
+                "privateKey", "must be an ECDSA P-256 private key in PEM form (APNs: the .p8 file)")
+        }
+        self.init(
+            teamID: try Self.identifier("teamID", reader),
+            keyID: try Self.identifier("keyID", reader), privateKeyPEM: pem)
+    }
+
+    private static func identifier(
+        _ name: String, _ reader: JSONReader
+    ) throws(JSONContractError) -> String {
+        let text = try reader.require(name, try reader.string(name))
+        guard (1...64).contains(text.utf8.count), ContainerID(rawValue: text) != nil else {
+            throw reader.failure(name, "must be 1 to 64 letters and digits (APNs: ten)")
+        }
+        return text
+    }
+}
+
+extension UserTokenSettings {
+    /// Reads how user tokens are verified; there must be a way.
+    init(_ reader: JSONReader) throws(JSONContractError) {
+        try reader.allowOnly(["sharedSecret", "keySet", "issuer", "audience", "userClaim"])
+        self.init(
+            sharedSecret: try reader.string("sharedSecret"),
+            keySet: try Self.keySet(reader), issuer: try reader.string("issuer"),
+            audience: try reader.string("audience"),
+            userClaim: try reader.string("userClaim") ?? "sub")
+        if let sharedSecret, sharedSecret.utf8.count < 32 {
+            // RFC 7518 §3.2: a key of the hash's size or larger.
+            throw reader.failure("sharedSecret", "must be at least 32 bytes (RFC 7518, HS256)")
+        }
+        guard sharedSecret != nil || keySet != nil else {
+            throw reader.failure("sharedSecret", "one of sharedSecret and keySet is required")
+        }
+    }
+
+    /// A key set may be given as an object or as its text.
+    private static func keySet(_ reader: JSONReader) throws(JSONContractError) -> String? {
+        let text: String
+        switch reader.value("keySet") {
+        case nil: return nil
+        case .string(let given): text = given
+        case let json?: text = json.text
+        }
+        do {
+            _ = try JSONWebKeySet(text: text)
+        } catch {
+            throw reader.failure("keySet", error.reason)
+        }
+        return text
+    }
+
+    /// The settings without the secret.
+    var shownJSON: JSONValue {
+        var object: JSONObject = ["userClaim": .string(userClaim)]
+        object["sharedSecret"] = sharedSecret == nil ? nil : "(hidden)"
+        object["keySet"] = keySet.flatMap { try? JSONValue(parsing: $0) }
+        object["issuer"] = issuer.map { .string($0) }
+        object["audience"] = audience.map { .string($0) }
+        return .object(object)
+    }
+}

@@ -1,0 +1,110 @@
+import Crypto
+import RelayModel
+import Storage
+
+/// Access keys: list, create, revoke.
+struct KeyAdministration: AdministrationTable {
+    let dependencies: RelayDependencies
+
+    init(_ dependencies: RelayDependencies) {
+        self.dependencies = dependencies
+    }
+
+    var routes: [RelayRoute] {
+        [
+            route("GET", "/keys", respond: list),
+            route("POST", "/keys", respond: create),
+            route("DELETE", "/keys/{key}", respond: revoke),
+        ]
+    }
+
+    private func list(_ request: RelayRequest) async throws -> RelayAnswer {
+        let keys = try await dependencies.registry.accessKeys(of: try await key(request))
+        return RelayAnswer(json: ["keys": .array(keys.map { .object($0.shownJSON) })])
+    }
+
+    /// Creates a key; a secret is shown in this answer and never again.
+    private func create(_ request: RelayRequest) async throws -> RelayAnswer {
+        let container = try await key(request)
+        let body = try request.jsonBody()
+        try body.allowOnly(["kind", "label", "publicKey", "id"])
+        let kind: AccessKey.Kind = try body.require("kind", try body.choice("kind"))
+        let label = try body.string("label") ?? kind.rawValue
+        guard label.utf8.count <= Limits.maximumNameBytes else {
+            throw body.failure("label", "longer than \(Limits.maximumNameBytes) bytes")
+        }
+        let made =
+            try kind == .serverToServer
+            ? serverToServerKey(body, container: container) : secretKey(kind, body, container)
+        var key = made.key
+        key.label = label
+        key.createdAt = request.receivedAt
+        let keys = try await dependencies.registry.accessKeys(of: container)
+        guard !keys.contains(where: { $0.id == key.id }) else {
+            throw APIError(.exists, "a key with the ID \"\(key.id)\" exists")
+        }
+        try await dependencies.registry.save(key)
+        var object = key.shownJSON
+        object["secret"] = made.secret.map { .string($0) }
+        return RelayAnswer(status: 201, json: .object(object))
+    }
+
+    private func revoke(_ request: RelayRequest) async throws -> RelayAnswer {
+        let container = try await key(request)
+        let id = request.parameters["key"] ?? ""
+        guard
+            try await dependencies.registry.revokeAccessKey(
+                id, of: container, at: request.receivedAt)
+        else { throw APIError(.notFound, "there is no live key \"\(id.shortened)\"") }
+        return RelayAnswer(json: ["id": .string(id), "revoked": true])
+    }
+
+    // MARK: Making keys
+
+    private func secretKey(
+        _ kind: AccessKey.Kind, _ body: JSONReader, _ container: ContainerKey
+    ) throws(JSONContractError) -> (key: AccessKey, secret: String?) {
+        for name in ["publicKey", "id"] where body.value(name) != nil {
+            throw body.failure(name, "only for kind \"serverToServer\"")
+        }
+        let identifiers = RandomIdentifiers(dependencies.randomBytes)
+        let secret = identifiers.digits(bytes: 32)
+        let key = AccessKey(
+            id: identifiers.digits(bytes: 8), container: container, kind: kind,
+            verifier: Secrets.verifier(of: secret), label: "", createdAt: dependencies.now())
+        return (key, secret)
+    }
+
+    /// CloudKit's key IDs are 64 digits; without one, it is made of the public key.
+    private func serverToServerKey(
+        _ body: JSONReader, container: ContainerKey
+    ) throws(JSONContractError) -> (key: AccessKey, secret: String?) {
+        let pem = try body.require("publicKey", try body.string("publicKey"))
+        guard let publicKey = try? P256.Signing.PublicKey(pemRepresentation: pem) else {
+            throw body.failure(
+                "publicKey", "must be an ECDSA P-256 public key in PEM form (BEGIN PUBLIC KEY)")
+        }
+        let made = Hexadecimal.encode(SHA256.hash(data: publicKey.derRepresentation))
+        let id = try body.string("id") ?? made
+        guard (1...128).contains(id.utf8.count), ContainerID(rawValue: id) != nil else {
+            throw body.failure("id", "must be 1 to 128 letters and digits")
+        }
+        let key = AccessKey(
+            id: id, container: container, kind: .serverToServer,
+            verifier: publicKey.pemRepresentation, label: "", createdAt: dependencies.now())
+        return (key, nil)
+    }
+}
+
+extension AccessKey {
+    /// The key without what verifies it, except for public keys.
+    var shownJSON: JSONObject {
+        var object: JSONObject = [
+            "id": .string(id), "kind": .string(kind.rawValue), "label": .string(label),
+            "createdAt": .string(createdAt.iso8601),
+        ]
+        object["revokedAt"] = revokedAt.map { .string($0.iso8601) }
+        object["publicKey"] = kind == .serverToServer ? .string(verifier) : nil
+        return object
+    }
+}

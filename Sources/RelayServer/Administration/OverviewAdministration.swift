@@ -1,0 +1,53 @@
+import RelayModel
+import Storage
+
+/// What an operator wants to see first.
+struct OverviewAdministration: AdministrationTable {
+    let dependencies: RelayDependencies
+
+    init(_ dependencies: RelayDependencies) {
+        self.dependencies = dependencies
+    }
+
+    /// Beyond this many, a count reads "1000 or more".
+    private static let countLimit = 1000
+
+    var routes: [RelayRoute] {
+        [RelayRoute(.administration, "GET", "/admin/1/overview", respond: overview)]
+    }
+
+    private func overview(_ request: RelayRequest) async throws -> RelayAnswer {
+        let head = try await dependencies.log.head()
+        let mark = try await dependencies.progress.mark()
+        var containers: [JSONValue] = []
+        for settings in try await dependencies.registry.containers() {
+            containers.append(try await summary(settings))
+        }
+        let behind = head.rawValue - min(head.rawValue, mark.position.rawValue)
+        return RelayAnswer(json: [
+            "head": .string(head.description),
+            "progress": .string(mark.position.description),
+            "behind": .string(String(behind)),
+            "countLimit": .integer(Int64(Self.countLimit)),
+            "containers": .array(containers),
+        ])
+    }
+
+    private func summary(_ settings: ContainerSettings) async throws -> JSONValue {
+        let registry = dependencies.registry
+        let limit = Self.countLimit
+        let key = settings.key
+        let devices = try await registry.devices(of: key, owner: nil, limit: limit).count
+        let parked = try await registry.parkedChanges(of: key, after: 0, limit: limit).count
+        let retries = try await registry.retries(of: key, limit: limit).count
+        let dead = try await registry.deadLetters(of: key, reason: nil, limit: limit).count
+        return [
+            "container": .string(key.container.rawValue),
+            "environment": .string(key.environment.rawValue),
+            "canSend": .bool(settings.credential != nil),
+            "canSignIn": .bool(settings.userTokens != nil),
+            "devices": .integer(Int64(devices)), "parked": .integer(Int64(parked)),
+            "retries": .integer(Int64(retries)), "deadLetters": .integer(Int64(dead)),
+        ]
+    }
+}

@@ -1,0 +1,107 @@
+import ChangeSources
+import RelayModel
+import Storage
+
+/// Change sources: list, show, set, delete.
+struct SourceAdministration: AdministrationTable {
+    let dependencies: RelayDependencies
+
+    init(_ dependencies: RelayDependencies) {
+        self.dependencies = dependencies
+    }
+
+    var routes: [RelayRoute] {
+        [
+            route("GET", "/sources", respond: list),
+            route("GET", "/sources/{source}", respond: show),
+            route("PUT", "/sources/{source}", respond: set),
+            route("DELETE", "/sources/{source}", respond: delete),
+        ]
+    }
+
+    private func list(_ request: RelayRequest) async throws -> RelayAnswer {
+        let sources = try await dependencies.registry.sources(of: try await key(request))
+        return RelayAnswer(json: ["sources": .array(try sources.map(shown))])
+    }
+
+    private func show(_ request: RelayRequest) async throws -> RelayAnswer {
+        let container = try await key(request)
+        let name: SourceName = try request.identifier("source")
+        guard let stored = try await dependencies.registry.source(name, of: container) else {
+            throw unknown(name)
+        }
+        return RelayAnswer(json: try shown(stored))
+    }
+
+    /// Saves a source, new or not.
+    ///
+    /// Where the body names no secret, one is made and shown in this answer and never again.
+    private func set(_ request: RelayRequest) async throws -> RelayAnswer {
+        let container = try await key(request)
+        let name: SourceName = try request.identifier("source")
+        var definition = try request.jsonBody().object
+        if let stated = definition["name"], stated != .string(name.rawValue) {
+            throw APIError(.badRequest, "name: must be \"\(name)\", as in the path")
+        }
+        definition["name"] = .string(name.rawValue)
+        let secret = completeSecret(&definition)
+        let source = try ChangeSource(json: .object(definition))
+        let isNew = try await dependencies.registry.source(name, of: container) == nil
+        let stored = StoredSource(
+            container: container, name: name, definition: .object(source.json),
+            savedAt: request.receivedAt)
+        try await dependencies.registry.save(stored)
+        var answer = try shownObject(stored)
+        answer["secret"] = secret.map { .string($0) }
+        return RelayAnswer(status: isNew ? 201 : 200, json: .object(answer))
+    }
+
+    private func delete(_ request: RelayRequest) async throws -> RelayAnswer {
+        let container = try await key(request)
+        let name: SourceName = try request.identifier("source")
+        guard try await dependencies.registry.deleteSource(name, of: container) else {
+            throw unknown(name)
+        }
+        return RelayAnswer(json: ["name": .string(name.rawValue), "deleted": true])
+    }
+
+    /// Makes up a secret where the definition has none and its scheme needs one: Standard Webhooks
+    /// unless it names another scheme.
+    private func completeSecret(_ definition: inout JSONObject) -> String? {
+        var verification: JSONObject
+        switch definition["verification"] {
+        case nil, .null: verification = ["scheme": "standardWebhooks"]
+        case .object(let given): verification = given
+        default: return nil
+        }
+        guard verification["secrets"] == nil, let scheme = verification["scheme"],
+            scheme != "none"
+        else { return nil }
+        let bytes = dependencies.randomBytes(32)
+        let secret =
+            scheme == "standardWebhooks"
+            ? "whsec_" + Base64.encode(bytes) : Hexadecimal.encode(bytes)
+        verification["secrets"] = [["secret": .string(secret)]]
+        definition["verification"] = .object(verification)
+        return secret
+    }
+
+    private func shown(_ stored: StoredSource) throws -> JSONValue {
+        .object(try shownObject(stored))
+    }
+
+    /// The definition without secrets, and where to post.
+    private func shownObject(_ stored: StoredSource) throws -> JSONObject {
+        var object = try stored.changeSource().shownJSON
+        let key = stored.container
+        object["url"] = .string(
+            "\(dependencies.publicURL)/changes/1/\(key.container)/\(key.environment.rawValue)/"
+                + stored.name.rawValue)
+        object["savedAt"] = .string(stored.savedAt.iso8601)
+        return object
+    }
+
+    private func unknown(_ name: SourceName) -> APIError {
+        APIError(.notFound, "there is no change source \"\(name)\"")
+    }
+}

@@ -1,0 +1,147 @@
+package import RelayModel
+package import Storage
+
+/// Finds out who is calling: a pure decision over the request, the container's settings and keys.
+///
+/// It reads no clock and no database: ``RelayRequest/receivedAt`` is the moment, and the shell
+/// fetched what is here.
+package struct Authenticator: Sendable {
+    /// The container's settings.
+    let settings: ContainerSettings
+    /// The container's keys, revoked ones included.
+    let keys: [AccessKey]
+    /// Where users sign in.
+    let redirectURL: String
+
+    /// Decides for one container.
+    package init(settings: ContainerSettings, keys: [AccessKey], redirectURL: String) {
+        self.settings = settings
+        self.keys = keys
+        self.redirectURL = redirectURL
+    }
+
+    /// The caller of `request`, which asks for `database`; `nil` means a call outside databases.
+    ///
+    /// - Throws: ``AuthenticationRefusal`` that names the part that failed.
+    package func caller(
+        of request: RelayRequest, database: DatabaseScope?
+    ) throws(AuthenticationRefusal) -> Caller {
+        let apiToken = Self.present(request.query["ckAPIToken"] ?? request.header("ckAPIToken"))
+        if let signature = try signature(of: request) {
+            guard apiToken == nil else { throw .mixedCredentials }
+            return try caller(signing: signature, request, database: database)
+        }
+        if let apiToken { return try caller(withAPIToken: apiToken, request) }
+        if let bearer = Self.bearer(request) { return try caller(withKey: bearer, request) }
+        throw .noCredentials
+    }
+
+    // MARK: The three ways
+
+    private func signature(
+        of request: RelayRequest
+    ) throws(AuthenticationRefusal) -> ServerSignature? {
+        do {
+            return try ServerSignature(request)
+        } catch {
+            throw .signature(error)
+        }
+    }
+
+    /// A server-to-server key is good for the public database only, as the key's own identity.
+    private func caller(
+        signing signature: ServerSignature, _ request: RelayRequest, database: DatabaseScope?
+    ) throws(AuthenticationRefusal) -> Caller {
+        do {
+            try signature.verify(request, keys: keys)
+        } catch {
+            throw .signature(error)
+        }
+        guard database == .public else {
+            throw .notAllowed(
+                "a server-to-server key may use the public database only, not "
+                    + (database.map { "the \($0.rawValue) one" } ?? "devices"))
+        }
+        return Caller(
+            container: settings.key, proof: .signature(keyID: signature.keyID),
+            user: Caller.identity(ofKey: signature.keyID, container: settings.key))
+    }
+
+    private func caller(
+        withAPIToken token: String, _ request: RelayRequest
+    ) throws(AuthenticationRefusal) -> Caller {
+        guard let key = key(.apiToken, secret: token) else { throw .unknownAPIToken }
+        guard key.revokedAt == nil else { throw .revokedKey(label: key.label) }
+        var user: UserID?
+        if let userToken = Self.userToken(of: request) {
+            guard let userTokens = settings.userTokens else { throw .noUserTokenSettings }
+            do {
+                user = try UserTokenVerifier(userTokens).user(
+                    of: userToken, now: request.receivedAt)
+            } catch .expired {
+                throw .userTokenExpired(redirectURL: redirectURL)
+            } catch {
+                throw .userToken(error)
+            }
+        }
+        return Caller(container: settings.key, proof: .apiToken, user: user)
+    }
+
+    private func caller(
+        withKey secret: String, _ request: RelayRequest
+    ) throws(AuthenticationRefusal) -> Caller {
+        guard let key = key(.bearer, secret: secret) else { throw .unknownBearerKey }
+        guard key.revokedAt == nil else { throw .revokedKey(label: key.label) }
+        var user: UserID?
+        if let name = request.header("X-Belfry-User") {
+            guard let named = UserID(rawValue: name) else {
+                throw .badUserHeader("not \(UserID.rule)")
+            }
+            user = named
+        }
+        return Caller(container: settings.key, proof: .bearerKey(id: key.id), user: user)
+    }
+
+    /// Compares with every key of the kind, so that the time does not tell which one was near.
+    private func key(_ kind: AccessKey.Kind, secret: String) -> AccessKey? {
+        let verifier = Secrets.verifier(of: secret)
+        var found: AccessKey?
+        for key in keys where key.kind == kind && Secrets.equal(key.verifier, verifier) {
+            if found == nil || found?.revokedAt != nil { found = key }
+        }
+        return found
+    }
+
+    // MARK: What the request brings
+
+    /// The user token: CloudKit's parameter, or the header of everybody else.
+    static func userToken(of request: RelayRequest) -> String? {
+        present(request.query["ckWebAuthToken"]) ?? bearer(request)
+    }
+
+    private static func bearer(_ request: RelayRequest) -> String? {
+        guard let value = request.header("Authorization"), value.lowercased().hasPrefix("bearer ")
+        else { return nil }
+        return present(String(value.dropFirst("bearer ".count).drop { $0 == " " }))
+    }
+
+    /// CloudKit JS sends the literal `null` while nobody is signed in.
+    private static func present(_ value: String?) -> String? {
+        guard let value, !value.isEmpty, value != "null" else { return nil }
+        return value
+    }
+}
+
+extension Caller {
+    /// The user on whose behalf the call is made, where one is needed.
+    ///
+    /// - Throws: ``AuthenticationRefusal`` that says how to name one.
+    func requiredUser(redirectURL: String) throws(AuthenticationRefusal) -> UserID {
+        if let user { return user }
+        switch proof {
+        case .apiToken: throw .userRequired(redirectURL: redirectURL)
+        case .bearerKey, .signature:
+            throw .badUserHeader("is required here: it names the user for whom the server acts")
+        }
+    }
+}

@@ -1,0 +1,221 @@
+import Crypto
+package import RelayModel
+package import Storage
+
+/// Why a server-to-server signature is refused.
+package enum SignatureRefusal: Error, Sendable, Hashable {
+    /// One of the three header fields is missing.
+    case missingHeader(String)
+    /// The container has no key with this ID.
+    case unknownKeyID
+    /// The key was revoked.
+    case revokedKey
+    /// The date cannot be read.
+    case malformedDate
+    /// The date lies too far back.
+    case dateTooOld(seconds: Int64)
+    /// The date lies too far ahead.
+    case dateTooNew(seconds: Int64)
+    /// The signature is not base64, or not DER.
+    case malformedSignature(String)
+    /// The signature does not fit; the hint says what it was made over, where that shows.
+    case mismatch(hint: String?)
+
+    /// What is wrong, as a sentence for people.
+    package var reason: String {
+        let window = Limits.requestSignatureTolerance.components.seconds
+        switch self {
+        case .missingHeader(let name): return "the header \(name) is missing"
+        case .unknownKeyID: return "this container has no server-to-server key with this key ID"
+        case .revokedKey: return "the key was revoked"
+        case .malformedDate:
+            return "X-Apple-CloudKit-Request-ISO8601Date must look like 2016-01-25T22:15:43Z"
+        case .dateTooOld(let seconds):
+            return "the date is \(seconds) seconds old; allowed are \(window)"
+        case .dateTooNew(let seconds):
+            return "the date is \(seconds) seconds ahead; allowed are \(window)"
+        case .malformedSignature(let what):
+            return "X-Apple-CloudKit-Request-SignatureV1 is not \(what)"
+        case .mismatch(let hint?): return "the signature does not fit this request: \(hint)"
+        case .mismatch(nil):
+            return "the signature does not fit date, body, path and key of this request"
+        }
+    }
+}
+
+/// A request signed with a server-to-server key.
+///
+/// The signature is ECDSA P-256 with SHA-256 over `date:base64(SHA256(body)):path`. Clients
+/// disagree about two parts, and all four readings are in use: the path with or without the query,
+/// and, without a body, the hash of nothing or nothing at all.
+package struct ServerSignature: Sendable, Hashable {
+    /// Names the key.
+    package let keyID: String
+    private let date: String
+    private let signature: String
+
+    /// The names of the three header fields.
+    package static let headers = [
+        "X-Apple-CloudKit-Request-KeyID", "X-Apple-CloudKit-Request-ISO8601Date",
+        "X-Apple-CloudKit-Request-SignatureV1",
+    ]
+
+    /// Reads the header fields of `request`, or returns `nil` if it has none of them.
+    ///
+    /// - Throws: ``SignatureRefusal/missingHeader(_:)`` if it has some of them.
+    package init?(_ request: RelayRequest) throws(SignatureRefusal) {
+        let values = Self.headers.map { request.header($0) }
+        guard values.contains(where: { $0 != nil }) else { return nil }
+        guard let keyID = values[0] else { throw .missingHeader(Self.headers[0]) }
+        guard let date = values[1] else { throw .missingHeader(Self.headers[1]) }
+        guard let signature = values[2] else { throw .missingHeader(Self.headers[2]) }
+        self.keyID = keyID
+        self.date = date
+        self.signature = signature
+    }
+
+    /// Verifies the signature over `request` with one of `keys`, which are the container's.
+    ///
+    /// - Returns: The key that made it.
+    /// - Throws: ``SignatureRefusal`` that names the part that failed.
+    @discardableResult
+    package func verify(
+        _ request: RelayRequest, keys: [AccessKey]
+    ) throws(SignatureRefusal) -> AccessKey {
+        let candidates = keys.filter { $0.kind == .serverToServer && $0.id == keyID }
+        guard let key = candidates.first(where: { $0.revokedAt == nil }) ?? candidates.first
+        else { throw .unknownKeyID }
+        guard key.revokedAt == nil else { throw .revokedKey }
+        try checkDate(now: request.receivedAt)
+        guard let bytes = Base64.decode(signature) else { throw .malformedSignature("base64") }
+        guard let parsed = try? P256.Signing.ECDSASignature(derRepresentation: bytes) else {
+            throw .malformedSignature("an ECDSA signature in DER form")
+        }
+        guard let publicKey = try? P256.Signing.PublicKey(pemRepresentation: key.verifier) else {
+            throw .unknownKeyID
+        }
+        guard Self.accepted(request).contains(where: { fits($0, parsed, publicKey) }) else {
+            let mistake = Self.mistakes(request).first { fits($0.signed, parsed, publicKey) }
+            throw .mismatch(hint: mistake?.hint)
+        }
+        return key
+    }
+
+    /// A reading of a request: what stands for the body and for the path.
+    struct Reading {
+        var hash: String
+        var path: String
+    }
+
+    /// The readings that are accepted.
+    static func accepted(_ request: RelayRequest) -> [Reading] {
+        var hashes = [Self.hash(of: request.body)]
+        if request.body.isEmpty { hashes.append("") }
+        var paths = [request.target]
+        if request.path != request.target { paths.append(request.path) }
+        return paths.flatMap { path in hashes.map { Reading(hash: $0, path: path) } }
+    }
+
+    /// Readings that are refused, and what to say if the client meant one of them.
+    private static func mistakes(
+        _ request: RelayRequest
+    ) -> [(signed: Reading, hint: String)] {
+        var mistakes: [(signed: Reading, hint: String)] = []
+        let hash = Self.hash(of: request.body)
+        if !request.body.isEmpty {
+            for nothing in ["", Self.hash(of: [])] {
+                let hint =
+                    "it was made over an empty body, this one has \(request.body.count) bytes"
+                mistakes.append((Reading(hash: nothing, path: request.target), hint))
+                mistakes.append((Reading(hash: nothing, path: request.path), hint))
+            }
+            let digits = Hexadecimal.encode(SHA256.hash(data: request.body))
+            mistakes.append(
+                (
+                    Reading(hash: digits, path: request.path),
+                    "the body's hash must be in base64, not in hexadecimal digits"
+                ))
+        }
+        let host = request.header("Host") ?? ""
+        for scheme in ["https://", "http://"] {
+            mistakes.append(
+                (
+                    Reading(hash: hash, path: scheme + host + request.path),
+                    "the path must be signed without scheme and host"
+                ))
+        }
+        return mistakes
+    }
+
+    private func fits(
+        _ reading: Reading, _ signature: P256.Signing.ECDSASignature,
+        _ key: P256.Signing.PublicKey
+    ) -> Bool {
+        let text = "\(date):\(reading.hash):\(reading.path)"
+        return key.isValidSignature(signature, for: SHA256.hash(data: Array(text.utf8)))
+    }
+
+    private static func hash(of body: [UInt8]) -> String {
+        Base64.encode(Array(SHA256.hash(data: body)))
+    }
+
+    private func checkDate(now: Timestamp) throws(SignatureRefusal) {
+        guard let moment = Timestamp(iso8601: date) else { throw .malformedDate }
+        let age = now.duration(since: moment)
+        guard age <= Limits.requestSignatureTolerance else {
+            throw .dateTooOld(seconds: age.components.seconds)
+        }
+        guard age >= .zero - Limits.requestSignatureTolerance else {
+            throw .dateTooNew(seconds: -age.components.seconds)
+        }
+    }
+}
+
+extension Timestamp {
+    /// Reads `YYYY-MM-DDThh:mm:ss[.fraction]Z`, or an offset instead of the Z; `nil` if it is not
+    /// one.
+    package init?(iso8601 text: String) {
+        let bytes = Array(text.utf8)
+        guard bytes.count >= 20, bytes[4] == UInt8(ascii: "-"), bytes[7] == UInt8(ascii: "-"),
+            bytes[10] == UInt8(ascii: "T"), bytes[13] == UInt8(ascii: ":"),
+            bytes[16] == UInt8(ascii: ":"), let year = Self.number(bytes[0..<4]),
+            let month = Self.number(bytes[5..<7]), let day = Self.number(bytes[8..<10]),
+            let hour = Self.number(bytes[11..<13]), let minute = Self.number(bytes[14..<16]),
+            let second = Self.number(bytes[17..<19]), (1...12).contains(month),
+            (1...31).contains(day), hour < 24, minute < 60, second < 61
+        else { return nil }
+        var rest = bytes[19...]
+        if rest.first == UInt8(ascii: ".") {
+            rest = rest.dropFirst().drop { 0x30...0x39 ~= $0 }
+        }
+        guard let offset = Self.offset(Array(rest)) else { return nil }
+        let days = Self.days(year: year, month: month, day: day)
+        self.init(seconds: days * 86_400 + hour * 3600 + minute * 60 + second - offset)
+    }
+
+    private static func number(_ digits: ArraySlice<UInt8>) -> Int64? {
+        guard digits.allSatisfy({ 0x30...0x39 ~= $0 }) else { return nil }
+        return digits.reduce(0) { $0 * 10 + Int64($1 - 0x30) }
+    }
+
+    /// `Z` or `±hh:mm` in seconds.
+    private static func offset(_ bytes: [UInt8]) -> Int64? {
+        if bytes == Array("Z".utf8) { return 0 }
+        guard bytes.count == 6, bytes[3] == UInt8(ascii: ":"),
+            bytes[0] == UInt8(ascii: "+") || bytes[0] == UInt8(ascii: "-"),
+            let hours = number(bytes[1..<3]), let minutes = number(bytes[4..<6])
+        else { return nil }
+        return (bytes[0] == UInt8(ascii: "-") ? -1 : 1) * (hours * 3600 + minutes * 60)
+    }
+
+    /// Days from 1970-01-01 in the Gregorian calendar (years begin in March, so that the leap day
+    /// is the last).
+    private static func days(year: Int64, month: Int64, day: Int64) -> Int64 {
+        let shifted = month <= 2 ? year - 1 : year
+        let era = shifted / 400
+        let yearOfEra = shifted - era * 400
+        let dayOfYear = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1
+        return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear
+            - 719_468
+    }
+}

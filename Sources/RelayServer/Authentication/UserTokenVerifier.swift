@@ -1,0 +1,158 @@
+import Crypto
+package import RelayModel
+package import Storage
+
+/// Verifies the tokens (JWT, RFC 7519) by which an application's own identity provider names its
+/// users.
+///
+/// The container's settings decide the algorithm, and the token merely has to agree: a shared
+/// secret verifies HS256 and nothing else, a public key only the algorithm of its own kind. So
+/// `alg: none` and a public key used as an HMAC secret have no way in (RFC 8725 §3.1).
+package struct UserTokenVerifier: Sendable {
+    private let settings: UserTokenSettings
+
+    /// Verifies by `settings`.
+    package init(_ settings: UserTokenSettings) {
+        self.settings = settings
+    }
+
+    /// Verifies `token` at the moment `now`.
+    ///
+    /// - Returns: The user that it names.
+    /// - Throws: ``UserTokenRefusal`` that names the part that failed.
+    package func user(of token: String, now: Timestamp) throws(UserTokenRefusal) -> UserID {
+        let parts = try SplitToken(token)
+        let keySet = try settings.keySet.map(JSONWebKeySet.init(text:))
+        try checkSignature(parts, keySet: keySet)
+        try checkTimes(parts.claims, now: now)
+        try checkIssuer(parts.claims)
+        try checkAudience(parts.claims)
+        return try user(parts.claims)
+    }
+
+    /// The algorithms for which the settings have a key.
+    private func allowedAlgorithms(_ keySet: JSONWebKeySet?) -> [String] {
+        var names = Set((keySet?.keys ?? []).map(\.algorithm))
+        if settings.sharedSecret != nil { names.insert("HS256") }
+        return names.sorted()
+    }
+
+    private func checkSignature(
+        _ token: SplitToken, keySet: JSONWebKeySet?
+    ) throws(UserTokenRefusal) {
+        let allowed = allowedAlgorithms(keySet)
+        guard allowed.contains(token.algorithm) else {
+            throw .algorithm(found: token.algorithm.shortened, allowed: allowed)
+        }
+        if token.algorithm == "HS256" {
+            guard let secret = settings.sharedSecret,
+                HMAC<SHA256>.isValidAuthenticationCode(
+                    token.signature, authenticating: token.signedBytes,
+                    using: SymmetricKey(data: Array(secret.utf8)))
+            else { throw .signature }
+            return
+        }
+        var keys = (keySet?.keys ?? []).filter { $0.algorithm == token.algorithm }
+        if let keyID = token.keyID {
+            let named = keys.filter { $0.id == keyID }
+            // A set with a single anonymous key serves tokens that name one.
+            if named.isEmpty, keys.contains(where: { $0.id != nil }) { throw .unknownKey }
+            if !named.isEmpty { keys = named }
+        }
+        guard keys.contains(where: { $0.verifies(token) }) else { throw .signature }
+    }
+
+    // MARK: Claims
+
+    private func checkTimes(_ claims: JSONObject, now: Timestamp) throws(UserTokenRefusal) {
+        guard let end = try moment("exp", claims) else { throw .claim("exp", "is required") }
+        guard now < end else { throw .expired }
+        if let start = try moment("nbf", claims),
+            now.advanced(by: Limits.userTokenLeeway) < start
+        {
+            throw .notYetValid
+        }
+    }
+
+    private func checkIssuer(_ claims: JSONObject) throws(UserTokenRefusal) {
+        guard let issuer = settings.issuer else { return }
+        guard claims["iss"] == .string(issuer) else { throw .issuer }
+    }
+
+    private func checkAudience(_ claims: JSONObject) throws(UserTokenRefusal) {
+        guard let audience = settings.audience else { return }
+        switch claims["aud"] {
+        case .string(audience): return
+        case .array(let audiences) where audiences.contains(.string(audience)): return
+        default: throw .audience
+        }
+    }
+
+    private func user(_ claims: JSONObject) throws(UserTokenRefusal) -> UserID {
+        let text: String
+        switch claims[settings.userClaim] {
+        case .string(let name)?: text = name
+        case .integer(let number)?: text = String(number)
+        case nil: throw .claim(settings.userClaim, "is required: it names the user")
+        default: throw .claim(settings.userClaim, "must be a string or an integer")
+        }
+        guard let user = UserID(rawValue: text) else {
+            throw .claim(settings.userClaim, "is not \(UserID.rule)")
+        }
+        return user
+    }
+
+    private func moment(
+        _ name: String, _ claims: JSONObject
+    ) throws(UserTokenRefusal) -> Timestamp? {
+        guard let value = claims[name], value != .null else { return nil }
+        guard let moment = value.double.flatMap(Timestamp.init(secondsSince1970:)) else {
+            throw .claim(name, "must be a number of seconds")
+        }
+        return moment
+    }
+}
+
+/// The parts of a token, before anybody has believed it.
+struct SplitToken {
+    /// The header's `alg`.
+    let algorithm: String
+    /// The header's `kid`.
+    let keyID: String?
+    /// The payload.
+    let claims: JSONObject
+    /// What the signature is over.
+    let signedBytes: [UInt8]
+    /// The signature.
+    let signature: [UInt8]
+
+    init(_ token: String) throws(UserTokenRefusal) {
+        guard token.utf8.count <= Limits.maximumUserTokenBytes else {
+            throw .tooLong(limit: Limits.maximumUserTokenBytes)
+        }
+        let parts = token.split(separator: ".", omittingEmptySubsequences: false)
+        guard parts.count == 3 else { throw .malformed("three parts are expected") }
+        let header = try Self.object(parts[0], name: "header")
+        claims = try Self.object(parts[1], name: "payload")
+        guard let signature = Base64.decode(parts[2]) else {
+            throw .malformed("the signature is not base64url")
+        }
+        guard case .string(let algorithm)? = header["alg"] else {
+            throw .malformed("the header has no alg")
+        }
+        guard header["crit"] == nil else { throw .criticalHeader }
+        self.algorithm = algorithm
+        if case .string(let keyID)? = header["kid"] { self.keyID = keyID } else { keyID = nil }
+        self.signature = signature
+        signedBytes = Array("\(parts[0]).\(parts[1])".utf8)
+    }
+
+    private static func object(
+        _ part: Substring, name: String
+    ) throws(UserTokenRefusal) -> JSONObject {
+        guard let bytes = Base64.decode(part),
+            let json = try? JSONValue(parsing: bytes), case .object(let object) = json
+        else { throw .malformed("the \(name) is not a JSON object in base64url") }
+        return object
+    }
+}

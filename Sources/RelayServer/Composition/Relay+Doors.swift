@@ -1,0 +1,124 @@
+import Delivery
+import Gateway
+import Hummingbird
+import HummingbirdCore
+import HummingbirdTLS
+import Logging
+import NIOCore
+import NIOSSL
+import RelayModel
+import ServiceLifecycle
+import Storage
+import Synchronization
+
+extension Relay {
+    /// The HTTP listeners: one for clients and change sources, one for the operator, or one for
+    /// both.
+    func listeners() throws -> [any Service] {
+        let dependencies = dependencies()
+        guard !configuration.sharesListener else {
+            return [
+                try listener(
+                    configuration.http, dependencies, surfaces: Set(RelayRoute.Surface.allCases),
+                    name: "http")
+            ]
+        }
+        return [
+            try listener(
+                configuration.http, dependencies, surfaces: [.client, .changes, .operation],
+                name: "http"),
+            try listener(
+                configuration.admin, dependencies, surfaces: [.administration, .operation],
+                name: "admin"),
+        ]
+    }
+
+    private func dependencies() -> RelayDependencies {
+        let world = world
+        var dependencies = RelayDependencies(
+            registry: store, log: store, progress: store, now: world.now,
+            randomBytes: { world.randomBytes($0) },
+            readiness: { [weak self] in
+                self?.readiness ?? .notReady(["relay": "stopped"])
+            }, metrics: metrics, renderMetrics: { [metrics] in metrics.render() },
+            logger: logger, limits: configuration.limits, adminToken: configuration.adminToken,
+            publicURL: configuration.publicURL, signInURL: configuration.signInURL)
+        dependencies.containerSaved = { [board, gateway, worker] settings in
+            board.put(settings)
+            gateway.credentialChanged(for: settings.key)
+            worker.resume(settings.key)
+        }
+        return dependencies
+    }
+
+    private var readiness: Readiness {
+        let phase = phase.withLock { $0 }
+        return phase == .following ? .ready : .notReady(["follower": phase.rawValue])
+    }
+
+    private func listener(
+        _ place: RelayConfiguration.Listener, _ dependencies: RelayDependencies,
+        surfaces: Set<RelayRoute.Surface>, name: String
+    ) throws -> any Service {
+        let logger = logger
+        let ports = ports
+        return Application(
+            router: RelayRouter.make(dependencies, surfaces: surfaces),
+            server: try server(),
+            configuration: ApplicationConfiguration(
+                address: .hostname(place.host, port: place.port), serverName: "belfry"),
+            onServerRunning: { channel in
+                let port = channel.localAddress?.port ?? place.port
+                ports.announce(port, of: name)
+                logger.info(
+                    "serving",
+                    metadata: ["door": "\(name)", "address": "\(place.host):\(port)"])
+            }, logger: logger)
+    }
+
+    private func server() throws -> HTTPServerBuilder {
+        guard let files = configuration.tls else { return .http1() }
+        let chain = try NIOSSLCertificate.fromPEMFile(files.certificate)
+        var tls = TLSConfiguration.makeServerConfiguration(
+            certificateChain: chain.map { .certificate($0) },
+            privateKey: .privateKey(
+                try NIOSSLPrivateKey(file: files.privateKey, format: .pem)))
+        tls.minimumTLSVersion = .tlsv12
+        return try .tls(.http1(), tlsConfiguration: tls)
+    }
+}
+
+/// The ports that listeners got, for whoever asked for a free one.
+package final class ServedPorts: Sendable {
+    private struct State {
+        var ports: [String: Int] = [:]
+        var waiters: [(name: String, continuation: CheckedContinuation<Int, Never>)] = []
+    }
+
+    private let state = Mutex(State())
+
+    /// Creates the board before anything is served.
+    package init() {}
+
+    /// Returns the port of the listener `name` (`http` or `admin`) once it is served.
+    package func port(of name: String) async -> Int {
+        await withCheckedContinuation { continuation in
+            let known: Int? = state.withLock { state in
+                if let port = state.ports[name] { return port }
+                state.waiters.append((name, continuation))
+                return nil
+            }
+            if let known { continuation.resume(returning: known) }
+        }
+    }
+
+    func announce(_ port: Int, of name: String) {
+        let ready = state.withLock { state in
+            state.ports[name] = port
+            let ready = state.waiters.filter { $0.name == name }
+            state.waiters.removeAll { $0.name == name }
+            return ready
+        }
+        for waiter in ready { waiter.continuation.resume(returning: port) }
+    }
+}

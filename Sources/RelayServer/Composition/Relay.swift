@@ -1,0 +1,196 @@
+//  The composition root: the rooms are joined here, and nowhere else.
+//
+//  Life: open the store; load what was active at the progress; follow, deliver, serve. It ends in
+// the
+//  order of the walk: the doors close, the follower stops, what is in flight finishes within the
+//  bound, the store closes. A crash at any point loses none of what was acknowledged.
+
+import Delivery
+package import Fanout
+import Gateway
+package import Logging
+import RelayModel
+import ServiceLifecycle
+import Storage
+import Synchronization
+
+/// A relay on an embedded store.
+package final class Relay: Service {
+    let configuration: RelayConfiguration
+    let world: World
+    let logger: Logger
+    let metrics: PrometheusMetrics
+    let store: RelayStore
+    let board: ContainerBoard
+    let tokens: ProviderTokenBox
+    let gateway: CurlPushGateway
+    let worker: DeliveryWorker
+    private let onSuppression: Follower.SuppressionWatcher?
+    let phase = Mutex(Phase.starting)
+    /// The ports that the listeners got.
+    package let ports = ServedPorts()
+
+    /// What the relay is doing, for `/readyz`.
+    enum Phase: String, Sendable {
+        case starting, recovering, following, stopping
+    }
+
+    /// Opens the store and prepares the rooms; nothing is served yet.
+    ///
+    /// - Parameters:
+    ///   - configuration: How it runs.
+    ///   - world: Clocks and chance.
+    ///   - metrics: Where the calls' metrics go.
+    ///   - logger: Hears what an operator should know.
+    ///   - onSuppression: Is told of each device that is left out because it made the change.
+    /// - Throws: ``Storage/StorageError`` if the store cannot be used,
+    ///   ``Gateway/GatewaySetupError``
+    ///   if the gateway cannot.
+    package init(
+        _ configuration: RelayConfiguration, world: World, metrics: PrometheusMetrics,
+        logger: Logger, onSuppression: Follower.SuppressionWatcher? = nil
+    ) async throws {
+        self.configuration = configuration
+        self.world = world
+        self.metrics = metrics
+        self.logger = logger
+        self.onSuppression = onSuppression
+        store = try RelayStore.open(path: configuration.storagePath, settings: configuration.store)
+        let board = ContainerBoard(try await store.containers())
+        self.board = board
+        let tokens = try await ProviderTokenBox(registry: store, logger: logger)
+        self.tokens = tokens
+        let settings = try CurlGatewaySettings(configuration.gateway)
+        let built = Mutex<CurlPushGateway?>(nil)
+        worker = try DeliveryWorker(
+            at: try await store.mark(), recordingTo: store,
+            settings: DeliveryWorker.Settings(configuration.delivery),
+            judge: OutcomeJudge(
+                retries: RetryPolicy(maximumAttempts: configuration.delivery.maximumAttempts)),
+            clock: world.clock, now: world.now, generator: world.generator, logger: logger
+        ) { sink in
+            let gateway = try CurlPushGateway(
+                settings: settings,
+                world: GatewayWorld(
+                    credentials: { container, _ in board.credential(of: container) },
+                    wallClock: world.now, generator: world.generator, keeper: tokens.keeper,
+                    observer: { event in logger.log(event) }), sink: sink)
+            built.withLock { $0 = gateway }
+            return gateway
+        }
+        guard let gateway = built.withLock({ $0 }) else {
+            preconditionFailure("the worker made no gateway")
+        }
+        self.gateway = gateway
+    }
+
+    // MARK: Running
+
+    /// Serves and delivers until a graceful shutdown.
+    package func run() async throws {
+        log(CurlPushGateway.version)
+        logger.info("opened the store", metadata: ["path": "\(store.path)"])
+        let services: [any Service] =
+            [
+                LoopService { try await self.worker.run() },
+                LoopService { await self.tokens.write() },
+                LoopService { try await self.follow() },
+            ] + (try listeners())
+        let group = ServiceGroup(
+            configuration: ServiceGroupConfiguration(
+                services: services.map {
+                    ServiceGroupConfiguration.ServiceConfiguration(
+                        service: $0, successTerminationBehavior: .gracefullyShutdownGroup)
+                }, logger: quietLogger))
+        let outcome: Result<Void, any Error>
+        do {
+            try await withGracefulShutdownHandler {
+                try await group.run()
+            } onGracefulShutdown: {
+                self.phase.withLock { $0 = .stopping }
+                Task { await group.triggerGracefulShutdown() }
+            }
+            outcome = .success(())
+        } catch {
+            outcome = .failure(error)
+        }
+        try await finish()
+        try outcome.get()
+    }
+
+    /// Lets what is in flight finish, and closes the store.
+    private func finish() async throws {
+        logger.info("finishing what is in flight", metadata: ["count": "\(worker.inFlight)"])
+        do {
+            try await worker.shutDown(within: configuration.shutdownGrace)
+        } catch {
+            // What could not be recorded is owed still, and is worked after the next start.
+            logger.error("could not record the last step", metadata: ["reason": "\(error)"])
+        }
+        await store.close()
+        logger.info("closed the store")
+    }
+
+    private func follow() async throws {
+        phase.withLock { $0 = .recovering }
+        var generator = world.generator
+        let began = world.clock.measureStart()
+        var follower = Follower(
+            log: store, progress: store, identity: DeliveryIdentity(store: store.storeIdentity),
+            indexSeed: generator.next(), settings: { [board] key in board[key] }, logger: logger,
+            onSuppression: onSuppression,
+            take: { [worker] batch in try await worker.accept(batch) })
+        let mark = worker.recordedMark
+        try await follower.recover(at: mark, from: store)
+        logger.info(
+            "recovered",
+            metadata: ["position": "\(mark.position)", "seconds": "\(began.elapsed())"])
+        phase.withLock { $0 = .following }
+        try await follower.follow(from: mark)
+    }
+
+    /// Returns once everything in the log as it stands is settled.
+    ///
+    /// - Throws: ``NotSettled`` if that takes longer than `bound`.
+    package func waitUntilSettled(within bound: Duration) async throws {
+        let head = try await store.head()
+        let began = world.clock.measureStart()
+        while worker.recordedMark.position < head {
+            guard began.elapsed() < bound else { throw NotSettled(inFlight: worker.inFlight) }
+            try await world.clock.sleep(for: .milliseconds(5))
+        }
+    }
+
+    private func log(_ version: TransportVersion) {
+        logger.info("push transport", metadata: ["version": "\(version)"])
+        if let warning = version.warning { logger.warning("\(warning)") }
+    }
+
+    /// The group's own words are of no use to an operator.
+    private var quietLogger: Logger {
+        var quiet = logger
+        quiet.logLevel = .error
+        return quiet
+    }
+}
+
+/// A loop that runs until the group shuts down.
+private struct LoopService: Service {
+    let body: @Sendable () async throws -> Void
+
+    func run() async throws {
+        do {
+            try await cancelWhenGracefulShutdown { try await body() }
+        } catch is CancellationError {
+            // The usual end of a loop.
+        }
+    }
+}
+
+/// Something in the log is not settled in time.
+package struct NotSettled: Error, Sendable, CustomStringConvertible {
+    let inFlight: Int
+
+    /// What is open still.
+    package var description: String { "\(inFlight) deliveries are not settled in time" }
+}

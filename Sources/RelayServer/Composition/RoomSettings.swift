@@ -1,0 +1,81 @@
+import Delivery
+import Gateway
+import Logging
+import RelayModel
+
+//  The configuration in the words of the rooms.
+
+extension CurlGatewaySettings {
+    init(_ access: RelayConfiguration.GatewayAccess) throws(ConfigurationError) {
+        self.init()
+        development = try Self.endpoint(access.developmentURL, key: "apns.development.url")
+        production = try Self.endpoint(access.productionURL, key: "apns.production.url")
+        caFile = access.caFile
+        connectionsPerCredential = access.connections
+    }
+
+    private static func endpoint(
+        _ text: String, key: String
+    ) throws(ConfigurationError) -> GatewayEndpoint {
+        guard let endpoint = GatewayEndpoint(text) else {
+            throw ConfigurationError([
+                "\(key): \"\(text)\" must be https://HOST or https://HOST:PORT"
+            ])
+        }
+        return endpoint
+    }
+}
+
+extension DeliveryWorker.Settings {
+    init(_ bounds: RelayConfiguration.DeliveryBounds) {
+        self.init()
+        window = bounds.inFlight
+    }
+}
+
+extension Logger {
+    /// Says what an operator should know of the gateway's connections.
+    func log(_ event: GatewayEvent) {
+        switch event {
+        case .connected(let pool, let connection):
+            info("gateway connected", metadata: ["pool": "\(pool)", "connection": "\(connection)"])
+        case .retired(let pool, let connection, let cause, _, let answered):
+            info(
+                "gateway connection retired",
+                metadata: [
+                    "pool": "\(pool)", "connection": "\(connection)", "cause": "\(cause)",
+                    "answered": "\(answered)",
+                ])
+        case .backingOff(let pool, let cause, let pause):
+            warning(
+                "gateway cannot be used yet",
+                metadata: ["pool": "\(pool)", "cause": "\(cause)", "pause": "\(pause)"])
+        case .mintedProviderToken(let key):
+            info(
+                "minted a provider token",
+                metadata: ["team": "\(key.teamID)", "key": "\(key.keyID)"])
+        case .reusedProviderToken(let key, let age):
+            info(
+                "reused a provider token",
+                metadata: ["team": "\(key.teamID)", "key": "\(key.keyID)", "age": "\(age)"])
+        case .clockIsWrong(let key, let age):
+            warning(
+                "the gateway calls a fresh provider token expired: check this machine's clock",
+                metadata: ["team": "\(key.teamID)", "key": "\(key.keyID)", "age": "\(age)"])
+        case .widthChanged(let pool, let width):
+            debug("gateway width changed", metadata: ["pool": "\(pool)", "width": "\(width)"])
+        }
+    }
+}
+
+/// Measures a stretch on any clock.
+struct Stopwatch: Sendable {
+    let elapsed: @Sendable () -> Duration
+}
+
+extension Clock where Duration == Swift.Duration {
+    func measureStart() -> Stopwatch {
+        let start = now
+        return Stopwatch { start.duration(to: self.now) }
+    }
+}

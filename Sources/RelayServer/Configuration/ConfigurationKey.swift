@@ -1,0 +1,105 @@
+import RelayModel
+
+/// One setting: its name, what it may be, and what it is if nobody says.
+package struct ConfigurationKey: Sendable, Hashable {
+    /// What a value may be.
+    package enum Kind: Sendable, Hashable {
+        /// Any text that is not empty.
+        case text
+        /// A whole number in this range.
+        case integer(ClosedRange<Int>)
+        /// One of these words.
+        case choice([String])
+        /// An absolute URL with one of these schemes and no path beyond a slash.
+        case url(schemes: [String])
+        /// A list of texts; commas divide it where it is one text.
+        case list
+    }
+
+    /// The name: `http.port` in the file is the member `port` of the object `http`.
+    package let name: String
+    /// What a value may be.
+    package let kind: Kind
+    /// The value if nobody says; `nil` means none.
+    package let defaultText: String?
+    /// Whether it must never be shown.
+    package let isSecret: Bool
+    /// What it is for, as a sentence.
+    package let summary: String
+
+    init(
+        _ name: String, _ kind: Kind, default defaultText: String? = nil,
+        secrecy: Secrecy = .open, _ summary: String
+    ) {
+        self.name = name
+        self.kind = kind
+        self.defaultText = defaultText
+        isSecret = secrecy == .secret
+        self.summary = summary
+    }
+
+    /// Whether a value may be shown.
+    enum Secrecy {
+        case open, secret
+    }
+
+    /// The variable of the environment: `BELFRY_HTTP_PORT`.
+    package var variable: String {
+        "BELFRY_" + words(separator: "_").uppercased()
+    }
+
+    /// The flag: `--http-port`.
+    package var flag: String {
+        "--" + words(separator: "-").lowercased()
+    }
+
+    /// What is allowed, to be read after "must be".
+    package var rule: String {
+        switch kind {
+        case .text: "a text that is not empty"
+        case .integer(let range): "a whole number from \(range.lowerBound) to \(range.upperBound)"
+        case .choice(let words): "one of \(words.joined(separator: ", "))"
+        case .url(let schemes):
+            "a URL that begins with "
+                + schemes.map { "\($0)://" }.joined(separator: " or ") + ", without a path"
+        case .list: "a list of texts, divided by commas"
+        }
+    }
+
+    /// Whether `text` is allowed.
+    func allows(_ text: String) -> Bool {
+        switch kind {
+        case .text, .list: !text.isEmpty
+        case .integer(let range): Int(text).map(range.contains) ?? false
+        case .choice(let words): words.contains(text)
+        case .url(let schemes): Self.isURL(text, schemes: schemes)
+        }
+    }
+
+    /// The name with `separator` for the dots and before capitals that follow small letters.
+    private func words(separator: String) -> String {
+        var text = ""
+        var isAfterSmall = false
+        for character in name {
+            if character == "." {
+                text += separator
+                isAfterSmall = false
+                continue
+            }
+            if character.isUppercase, isAfterSmall { text += separator }
+            text.append(character)
+            isAfterSmall = character.isLowercase
+        }
+        return text
+    }
+
+    private static func isURL(_ text: String, schemes: [String]) -> Bool {
+        guard let scheme = schemes.first(where: { text.hasPrefix("\($0)://") }) else {
+            return false
+        }
+        let rest = text.dropFirst(scheme.count + 3)
+        let host = rest.hasSuffix("/") ? rest.dropLast() : rest
+        return !host.isEmpty
+            && host.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !"/?#@\\".utf8.contains($0) }
+    }
+}

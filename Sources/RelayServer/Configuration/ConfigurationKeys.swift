@@ -1,0 +1,112 @@
+import RelayModel
+
+/// Every setting, in the order of the documentation (`docs/configuration.md`).
+package enum ConfigurationKeys {
+    /// The settings.
+    package static let all = listeners + storage + gateway + operation + limits
+
+    private static let listeners = [
+        ConfigurationKey(
+            "http.host", .text, default: "127.0.0.1", "The address on which clients are served."),
+        ConfigurationKey(
+            "http.port", .integer(0...65_535), default: "8080",
+            "The port on which clients are served; 0 takes a free one."),
+        ConfigurationKey(
+            "http.publicURL", .url(schemes: ["https", "http"]),
+            "How clients reach the relay, where a proxy stands before it."),
+        ConfigurationKey(
+            "tls.certificateFile", .text,
+            "The certificate chain in PEM form; with it, clients are served over TLS."),
+        ConfigurationKey(
+            "tls.privateKeyFile", .text, "The private key of the certificate in PEM form."),
+        ConfigurationKey(
+            "admin.host", .text, default: "127.0.0.1",
+            "The address of the administrative surface."),
+        ConfigurationKey(
+            "admin.port", .integer(0...65_535), default: "8081",
+            "The port of the administrative surface; with address and port of the clients' "
+                + "listener, it is served there."),
+        ConfigurationKey(
+            "admin.token", .text, secrecy: .secret,
+            "The token of the administrative surface; without one it is closed."),
+        ConfigurationKey(
+            "signIn.url", .text,
+            "Where users sign in: the redirectURL of AUTHENTICATION_REQUIRED."),
+    ]
+
+    private static let storage = [
+        ConfigurationKey(
+            "storage.path", .text, default: "belfry.sqlite", "The file of the embedded store."),
+        ConfigurationKey(
+            "storage.commitMilliseconds", .integer(0...1000), default: "2",
+            "How long a commit waits for company while others are writing."),
+        ConfigurationKey(
+            "storage.commitChanges", .integer(1...10_000), default: "256",
+            "The changes after which a commit waits for no more."),
+        ConfigurationKey(
+            "storage.waitingChanges", .integer(1...1_000_000), default: "16384",
+            "The changes that may wait to be written; beyond, 429 is answered."),
+        ConfigurationKey(
+            "storage.waitingMegabytes", .integer(1...4096), default: "64",
+            "The size of the changes that may wait to be written; beyond, 429 is answered."),
+        ConfigurationKey(
+            "storage.diskReserveMegabytes", .integer(0...1_048_576), default: "64",
+            "The room on the disk that is kept for settling; below, 507 is answered."),
+    ]
+
+    private static let gateway = [
+        ConfigurationKey(
+            "apns.url", .url(schemes: ["https"]),
+            "The push gateway of both environments, instead of Apple's."),
+        ConfigurationKey(
+            "apns.development.url", .url(schemes: ["https"]),
+            default: "https://api.sandbox.push.apple.com",
+            "The push gateway of development tokens."),
+        ConfigurationKey(
+            "apns.production.url", .url(schemes: ["https"]),
+            default: "https://api.push.apple.com", "The push gateway of production tokens."),
+        ConfigurationKey(
+            "apns.caFile", .text,
+            "The certificate authorities, in PEM form, that the gateway's certificate must come "
+                + "from, instead of the system's."),
+        ConfigurationKey(
+            "apns.connections", .integer(1...64), default: "4",
+            "The connections to each gateway at the most."),
+        ConfigurationKey(
+            "delivery.inFlight", .integer(1...Limits.maximumDeliveriesInFlight), default: "4096",
+            "The deliveries that are sent and not yet settled: the most that a crash repeats."),
+        ConfigurationKey(
+            "delivery.maxAttempts", .integer(1...Limits.maximumDeliveryAttempts), default: "24",
+            "The sends of one delivery before it becomes a dead letter."),
+    ]
+
+    private static let operation = [
+        ConfigurationKey(
+            "log.level",
+            .choice(["trace", "debug", "info", "notice", "warning", "error", "critical"]),
+            default: "info", "What is logged at the least."),
+        ConfigurationKey(
+            "shutdown.graceSeconds", .integer(0...3600), default: "20",
+            "How long what is in flight may take to finish at the end."),
+    ]
+
+    private static let limits = [
+        ConfigurationKey(
+            "limits.requestBytes", .integer(1024...Limits.maximumRequestBytes),
+            default: "\(Limits.maximumRequestBytes)", "The body of a client's request."),
+        ConfigurationKey(
+            "limits.webhookBytes", .integer(1024...Limits.maximumWebhookBytes),
+            default: "\(Limits.maximumWebhookBytes)", "The body of a webhook."),
+        ConfigurationKey(
+            "limits.operations", .integer(1...Limits.maximumOperationsPerRequest),
+            default: "\(Limits.maximumOperationsPerRequest)",
+            "The operations, subscriptions or tokens of one request."),
+        ConfigurationKey(
+            "limits.deniedRecordTypes", .list, default: "_*",
+            "Record types that take no subscriptions; * stands for anything."),
+        ConfigurationKey(
+            "limits.subscriptionsPerUser", .integer(1...Limits.maximumSubscriptionsPerUser),
+            default: "\(Limits.maximumSubscriptionsPerUser)",
+            "The subscriptions of one user in one database."),
+    ]
+}

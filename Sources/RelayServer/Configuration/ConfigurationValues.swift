@@ -1,0 +1,136 @@
+import Configuration
+import Foundation
+import RelayModel
+
+/// The settings as texts, gathered from flags, environment and file, in this order of precedence.
+package struct ConfigurationValues: Sendable {
+    private var texts: [String: String] = [:]
+    private(set) var problems: [String] = []
+
+    /// The flag and the variable that name the file.
+    private static let fileKey = ConfigurationKey("config", .text, "The configuration file.")
+
+    /// Gathers the settings.
+    ///
+    /// - Parameters:
+    ///   - arguments: the command line behind the command's name.
+    ///   - environment: the variables; those of the relay begin with `BELFRY_`.
+    /// - Returns: The settings, with what is wrong about them.
+    /// - Throws: ``ConfigurationError`` if the file cannot be read, or something names no setting.
+    package static func gather(
+        arguments: [String], environment: [String: String]
+    ) async throws -> ConfigurationValues {
+        let flags = CommandLineArgumentsProvider(arguments: ["belfry"] + arguments)
+        let variables = EnvironmentVariablesProvider(environmentVariables: environment)
+            .prefixKeys(with: "belfry")
+        var providers: [any ConfigProvider] = [flags, variables]
+        var problems = unknownFlags(arguments)
+        if let path = ConfigReader(providers: providers).string(forKey: "config") {
+            problems += try unknownMembers(path: path)
+            providers.append(try await file(path))
+        }
+        guard problems.isEmpty else { throw ConfigurationError(problems) }
+        let reader = ConfigReader(providers: providers)
+        var values = ConfigurationValues()
+        for key in ConfigurationKeys.all { values.take(key, from: reader) }
+        return values
+    }
+
+    private static func file(_ path: String) async throws -> FileProvider<JSONSnapshot> {
+        let place = InMemoryProvider(values: [
+            "filePath": ConfigValue(.string(path), isSecret: false)
+        ])
+        return try await FileProvider(config: ConfigReader(provider: place))
+    }
+
+    private mutating func take(_ key: ConfigurationKey, from reader: ConfigReader) {
+        guard let text = Self.text(key, reader) else {
+            texts[key.name] = key.defaultText
+            return
+        }
+        guard key.allows(text) else {
+            let shown = key.isSecret ? "the value" : "\"\(text)\""
+            problems.append(
+                "\(key.name) (\(key.flag), \(key.variable)): \(shown) must be \(key.rule)")
+            return
+        }
+        texts[key.name] = text
+    }
+
+    /// The value as a text, whatever kind the file gave it.
+    private static func text(_ key: ConfigurationKey, _ reader: ConfigReader) -> String? {
+        let name = ConfigKey(key.name)
+        if key.kind == .list,
+            let texts = reader.stringArray(forKey: name, isSecret: key.isSecret)
+        {
+            return texts.joined(separator: ",")
+        }
+        if let text = reader.string(forKey: name, isSecret: key.isSecret) { return text }
+        if let number = reader.int(forKey: name, isSecret: key.isSecret) { return String(number) }
+        return reader.double(forKey: name, isSecret: key.isSecret).map { String($0) }
+    }
+
+    // MARK: What names no setting
+
+    /// A misspelt setting would silently have no effect.
+    private static func unknownFlags(_ arguments: [String]) -> [String] {
+        let known = Set((ConfigurationKeys.all + [fileKey]).map(\.flag))
+        return arguments.filter { $0.hasPrefix("--") }
+            .map { String($0.prefix { $0 != "=" }) }.filter { !known.contains($0) }
+            .map { "\($0) is no setting; see docs/configuration.md" }
+    }
+
+    private static func unknownMembers(path: String) throws -> [String] {
+        let text: [UInt8]
+        do {
+            text = Array(try Data(contentsOf: URL(filePath: path)))
+        } catch {
+            throw ConfigurationError(["the file \(path) cannot be read"])
+        }
+        do throws(JSONSyntaxError) {
+            let known = Set(ConfigurationKeys.all.map(\.name))
+            return leaves(try JSONValue(parsing: text), below: "").filter { !known.contains($0) }
+                .map { "\($0) in \(path) is no setting; see docs/configuration.md" }
+        } catch {
+            throw ConfigurationError(["the file \(path) is \(error.description)"])
+        }
+    }
+
+    private static func leaves(_ value: JSONValue, below path: String) -> [String] {
+        guard case .object(let object) = value else { return [path] }
+        return object.members.flatMap { member in
+            leaves(member.value, below: path.isEmpty ? member.name : "\(path).\(member.name)")
+        }
+    }
+
+    // MARK: Reading
+
+    /// The text of a setting; `nil` if it has none.
+    func text(_ name: String) -> String? {
+        texts[name]
+    }
+
+    /// The text of a setting that has a default.
+    func required(_ name: String) -> String {
+        guard let text = texts[name] else {
+            preconditionFailure("the setting \(name) has no default")
+        }
+        return text
+    }
+
+    /// The number of a setting that has a default.
+    func integer(_ name: String) -> Int {
+        guard let number = Int(required(name)) else {
+            preconditionFailure("the setting \(name) was not checked")
+        }
+        return number
+    }
+
+    /// The settings, one a line, secrets hidden.
+    package var description: String {
+        ConfigurationKeys.all.map { key in
+            guard let text = texts[key.name] else { return "\(key.name) is not set" }
+            return "\(key.name) = \(key.isSecret ? "(hidden)" : text)"
+        }.joined(separator: "\n")
+    }
+}

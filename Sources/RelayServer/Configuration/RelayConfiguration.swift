@@ -1,0 +1,157 @@
+package import Logging
+package import RelayModel
+package import Storage
+
+/// How the relay runs: decoded once, validated once, and handed to the rooms in parts.
+package struct RelayConfiguration: Sendable, CustomStringConvertible {
+    /// Where something is served.
+    package struct Listener: Sendable, Hashable {
+        /// The address.
+        package var host: String
+        /// The port; 0 takes a free one.
+        package var port: Int
+
+        /// Names a place.
+        package init(host: String, port: Int) {
+            self.host = host
+            self.port = port
+        }
+    }
+
+    /// The files of TLS.
+    package struct TLSFiles: Sendable, Hashable {
+        /// The certificate chain in PEM form.
+        package var certificate: String
+        /// The private key in PEM form.
+        package var privateKey: String
+    }
+
+    /// How the push gateway is reached.
+    package struct GatewayAccess: Sendable, Hashable {
+        /// The URL of development tokens, without a slash at the end.
+        package var developmentURL: String
+        /// The URL of production tokens, without a slash at the end.
+        package var productionURL: String
+        /// The certificate authorities instead of the system's, in PEM form.
+        package var caFile: String?
+        /// The connections to each gateway at the most.
+        package var connections: Int
+
+        /// The URL of the gateway that issued tokens of `environment`.
+        package func url(of environment: GatewayEnvironment) -> String {
+            switch environment {
+            case .development: developmentURL
+            case .production: productionURL
+            }
+        }
+    }
+
+    /// How deliveries are sent.
+    package struct DeliveryBounds: Sendable, Hashable {
+        /// The deliveries that are sent and not yet settled.
+        package var inFlight: Int
+        /// The sends of one delivery before it becomes a dead letter.
+        package var maximumAttempts: Int
+    }
+
+    /// Where clients and change sources are served.
+    package var http: Listener
+    /// Where the administrative surface is served.
+    package var admin: Listener
+    /// The token of the administrative surface; `nil` closes it.
+    package var adminToken: String?
+    /// The files of TLS; `nil` serves plain HTTP.
+    package var tls: TLSFiles?
+    /// How clients reach the relay, without a slash at the end.
+    package var publicURL: String
+    /// Where users sign in.
+    package var signInURL: String?
+    /// The file of the store.
+    package var storagePath: String
+    /// How the store works.
+    package var store: StoreSettings
+    /// How the push gateway is reached.
+    package var gateway: GatewayAccess
+    /// How deliveries are sent.
+    package var delivery: DeliveryBounds
+    /// What is logged at the least.
+    package var logLevel: Logger.Level
+    /// How long what is in flight may take to finish at the end.
+    package var shutdownGrace: Duration
+    /// What requests may ask for.
+    package var limits: RequestLimits
+    /// The settings, one a line, secrets hidden.
+    package let description: String
+
+    /// Whether the administrative surface is served where clients are.
+    package var sharesListener: Bool { http == admin && http.port != 0 }
+
+    /// Decodes the settings.
+    ///
+    /// - Throws: ``ConfigurationError`` with everything that is wrong.
+    package init(_ values: ConfigurationValues) throws(ConfigurationError) {
+        var problems = values.problems
+        let certificate = values.text("tls.certificateFile")
+        let privateKey = values.text("tls.privateKeyFile")
+        if (certificate == nil) != (privateKey == nil) {
+            problems.append(
+                "tls.certificateFile and tls.privateKeyFile: one of them is not set; both or "
+                    + "none are needed")
+        }
+        guard problems.isEmpty else { throw ConfigurationError(problems) }
+        http = Listener(host: values.required("http.host"), port: values.integer("http.port"))
+        admin = Listener(host: values.required("admin.host"), port: values.integer("admin.port"))
+        adminToken = values.text("admin.token")
+        if let certificate, let privateKey {
+            tls = TLSFiles(certificate: certificate, privateKey: privateKey)
+        }
+        let scheme = certificate == nil ? "http" : "https"
+        publicURL = Self.withoutSlash(
+            values.text("http.publicURL") ?? "\(scheme)://\(http.host):\(http.port)")
+        signInURL = values.text("signIn.url")
+        storagePath = values.required("storage.path")
+        store = Self.store(values)
+        gateway = Self.gateway(values)
+        delivery = DeliveryBounds(
+            inFlight: values.integer("delivery.inFlight"),
+            maximumAttempts: values.integer("delivery.maxAttempts"))
+        logLevel = Logger.Level(rawValue: values.required("log.level")) ?? .info
+        shutdownGrace = .seconds(values.integer("shutdown.graceSeconds"))
+        limits = Self.limits(values)
+        description = values.description
+    }
+
+    private static func store(_ values: ConfigurationValues) -> StoreSettings {
+        var settings = StoreSettings()
+        settings.commitDelay = .milliseconds(values.integer("storage.commitMilliseconds"))
+        settings.commitChanges = values.integer("storage.commitChanges")
+        settings.waitingChanges = values.integer("storage.waitingChanges")
+        settings.waitingBytes = values.integer("storage.waitingMegabytes") * 1_048_576
+        settings.diskReserveBytes =
+            UInt64(values.integer("storage.diskReserveMegabytes")) * 1_048_576
+        settings.maximumSubscriptionsPerOwner = values.integer("limits.subscriptionsPerUser")
+        return settings
+    }
+
+    /// `apns.url` stands for both environments.
+    private static func gateway(_ values: ConfigurationValues) -> GatewayAccess {
+        let both = values.text("apns.url")
+        return GatewayAccess(
+            developmentURL: withoutSlash(both ?? values.required("apns.development.url")),
+            productionURL: withoutSlash(both ?? values.required("apns.production.url")),
+            caFile: values.text("apns.caFile"), connections: values.integer("apns.connections"))
+    }
+
+    private static func limits(_ values: ConfigurationValues) -> RequestLimits {
+        RequestLimits(
+            requestBytes: values.integer("limits.requestBytes"),
+            webhookBytes: values.integer("limits.webhookBytes"),
+            operations: values.integer("limits.operations"),
+            deniedRecordTypes: values.required("limits.deniedRecordTypes").split(separator: ",")
+                .map { $0.trimmingPrefix(while: \.isWhitespace) }.map(String.init))
+    }
+
+    private static func withoutSlash(_ url: String) -> String {
+        url.hasSuffix("/") ? String(url.dropLast()) : url
+    }
+}

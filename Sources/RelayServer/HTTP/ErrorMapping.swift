@@ -1,0 +1,101 @@
+import ChangeSources
+import HTTPTypes
+import Logging
+import NIOCore
+import PredicateLanguage
+import RelayModel
+import Storage
+
+/// A method that a path does not have.
+struct RefusedMethod: Error, Sendable, Hashable {
+    let method: String
+    let allowed: String
+}
+
+/// What an error becomes on the wire and in the log: the only place that decides it.
+struct ErrorMapping {
+    /// The wire form.
+    let apiError: APIError
+    /// Header fields that go with it.
+    var headers: HTTPFields = [:]
+    /// `error` only where somebody has to look.
+    var logLevel: Logger.Level = .debug
+    /// What the log says; more than the wire form for errors of the relay's own.
+    var logReason: String
+
+    /// Maps `error`.
+    init(_ error: any Error) {
+        switch error {
+        case let error as APIError: self.init(error)
+        case let error as JSONContractError: self.init(APIError(.badRequest, error.description))
+        case let error as JSONSyntaxError: self.init(APIError(.badRequest, error.description))
+        case let error as AuthenticationRefusal: self.init(error.apiError)
+        case let error as PredicateError: self.init(error.apiError)
+        case let error as VerificationError:
+            self.init(APIError(.authenticationFailed, error.description))
+        case let error as DecodeError: self.init(decoding: error)
+        case let error as RefusedMethod:
+            self.init(
+                APIError(
+                    .badRequest, "\(error.method) is not allowed here; allowed: \(error.allowed)",
+                    httpStatus: 405))
+            headers[.allow] = error.allowed
+        case let error as StorageError: self.init(storage: error)
+        case is NIOTooManyBytesError:
+            self.init(APIError(.quotaExceeded, "the body is too large"))
+        case is CancellationError:
+            self.init(
+                APIError(.tryAgainLater, "the relay is shutting down", retryAfter: 5))
+        default: self.init(unexpected: error)
+        }
+    }
+
+    private init(_ error: APIError) {
+        apiError = error
+        logReason = error.reason
+    }
+
+    /// A fault of the relay's own: the wire says nothing of its inside.
+    private init(unexpected error: any Error) {
+        apiError = APIError(
+            .internalError, "an error of the relay's own; its log has it under this uuid")
+        logLevel = .error
+        logReason = String(reflecting: error)
+    }
+
+    /// What a source posted cannot be read; sources look at the status.
+    private init(decoding error: DecodeError) {
+        let code: ServerErrorCode =
+            error.status == .tooLarge ? .quotaExceeded : .badRequest
+        self.init(APIError(code, error.description, httpStatus: error.status.rawValue))
+    }
+
+    /// The store refuses or fails: the client shall come again, and when.
+    private init(storage error: StorageError) {
+        switch error {
+        case .noRoom:
+            apiError = APIError(
+                .tryAgainLater, "the relay has no room left to store this durably",
+                retryAfter: 60, httpStatus: 507)
+            logLevel = .error
+        case .overloaded:
+            apiError = APIError(
+                .throttled, "too much is waiting to be written", retryAfter: 1)
+            logLevel = .warning
+        case .locked, .closed, .progressMoved:
+            apiError = APIError(
+                .tryAgainLater, "the relay's store is not available", retryAfter: 5)
+            logLevel = .error
+        case .unknownContainer(let key):
+            apiError = APIError(
+                .notFound,
+                "there is no container \(key.container) in \(key.environment.rawValue)")
+            logLevel = .debug
+        case .newerSchema, .damaged, .unsafeSetting:
+            apiError = APIError(
+                .internalError, "the relay's store cannot be used; its log says why")
+            logLevel = .critical
+        }
+        logReason = String(describing: error)
+    }
+}

@@ -1,0 +1,66 @@
+/// The parameters of a request target, decoded as browsers encode them (a plus sign is a space).
+///
+/// Nobody knows all parameters that clients send (`ckjsVersion`, `clientId` …), so unknown ones are
+/// simply there.
+package struct QueryParameters: Sendable, Hashable {
+    private let pairs: [Pair]
+
+    private struct Pair: Sendable, Hashable {
+        let name: String
+        let value: String
+    }
+
+    /// Reads the parameters of a request target.
+    package init(target: String) {
+        guard let mark = target.firstIndex(of: "?") else {
+            pairs = []
+            return
+        }
+        pairs = target[target.index(after: mark)...].split(separator: "&").map { part in
+            let halves = part.split(
+                separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            return Pair(
+                name: Self.decode(halves[0]), value: halves.count == 2 ? Self.decode(halves[1]) : ""
+            )
+        }
+    }
+
+    /// The value of the first parameter called `name`, or `nil` if there is none.
+    package subscript(name: String) -> String? {
+        pairs.first { $0.name == name }?.value
+    }
+
+    /// Undoes percent-encoding; a plus sign is a space, and what is not an escape stays as it is.
+    static func decode(_ text: some StringProtocol) -> String {
+        decode(text, plus: UInt8(ascii: " "))
+    }
+
+    /// Undoes percent-encoding in a path, where a plus sign is itself.
+    static func decodePath(_ text: some StringProtocol) -> String {
+        decode(text, plus: UInt8(ascii: "+"))
+    }
+
+    private static func decode(_ text: some StringProtocol, plus: UInt8) -> String {
+        let bytes = Array(text.utf8)
+        var output: [UInt8] = []
+        output.reserveCapacity(bytes.count)
+        var index = 0
+        while index < bytes.count {
+            let byte = bytes[index]
+            if byte == UInt8(ascii: "%"), index + 2 < bytes.count,
+                let high = hexDigit(bytes[index + 1]), let low = hexDigit(bytes[index + 2])
+            {
+                output.append(high << 4 | low)
+                index += 3
+                continue
+            }
+            output.append(byte == UInt8(ascii: "+") ? plus : byte)
+            index += 1
+        }
+        return String(decoding: output, as: UTF8.self)
+    }
+
+    private static func hexDigit(_ byte: UInt8) -> UInt8? {
+        Character(Unicode.Scalar(byte)).hexDigitValue.map { UInt8($0) }
+    }
+}

@@ -1,0 +1,172 @@
+import HTTPTypes
+import Hummingbird
+import Logging
+import Metrics
+import NIOCore
+import RelayModel
+
+/// The one place where requests become values and answers become responses.
+///
+/// It reads the body within its limit, gives each request its UUID, maps errors, and adds the
+/// header fields that every answer has.
+struct RelayDoor: Sendable {
+    private let dependencies: RelayDependencies
+
+    init(_ dependencies: RelayDependencies) {
+        self.dependencies = dependencies
+    }
+
+    /// Answers one request; `path` is the route's template, `nil` if no path matched.
+    func answer(
+        _ request: Request, context: RelayContext, route: RelayRoute?, path: String?,
+        allowed: String?
+    ) async -> Response {
+        let uuid = RandomIdentifiers(dependencies.randomBytes).uuid()
+        let began = dependencies.now()
+        var answer: RelayAnswer
+        do {
+            answer = try await attempt(
+                request, context: context, route: route, path: path, allowed: allowed, uuid: uuid)
+        } catch {
+            answer = refusal(error, uuid: uuid, logger: context.logger)
+        }
+        record(
+            answer.status, method: request.method, path: path,
+            dependencies.now().duration(since: began))
+        answer.headers.append(contentsOf: Self.commonFields(uuid: uuid))
+        return Self.response(answer, to: request.method)
+    }
+
+    private func attempt(
+        _ request: Request, context: RelayContext, route: RelayRoute?, path: String?,
+        allowed: String?, uuid: String
+    ) async throws -> RelayAnswer {
+        guard let path, let allowed else {
+            let target = String(request.uri.path.prefix(200))
+            throw APIError(.notFound, "there is no call at \(target)")
+        }
+        if request.method == .options { return Self.preflight(allowed: allowed) }
+        guard let route else {
+            throw RefusedMethod(method: request.method.rawValue, allowed: allowed)
+        }
+        let body = try await readBody(request, limit: route.bodyLimit)
+        return try await route.respond(
+            RelayRequest(
+                method: request.method.rawValue, target: request.head.path ?? "",
+                headers: request.headers,
+                parameters: Self.parameters(of: request.uri.path, template: path), body: body,
+                uuid: uuid, receivedAt: dependencies.now()))
+    }
+
+    /// Reads the body, and stops as soon as it is known to be too large.
+    private func readBody(_ request: Request, limit: RelayRoute.BodyLimit) async throws -> [UInt8] {
+        let maximum =
+            switch limit {
+            case .request: dependencies.limits.requestBytes
+            case .webhook: dependencies.limits.webhookBytes
+            }
+        let tooLarge = APIError(.quotaExceeded, "the body is larger than \(maximum) bytes")
+        if let length = request.headers[.contentLength].flatMap({ Int($0) }), length > maximum {
+            throw tooLarge
+        }
+        var bytes: [UInt8] = []
+        for try await part in request.body {
+            guard bytes.count + part.readableBytes <= maximum else { throw tooLarge }
+            bytes.append(contentsOf: part.readableBytesView)
+        }
+        return bytes
+    }
+
+    private func refusal(_ error: any Error, uuid: String, logger: Logger) -> RelayAnswer {
+        let mapped = ErrorMapping(error)
+        logger.log(
+            level: mapped.logLevel, "refused a request",
+            metadata: [
+                "uuid": .string(uuid), "code": .string(mapped.apiError.code.rawValue),
+                "reason": .string(mapped.logReason),
+            ])
+        var answer = RelayAnswer(mapped.apiError, uuid: uuid)
+        answer.headers.append(contentsOf: mapped.headers)
+        return answer
+    }
+
+    private func record(
+        _ status: Int, method: HTTPRequest.Method, path: String?, _ duration: Duration
+    ) {
+        let dimensions = [
+            ("method", method.rawValue), ("path", path ?? "unknown"), ("status", String(status)),
+        ]
+        Counter(
+            label: "belfry_http_requests_total", dimensions: dimensions,
+            factory: dependencies.metrics
+        ).increment()
+        Metrics.Timer(
+            label: "belfry_http_request_seconds",
+            dimensions: [("method", method.rawValue), ("path", path ?? "unknown")],
+            factory: dependencies.metrics
+        ).record(duration: duration)
+    }
+
+    // MARK: The form of requests and answers
+
+    /// The variable parts of a path, decoded; `template` matched it.
+    static func parameters(of path: String, template: String) -> [String: String] {
+        var parameters: [String: String] = [:]
+        let parts = path.split(separator: "/")
+        for (name, part) in zip(template.split(separator: "/"), parts)
+        where name.hasPrefix("{") {
+            parameters[String(name.dropFirst().dropLast())] = QueryParameters.decodePath(part)
+        }
+        return parameters
+    }
+
+    /// What browsers must be told before they let a page read the answer.
+    private static func commonFields(uuid: String) -> HTTPFields {
+        var fields = HTTPFields()
+        fields[.appleRequestUUID] = uuid
+        fields[.accessControlAllowOrigin] = "*"
+        fields[.accessControlExposeHeaders] =
+            "X-Apple-Request-UUID, X-Apple-CloudKit-Web-Auth-Token, Retry-After"
+        fields[.cacheControl] = "no-store"
+        return fields
+    }
+
+    private static func preflight(allowed: String) -> RelayAnswer {
+        var answer = RelayAnswer(status: 204)
+        answer.headers[.accessControlAllowMethods] = allowed
+        answer.headers[.accessControlAllowHeaders] =
+            "Content-Type, Authorization, ckAPIToken, X-Belfry-User, "
+            + "X-Apple-CloudKit-Request-KeyID, X-Apple-CloudKit-Request-ISO8601Date, "
+            + "X-Apple-CloudKit-Request-SignatureV1"
+        answer.headers[.accessControlMaxAge] = "86400"
+        return answer
+    }
+
+    private static func response(
+        _ answer: RelayAnswer, to method: HTTPRequest.Method
+    ) -> Response {
+        var fields = answer.headers
+        fields[.contentType] = answer.contentType
+        fields[.contentLength] = answer.status == 204 ? nil : String(answer.body.count)
+        let hasBody = method != .head && !answer.body.isEmpty
+        return Response(
+            status: HTTPResponse.Status(code: answer.status), headers: fields,
+            body: hasBody
+                ? ResponseBody(byteBuffer: ByteBuffer(bytes: answer.body)) : ResponseBody())
+    }
+}
+
+extension HTTPField.Name {
+    /// Names the request, as CloudKit's answers do.
+    static let appleRequestUUID = unchecked("X-Apple-Request-UUID")
+    /// The user's token for the next request.
+    static let webAuthToken = unchecked("X-Apple-CloudKit-Web-Auth-Token")
+
+    /// A name that is known to be one.
+    static func unchecked(_ name: String) -> HTTPField.Name {
+        guard let field = HTTPField.Name(name) else {
+            preconditionFailure("\(name) is not the name of a header field")
+        }
+        return field
+    }
+}

@@ -1,0 +1,106 @@
+package import HTTPTypes
+package import RelayModel
+
+/// One request as the routes see it: whole, and without a connection.
+package struct RelayRequest: Sendable {
+    /// The method, in capitals.
+    package var method: String
+    /// The request target byte for byte: signatures cover it.
+    package var target: String
+    /// The parameters after the question mark, decoded.
+    package var query: QueryParameters
+    /// The header fields.
+    package var headers: HTTPFields
+    /// The named parts of the path, decoded.
+    package var parameters: [String: String]
+    /// The body, byte for byte.
+    package var body: [UInt8]
+    /// Names this one request in answers and logs.
+    package var uuid: String
+    /// When it arrived, by the relay's clock.
+    package var receivedAt: Timestamp
+
+    /// Creates a request; the query is read from `target`.
+    package init(
+        method: String, target: String, headers: HTTPFields = [:],
+        parameters: [String: String] = [:], body: [UInt8] = [], uuid: String,
+        receivedAt: Timestamp
+    ) {
+        self.method = method
+        self.target = target
+        query = QueryParameters(target: target)
+        self.headers = headers
+        self.parameters = parameters
+        self.body = body
+        self.uuid = uuid
+        self.receivedAt = receivedAt
+    }
+
+    /// The target without the question mark and what follows.
+    package var path: String {
+        String(target.prefix { $0 != "?" })
+    }
+
+    /// The value of a header field, or `nil` if it is absent or empty.
+    package func header(_ name: String) -> String? {
+        guard let field = HTTPField.Name(name), let value = headers[field], !value.isEmpty
+        else { return nil }
+        return value
+    }
+
+    /// A validated name from the path.
+    ///
+    /// - Throws: ``RelayModel/APIError`` that says what the name must be.
+    func identifier<Identifier: ValidatedIdentifier>(
+        _ name: String, as type: Identifier.Type = Identifier.self
+    ) throws(APIError) -> Identifier {
+        let text = parameters[name] ?? ""
+        guard let identifier = Identifier(rawValue: text) else {
+            throw APIError(
+                .badRequest, "\(name) in the path: \"\(text.shortened)\" is not \(Identifier.rule)")
+        }
+        return identifier
+    }
+
+    /// One of the words that the path allows at `name`.
+    ///
+    /// - Throws: ``RelayModel/APIError`` that lists the words.
+    func choice<Choice: RawRepresentable<String> & CaseIterable>(
+        _ name: String, as type: Choice.Type = Choice.self
+    ) throws(APIError) -> Choice {
+        let text = parameters[name] ?? ""
+        guard let choice = Choice(rawValue: text) else {
+            let words = Choice.allCases.map(\.rawValue).joined(separator: ", ")
+            throw APIError(
+                .badRequest,
+                "\(name) in the path: \"\(text.shortened)\" is unknown; allowed are \(words)")
+        }
+        return choice
+    }
+
+    /// The container and environment that the path names.
+    ///
+    /// - Throws: ``RelayModel/APIError`` if one of them is not a possible name.
+    func containerKey() throws(APIError) -> ContainerKey {
+        ContainerKey(
+            container: try identifier("container"), environment: try choice("environment"))
+    }
+
+    /// The body as JSON, whatever content type it claims: CloudKit's own clients send `text/plain`.
+    ///
+    /// - Throws: ``RelayModel/JSONSyntaxError``, or ``RelayModel/JSONContractError`` if it is not
+    ///   an object.
+    func jsonBody() throws -> JSONReader {
+        guard !body.isEmpty else {
+            throw APIError(.badRequest, "a JSON object is expected as the body, found nothing")
+        }
+        return try JSONReader(try JSONValue(parsing: body))
+    }
+}
+
+extension String {
+    /// This text, cut so that an error message stays readable.
+    var shortened: String {
+        utf8.count <= 80 ? self : String(prefix(60)) + "…"
+    }
+}

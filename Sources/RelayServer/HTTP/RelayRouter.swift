@@ -1,0 +1,93 @@
+import HTTPTypes
+package import Hummingbird
+package import Logging
+import NIOCore
+import RelayModel
+
+/// What Hummingbird carries along with a request; also made without a connection.
+package struct RelayContext: RequestContext {
+    /// Hummingbird's part.
+    package var coreContext: CoreRequestContextStorage
+
+    /// Creates the context of a request that came over a connection.
+    package init(source: ApplicationRequestContextSource) {
+        coreContext = CoreRequestContextStorage(source: source)
+    }
+
+    /// Creates the context of a request that was made in this process.
+    package init(logger: Logger) {
+        coreContext = CoreRequestContextStorage(source: InProcess(logger: logger))
+    }
+
+    private struct InProcess: RequestContextSource {
+        let logger: Logger
+    }
+}
+
+/// Builds Hummingbird's router from the table of routes.
+package enum RelayRouter {
+    private static let methods: [HTTPRequest.Method] = [
+        .get, .head, .post, .put, .patch, .delete, .options,
+    ]
+
+    /// A router for those calls of `dependencies` that belong to `surfaces`.
+    ///
+    /// Every path answers every method: with the route, with the CORS preflight, or with 405 and
+    /// the methods that it has.
+    package static func make(
+        _ dependencies: RelayDependencies, surfaces: Set<RelayRoute.Surface>
+    ) -> Router<RelayContext> {
+        let router = Router(context: RelayContext.self)
+        let door = RelayDoor(dependencies)
+        router.add(middleware: NotFoundMiddleware(door: door))
+        let served = routes(dependencies).filter { surfaces.contains($0.surface) }
+        for (path, routes) in Dictionary(grouping: served, by: \.path) {
+            let allowed = allowedMethods(of: routes)
+            for method in methods {
+                let route = route(for: method, among: routes)
+                router.on(RouterPath(path), method: method) { request, context in
+                    await door.answer(
+                        request, context: context, route: route, path: path, allowed: allowed)
+                }
+            }
+        }
+        return router
+    }
+
+    /// Every call, in the order of the documentation.
+    package static func routes(_ dependencies: RelayDependencies) -> [RelayRoute] {
+        SubscriptionRoutes(dependencies).routes + TokenRoutes(dependencies).routes
+            + UserRoutes(dependencies).routes + ChangeRoutes(dependencies).routes
+            + OperationRoutes(dependencies).routes + AdministrationRoutes(dependencies).routes
+    }
+
+    /// HEAD is answered as GET without the body.
+    private static func route(
+        for method: HTTPRequest.Method, among routes: [RelayRoute]
+    ) -> RelayRoute? {
+        let name = method == .head ? "GET" : method.rawValue
+        return routes.first { $0.method == name }
+    }
+
+    private static func allowedMethods(of routes: [RelayRoute]) -> String {
+        var names = Set(routes.map(\.method))
+        names.insert("OPTIONS")
+        if names.contains("GET") { names.insert("HEAD") }
+        return names.sorted().joined(separator: ", ")
+    }
+
+    /// Answers what no path matches.
+    private struct NotFoundMiddleware: RouterMiddleware {
+        let door: RelayDoor
+
+        @concurrent
+        func handle(
+            _ request: Request, context: RelayContext,
+            next: @concurrent (Request, RelayContext) async throws -> Response
+        ) async throws -> Response {
+            guard context.endpointPath == nil else { return try await next(request, context) }
+            return await door.answer(
+                request, context: context, route: nil, path: nil, allowed: nil)
+        }
+    }
+}

@@ -1,0 +1,95 @@
+package import CoreMetrics
+import Synchronization
+
+/// Keeps the process's metrics and renders them as Prometheus reads them (text format 0.0.4).
+///
+/// A lock, not an actor: an update is a few additions, and swift-metrics calls from anywhere. The
+/// number of series is bounded, so that hostile label values cannot fill the memory.
+package final class PrometheusMetrics: MetricsFactory, Sendable {
+    private struct Families {
+        var byName: [String: MetricFamily] = [:]
+        var seriesCount = 0
+    }
+
+    private let families = Mutex(Families())
+    private let maximumSeries: Int
+
+    /// Creates an empty collection that takes at most `maximumSeries` series.
+    package init(maximumSeries: Int = 10_000) {
+        self.maximumSeries = maximumSeries
+    }
+
+    /// The text that a scrape gets, families and series in order.
+    package func render() -> String {
+        let families = families.withLock { $0.byName }
+        var text = ""
+        for (name, family) in families.sorted(by: { $0.key < $1.key }) {
+            family.render(as: name, to: &text)
+        }
+        return text
+    }
+
+    /// The series with this name and these labels; beyond the bound, one that nobody renders.
+    private func series(
+        _ kind: MetricFamily.Kind, _ label: String, _ dimensions: [(String, String)]
+    ) -> MetricSeries {
+        let name = MetricName.name(label)
+        let labels = MetricName.labels(dimensions)
+        return families.withLock { families in
+            var family = families.byName[name] ?? MetricFamily(kind: kind)
+            if let series = family.series[labels] { return series }
+            let series = MetricSeries(kind: family.kind)
+            guard families.seriesCount < maximumSeries, family.kind == kind else { return series }
+            families.seriesCount += 1
+            family.series[labels] = series
+            families.byName[name] = family
+            return series
+        }
+    }
+
+    // MARK: What swift-metrics asks for
+
+    /// A counter.
+    package func makeCounter(label: String, dimensions: [(String, String)]) -> any CounterHandler {
+        series(.counter, label, dimensions)
+    }
+
+    /// A counter of fractions.
+    package func makeFloatingPointCounter(
+        label: String, dimensions: [(String, String)]
+    ) -> any FloatingPointCounterHandler {
+        series(.counter, label, dimensions)
+    }
+
+    /// A gauge.
+    package func makeMeter(label: String, dimensions: [(String, String)]) -> any MeterHandler {
+        series(.gauge, label, dimensions)
+    }
+
+    /// A histogram, or a gauge if nothing is to be aggregated.
+    package func makeRecorder(
+        label: String, dimensions: [(String, String)], aggregate: Bool
+    ) -> any RecorderHandler {
+        series(aggregate ? .histogram : .gauge, label, dimensions)
+    }
+
+    /// A histogram of seconds.
+    package func makeTimer(label: String, dimensions: [(String, String)]) -> any TimerHandler {
+        series(.histogram, label, dimensions)
+    }
+
+    /// Metrics live as long as the process.
+    package func destroyCounter(_ handler: any CounterHandler) {}
+
+    /// Metrics live as long as the process.
+    package func destroyFloatingPointCounter(_ handler: any FloatingPointCounterHandler) {}
+
+    /// Metrics live as long as the process.
+    package func destroyMeter(_ handler: any MeterHandler) {}
+
+    /// Metrics live as long as the process.
+    package func destroyRecorder(_ handler: any RecorderHandler) {}
+
+    /// Metrics live as long as the process.
+    package func destroyTimer(_ handler: any TimerHandler) {}
+}

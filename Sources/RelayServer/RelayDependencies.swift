@@ -1,0 +1,102 @@
+//  RelayServer: HTTP in. The routes of CloudKit's calls, the webhooks, the administrative surface
+//  and the metrics.
+//
+//  Concurrency: every route is a function of a request and of the values here; nothing is kept
+//  between requests except metrics. Invariants: no route believes a container or user that did not
+//  come from a credential; no secret reaches an answer or the log; errors become answers in
+//  ErrorMapping and nowhere else. It may import every room.
+
+package import CoreMetrics
+package import Logging
+package import RelayModel
+package import Storage
+
+/// What the routes need of the world.
+package struct RelayDependencies: Sendable {
+    /// Containers, keys, subscriptions, devices.
+    package var registry: any Registry
+    /// Where changes are appended.
+    package var log: any ShardLog
+    /// How far deliveries are settled.
+    package var progress: any ShardProgress
+    /// The relay's clock.
+    package var now: @Sendable () -> Timestamp
+    /// So many unpredictable bytes.
+    package var randomBytes: @Sendable (Int) -> [UInt8]
+    /// Whether the relay can serve, and if not, why.
+    package var readiness: @Sendable () async -> Readiness
+    /// Where the calls' metrics go.
+    package var metrics: any MetricsFactory
+    /// The metrics as Prometheus reads them.
+    package var renderMetrics: @Sendable () -> String
+    /// The log of the room.
+    package var logger: Logger
+    /// What requests may ask for.
+    package var limits: RequestLimits
+    /// The token of the administrative surface; `nil` closes it.
+    package var adminToken: String?
+    /// How clients reach the relay, without a slash at the end.
+    package var publicURL: String
+    /// Where users sign in; `nil` means the relay's own page that says so.
+    package var signInURL: String?
+    /// Is told of a container's settings once they are saved.
+    package var containerSaved: @Sendable (ContainerSettings) -> Void = { _ in }
+
+    /// Collects what the routes need; limits and URLs have defaults.
+    package init(
+        registry: any Registry, log: any ShardLog, progress: any ShardProgress,
+        now: @escaping @Sendable () -> Timestamp,
+        randomBytes: @escaping @Sendable (Int) -> [UInt8],
+        readiness: @escaping @Sendable () async -> Readiness, metrics: any MetricsFactory,
+        renderMetrics: @escaping @Sendable () -> String, logger: Logger,
+        limits: RequestLimits = RequestLimits(), adminToken: String? = nil,
+        publicURL: String = "http://localhost:8080", signInURL: String? = nil
+    ) {
+        self.registry = registry
+        self.log = log
+        self.progress = progress
+        self.now = now
+        self.randomBytes = randomBytes
+        self.readiness = readiness
+        self.metrics = metrics
+        self.renderMetrics = renderMetrics
+        self.logger = logger
+        self.limits = limits
+        self.adminToken = adminToken
+        self.publicURL = publicURL
+        self.signInURL = signInURL
+    }
+}
+
+/// Whether the relay can serve.
+package enum Readiness: Sendable, Hashable {
+    /// It can.
+    case ready
+    /// It cannot, for these reasons by part.
+    case notReady([String: String])
+}
+
+/// What requests may ask for.
+package struct RequestLimits: Sendable, Hashable {
+    /// The body of a client's request, in bytes.
+    package var requestBytes: Int
+    /// The body of a webhook, in bytes.
+    package var webhookBytes: Int
+    /// Operations of one request.
+    package var operations: Int
+    /// Record types that subscriptions may not name: patterns in which `*` stands for anything.
+    package var deniedRecordTypes: [String]
+
+    /// Creates limits; the defaults are those of ``RelayModel/Limits``.
+    package init(
+        requestBytes: Int = Limits.maximumRequestBytes,
+        webhookBytes: Int = Limits.maximumWebhookBytes,
+        operations: Int = Limits.maximumOperationsPerRequest,
+        deniedRecordTypes: [String] = ["_*"]
+    ) {
+        self.requestBytes = requestBytes
+        self.webhookBytes = webhookBytes
+        self.operations = operations
+        self.deniedRecordTypes = deniedRecordTypes
+    }
+}

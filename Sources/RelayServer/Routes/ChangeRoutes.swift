@@ -1,0 +1,193 @@
+import ChangeSources
+import HTTPTypes
+import RelayModel
+import Storage
+
+/// Where change sources post (design §5).
+struct ChangeRoutes: Sendable {
+    private let dependencies: RelayDependencies
+    private let callers: CallerLookup
+
+    init(_ dependencies: RelayDependencies) {
+        self.dependencies = dependencies
+        callers = CallerLookup(dependencies)
+    }
+
+    var routes: [RelayRoute] {
+        [
+            RelayRoute(
+                .changes, "POST", "/changes/1/{container}/{environment}/{source}",
+                bodyLimit: .webhook, respond: post)
+        ]
+    }
+
+    /// Verifies the raw bytes, decodes, appends, and only then answers 2xx.
+    private func post(_ request: RelayRequest) async throws -> RelayAnswer {
+        let key = try await callers.settings(request.containerKey()).key
+        let name: SourceName = try request.identifier("source")
+        guard let stored = try await dependencies.registry.source(name, of: key) else {
+            throw APIError(.notFound, "there is no change source \"\(name)\" in \(key)")
+        }
+        let source = try stored.changeSource()
+        let webhook = webhook(request)
+        try source.verify(webhook)
+        let batch = try source.decode(webhook)
+        let intake = ChangeIntake(dependencies, container: key, source: source)
+        let results = try await intake.take(batch, at: request.receivedAt)
+        return results.answer(requiredAnswer: source.preset.requiredAnswer, uuid: request.uuid)
+    }
+
+    private func webhook(_ request: RelayRequest) -> WebhookRequest {
+        var webhook = WebhookRequest(
+            method: request.method, url: dependencies.publicURL + request.target,
+            body: request.body, receivedAt: request.receivedAt)
+        for field in request.headers {
+            webhook.headers.append(field.name.canonicalName, field.value)
+        }
+        return webhook
+    }
+}
+
+extension StoredSource {
+    /// The source as the decoding room knows it.
+    ///
+    /// - Throws: `JSONContractError` if the definition was written by a version that knew more.
+    func changeSource() throws(JSONContractError) -> ChangeSource {
+        try ChangeSource(json: definition, path: "definition")
+    }
+}
+
+/// Takes what a webhook says into the log; a second attempt at parked changes goes the same way.
+struct ChangeIntake: Sendable {
+    private let dependencies: RelayDependencies
+    private let container: ContainerKey
+    private let source: ChangeSource
+
+    init(_ dependencies: RelayDependencies, container: ContainerKey, source: ChangeSource) {
+        self.dependencies = dependencies
+        self.container = container
+        self.source = source
+    }
+
+    /// Appends the changes and parks what could not be mapped.
+    ///
+    /// Appending comes first: if parking fails, the source repeats itself, the changes are known by
+    /// their keys, and nothing is parked twice.
+    func take(_ batch: DecodedBatch, at now: Timestamp) async throws -> ChangeResults {
+        guard batch.items.count <= Limits.maximumChangesPerRequest else {
+            throw APIError(
+                .quotaExceeded,
+                "\(batch.items.count) changes in one request; allowed are "
+                    + "\(Limits.maximumChangesPerRequest)")
+        }
+        let changes = batch.items.compactMap { item -> ChangeToAppend? in
+            guard case .change(let change, let key) = item else { return nil }
+            return ChangeToAppend(change, key: key)
+        }
+        var outcomes: ArraySlice<AppendOutcome> = []
+        if !changes.isEmpty {
+            outcomes = try await dependencies.log.append(
+                changes, container: container, source: source.name, at: now)[...]
+        }
+        var results = ChangeResults()
+        for item in batch.items {
+            switch item {
+            case .change: results.add(outcomes.popFirst())
+            case .refused(let path, let reason): results.addRefusal(path: path, reason: reason)
+            case .ignored(let reason): results.addIgnored(reason: reason)
+            case .parked(let body):
+                results.add(parked: try await park(body, at: now), body)
+            }
+        }
+        return results
+    }
+
+    private func park(_ body: ParkedBody, at now: Timestamp) async throws -> UInt64 {
+        try await dependencies.registry.park(
+            ParkedChange(
+                container: container, source: source.name, reason: body.reason, path: body.path,
+                body: JSONValue.object(body.json).utf8, headers: body.headers, receivedAt: now))
+    }
+}
+
+/// What became of the changes of one webhook, in order.
+struct ChangeResults: Sendable {
+    private(set) var entries: [JSONValue] = []
+    private(set) var conflicts = 0
+    private(set) var refusals = 0
+    private(set) var parked = 0
+
+    mutating func add(_ outcome: AppendOutcome?) {
+        switch outcome {
+        case .appended(let position): add("appended", at: position)
+        case .appendedAsStale(let position):
+            add(
+                "stale", at: position,
+                reason: "a newer version of the record was applied before; it fires nothing")
+        case .duplicate(let position): add("duplicate", at: position)
+        case .conflict(let position):
+            conflicts += 1
+            add(
+                "conflict", at: position,
+                reason: "another change with the same ID or position was appended before")
+        case nil: preconditionFailure("the log answered for fewer changes than it was given")
+        }
+    }
+
+    mutating func addRefusal(path: String, reason: String) {
+        refusals += 1
+        entries.append(
+            ["status": "refused", "path": .string(path), "reason": .string(reason)])
+    }
+
+    mutating func addIgnored(reason: String) {
+        entries.append(["status": "ignored", "reason": .string(reason)])
+    }
+
+    mutating func add(parked number: UInt64, _ body: ParkedBody) {
+        parked += 1
+        entries.append([
+            "status": "parked", "number": .integer(Int64(clamping: number)),
+            "path": .string(body.path), "reason": .string(body.reason),
+        ])
+    }
+
+    private mutating func add(
+        _ status: String, at position: LogPosition, reason: String? = nil
+    ) {
+        var object: JSONObject = [
+            "status": .string(status), "position": .string(position.description),
+        ]
+        if status == "duplicate" { object["duplicate"] = true }
+        object["reason"] = reason.map { .string($0) }
+        entries.append(.object(object))
+    }
+
+    /// The answer to the webhook: 409 for a conflict and 422 for a refusal, with every result, else
+    /// 200.
+    ///
+    /// A batch with a refused change is answered 422 although its other changes are appended: a
+    /// source that looks at nothing but the status must not believe that all went well, and what it
+    /// repeats is known.
+    func answer(requiredAnswer: JSONObject?, uuid: String) -> RelayAnswer {
+        let results: JSONValue = .array(entries)
+        if conflicts > 0 {
+            return failure(
+                APIError(.conflict, "\(conflicts) of \(entries.count) changes conflict"),
+                results, uuid)
+        }
+        if refusals > 0 {
+            return failure(
+                APIError(
+                    .badRequest, "\(refusals) of \(entries.count) changes are refused",
+                    httpStatus: 422), results, uuid)
+        }
+        return RelayAnswer(json: .object(requiredAnswer ?? ["results": results]))
+    }
+
+    private func failure(_ error: APIError, _ results: JSONValue, _ uuid: String) -> RelayAnswer {
+        var error = error
+        error.details["results"] = results
+        return RelayAnswer(error, uuid: uuid)
+    }
+}

@@ -1,0 +1,230 @@
+import Fanout
+import PredicateLanguage
+import RelayModel
+import Storage
+
+/// The body of `subscriptions/modify`: what is to be applied, and how its outcome is told.
+///
+/// Each operation stands for itself: one that cannot be read is answered in its place, and the
+/// others go on, unless the request is atomic.
+struct SubscriptionModification {
+    /// One operation.
+    enum Item {
+        case edit(SubscriptionEdit)
+        case refused(APIError, subscriptionID: String)
+    }
+
+    /// The operations, in order.
+    let items: [Item]
+    /// Whether a refusal undoes the others.
+    let atomicity: EditAtomicity
+
+    /// Reads the body.
+    ///
+    /// - Throws: What makes the request as a whole unreadable.
+    init(
+        _ body: JSONReader, owner: SubscriptionOwner, limits: RequestLimits,
+        assignID: () -> String
+    ) throws {
+        try body.allowOnly(["operations", "atomic"])
+        let elements = try body.require("operations", try body.array("operations"))
+        try limits.check(elements.count, of: "operations")
+        atomicity = try body.bool("atomic") == true ? .allOrNothing : .independent
+        items = elements.enumerated().map { index, element in
+            let path = "operations[\(index)]"
+            do {
+                let reading = SubscriptionOperationReading(
+                    owner: owner, limits: limits, assignedID: assignID())
+                return .edit(try reading.edit(element, path: path))
+            } catch {
+                return .refused(
+                    ErrorMapping(error).apiError, subscriptionID: Self.writtenID(element))
+            }
+        }
+    }
+
+    /// What is to be applied; `nil` if an atomic request has been refused already.
+    var edits: [SubscriptionEdit]? {
+        var edits: [SubscriptionEdit] = []
+        for item in items {
+            switch item {
+            case .edit(let edit): edits.append(edit)
+            case .refused where atomicity == .allOrNothing: return nil
+            case .refused: break
+            }
+        }
+        return edits
+    }
+
+    /// The answer's entries, one for each operation, in order; `outcomes` are those of ``edits``.
+    func entries(outcomes: [SubscriptionEditOutcome], uuid: String) -> [JSONValue] {
+        var rest = outcomes[...]
+        return items.map { item in
+            switch item {
+            case .refused(let error, let id): error.entry(subscriptionID: id, uuid: uuid)
+            case .edit(let edit):
+                (rest.popFirst() ?? .undone).entry(subscriptionID: edit.subscriptionID, uuid: uuid)
+            }
+        }
+    }
+
+    /// The ID as the client wrote it, for the sake of an answer about something unreadable.
+    private static func writtenID(_ element: JSONValue) -> String {
+        guard case .object(let operation) = element,
+            case .object(let subscription)? = operation["subscription"],
+            case .string(let id)? = subscription["subscriptionID"]
+        else { return "" }
+        return id.shortened
+    }
+}
+
+/// Reads one operation.
+struct SubscriptionOperationReading {
+    let owner: SubscriptionOwner
+    let limits: RequestLimits
+    let assignedID: String
+
+    private enum Kind: String, CaseIterable {
+        case create, update, delete
+    }
+
+    func edit(_ element: JSONValue, path: String) throws -> SubscriptionEdit {
+        let reader = try JSONReader(element, path: path)
+        try reader.allowOnly(["operationType", "subscription"])
+        let kind: Kind = try reader.require("operationType", try reader.choice("operationType"))
+        let subscription = try reader.require("subscription", try reader.reader("subscription"))
+        switch kind {
+        case .create: return .create(try self.subscription(subscription))
+        case .update:
+            _ = try writtenID(subscription)
+            return .update(try self.subscription(subscription))
+        case .delete: return .delete(try writtenID(subscription))
+        }
+    }
+
+    private func writtenID(_ reader: JSONReader) throws -> SubscriptionID {
+        try reader.require("subscriptionID", try reader.identifier("subscriptionID"))
+    }
+
+    private func subscription(_ reader: JSONReader) throws -> Subscription {
+        guard let assigned = SubscriptionID(rawValue: assignedID) else {
+            preconditionFailure("an assigned ID must be a subscription ID")
+        }
+        var subscription = try Subscription(
+            json: .object(reader.object), path: reader.path, assignedID: assigned,
+            owner: owner.user, container: owner.container, database: owner.database)
+        try checkRecordType(subscription, path: reader.path)
+        subscription.scope = try completed(subscription.scope, path: reader.path)
+        if !subscription.notificationInfo.isVisible {
+            // CloudKit sends such pushes too, invisibly; APNs takes them as background pushes only.
+            subscription.notificationInfo.shouldSendContentAvailable = true
+        }
+        return subscription
+    }
+
+    private func checkRecordType(_ subscription: Subscription, path: String) throws {
+        guard let type = subscription.recordType?.rawValue else { return }
+        for pattern in limits.deniedRecordTypes
+        where WildcardPattern(pattern).matches(type) {
+            throw APIError(
+                .accessDenied,
+                "\(path): the record type \"\(type.shortened)\" takes no subscriptions "
+                    + "(denied by \"\(pattern)\")")
+        }
+    }
+
+    /// Fills the canonical text, and refuses a condition that can never be meant.
+    private func completed(
+        _ scope: SubscriptionScope, path: String
+    ) throws -> SubscriptionScope {
+        guard case .query(var query, let zoneID) = scope else { return scope }
+        do throws(PredicateError) {
+            let predicate = try query.recordPredicate()
+            try predicate.check()
+            query.canonical = predicate.canonicalText
+        } catch {
+            throw Self.refusal(error, query: query, path: "\(path).query")
+        }
+        return .query(query, zoneID: zoneID)
+    }
+
+    private static func refusal(
+        _ error: PredicateError, query: SubscriptionQuery, path: String
+    ) -> APIError {
+        let place =
+            error.path.map { "\(path).\($0)" }
+            ?? "\(path).\(query.form?.rawValue ?? "predicate") at byte \(error.offset)"
+        var reason = "\(place): \(error.reason)"
+        if let expected = error.expected { reason += "; expected \(expected)" }
+        if let hint = error.hint { reason += "; \(hint)" }
+        return APIError(
+            .badRequest, reason, details: ["predicateError": .object(error.json)])
+    }
+}
+
+/// A text in which `*` stands for anything.
+struct WildcardPattern {
+    private let parts: [Substring]
+
+    init(_ pattern: String) {
+        parts = pattern.split(separator: "*", omittingEmptySubsequences: false)
+    }
+
+    /// Whether the whole of `text` fits.
+    func matches(_ text: String) -> Bool {
+        guard let first = parts.first, let last = parts.last else { return text.isEmpty }
+        guard parts.count > 1 else { return text == first }
+        guard text.hasPrefix(first), text.dropFirst(first.count).hasSuffix(last) else {
+            return false
+        }
+        var rest = text.dropFirst(first.count).dropLast(last.count)
+        for part in parts.dropFirst().dropLast() where !part.isEmpty {
+            guard let range = rest.firstRange(of: part) else { return false }
+            rest = rest[range.upperBound...]
+        }
+        return true
+    }
+}
+
+extension SubscriptionEdit {
+    /// The subscription that the operation is about.
+    var subscriptionID: SubscriptionID {
+        switch self {
+        case .create(let subscription), .update(let subscription): subscription.id
+        case .delete(let id): id
+        }
+    }
+}
+
+extension SubscriptionEditOutcome {
+    /// The entry of the answer.
+    func entry(subscriptionID id: SubscriptionID, uuid: String) -> JSONValue {
+        switch self {
+        case .saved(let version), .unchanged(let version): .object(version.json)
+        case .deleted: ["subscriptionID": .string(id.rawValue), "deleted": true]
+        case .notFound, .exists, .duplicate, .tooMany, .undone:
+            error(id).entry(subscriptionID: id.rawValue, uuid: uuid)
+        }
+    }
+
+    private func error(_ id: SubscriptionID) -> APIError {
+        switch self {
+        case .notFound: APIError(.notFound, "there is no subscription \"\(id)\"")
+        case .exists:
+            APIError(
+                .exists,
+                "a subscription \"\(id)\" with other content exists; use operationType \"update\"")
+        case .duplicate(let existing):
+            APIError(
+                .exists, "subscription is duplicate of '\(existing)'",
+                details: ["duplicateOf": .string(existing.rawValue)])
+        case .tooMany(let limit):
+            APIError(.quotaExceeded, "a user has at most \(limit) subscriptions in a database")
+        case .undone:
+            APIError(
+                .atomicError, "not applied, because another operation of the request was refused")
+        case .saved, .unchanged, .deleted:
+            preconditionFailure("a success is no error")
+        }
+    }
+}

@@ -1,0 +1,136 @@
+import RelayModel
+import Storage
+
+/// CloudKit's calls on subscriptions: list, lookup and modify.
+struct SubscriptionRoutes: Sendable {
+    private let dependencies: RelayDependencies
+    private let callers: CallerLookup
+
+    init(_ dependencies: RelayDependencies) {
+        self.dependencies = dependencies
+        callers = CallerLookup(dependencies)
+    }
+
+    private static let prefix = "/database/1/{container}/{environment}/{database}/subscriptions"
+
+    var routes: [RelayRoute] {
+        [
+            RelayRoute(.client, "GET", "\(Self.prefix)/list", respond: list),
+            RelayRoute(.client, "POST", "\(Self.prefix)/lookup", respond: lookup),
+            RelayRoute(.client, "POST", "\(Self.prefix)/modify", respond: modify),
+        ]
+    }
+
+    // MARK: list
+
+    private func list(_ request: RelayRequest) async throws -> RelayAnswer {
+        let owner = try await owner(of: request)
+        let versions = try await dependencies.registry.subscriptions(of: owner)
+        return answer(versions.map { .object($0.json) }).keepingUserToken(of: request)
+    }
+
+    // MARK: lookup
+
+    private func lookup(_ request: RelayRequest) async throws -> RelayAnswer {
+        let owner = try await owner(of: request)
+        let ids = try SubscriptionLookup(request.jsonBody(), limits: dependencies.limits).ids
+        var entries: [JSONValue] = []
+        for id in ids {
+            if let version = try await dependencies.registry.subscription(id, of: owner) {
+                entries.append(.object(version.json))
+            } else {
+                let error = APIError(.notFound, "there is no subscription \"\(id)\"")
+                entries.append(error.entry(subscriptionID: id.rawValue, uuid: request.uuid))
+            }
+        }
+        return answer(entries).keepingUserToken(of: request)
+    }
+
+    // MARK: modify
+
+    private func modify(_ request: RelayRequest) async throws -> RelayAnswer {
+        let owner = try await owner(of: request)
+        let identifiers = RandomIdentifiers(dependencies.randomBytes)
+        let modification = try SubscriptionModification(
+            request.jsonBody(), owner: owner, limits: dependencies.limits,
+            assignID: { identifiers.uuid().uppercased() })
+        guard let edits = modification.edits else {
+            return answer(modification.entries(outcomes: [], uuid: request.uuid))
+                .keepingUserToken(of: request)
+        }
+        let outcomes =
+            edits.isEmpty
+            ? []
+            : try await dependencies.registry.edit(
+                edits, of: owner, atomicity: modification.atomicity, at: request.receivedAt)
+        return answer(modification.entries(outcomes: outcomes, uuid: request.uuid))
+            .keepingUserToken(of: request)
+    }
+
+    // MARK: Common parts
+
+    private func owner(of request: RelayRequest) async throws -> SubscriptionOwner {
+        let database: DatabaseScope = try request.choice("database")
+        let admitted = try await callers.admit(request, database: database)
+        return SubscriptionOwner(
+            container: admitted.settings.key, database: database, user: try admitted.user())
+    }
+
+    private func answer(_ entries: [JSONValue]) -> RelayAnswer {
+        RelayAnswer(json: ["subscriptions": .array(entries)])
+    }
+}
+
+extension SubscriptionVersion {
+    /// CloudKit's dictionary with the position from which changes are judged, which is opaque to
+    /// clients.
+    var json: JSONObject {
+        var object = subscription.json
+        object["activationPosition"] = .string(activation.description)
+        return object
+    }
+}
+
+extension APIError {
+    /// This error in the place of one subscription.
+    func entry(subscriptionID: String, uuid: String) -> JSONValue {
+        var object: JSONObject = ["subscriptionID": .string(subscriptionID)]
+        object.members.append(contentsOf: json(uuid: uuid).members)
+        return .object(object)
+    }
+}
+
+/// The body of `subscriptions/lookup`.
+struct SubscriptionLookup {
+    /// The IDs, in order.
+    let ids: [SubscriptionID]
+
+    /// Reads dictionaries with `subscriptionID`, or bare strings, as clients send both.
+    ///
+    /// - Throws: `JSONContractError`, or 400 for too many.
+    init(_ body: JSONReader, limits: RequestLimits) throws {
+        try body.allowOnly(["subscriptions"])
+        let elements = try body.require("subscriptions", try body.array("subscriptions"))
+        try limits.check(elements.count, of: "subscriptions")
+        ids = try elements.enumerated().map { index, element in
+            let path = "subscriptions[\(index)]"
+            let object: JSONValue =
+                if case .string = element { ["subscriptionID": element] } else { element }
+            let reader = try JSONReader(object, path: path)
+            try reader.allowOnly(["subscriptionID"])
+            return try reader.require("subscriptionID", try reader.identifier("subscriptionID"))
+        }
+    }
+}
+
+extension RequestLimits {
+    /// Refuses a list that is longer than one request may be.
+    ///
+    /// - Throws: 400, as CloudKit does.
+    func check(_ count: Int, of name: String) throws {
+        guard count <= operations else {
+            throw APIError(
+                .badRequest, "\(name): \(count) in one request; allowed are \(operations)")
+        }
+    }
+}

@@ -1,0 +1,37 @@
+import Foundation
+package import RelayModel
+
+/// The clocks and the chance of a running relay; everything else gets them handed in.
+package struct World: Sendable {
+    /// The time of day.
+    package var now: @Sendable () -> Timestamp
+    /// Measures waits.
+    package var clock: any Clock<Duration>
+    /// Chance that cannot be foreseen.
+    package var generator: any RandomNumberGenerator & Sendable
+
+    /// Collects clocks and chance.
+    package init(
+        now: @escaping @Sendable () -> Timestamp, clock: any Clock<Duration>,
+        generator: any RandomNumberGenerator & Sendable
+    ) {
+        self.now = now
+        self.clock = clock
+        self.generator = generator
+    }
+
+    /// The real world.
+    package static let real = World(
+        now: {
+            var moment = timespec()
+            clock_gettime(CLOCK_REALTIME, &moment)
+            return Timestamp(
+                seconds: Int64(moment.tv_sec), nanoseconds: Int32(moment.tv_nsec))
+        }, clock: ContinuousClock(), generator: SystemRandomNumberGenerator())
+
+    /// So many unpredictable bytes.
+    package func randomBytes(_ count: Int) -> [UInt8] {
+        var generator = generator
+        return (0..<count).map { _ in UInt8.random(in: 0...255, using: &generator) }
+    }
+}

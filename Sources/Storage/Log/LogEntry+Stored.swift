@@ -1,0 +1,181 @@
+import GRDB
+import RelayModel
+
+extension LogEntryBody {
+    /// The numbers of the kinds in the table `logEntry`.
+    enum Kind: Int64 {
+        case change = 1
+        case subscriptionSaved = 2
+        case subscriptionDeleted = 3
+        case deviceSaved = 4
+        case devicesEnded = 5
+    }
+
+    /// The kind.
+    var kind: Kind {
+        switch self {
+        case .change: .change
+        case .subscriptionSaved: .subscriptionSaved
+        case .subscriptionDeleted: .subscriptionDeleted
+        case .deviceSaved: .deviceSaved
+        case .devicesEnded: .devicesEnded
+        }
+    }
+
+    /// The source of a change.
+    var source: SourceName? {
+        if case .change(_, let source, _) = self { source } else { nil }
+    }
+
+    /// Whether it is a change that came too late.
+    var isStale: Bool {
+        if case .change(_, _, let isStale) = self { isStale } else { false }
+    }
+
+    /// The JSON text in the column `body`: self-contained, so that an entry can be read after the
+    /// version that it speaks of is gone.
+    var storedBody: String {
+        switch self {
+        case .change(let change, _, _): JSONValue.object(change.storedForm).text
+        case .subscriptionSaved(let version, let replaced):
+            Self.text(version.storedForm, "replaced", replaced.map { .integer($0.stored) })
+        case .subscriptionDeleted(let serial):
+            JSONValue.object(["serial": .integer(serial.stored)]).text
+        case .deviceSaved(let version, let replaced):
+            Self.text(version.storedForm, "replaced", Self.list(replaced))
+        case .devicesEnded(let serials):
+            JSONValue.object(["serials": Self.list(serials)]).text
+        }
+    }
+
+    private static func text(_ form: JSONObject, _ name: String, _ value: JSONValue?) -> String {
+        var form = form
+        form[name] = value
+        return JSONValue.object(form).text
+    }
+
+    private static func list(_ serials: [UInt64]) -> JSONValue {
+        .array(serials.map { .integer($0.stored) })
+    }
+
+    /// Reads what ``storedBody`` wrote.
+    ///
+    /// - Throws: ``StorageError/damaged(path:reason:)``, or ``JSONContractError``.
+    init(_ row: StoredRow, container: ContainerKey) throws {
+        let kind = try row.require("kind", Kind(rawValue: row.row["kind"]))
+        let json = try row.json("body")
+        if kind == .change {
+            self = .change(
+                try RecordChange(storedForm: json), source: try row.identifier("source"),
+                isStale: row.row["isStale"])
+            return
+        }
+        let reader = try JSONReader(json)
+        switch kind {
+        case .change, .subscriptionSaved:
+            self = .subscriptionSaved(
+                try SubscriptionVersion(storedForm: reader, container: container),
+                replaced: try reader.integer("replaced").map { UInt64(clamping: $0) })
+        case .subscriptionDeleted:
+            self = .subscriptionDeleted(serial: try reader.serial("serial"))
+        case .deviceSaved:
+            self = .deviceSaved(
+                try DeviceVersion(storedForm: reader, container: container),
+                replaced: try reader.serials("replaced"))
+        case .devicesEnded:
+            self = .devicesEnded(serials: try reader.serials("serials"))
+        }
+    }
+}
+
+extension SubscriptionVersion {
+    /// The version as a log entry holds it.
+    var storedForm: JSONObject {
+        [
+            "serial": .integer(serial.stored), "activation": .integer(activation.stored),
+            "owner": .string(subscription.owner.rawValue),
+            "database": .string(subscription.database.rawValue),
+            "subscription": .object(subscription.json),
+        ]
+    }
+
+    init(storedForm reader: JSONReader, container: ContainerKey) throws {
+        let owner = SubscriptionOwner(
+            container: container,
+            database: try reader.require("database", try reader.choice("database")),
+            user: try reader.require("owner", try reader.identifier("owner")))
+        self.init(
+            serial: try reader.serial("serial"),
+            subscription: try Subscription(
+                stored: try reader.require("subscription", reader.value("subscription")),
+                of: owner),
+            activation: LogPosition(try reader.serial("activation")))
+    }
+}
+
+extension Subscription {
+    /// Reads the dictionary that ``RelayModel/Subscription/json`` wrote, canonical text included.
+    init(stored json: JSONValue, of owner: SubscriptionOwner) throws {
+        let reader = try JSONReader(json)
+        try self.init(
+            json: json, path: "",
+            assignedID: try reader.require(
+                "subscriptionID", try reader.identifier("subscriptionID")),
+            owner: owner.user, container: owner.container, database: owner.database)
+        if case .query(var query, let zoneID) = scope {
+            let queryReader = try reader.require("query", try reader.reader("query"))
+            query.canonical = try queryReader.string("canonicalPredicate") ?? ""
+            scope = .query(query, zoneID: zoneID)
+        }
+    }
+}
+
+extension DeviceVersion {
+    /// The version as a log entry holds it, token included.
+    var storedForm: JSONObject {
+        var form: JSONObject = [
+            "serial": .integer(serial.stored), "activation": .integer(activation.stored),
+            "registeredAt": .integer(registeredAt.stored),
+            "device": .string(device.id.rawValue), "owner": .string(device.owner.rawValue),
+            "gateway": .string(device.gateway.rawValue),
+            "gatewayEnvironment": .string(device.gatewayEnvironment.rawValue),
+            "token": .string(device.token.rawValue),
+        ]
+        form["topic"] = device.topic.map { .string($0) }
+        return form
+    }
+
+    init(storedForm reader: JSONReader, container: ContainerKey) throws {
+        var device = Device(
+            id: try reader.require("device", try reader.identifier("device")),
+            container: container,
+            owner: try reader.require("owner", try reader.identifier("owner")),
+            gatewayEnvironment: try reader.require(
+                "gatewayEnvironment", try reader.choice("gatewayEnvironment")),
+            token: try reader.require("token", try reader.identifier("token")),
+            topic: try reader.string("topic"))
+        device.gateway = try reader.require("gateway", try reader.choice("gateway"))
+        self.init(
+            serial: try reader.serial("serial"), device: device,
+            registeredAt: Timestamp(
+                stored: try reader.require("registeredAt", try reader.integer("registeredAt"))),
+            activation: LogPosition(try reader.serial("activation")))
+    }
+}
+
+extension JSONReader {
+    /// The serial `name`.
+    func serial(_ name: String) throws -> UInt64 {
+        UInt64(clamping: try require(name, try integer(name)))
+    }
+
+    /// The serials `name`; none if it is absent.
+    func serials(_ name: String) throws -> [UInt64] {
+        try (try array(name) ?? []).map { element in
+            guard case .integer(let number) = element else {
+                throw failure(name, "a list of serials is expected")
+            }
+            return UInt64(clamping: number)
+        }
+    }
+}

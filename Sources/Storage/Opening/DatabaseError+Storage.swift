@@ -1,0 +1,56 @@
+import GRDB
+
+extension StorageError {
+    /// What a failure of SQLite means for the store.
+    enum Verdict {
+        /// The disk is full: nothing was written, and it may work again later.
+        case noRoom
+        /// Another connection is in the way: nothing was written.
+        case busy
+        /// What is on the disk is unknown, or damaged: no more writing.
+        case fatal
+        /// A statement was refused; the transaction goes on without it.
+        case refused
+    }
+
+    /// Judges a failure of SQLite.
+    ///
+    /// A failed write or fsync is fatal even if a second attempt would succeed: the kernel forgets
+    /// the pages that it could not write. Only a full disk is a state that passes, and growing the
+    /// shared memory file (`SQLITE_IOERR_SHMSIZE`) fails for no other reason.
+    static func verdict(on error: DatabaseError) -> Verdict {
+        if error.extendedResultCode == .SQLITE_IOERR_SHMSIZE { return .noRoom }
+        return switch error.resultCode {
+        case .SQLITE_FULL: .noRoom
+        case .SQLITE_BUSY, .SQLITE_LOCKED: .busy
+        case .SQLITE_IOERR, .SQLITE_CORRUPT, .SQLITE_NOTADB, .SQLITE_CANTOPEN, .SQLITE_READONLY,
+            .SQLITE_NOMEM, .SQLITE_PERM, .SQLITE_PROTOCOL, .SQLITE_NOLFS:
+            .fatal
+        default: .refused
+        }
+    }
+
+    /// The error that a caller gets for a failure of SQLite; other errors stay what they are.
+    static func translate(_ error: any Error, path: String) -> any Error {
+        guard let error = error as? DatabaseError else { return error }
+        let reason = "\(error.extendedResultCode.rawValue) \(error.message ?? "")"
+        switch (verdict(on: error), error.resultCode) {
+        case (.noRoom, _): return StorageError.noRoom("the disk is full (SQLite \(reason))")
+        case (.busy, _): return StorageError.overloaded("the database is locked (SQLite \(reason))")
+        case (.fatal, .SQLITE_CORRUPT), (.fatal, .SQLITE_NOTADB):
+            return StorageError.damaged(path: path, reason: "SQLite \(reason)")
+        case (.fatal, _): return StorageError.closed("SQLite \(reason)")
+        case (.refused, .SQLITE_MISUSE): return StorageError.closed("the store is closed")
+        case (.refused, _): return error
+        }
+    }
+
+    /// The error of somebody who could not open the file at `path`.
+    static func opening(_ path: String, failed error: any Error) -> any Error {
+        guard let error = error as? DatabaseError else { return error }
+        switch verdict(on: error) {
+        case .noRoom, .busy: return translate(error, path: path)
+        case .fatal, .refused: return StorageError.damaged(path: path, reason: error.description)
+        }
+    }
+}

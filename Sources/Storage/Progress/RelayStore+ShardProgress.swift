@@ -1,0 +1,107 @@
+import Foundation
+import GRDB
+package import RelayModel
+
+extension RelayStore: ShardProgress {
+    package func mark() async throws -> ProgressMark {
+        try await read { try ProgressMark(storedIn: $0) }
+    }
+
+    package func settle(_ step: SettledStep) async throws {
+        let writing = SettleStep(step, epoch: epoch)
+        try await write(changes: max(1, step.retries.count + step.deadLetters.count)) { commit in
+            try writing.run(in: &commit)
+        }
+    }
+
+    package func claimOnce(
+        _ serials: [UInt64], at position: LogPosition
+    ) async throws -> Set<UInt64> {
+        guard !serials.isEmpty else { return [] }
+        return try await write(changes: serials.count) { commit in
+            try ClaimStep(position: position).run(serials, in: commit)
+        }
+    }
+
+    package func dueRetries(
+        at now: Timestamp, limit: Int, excluding: Set<DeliveryID>
+    ) async throws -> [Retry] {
+        try await read { db in
+            // The identities come from the index alone, so that those excluded cost little.
+            let due = try Data.fetchCursor(
+                db, sql: "SELECT deliveryID FROM retry WHERE dueAt <= ? ORDER BY dueAt, deliveryID",
+                arguments: [now.stored])
+            var wanted: [Data] = []
+            while wanted.count < limit, let id = try due.next() {
+                if let delivery = DeliveryID(stored: id), !excluding.contains(delivery) {
+                    wanted.append(id)
+                }
+            }
+            let statement = try db.cachedStatement(
+                sql: "SELECT * FROM retry WHERE deliveryID = ?")
+            return try wanted.compactMap { id in
+                try Row.fetchOne(statement, arguments: [id]).map(Retry.init(row:))
+            }
+        }
+    }
+
+    package func nextRetryDue(excluding: Set<DeliveryID>) async throws -> Timestamp? {
+        try await read { db in
+            let rows = try Row.fetchCursor(
+                db, sql: "SELECT dueAt, deliveryID FROM retry ORDER BY dueAt, deliveryID")
+            while let row = try rows.next() {
+                if let delivery = DeliveryID(stored: row[1]), !excluding.contains(delivery) {
+                    return Timestamp(stored: row[0])
+                }
+            }
+            return nil
+        }
+    }
+}
+
+extension ProgressMark {
+    /// The mark of the shard in `db`.
+    init(storedIn db: Database) throws {
+        let row = try Row.fetchOne(
+            db, sql: "SELECT position, \"offset\" FROM progress WHERE shard = 0")
+        guard let row else {
+            throw StorageError.damaged(path: "progress", reason: "the shard has no progress")
+        }
+        self.init(
+            position: LogPosition(stored: row[0]), offset: UInt32(clamping: row[1] as Int64))
+    }
+}
+
+/// Claims once subscriptions for one change.
+struct ClaimStep {
+    let position: LogPosition
+
+    func run(_ serials: [UInt64], in commit: OpenCommit) throws -> Set<UInt64> {
+        // A version that ended elsewhere, by deletion, may still be owed earlier changes.
+        let claim = try commit.db.cachedStatement(
+            sql: """
+                INSERT INTO onceClaim (subscription, position)
+                SELECT serial, ?2 FROM subscription
+                WHERE serial = ?1 AND activation < ?2 AND (ended IS NULL OR ended >= ?2)
+                ON CONFLICT DO NOTHING
+                """)
+        let end = try commit.db.cachedStatement(
+            sql: """
+                UPDATE subscription SET ended = ?2
+                WHERE serial = ?1 AND (ended IS NULL OR ended > ?2)
+                """)
+        let holder = try commit.db.cachedStatement(
+            sql: "SELECT position FROM onceClaim WHERE subscription = ?")
+        var claimed: Set<UInt64> = []
+        for serial in serials {
+            try claim.execute(arguments: [serial.stored, position.stored])
+            if commit.db.changesCount > 0 {
+                try end.execute(arguments: [serial.stored, position.stored])
+                claimed.insert(serial)
+            } else if try Int64.fetchOne(holder, arguments: [serial.stored]) == position.stored {
+                claimed.insert(serial)
+            }
+        }
+        return claimed
+    }
+}

@@ -1,0 +1,18 @@
+package import RelayModel
+
+/// What the follower hands over: deliveries in the order of the log, and how far it has got.
+///
+/// It is the only thing that Fanout and Delivery share; they meet in the composition root.
+package struct OwedBatch: Sendable, Hashable {
+    /// The deliveries, by ascending ordinal.
+    package var deliveries: [OwedDelivery]
+    /// Every delivery of every entry up to here has been handed over, with this batch at the
+    /// latest; `nil` if the batch ends within the fan-out of an entry.
+    package var finished: LogPosition?
+
+    /// Creates a batch.
+    package init(deliveries: [OwedDelivery], finished: LogPosition?) {
+        self.deliveries = deliveries
+        self.finished = finished
+    }
+}

@@ -1,0 +1,122 @@
+package import RelayModel
+
+/// Who may do what, and who wants to be told: containers, keys, sources, devices, subscriptions.
+///
+/// Subscriptions and devices are kept as versions. A version begins and ends at log positions, so
+/// that what was active at any position not yet settled can be told exactly.
+package protocol Registry: Sendable {
+    // MARK: Containers, keys, sources
+
+    /// Saves a container's settings, new or not.
+    func save(_ container: ContainerSettings, at now: Timestamp) async throws
+    /// The settings of one container; `nil` if it is unknown.
+    func container(_ key: ContainerKey) async throws -> ContainerSettings?
+    /// All containers, ordered by name and environment.
+    func containers() async throws -> [ContainerSettings]
+
+    /// Saves an access key.
+    func save(_ key: AccessKey) async throws
+    /// The keys of one container, the newest first, revoked ones included.
+    func accessKeys(of container: ContainerKey) async throws -> [AccessKey]
+    /// Revokes a key; returns whether there was one to revoke.
+    func revokeAccessKey(
+        _ id: String, of container: ContainerKey, at now: Timestamp
+    )
+        async throws -> Bool
+
+    /// Saves a change source's configuration, new or not.
+    func save(_ source: StoredSource) async throws
+    /// One change source; `nil` if it is unknown.
+    func source(_ name: SourceName, of container: ContainerKey) async throws -> StoredSource?
+    /// The change sources of one container, ordered by name.
+    func sources(of container: ContainerKey) async throws -> [StoredSource]
+    /// Deletes a change source; returns whether there was one.
+    func deleteSource(_ name: SourceName, of container: ContainerKey) async throws -> Bool
+
+    // MARK: Subscriptions
+
+    /// Applies the operations of one request in order, in one transaction, and appends each edit to
+    /// the log.
+    ///
+    /// With ``EditAtomicity/allOrNothing`` a single refusal undoes everything; the others then
+    /// answer ``SubscriptionEditOutcome/undone``.
+    func edit(
+        _ edits: [SubscriptionEdit], of owner: SubscriptionOwner, atomicity: EditAtomicity,
+        at now: Timestamp
+    ) async throws -> [SubscriptionEditOutcome]
+    /// The active subscriptions of one owner, ordered by ID.
+    func subscriptions(of owner: SubscriptionOwner) async throws -> [SubscriptionVersion]
+    /// The active subscription with this ID; `nil` if there is none.
+    func subscription(
+        _ id: SubscriptionID, of owner: SubscriptionOwner
+    )
+        async throws -> SubscriptionVersion?
+    /// The versions active at `position`, by ascending serial, after `serial`, at most `limit`.
+    func subscriptions(
+        activeAt position: LogPosition, after serial: UInt64, limit: Int
+    )
+        async throws -> [SubscriptionVersion]
+
+    // MARK: Devices
+
+    /// Registers a device and appends the edit to the log. An earlier token of the device ends, and
+    /// so does every other device with the same token: a token has one live owner.
+    func register(_ device: Device, at now: Timestamp) async throws -> DeviceVersion
+    /// The active devices of one user, ordered by serial; of every user if `owner` is `nil`.
+    func devices(
+        of container: ContainerKey, owner: UserID?, limit: Int
+    )
+        async throws -> [DeviceVersion]
+    /// Ends a device, as at sign-out; returns whether there was one.
+    func forgetDevice(
+        _ id: DeviceID, of container: ContainerKey, at now: Timestamp
+    )
+        async throws -> Bool
+    /// The versions active at `position`, by ascending serial, after `serial`, at most `limit`.
+    func devices(
+        activeAt position: LogPosition, after serial: UInt64, limit: Int
+    )
+        async throws -> [DeviceVersion]
+    /// The badges of all devices that have one.
+    func badges() async throws -> [BadgeMark]
+
+    // MARK: Parked changes
+
+    /// Parks what a source sent and could not be mapped, durably; returns its number.
+    func park(_ change: ParkedChange) async throws -> UInt64
+    /// Parked changes by ascending number, after `number`, at most `limit`.
+    func parkedChanges(
+        of container: ContainerKey, after number: UInt64, limit: Int
+    )
+        async throws -> [ParkedChange]
+    /// Deletes a parked change, once it was replayed or given up; returns whether there was one.
+    func deleteParkedChange(_ number: UInt64, of container: ContainerKey) async throws -> Bool
+
+    // MARK: Deliveries, for whoever asks
+
+    /// Receipts, the newest first, that satisfy `filter`, at most `limit`.
+    func receipts(matching filter: ReceiptFilter, limit: Int) async throws -> [DeliveryReceipt]
+    /// Retries by due time, at most `limit`.
+    func retries(of container: ContainerKey, limit: Int) async throws -> [Retry]
+    /// Dead letters, the newest first, at most `limit`.
+    func deadLetters(
+        of container: ContainerKey, reason: String?, limit: Int
+    )
+        async throws -> [DeadLetter]
+    /// Turns dead letters into retries that are due at `now`; returns how many.
+    func redriveDeadLetters(
+        _ ids: [DeliveryID]?, of container: ContainerKey, reason: String?, at now: Timestamp
+    ) async throws -> Int
+    /// Deletes dead letters; returns how many.
+    func dropDeadLetters(
+        _ ids: [DeliveryID]?, of container: ContainerKey, reason: String?
+    )
+        async throws -> Int
+
+    // MARK: Provider tokens
+
+    /// Saves the gateway's current provider token, so that a restart does not mint another.
+    func saveProviderToken(_ token: StoredProviderToken) async throws
+    /// The saved provider tokens.
+    func providerTokens() async throws -> [StoredProviderToken]
+}

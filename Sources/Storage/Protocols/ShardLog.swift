@@ -1,0 +1,92 @@
+package import RelayModel
+
+/// One sequenced, gap-free log of changes and of edits of subscriptions and devices.
+///
+/// The log is the truth: what a change fires follows from the entries before it and from nothing
+/// else. Every implementation honours the contract that `ShardLogConformance` checks.
+package protocol ShardLog: Sendable {
+    /// Appends the changes of one request and returns what became of each, in order.
+    ///
+    /// Everything that is appended is durable when this returns. A change whose key is known is not
+    /// appended again: the same digest answers with the first position, another one is a conflict.
+    /// A change older than the last applied version of its record is appended as stale.
+    ///
+    /// - Throws: ``StorageError`` if nothing was appended: no room, or the log is closed.
+    func append(
+        _ changes: [ChangeToAppend], container: ContainerKey, source: SourceName, at now: Timestamp
+    ) async throws -> [AppendOutcome]
+
+    /// The entries after `position` in order, at most `limit`; empty at the head.
+    func entries(after position: LogPosition, limit: Int) async throws -> [LogEntry]
+
+    /// The position of the last entry, ``RelayModel/LogPosition/start`` if there is none.
+    func head() async throws -> LogPosition
+
+    /// Returns as soon as the head is beyond `position`; throws `CancellationError` if cancelled.
+    func waitForGrowth(beyond position: LogPosition) async throws
+}
+
+/// A change on its way into the log.
+package struct ChangeToAppend: Sendable, Hashable {
+    /// The change.
+    package var change: RecordChange
+    /// Its identity at the source; `nil` if the source has none, and then it is never a duplicate.
+    package var key: DedupeKey?
+
+    /// Creates a change on its way into the log.
+    package init(_ change: RecordChange, key: DedupeKey?) {
+        self.change = change
+        self.key = key
+    }
+}
+
+/// What became of one change that was to be appended.
+package enum AppendOutcome: Sendable, Hashable {
+    /// It stands at this position now.
+    case appended(LogPosition)
+    /// It stands at this position now, but is older than what was applied to its record before, and
+    /// fires nothing.
+    case appendedAsStale(LogPosition)
+    /// It stood at this position already.
+    case duplicate(LogPosition)
+    /// Another change with the same key stands at this position; nothing was appended.
+    case conflict(LogPosition)
+}
+
+/// One entry of the log.
+package struct LogEntry: Sendable, Hashable {
+    /// Its place.
+    package let position: LogPosition
+    /// When it was appended.
+    package let appendedAt: Timestamp
+    /// The container and environment it belongs to.
+    package let container: ContainerKey
+    /// What it says.
+    package let body: LogEntryBody
+
+    /// Creates an entry as it was read.
+    package init(
+        position: LogPosition, appendedAt: Timestamp, container: ContainerKey, body: LogEntryBody
+    ) {
+        self.position = position
+        self.appendedAt = appendedAt
+        self.container = container
+        self.body = body
+    }
+}
+
+/// What a log entry says.
+package enum LogEntryBody: Sendable, Hashable {
+    /// A record changed.
+    case change(RecordChange, source: SourceName, isStale: Bool)
+    /// A subscription was saved; it is judged from the next entry on. `replaced` is the version
+    /// that ends here, if it was an update.
+    case subscriptionSaved(SubscriptionVersion, replaced: UInt64?)
+    /// A subscription was deleted; the version with this serial ends here.
+    case subscriptionDeleted(serial: UInt64)
+    /// A device was registered; `replaced` lists the versions that end here: an earlier token of
+    /// the device, or another owner of the token.
+    case deviceSaved(DeviceVersion, replaced: [UInt64])
+    /// Devices were signed out or forgotten; the versions with these serials end here.
+    case devicesEnded(serials: [UInt64])
+}

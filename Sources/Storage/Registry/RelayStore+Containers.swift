@@ -1,0 +1,235 @@
+import Foundation
+import GRDB
+package import RelayModel
+
+extension RelayStore {
+    package func save(_ container: ContainerSettings, at now: Timestamp) async throws {
+        let credential = container.credential
+        let topics = JSONValue.array(container.topics.map { .string($0) }).text
+        let arguments: StatementArguments = [
+            container.key.container.rawValue, container.key.environment.rawValue, topics,
+            credential?.teamID, credential?.keyID, credential?.privateKeyPEM,
+            container.userTokens?.storedForm.text, container.expirationSeconds, now.stored,
+        ]
+        try await write { commit in
+            try commit.db.execute(
+                sql: """
+                    INSERT INTO container
+                        (name, environment, topics, teamID, keyID, privateKeyPEM, userTokens,
+                        expirationSeconds, savedAt)
+                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+                    ON CONFLICT (name, environment) DO UPDATE SET topics = excluded.topics,
+                        teamID = excluded.teamID, keyID = excluded.keyID,
+                        privateKeyPEM = excluded.privateKeyPEM, userTokens = excluded.userTokens,
+                        expirationSeconds = excluded.expirationSeconds, savedAt = excluded.savedAt
+                    """, arguments: arguments)
+        }
+    }
+
+    package func container(_ key: ContainerKey) async throws -> ContainerSettings? {
+        try await read { db in
+            try Row.fetchOne(
+                db,
+                sql: """
+                    SELECT *, name AS containerName FROM container
+                    WHERE name = ? AND environment = ?
+                    """, arguments: [key.container.rawValue, key.environment.rawValue]
+            ).map(ContainerSettings.init(row:))
+        }
+    }
+
+    package func containers() async throws -> [ContainerSettings] {
+        try await read { db in
+            try Row.fetchAll(
+                db,
+                sql: "SELECT *, name AS containerName FROM container ORDER BY name, environment"
+            ).map(ContainerSettings.init(row:))
+        }
+    }
+
+    package func save(_ key: AccessKey) async throws {
+        try await write { commit in
+            let container = try commit.container(key.container)
+            try commit.db.execute(
+                sql: """
+                    INSERT INTO accessKey
+                        (container, id, kind, verifier, label, createdAt, revokedAt)
+                    VALUES (?, ?, ?, ?, ?, ?, ?)
+                    ON CONFLICT DO UPDATE SET kind = excluded.kind,
+                        verifier = excluded.verifier, label = excluded.label,
+                        createdAt = excluded.createdAt, revokedAt = excluded.revokedAt
+                    """,
+                arguments: [
+                    container.id, key.id, key.kind.rawValue, key.verifier, key.label,
+                    key.createdAt.stored, key.revokedAt?.stored,
+                ])
+        }
+    }
+
+    package func accessKeys(of container: ContainerKey) async throws -> [AccessKey] {
+        try await rows(
+            of: container,
+            sql: "SELECT * FROM accessKey WHERE container = ? ORDER BY createdAt DESC, id"
+        ) { row in
+            let stored = StoredRow(row: row, table: "accessKey")
+            var key = AccessKey(
+                id: row["id"], container: container, kind: try stored.choice("kind"),
+                verifier: row["verifier"], label: row["label"],
+                createdAt: stored.moment("createdAt"))
+            key.revokedAt = (row["revokedAt"] as Int64?).map(Timestamp.init(stored:))
+            return key
+        }
+    }
+
+    package func revokeAccessKey(
+        _ id: String, of container: ContainerKey, at now: Timestamp
+    ) async throws -> Bool {
+        try await change(
+            container,
+            sql: """
+                UPDATE accessKey SET revokedAt = ?2
+                WHERE container = ?1 AND id = ?3 AND revokedAt IS NULL
+                """, arguments: [now.stored, id]) > 0
+    }
+
+    package func save(_ source: StoredSource) async throws {
+        let definition = source.definition.text
+        try await write { commit in
+            let container = try commit.container(source.container)
+            try commit.db.execute(
+                sql: """
+                    INSERT INTO changeSource (container, name, definition, savedAt)
+                    VALUES (?, ?, ?, ?)
+                    ON CONFLICT DO UPDATE SET definition = excluded.definition,
+                        savedAt = excluded.savedAt
+                    """,
+                arguments: [
+                    container.id, source.name.rawValue, definition, source.savedAt.stored,
+                ])
+        }
+    }
+
+    package func source(
+        _ name: SourceName, of container: ContainerKey
+    ) async throws -> StoredSource? {
+        try await rows(
+            of: container, sql: "SELECT * FROM changeSource WHERE container = ? AND name = ?",
+            arguments: [name.rawValue]
+        ) { try StoredSource(row: $0, container: container) }.first
+    }
+
+    package func sources(of container: ContainerKey) async throws -> [StoredSource] {
+        try await rows(
+            of: container, sql: "SELECT * FROM changeSource WHERE container = ? ORDER BY name"
+        ) { try StoredSource(row: $0, container: container) }
+    }
+
+    package func deleteSource(
+        _ name: SourceName, of container: ContainerKey
+    ) async throws -> Bool {
+        try await change(
+            container, sql: "DELETE FROM changeSource WHERE container = ? AND name = ?",
+            arguments: [name.rawValue]) > 0
+    }
+
+    package func saveProviderToken(_ token: StoredProviderToken) async throws {
+        try await write { commit in
+            try commit.db.execute(
+                sql: """
+                    INSERT INTO providerToken (teamID, keyID, environment, token, issuedAt)
+                    VALUES (?, ?, ?, ?, ?)
+                    ON CONFLICT DO UPDATE SET token = excluded.token, issuedAt = excluded.issuedAt
+                    """,
+                arguments: [
+                    token.teamID, token.keyID, token.environment.rawValue, token.token,
+                    token.issuedAt.stored,
+                ])
+        }
+    }
+
+    package func providerTokens() async throws -> [StoredProviderToken] {
+        try await read { db in
+            try Row.fetchAll(db, sql: "SELECT * FROM providerToken").map { row in
+                let stored = StoredRow(row: row, table: "providerToken")
+                return StoredProviderToken(
+                    teamID: row["teamID"], keyID: row["keyID"],
+                    environment: try stored.choice("environment"), token: row["token"],
+                    issuedAt: stored.moment("issuedAt"))
+            }
+        }
+    }
+
+    /// Reads rows of one container, whose number is the first argument; none if it is unknown.
+    func rows<Value: Sendable>(
+        of key: ContainerKey, sql: String, arguments: StatementArguments = [],
+        _ make: @escaping @Sendable (Row) throws -> Value
+    ) async throws -> [Value] {
+        try await read { db in
+            guard let container = try db.containerIfKnown(key) else { return [] }
+            return try Row.fetchAll(db, sql: sql, arguments: [container.id] + arguments).map(make)
+        }
+    }
+
+    /// Runs a statement on rows of one container, whose number is the first argument; returns how
+    /// many rows it changed.
+    func change(
+        _ key: ContainerKey, sql: String, arguments: StatementArguments
+    ) async throws -> Int {
+        try await write { commit in
+            guard let container = try commit.db.containerIfKnown(key) else { return 0 }
+            try commit.db.execute(sql: sql, arguments: [container.id] + arguments)
+            return commit.db.changesCount
+        }
+    }
+}
+
+extension ContainerSettings {
+    init(row: Row) throws {
+        let stored = StoredRow(row: row, table: "container")
+        guard case .array(let topics) = try stored.json("topics") else {
+            throw stored.damage("topics")
+        }
+        self.init(
+            key: try stored.containerKey(),
+            topics: try topics.map { topic in
+                guard case .string(let text) = topic else { throw stored.damage("topics") }
+                return text
+            })
+        if let teamID = row["teamID"] as String? {
+            credential = ProviderCredential(
+                teamID: teamID, keyID: row["keyID"], privateKeyPEM: row["privateKeyPEM"])
+        }
+        if row["userTokens"] as String? != nil {
+            userTokens = try UserTokenSettings(storedForm: try stored.json("userTokens"))
+        }
+        expirationSeconds = row["expirationSeconds"]
+    }
+}
+
+extension UserTokenSettings {
+    var storedForm: JSONValue {
+        var form: JSONObject = ["userClaim": .string(userClaim)]
+        form["sharedSecret"] = sharedSecret.map { .string($0) }
+        form["keySet"] = keySet.map { .string($0) }
+        form["issuer"] = issuer.map { .string($0) }
+        form["audience"] = audience.map { .string($0) }
+        return .object(form)
+    }
+
+    init(storedForm json: JSONValue) throws(JSONContractError) {
+        let reader = try JSONReader(json)
+        self.init(
+            sharedSecret: try reader.string("sharedSecret"), keySet: try reader.string("keySet"),
+            issuer: try reader.string("issuer"), audience: try reader.string("audience"),
+            userClaim: try reader.require("userClaim", try reader.string("userClaim")))
+    }
+}
+
+extension StoredSource {
+    init(row: Row, container: ContainerKey) throws {
+        let stored = StoredRow(row: row, table: "changeSource")
+        self.init(
+            container: container, name: try stored.identifier("name"),
+            definition: try stored.json("definition"), savedAt: stored.moment("savedAt"))
+    }
+}

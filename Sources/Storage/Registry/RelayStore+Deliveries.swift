@@ -1,0 +1,176 @@
+import Foundation
+import GRDB
+package import RelayModel
+
+extension RelayStore: Registry {
+    package func receipts(
+        matching filter: ReceiptFilter, limit: Int
+    ) async throws -> [DeliveryReceipt] {
+        let scan = ReceiptScan(filter: filter, limit: limit, bound: settings.scannedReceipts)
+        return try await read { try scan.run(in: $0) }
+    }
+
+    package func retries(of container: ContainerKey, limit: Int) async throws -> [Retry] {
+        try await rows(
+            of: container, sql: "SELECT * FROM retry WHERE container = ? ORDER BY dueAt LIMIT ?",
+            arguments: [max(0, limit)]
+        ) { try Retry(row: $0) }
+    }
+
+    package func deadLetters(
+        of container: ContainerKey, reason: String?, limit: Int
+    ) async throws -> [DeadLetter] {
+        try await rows(
+            of: container,
+            sql: """
+                SELECT * FROM deadLetter WHERE container = ?1 AND (?2 IS NULL OR reason = ?2)
+                ORDER BY endedAt DESC, deliveryID LIMIT ?3
+                """, arguments: [reason, max(0, limit)]
+        ) { try DeadLetter(row: $0) }
+    }
+
+    package func redriveDeadLetters(
+        _ ids: [DeliveryID]?, of container: ContainerKey, reason: String?, at now: Timestamp
+    ) async throws -> Int {
+        try await letters(ids, of: container, reason) { db, container, id in
+            // The attempts begin anew; the reason says for whom.
+            try db.cachedStatement(
+                sql: """
+                    INSERT OR REPLACE INTO retry
+                        (deliveryID, container, position, "offset", subscriptionSerial,
+                        deviceSerial, attempts, dueAt, reason, body)
+                    SELECT deliveryID, container, position, "offset", subscriptionSerial,
+                        deviceSerial, 0, ?, reason, body
+                    FROM deadLetter WHERE container = ? AND deliveryID = ?
+                    """
+            ).execute(arguments: [now.stored, container.id, id])
+        }
+    }
+
+    package func dropDeadLetters(
+        _ ids: [DeliveryID]?, of container: ContainerKey, reason: String?
+    ) async throws -> Int {
+        try await letters(ids, of: container, reason) { _, _, _ in }
+    }
+
+    package func park(_ change: ParkedChange) async throws -> UInt64 {
+        let headers = JSONValue.object(
+            JSONObject(
+                change.headers.sorted { $0.key < $1.key }.map { ($0.key, .string($0.value)) }))
+        let text = headers.text
+        return try await write(.intake, bytes: change.body.count) { commit in
+            let container = try commit.container(change.container)
+            try commit.db.execute(
+                sql: """
+                    INSERT INTO parkedChange
+                        (container, source, reason, path, headers, body, receivedAt)
+                    VALUES (?, ?, ?, ?, ?, ?, ?)
+                    """,
+                arguments: [
+                    container.id, change.source.rawValue, change.reason, change.path, text,
+                    Data(change.body), change.receivedAt.stored,
+                ])
+            return UInt64(clamping: commit.db.lastInsertedRowID)
+        }
+    }
+
+    package func parkedChanges(
+        of container: ContainerKey, after number: UInt64, limit: Int
+    ) async throws -> [ParkedChange] {
+        try await rows(
+            of: container,
+            sql: """
+                SELECT * FROM parkedChange WHERE container = ? AND number > ?
+                ORDER BY number LIMIT ?
+                """, arguments: [number.stored, max(0, limit)]
+        ) { try ParkedChange(row: $0, container: container) }
+    }
+
+    package func deleteParkedChange(
+        _ number: UInt64, of container: ContainerKey
+    ) async throws -> Bool {
+        try await change(
+            container, sql: "DELETE FROM parkedChange WHERE container = ? AND number = ?",
+            arguments: [number.stored]) > 0
+    }
+
+    /// Takes dead letters away, having done `first` with each; returns how many.
+    private func letters(
+        _ ids: [DeliveryID]?, of key: ContainerKey, _ reason: String?,
+        first: @escaping @Sendable (Database, StoredContainer, Data) throws -> Void
+    ) async throws -> Int {
+        try await write { commit in
+            guard let container = try commit.db.containerIfKnown(key) else { return 0 }
+            let known = try Data.fetchSet(
+                commit.db,
+                sql: """
+                    SELECT deliveryID FROM deadLetter
+                    WHERE container = ?1 AND (?2 IS NULL OR reason = ?2)
+                    """, arguments: [container.id, reason])
+            let wanted = ids.map { known.intersection($0.map(\.stored)) } ?? known
+            let delete = try commit.db.cachedStatement(
+                sql: "DELETE FROM deadLetter WHERE container = ? AND deliveryID = ?")
+            for id in wanted {
+                try first(commit.db, container, id)
+                try delete.execute(arguments: [container.id, id])
+            }
+            return wanted.count
+        }
+    }
+}
+
+extension ParkedChange {
+    init(row: Row, container: ContainerKey) throws {
+        let stored = StoredRow(row: row, table: "parkedChange")
+        guard case .object(let headers) = try stored.json("headers") else {
+            throw stored.damage("headers")
+        }
+        var texts: [String: String] = [:]
+        for case (let name, .string(let value)) in headers.members { texts[name] = value }
+        self.init(
+            container: container, source: try stored.identifier("source"), reason: row["reason"],
+            path: row["path"], body: Array(row["body"] as Data), headers: texts,
+            receivedAt: stored.moment("receivedAt"))
+        number = stored.number("number")
+    }
+}
+
+/// Looks through the receipt blocks, the newest first, up to a bound.
+struct ReceiptScan: Sendable {
+    let filter: ReceiptFilter
+    let limit: Int
+    let bound: Int
+
+    func run(in db: Database) throws -> [DeliveryReceipt] {
+        let position = filter.position?.stored
+        let bit = filter.outcome?.bit
+        let rows = try Row.fetchCursor(
+            db,
+            sql: """
+                SELECT id, count, body FROM receiptBlock
+                WHERE (?1 IS NULL OR (firstPosition <= ?1 AND lastPosition >= ?1))
+                    AND (?2 IS NULL OR outcomes & ?2 <> 0)
+                ORDER BY id DESC
+                """, arguments: [position, bit])
+        var found: [DeliveryReceipt] = []
+        var scanned = 0
+        while found.count < limit, scanned < bound, let row = try rows.next() {
+            guard let receipts = ReceiptBlock.decode(row["body"] as Data) else {
+                throw StorageError.damaged(
+                    path: "receiptBlock", reason: "block \(row["id"] as Int64) cannot be read")
+            }
+            scanned += receipts.count
+            let newestFirst = receipts.filter(matches).sorted { $0.at > $1.at }
+            found += newestFirst.prefix(limit - found.count)
+        }
+        return found
+    }
+
+    private func matches(_ receipt: DeliveryReceipt) -> Bool {
+        filter.deliveryID.map { $0 == receipt.deliveryID } ?? true
+            && filter.position.map { $0 == receipt.ordinal.position } ?? true
+            && filter.subscriptionSerial.map { $0 == receipt.subscriptionSerial } ?? true
+            && filter.deviceSerial.map { $0 == receipt.deviceSerial } ?? true
+            && filter.outcome.map { $0 == receipt.outcome } ?? true
+    }
+}

@@ -1,0 +1,250 @@
+import Foundation
+import GRDB
+package import RelayModel
+
+extension RelayStore {
+    package func edit(
+        _ edits: [SubscriptionEdit], of owner: SubscriptionOwner, atomicity: EditAtomicity,
+        at now: Timestamp
+    ) async throws -> [SubscriptionEditOutcome] {
+        guard !edits.isEmpty else { return [] }
+        let limit = settings.maximumSubscriptionsPerOwner
+        return try await write(changes: edits.count) { commit in
+            let container = try commit.container(owner.container)
+            let step = SubscriptionStep(
+                owner: owner, container: container,
+                user: try commit.db.user(owner.user, of: container), now: now, limit: limit)
+            return try step.run(edits, atomicity, in: &commit)
+        }
+    }
+
+    package func subscriptions(
+        of owner: SubscriptionOwner
+    ) async throws -> [SubscriptionVersion] {
+        try await subscriptions(of: owner, and: "TRUE", [])
+    }
+
+    package func subscription(
+        _ id: SubscriptionID, of owner: SubscriptionOwner
+    ) async throws -> SubscriptionVersion? {
+        try await subscriptions(of: owner, and: "subscriptionID = ?", [id.rawValue]).first
+    }
+
+    package func subscriptions(
+        activeAt position: LogPosition, after serial: UInt64, limit: Int
+    ) async throws -> [SubscriptionVersion] {
+        try await read { db in
+            let rows = try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT subscription.*, user.name AS ownerName, container.name AS containerName,
+                        container.environment
+                    FROM subscription
+                        JOIN user ON user.id = subscription.owner
+                        JOIN container ON container.id = subscription.container
+                    WHERE serial > ?1 AND activation <= ?2 AND (ended IS NULL OR ended > ?2)
+                    ORDER BY serial LIMIT ?3
+                    """, arguments: [serial.stored, position.stored, max(0, limit)])
+            return try rows.map(SubscriptionVersion.init(row:))
+        }
+    }
+
+    private func subscriptions(
+        of owner: SubscriptionOwner, and condition: String, _ arguments: StatementArguments
+    ) async throws -> [SubscriptionVersion] {
+        try await read { db in
+            let rows = try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT subscription.*, user.name AS ownerName, container.name AS containerName,
+                        container.environment
+                    FROM container
+                        JOIN user ON user.container = container.id
+                        JOIN subscription ON subscription.owner = user.id
+                    WHERE container.name = ? AND container.environment = ? AND user.name = ?
+                        AND database = ? AND ended IS NULL AND \(condition)
+                    ORDER BY subscriptionID
+                    """,
+                arguments: [
+                    owner.container.container.rawValue, owner.container.environment.rawValue,
+                    owner.user.rawValue, owner.database.rawValue,
+                ] + arguments)
+            return try rows.map(SubscriptionVersion.init(row:))
+        }
+    }
+}
+
+extension SubscriptionVersion {
+    init(row: Row) throws {
+        let stored = StoredRow(row: row, table: "subscription")
+        let owner = SubscriptionOwner(
+            container: try stored.containerKey(), database: try stored.choice("database"),
+            user: try stored.identifier("ownerName"))
+        do {
+            self.init(
+                serial: stored.number("serial"),
+                subscription: try Subscription(stored: try stored.json("body"), of: owner),
+                activation: LogPosition(stored: row["activation"]))
+        } catch is JSONContractError {
+            throw stored.damage("body")
+        }
+    }
+}
+
+/// Applies the operations of one request on the subscriptions of one user.
+struct SubscriptionStep {
+    let owner: SubscriptionOwner
+    let container: StoredContainer
+    let user: Int64
+    let now: Timestamp
+    let limit: Int
+
+    func run(
+        _ edits: [SubscriptionEdit], _ atomicity: EditAtomicity, in commit: inout OpenCommit
+    ) throws -> [SubscriptionEditOutcome] {
+        switch atomicity {
+        case .independent:
+            return try edits.map { try apply($0, in: &commit) }
+        case .allOrNothing:
+            return try commit.attempt { commit in
+                let outcomes = try edits.map { try apply($0, in: &commit) }
+                guard outcomes.contains(where: \.isRefusal) else { return (outcomes, true) }
+                return (outcomes.map { $0.isRefusal ? $0 : .undone }, false)
+            }
+        }
+    }
+
+    private func apply(
+        _ edit: SubscriptionEdit, in commit: inout OpenCommit
+    ) throws -> SubscriptionEditOutcome {
+        switch edit {
+        case .create(let subscription): try create(owned(subscription), in: &commit)
+        case .update(let subscription): try update(owned(subscription), in: &commit)
+        case .delete(let id): try delete(id, in: &commit)
+        }
+    }
+
+    /// Whose a subscription is comes from the credential alone.
+    private func owned(_ subscription: Subscription) -> Subscription {
+        var subscription = subscription
+        subscription.container = owner.container
+        subscription.database = owner.database
+        subscription.owner = owner.user
+        return subscription
+    }
+
+    private func create(
+        _ subscription: Subscription, in commit: inout OpenCommit
+    ) throws -> SubscriptionEditOutcome {
+        if let existing = try active(subscription.id, in: commit) {
+            return existing.subscription == subscription
+                ? .unchanged(existing) : .exists(subscription.id)
+        }
+        let content = SubscriptionContent(subscription)
+        if let other = try active(with: content, in: commit) { return .duplicate(of: other) }
+        let count = try Int.fetchOne(
+            commit.db.cachedStatement(
+                sql: """
+                    SELECT count(*) FROM subscription
+                    WHERE owner = ? AND database = ? AND ended IS NULL
+                    """), arguments: [user, owner.database.rawValue])
+        if count ?? 0 >= limit { return .tooMany(limit: limit) }
+        return .saved(try save(subscription, content, replacing: nil, in: &commit))
+    }
+
+    private func update(
+        _ subscription: Subscription, in commit: inout OpenCommit
+    ) throws -> SubscriptionEditOutcome {
+        guard let existing = try active(subscription.id, in: commit) else {
+            return .notFound(subscription.id)
+        }
+        if existing.subscription == subscription { return .unchanged(existing) }
+        let content = SubscriptionContent(subscription)
+        if let other = try active(with: content, in: commit), other != subscription.id {
+            return .duplicate(of: other)
+        }
+        try end(existing.serial, in: commit)
+        return .saved(try save(subscription, content, replacing: existing.serial, in: &commit))
+    }
+
+    private func delete(
+        _ id: SubscriptionID, in commit: inout OpenCommit
+    ) throws -> SubscriptionEditOutcome {
+        guard let existing = try active(id, in: commit) else { return .notFound(id) }
+        try end(existing.serial, in: commit)
+        let body = LogEntryBody.subscriptionDeleted(serial: existing.serial)
+        _ = try commit.append(body, storedBody: body.storedBody, in: container, at: now)
+        return .deleted(id)
+    }
+
+    private func save(
+        _ subscription: Subscription, _ content: SubscriptionContent, replacing replaced: UInt64?,
+        in commit: inout OpenCommit
+    ) throws -> SubscriptionVersion {
+        let statement = try commit.db.cachedStatement(
+            sql: """
+                INSERT INTO subscription
+                    (container, owner, database, subscriptionID, contentDigest, firesOnce, body,
+                    activation)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+                """)
+        try statement.execute(arguments: [
+            container.id, user, owner.database.rawValue, subscription.id.rawValue, content.digest,
+            subscription.firesOnce, JSONValue.object(subscription.json).text, commit.next.stored,
+        ])
+        let version = SubscriptionVersion(
+            serial: UInt64(clamping: commit.db.lastInsertedRowID), subscription: subscription,
+            activation: commit.next)
+        let body = LogEntryBody.subscriptionSaved(version, replaced: replaced)
+        _ = try commit.append(body, storedBody: body.storedBody, in: container, at: now)
+        return version
+    }
+
+    /// The entry that ends the version comes next.
+    private func end(_ serial: UInt64, in commit: OpenCommit) throws {
+        try commit.db.cachedStatement(sql: "UPDATE subscription SET ended = ? WHERE serial = ?")
+            .execute(arguments: [commit.next.stored, serial.stored])
+    }
+
+    private func active(
+        _ id: SubscriptionID, in commit: OpenCommit
+    ) throws -> SubscriptionVersion? {
+        let statement = try commit.db.cachedStatement(
+            sql: """
+                SELECT serial, body, activation FROM subscription
+                WHERE owner = ? AND database = ? AND subscriptionID = ? AND ended IS NULL
+                """)
+        guard
+            let row = try Row.fetchOne(
+                statement, arguments: [user, owner.database.rawValue, id.rawValue])
+        else { return nil }
+        let stored = StoredRow(row: row, table: "subscription")
+        return SubscriptionVersion(
+            serial: stored.number("serial"),
+            subscription: try Subscription(stored: try stored.json("body"), of: owner),
+            activation: LogPosition(stored: row["activation"]))
+    }
+
+    private func active(
+        with content: SubscriptionContent, in commit: OpenCommit
+    ) throws -> SubscriptionID? {
+        let statement = try commit.db.cachedStatement(
+            sql: """
+                SELECT subscriptionID FROM subscription
+                WHERE owner = ? AND database = ? AND contentDigest = ? AND ended IS NULL
+                """)
+        let id = try String.fetchOne(
+            statement, arguments: [user, owner.database.rawValue, content.digest])
+        return id.flatMap(SubscriptionID.init(rawValue:))
+    }
+}
+
+extension SubscriptionEditOutcome {
+    /// Whether it makes an atomic request fail.
+    var isRefusal: Bool {
+        switch self {
+        case .saved, .unchanged, .deleted, .undone: false
+        case .notFound, .exists, .duplicate, .tooMany: true
+        }
+    }
+}

@@ -1,0 +1,79 @@
+import GRDB
+package import RelayModel
+
+extension RelayStore {
+    /// Deletes versions of subscriptions and devices that ended at or before `position`, and
+    /// that the progress has passed; returns how many.
+    ///
+    /// One call deletes at most `limit` of each.
+    ///
+    /// Until then recovery needs them: what was active at a position is told exactly.
+    package func pruneEndedVersions(
+        upTo position: LogPosition, limit: Int = 1000
+    ) async throws -> Int {
+        try await write { commit in
+            var count = 0
+            for table in ["subscription", "device"] {
+                try commit.db.execute(
+                    sql: """
+                        DELETE FROM \(table) WHERE serial IN (
+                            SELECT serial FROM \(table)
+                            WHERE ended <= min(?, (SELECT position FROM progress WHERE shard = 0))
+                            LIMIT ?)
+                        """, arguments: [position.stored, max(0, limit)])
+                count += commit.db.changesCount
+            }
+            return count
+        }
+    }
+
+    /// Forgets dedupe keys whose window has passed at `now`; returns how many, at most `limit`.
+    package func pruneDedupeKeys(at now: Timestamp, limit: Int = 1000) async throws -> Int {
+        try await write { commit in
+            try commit.db.execute(
+                sql: """
+                    DELETE FROM dedupe WHERE (container, source, kind, key) IN (
+                        SELECT container, source, kind, key FROM dedupe
+                        WHERE rememberedUntil <= ? ORDER BY rememberedUntil LIMIT ?)
+                    """, arguments: [now.stored, max(0, limit)])
+            return commit.db.changesCount
+        }
+    }
+
+    /// How many attempts ended how, and how many deliveries are pending or dead: one side of the
+    /// conservation law.
+    package func deliveryCounts() async throws -> DeliveryCounts {
+        try await read { db in
+            let row = try Row.fetchOne(
+                db,
+                sql: """
+                    SELECT accepted, deferred, unregistered, dead,
+                        (SELECT count(*) FROM retry) AS pending,
+                        (SELECT count(*) FROM deadLetter) AS deadLetters
+                    FROM progress WHERE shard = 0
+                    """)
+            guard let row else {
+                throw StorageError.damaged(path: "progress", reason: "the shard has no progress")
+            }
+            return DeliveryCounts(
+                accepted: row[0], deferred: row[1], unregistered: row[2], dead: row[3],
+                pending: row[4], deadLetters: row[5])
+        }
+    }
+}
+
+/// What has become of deliveries since the store was made; the first four count receipts.
+package struct DeliveryCounts: Sendable, Hashable {
+    /// Attempts that the gateway accepted.
+    package var accepted: Int
+    /// Attempts that are to be repeated.
+    package var deferred: Int
+    /// Attempts at dead tokens.
+    package var unregistered: Int
+    /// Attempts that made a dead letter.
+    package var dead: Int
+    /// Retries that wait now.
+    package var pending: Int
+    /// Dead letters that are kept now.
+    package var deadLetters: Int
+}

@@ -1,2 +1,0 @@
-// Storage
-import GRDB

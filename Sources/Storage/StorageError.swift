@@ -1,0 +1,45 @@
+package import RelayModel
+
+/// Why the store refused or failed.
+package enum StorageError: Error, Sendable, Hashable {
+    /// Another process has the file open; the text says which, where known.
+    case locked(path: String, holder: String)
+    /// The file was written by a newer version of Belfry.
+    case newerSchema(found: String, known: String)
+    /// The file is damaged, or is no Belfry database.
+    case damaged(path: String, reason: String)
+    /// A setting on which a promise rests could not be had.
+    case unsafeSetting(name: String, wanted: String, found: String)
+    /// There is no room on the disk, or the reserve is reached; nothing was written.
+    case noRoom(String)
+    /// Too much is waiting to be written; nothing was written.
+    case overloaded(String)
+    /// The progress is not where its owner left it.
+    case progressMoved(ProgressMark)
+    /// No such container in this environment.
+    case unknownContainer(ContainerKey)
+    /// The store is closed, or gave up after a failed write.
+    case closed(String)
+}
+
+extension StorageError: CustomStringConvertible {
+    /// One sentence for people, with what to do where that is known.
+    package var description: String {
+        switch self {
+        case .locked(let path, let holder):
+            "\(path) is in use by \(holder): one relay at a time"
+        case .newerSchema(let found, let known):
+            "the file was written by a newer Belfry (schema \(found), this one knows \(known)): "
+                + "use that version, or restore a backup"
+        case .damaged(let path, let reason): "\(path) is damaged: \(reason)"
+        case .unsafeSetting(let name, let wanted, let found):
+            "SQLite's \(name) is \(found) and not \(wanted): acknowledged changes could be lost"
+        case .noRoom(let reason): "no room on the disk: \(reason)"
+        case .overloaded(let reason): "too much is waiting to be written: \(reason)"
+        case .progressMoved(let mark):
+            "somebody else moved the progress to \(mark.position): this relay must stop"
+        case .unknownContainer(let key): "there is no container \(key)"
+        case .closed(let reason): "the store is closed: \(reason)"
+        }
+    }
+}

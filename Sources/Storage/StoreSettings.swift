@@ -1,0 +1,45 @@
+import RelayModel
+
+/// How a store works: bounds and waits, each with a default that suits a relay on one machine.
+package struct StoreSettings: Sendable, Hashable {
+    /// How long a commit waits for company while other callers are known to be writing.
+    ///
+    /// A lone caller never waits.
+    package var commitDelay: Duration = .milliseconds(2)
+    /// A commit takes no further request once it holds so many changes.
+    package var commitChanges = 256
+    /// So many changes may wait to be written; beyond, appends are refused as overload.
+    package var waitingChanges = 16_384
+    /// So many bytes of changes may wait to be written; beyond, appends are refused as overload.
+    package var waitingBytes = 64 * 1024 * 1024
+    /// The last so many entries are handed to readers of the log from memory.
+    package var tailEntries = 4096
+    /// The bytes of stored bodies up to which entries are kept in memory.
+    package var tailBytes = 16 * 1024 * 1024
+    /// How long a source position or delivery ID of a sender is remembered.
+    ///
+    /// Senders retry for three days (Stripe, Svix).
+    package var dedupeWindow: Duration = .seconds(72 * 3600)
+    /// How long a change without position and ID counts as the same as one with equal content.
+    package var contentDedupeWindow: Duration = .seconds(60)
+    /// The active subscriptions of one user in one database.
+    package var maximumSubscriptionsPerOwner = Limits.maximumSubscriptionsPerUser
+    /// Appends are refused while the disk has less room than this, so that settling goes on.
+    package var diskReserveBytes: UInt64 = 64 * 1024 * 1024
+    /// How long a statement waits for a lock that another connection holds.
+    package var busyTimeout: Duration = .seconds(5)
+    /// Connections that read beside the writer.
+    package var readers = 5
+    /// The writer checkpoints when the write-ahead log has grown by so many pages.
+    package var checkpointPages = 4000
+    /// Files up to this size are checked page by page at start; of larger ones only the tables on
+    /// which every promise rests.
+    package var quickCheckBytes: UInt64 = 256 * 1024 * 1024
+    /// A query for receipts looks through so many at most, the newest first.
+    package var scannedReceipts = 1_000_000
+    /// The file may not grow beyond so many pages; 0 is no bound but the disk's.
+    package var maximumPages = 0
+
+    /// Creates settings with the defaults.
+    package init() {}
+}

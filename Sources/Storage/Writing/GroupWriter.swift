@@ -1,0 +1,121 @@
+import Foundation
+import GRDB
+import RelayModel
+import Synchronization
+
+/// The one writer: takes what callers want written, and commits it together.
+///
+/// It owns a thread, because SQLite and the disk block. Callers are answered after the commit is
+/// durable. Whatever one of them does wrong is undone by itself. After a failure that leaves it
+/// unknown what is on the disk, nothing is written any more, though the last commit can still be
+/// read: a new process must read the file again.
+final class GroupWriter: Sendable {
+    private let pool: DatabasePool
+    private let inbox: WriteInbox
+    private let horizon: LogHorizon
+    private let commits = Atomic<UInt64>(0)
+
+    init(pool: DatabasePool, inbox: WriteInbox, horizon: LogHorizon) {
+        self.pool = pool
+        self.inbox = inbox
+        self.horizon = horizon
+    }
+
+    /// Commits that succeeded since the store was opened.
+    var commitCount: UInt64 { commits.load(ordering: .relaxed) }
+
+    /// Starts the thread; it ends, and calls `ended`, when the inbox is at its end and empty.
+    func start(ended: @escaping @Sendable () -> Void) {
+        let thread = Thread { [self] in
+            run()
+            ended()
+        }
+        thread.name = "belfry.writer"
+        thread.start()
+    }
+
+    private func run() {
+        var lastCount = 1
+        while let batch = inbox.nextBatch(after: lastCount) {
+            lastCount = batch.count
+            commit(batch)
+        }
+    }
+
+    private func commit(_ batch: [WriteRequest]) {
+        let result = pool.writeWithoutTransaction { db in
+            Result { try transact(batch, db) }
+        }
+        switch result {
+        case .success(let finished):
+            commits.wrappingAdd(1, ordering: .relaxed)
+            horizon.advance(to: finished.head, appended: finished.appended)
+            for answer in finished.answers { answer() }
+        case .failure(let error):
+            answer(batch, afterFailure: error)
+        }
+    }
+
+    /// One at a time, what fits still goes in; what does not is answered for itself.
+    private func answer(_ batch: [WriteRequest], afterFailure error: any Error) {
+        let translated = StorageError.translate(error, path: pool.path)
+        guard let failure = error as? DatabaseError, StorageError.verdict(on: failure) == .fatal
+        else {
+            if batch.count > 1 {
+                for request in batch { commit([request]) }
+            } else {
+                for request in batch { request.fail(translated) }
+            }
+            return
+        }
+        let closed = StorageError.closed("a write failed: \(translated)")
+        inbox.refuse(closed)
+        horizon.close(closed)
+        for request in batch { request.fail(closed) }
+    }
+
+    private struct Finished {
+        let head: LogPosition
+        let appended: [StoredEntry]
+        let answers: [@Sendable () -> Void]
+    }
+
+    private func transact(_ batch: [WriteRequest], _ db: Database) throws -> Finished {
+        if let closed = horizon.closed { throw closed }
+        let start = horizon.head
+        var commit = OpenCommit(db, head: start)
+        var answers: [@Sendable () -> Void] = []
+        answers.reserveCapacity(batch.count)
+        try db.beginTransaction(.immediate)
+        do {
+            for request in batch {
+                answers.append(try perform(request, in: &commit))
+            }
+            if commit.head != start {
+                try db.cachedStatement(sql: "UPDATE shardHead SET position = ? WHERE shard = 0")
+                    .execute(arguments: [commit.head.stored])
+            }
+            try db.commit()
+        } catch {
+            try? db.rollback()
+            throw error
+        }
+        return Finished(head: commit.head, appended: commit.appended, answers: answers)
+    }
+
+    private func perform(
+        _ request: WriteRequest, in commit: inout OpenCommit
+    ) throws -> @Sendable () -> Void {
+        do {
+            return try commit.attempt { (value: try request.perform(&$0), keep: true) }
+        } catch {
+            // What concerns the whole transaction is not this request's own failure.
+            if let failure = error as? DatabaseError, StorageError.verdict(on: failure) != .refused
+            {
+                throw error
+            }
+            guard commit.db.isInsideTransaction else { throw error }
+            return { request.fail(error) }
+        }
+    }
+}

@@ -1,0 +1,98 @@
+import GRDB
+import RelayModel
+
+/// A transaction that is being filled with the requests of several callers.
+///
+/// It hands out positions: gap-free, because a request that fails gives its own back.
+struct OpenCommit {
+    /// What a request that fails goes back to.
+    struct Bookmark {
+        let head: LogPosition
+        let appendedCount: Int
+    }
+
+    /// The writer's connection.
+    let db: Database
+    /// The last position handed out.
+    private(set) var head: LogPosition
+    /// What was appended, in order.
+    private(set) var appended: [StoredEntry] = []
+
+    /// Begins after `head`.
+    init(_ db: Database, head: LogPosition) {
+        self.db = db
+        self.head = head
+    }
+
+    /// The position that the next entry will have.
+    var next: LogPosition { head.next }
+
+    /// Where the commit stands.
+    var bookmark: Bookmark { Bookmark(head: head, appendedCount: appended.count) }
+
+    /// Forgets what was appended since `bookmark`.
+    mutating func restore(_ bookmark: Bookmark) {
+        head = bookmark.head
+        appended.removeLast(appended.count - bookmark.appendedCount)
+    }
+
+    /// Runs `body` in a savepoint; if it throws, or answers that it wants nothing kept, what it
+    /// wrote is undone.
+    mutating func attempt<Value>(
+        _ body: (inout OpenCommit) throws -> (value: Value, keep: Bool)
+    ) throws -> Value {
+        let bookmark = bookmark
+        try db.cachedStatement(sql: "SAVEPOINT attempt").execute()
+        do {
+            let (value, keep) = try body(&self)
+            if !keep { try undo(to: bookmark) }
+            try db.cachedStatement(sql: "RELEASE attempt").execute()
+            return value
+        } catch {
+            // SQLite may have rolled everything back by itself; then there is no savepoint.
+            if db.isInsideTransaction {
+                try undo(to: bookmark)
+                try db.cachedStatement(sql: "RELEASE attempt").execute()
+            }
+            throw error
+        }
+    }
+
+    private mutating func undo(to bookmark: Bookmark) throws {
+        try db.cachedStatement(sql: "ROLLBACK TO attempt").execute()
+        restore(bookmark)
+    }
+
+    /// Appends one entry.
+    mutating func append(
+        _ body: LogEntryBody, storedBody: String, in container: StoredContainer, at now: Timestamp
+    ) throws -> LogPosition {
+        let position = head.next
+        let statement = try db.cachedStatement(
+            sql: """
+                INSERT INTO logEntry (position, container, appendedAt, kind, source, isStale, body)
+                VALUES (?, ?, ?, ?, ?, ?, ?)
+                """)
+        try statement.execute(arguments: [
+            position.stored, container.id, now.stored, body.kind.rawValue, body.source?.rawValue,
+            body.isStale, storedBody,
+        ])
+        head = position
+        let entry = LogEntry(
+            position: position, appendedAt: now, container: container.key, body: body)
+        appended.append(StoredEntry(entry: entry, bytes: storedBody.utf8.count))
+        return position
+    }
+}
+
+/// An entry with the size of its stored body.
+struct StoredEntry: Sendable {
+    let entry: LogEntry
+    let bytes: Int
+}
+
+/// A container with the number by which rows refer to it.
+struct StoredContainer: Sendable, Hashable {
+    let id: Int64
+    let key: ContainerKey
+}

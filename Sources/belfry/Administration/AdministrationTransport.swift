@@ -1,0 +1,136 @@
+import AsyncHTTPClient
+import Foundation
+import Logging
+import NIOCore
+import NIOHTTP1
+import RelayModel
+import RelayServer
+import Storage
+
+/// Carries administrative calls to a relay, or to the file of one that is not running.
+protocol AdministrationTransport: Sendable {
+    /// Makes one call.
+    ///
+    /// - Returns: The status and the JSON of the answer.
+    /// - Throws: ``CommandFailure`` if there was no answer.
+    func call(
+        _ method: String, _ path: String, body: JSONValue?
+    ) async throws -> (status: Int, json: JSONValue)
+
+    /// Gives back what the transport holds.
+    func close() async
+}
+
+/// Why a command ends without success, and its exit code (those of `sysexits.h`).
+struct CommandFailure: Error, Sendable, Hashable, CustomStringConvertible {
+    /// What a shell sees.
+    enum Kind: Int32, Sendable {
+        /// The relay refused the call.
+        case refused = 1
+        /// The relay, or the file, cannot be reached.
+        case unavailable = 69
+        /// The relay failed.
+        case broken = 70
+        /// The configuration cannot be used.
+        case configuration = 78
+    }
+
+    let kind: Kind
+    let description: String
+
+    init(_ kind: Kind, _ description: String) {
+        self.kind = kind
+        self.description = description
+    }
+}
+
+/// Calls a running relay.
+struct HTTPTransport: AdministrationTransport {
+    /// The administrative surface, without a slash at the end.
+    let url: String
+    /// Its token.
+    let token: String
+    private let client: HTTPClient
+
+    init(url: String, token: String) {
+        self.url = url
+        self.token = token
+        var configuration = HTTPClient.Configuration()
+        configuration.timeout.connect = .seconds(5)
+        // A relay that is not there shall be said at once.
+        configuration.connectionPool.retryConnectionEstablishment = false
+        client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
+    }
+
+    func call(
+        _ method: String, _ path: String, body: JSONValue?
+    ) async throws -> (status: Int, json: JSONValue) {
+        var request = HTTPClientRequest(url: url + path)
+        request.method = .init(rawValue: method)
+        request.headers.add(name: "Authorization", value: "Bearer \(token)")
+        if let body { request.body = .bytes(ByteBuffer(bytes: body.utf8)) }
+        do {
+            let response = try await client.execute(request, timeout: .seconds(60))
+            let answer = try await response.body.collect(upTo: 64 * 1024 * 1024)
+            let text = Array(answer.readableBytesView)
+            guard let json = try? JSONValue(parsing: text) else {
+                throw CommandFailure(
+                    .unavailable, "what answers at \(url) is no relay: its answer is not JSON")
+            }
+            return (Int(response.status.code), json)
+        } catch let failure as CommandFailure {
+            throw failure
+        } catch {
+            throw CommandFailure(
+                .unavailable,
+                "no relay answers at \(url): \(error)\n"
+                    + "Start one, name another with --url, or work on its file with --database.")
+        }
+    }
+
+    func close() async {
+        try? await client.shutdown()
+    }
+}
+
+/// Works on the file itself; the store's lock makes sure that no relay has it open.
+struct FileTransport: AdministrationTransport {
+    private let store: RelayStore
+    private let relay: InProcessRelay
+
+    init(path: String, configuration: RelayConfiguration) throws {
+        do {
+            store = try RelayStore.open(path: path, settings: configuration.store)
+        } catch let error as StorageError {
+            throw CommandFailure(.unavailable, "\(path) cannot be opened: \(error)")
+        }
+        let metrics = PrometheusMetrics()
+        relay = InProcessRelay(
+            RelayDependencies(
+                registry: store, log: store, progress: store, now: { .current },
+                randomBytes: { count in (0..<count).map { _ in UInt8.random(in: 0...255) } },
+                readiness: { .ready }, metrics: metrics, renderMetrics: { "" },
+                logger: Logger(label: "belfry") { _ in SwiftLogNoOpLogHandler() },
+                limits: configuration.limits, publicURL: configuration.publicURL))
+    }
+
+    func call(
+        _ method: String, _ path: String, body: JSONValue?
+    ) async throws -> (status: Int, json: JSONValue) {
+        let answer = try await relay.call(method, path, body: body?.utf8 ?? [])
+        return (answer.status, (try? JSONValue(parsing: answer.body)) ?? .null)
+    }
+
+    func close() async {
+        await store.close()
+    }
+}
+
+extension Timestamp {
+    /// The moment by the machine's clock.
+    static var current: Timestamp {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Timestamp(seconds: Int64(time.tv_sec), nanoseconds: Int32(time.tv_nsec))
+    }
+}

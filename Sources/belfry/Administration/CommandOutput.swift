@@ -1,0 +1,106 @@
+import RelayModel
+
+/// What a command shows: the answer itself, and how people read it.
+struct CommandOutput {
+    /// A column of a table: its title and the path of its value in a row.
+    struct Column {
+        let title: String
+        let path: [String]
+
+        init(_ title: String, _ path: String) {
+            self.title = title
+            self.path = path.split(separator: ".").map(String.init)
+        }
+    }
+
+    /// How people read it.
+    enum Form {
+        /// One row for each element of the member with this name.
+        case table(of: String, [Column])
+        /// One line for each member.
+        case members
+    }
+
+    let answer: JSONValue
+    let form: Form
+    /// What is said below, for example that a secret is shown only once.
+    var remark: String?
+
+    init(_ answer: JSONValue, _ form: Form, remark: String? = nil) {
+        self.answer = answer
+        self.form = form
+        self.remark = remark
+    }
+
+    func text(asJSON: Bool) -> String {
+        if asJSON { return answer.text }
+        let text =
+            switch form {
+            case .table(let name, let columns): Self.table(rows(name), columns)
+            case .members: Self.members(answer)
+            }
+        return remark.map { "\(text)\n\n\($0)" } ?? text
+    }
+
+    private func rows(_ name: String) -> [JSONValue] {
+        guard case .object(let object) = answer, case .array(let rows)? = object[name] else {
+            return []
+        }
+        return rows
+    }
+
+    private static func table(_ rows: [JSONValue], _ columns: [Column]) -> String {
+        guard !rows.isEmpty else { return "none" }
+        let lines =
+            [columns.map { $0.title.uppercased() }]
+            + rows.map { row in columns.map { shown(value(at: $0.path, in: row)) } }
+        let widths = columns.indices.map { column in lines.map { $0[column].count }.max() ?? 0 }
+        return lines.map { line in
+            var text = ""
+            for (column, cell) in line.enumerated() {
+                let isLast = column == line.count - 1
+                let padding = isLast ? 0 : widths[column] - cell.count + 2
+                text += cell + String(repeating: " ", count: padding)
+            }
+            return text
+        }.joined(separator: "\n")
+    }
+
+    private static func members(_ value: JSONValue) -> String {
+        guard case .object(let object) = value else { return shown(value) }
+        let width = object.members.map(\.name.count).max() ?? 0
+        return object.members.map { member in
+            let padding = String(repeating: " ", count: width - member.name.count)
+            return "\(member.name)\(padding)  \(shown(member.value))"
+        }.joined(separator: "\n")
+    }
+
+    private static func value(at path: [String], in row: JSONValue) -> JSONValue? {
+        path.reduce(row) { value, name in
+            if case .object(let object)? = value { object[name] } else { nil }
+        }
+    }
+
+    /// A value in one cell: texts as they are, the rest as JSON; control characters never reach a
+    /// terminal.
+    private static func shown(_ value: JSONValue?) -> String {
+        switch value {
+        case nil, .null?: "-"
+        case .string(let text)?:
+            String(
+                String.UnicodeScalarView(
+                    text.unicodeScalars.map { scalar in
+                        scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value) ? "·" : scalar
+                    }))
+        case .array(let elements)? where elements.allSatisfy(\.isText):
+            elements.map { shown($0) }.joined(separator: ", ")
+        case let value?: value.text
+        }
+    }
+}
+
+extension JSONValue {
+    var isText: Bool {
+        if case .string = self { true } else { false }
+    }
+}

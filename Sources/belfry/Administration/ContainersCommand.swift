@@ -1,0 +1,163 @@
+import ArgumentParser
+import Foundation
+import RelayModel
+
+/// Containers: one application's data space in one environment.
+struct ContainersCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "containers", abstract: "Lists, shows, creates and sets containers.",
+        subcommands: [List.self, Show.self, Create.self, Set.self])
+
+    struct List: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Lists the containers.")
+        @OptionGroup var options: AdministrationOptions
+
+        func run() async throws {
+            try await options.run { client in
+                CommandOutput(
+                    try await client.call("GET", "/admin/1/containers"),
+                    .table(
+                        of: "containers",
+                        [
+                            .init("container", "container"), .init("environment", "environment"),
+                            .init("topics", "topics"), .init("APNs key", "apns.keyID"),
+                            .init("user claim", "userTokens.userClaim"),
+                        ]))
+            }
+        }
+    }
+
+    struct Show: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Shows one container.")
+        @OptionGroup var options: AdministrationOptions
+        @OptionGroup var container: ContainerOptions
+
+        func run() async throws {
+            try await options.run { client in
+                CommandOutput(try await client.call("GET", container.path), .members)
+            }
+        }
+    }
+
+    struct Create: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Creates a container.")
+        @OptionGroup var options: AdministrationOptions
+        @OptionGroup var container: ContainerOptions
+        @OptionGroup var settings: ContainerSettingsOptions
+
+        func run() async throws {
+            let body = try settings.body()
+            try await options.run { client in
+                CommandOutput(
+                    try await client.call("PUT", container.path, body: body), .members)
+            }
+        }
+    }
+
+    struct Set: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Changes what is given, and leaves the rest.")
+        @OptionGroup var options: AdministrationOptions
+        @OptionGroup var container: ContainerOptions
+        @OptionGroup var settings: ContainerSettingsOptions
+
+        func run() async throws {
+            let body = try settings.body()
+            try await options.run { client in
+                CommandOutput(
+                    try await client.call("PATCH", container.path, body: body), .members)
+            }
+        }
+    }
+}
+
+/// What can be said about a container.
+struct ContainerSettingsOptions: ParsableArguments {
+    @Option(help: "A bundle ID that devices may name; repeat it for more, the default first.")
+    var topic: [String] = []
+
+    @Option(help: "The team of the APNs key.")
+    var teamID: String?
+
+    @Option(help: "The ID of the APNs key.")
+    var keyID: String?
+
+    @Option(help: "The file of the APNs key (.p8).")
+    var keyFile: String?
+
+    @Option(help: "The file with the shared secret of user tokens (HS256).")
+    var sharedSecretFile: String?
+
+    @Option(help: "The file with the JSON Web Key Set of user tokens.")
+    var keySetFile: String?
+
+    @Option(help: "The iss that user tokens must have.")
+    var issuer: String?
+
+    @Option(help: "The aud that user tokens must have.")
+    var audience: String?
+
+    @Option(help: "The claim that names the user (default: sub).")
+    var userClaim: String?
+
+    @Option(help: "How long the gateway keeps a push, in seconds.")
+    var expirationSeconds: Int64?
+
+    func body() throws -> JSONValue {
+        var body = JSONObject()
+        if !topic.isEmpty { body["topics"] = .array(topic.map { .string($0) }) }
+        if let apns = try apns() { body["apns"] = .object(apns) }
+        if let userTokens = try userTokens() { body["userTokens"] = .object(userTokens) }
+        body["expirationSeconds"] = expirationSeconds.map { .integer($0) }
+        return .object(body)
+    }
+
+    private func apns() throws -> JSONObject? {
+        guard teamID != nil || keyID != nil || keyFile != nil else { return nil }
+        guard let teamID, let keyID, let keyFile else {
+            throw ValidationError("--team-id, --key-id and --key-file belong together")
+        }
+        return [
+            "teamID": .string(teamID), "keyID": .string(keyID),
+            "privateKey": .string(try InputFile(keyFile).text()),
+        ]
+    }
+
+    private func userTokens() throws -> JSONObject? {
+        guard sharedSecretFile != nil || keySetFile != nil else {
+            guard issuer == nil, audience == nil, userClaim == nil else {
+                throw ValidationError(
+                    "--issuer, --audience and --user-claim need --shared-secret-file or "
+                        + "--key-set-file")
+            }
+            return nil
+        }
+        var object = JSONObject()
+        object["sharedSecret"] = try sharedSecretFile.map {
+            .string(try InputFile($0).text().trimmingCharacters(in: .newlines))
+        }
+        object["keySet"] = try keySetFile.map { .string(try InputFile($0).text()) }
+        object["issuer"] = issuer.map { .string($0) }
+        object["audience"] = audience.map { .string($0) }
+        object["userClaim"] = userClaim.map { .string($0) }
+        return object
+    }
+}
+
+/// A file that a command reads; `-` is what is piped in.
+struct InputFile {
+    private let path: String
+
+    init(_ path: String) {
+        self.path = path
+    }
+
+    func text() throws -> String {
+        let data =
+            path == "-"
+            ? try? FileHandle.standardInput.readToEnd()
+            : try? Data(contentsOf: URL(filePath: path))
+        guard let data else { throw ValidationError("the file \(path) cannot be read") }
+        return String(decoding: data, as: UTF8.self)
+    }
+}

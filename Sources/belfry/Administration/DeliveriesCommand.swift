@@ -1,0 +1,147 @@
+import ArgumentParser
+import RelayModel
+
+/// What became of deliveries.
+struct DeliveriesCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "deliveries",
+        abstract: "Lists receipts, retries and dead letters; redrives and drops dead letters.",
+        subcommands: [
+            Receipts.self, Retries.self, DeadLetters.self, Redrive.self, Drop.self,
+        ])
+
+    struct Receipts: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Lists attempts with their outcomes, the newest first.")
+        @OptionGroup var options: AdministrationOptions
+        @Option(help: "Those of one delivery (its apns-id).") var deliveryID: String?
+        @Option(help: "Those of the change at this position.") var position: UInt64?
+        @Option(help: "Those of one subscription, by serial.") var subscriptionSerial: UInt64?
+        @Option(help: "Those of one device, by serial.") var deviceSerial: UInt64?
+        @Option(help: "accepted, deferred, unregistered or dead.") var outcome: String?
+        @Option(help: "So many at the most.") var limit = 100
+
+        func run() async throws {
+            let query = ContainerOptions.query([
+                ("deliveryID", deliveryID), ("position", position.map(String.init)),
+                ("subscriptionSerial", subscriptionSerial.map(String.init)),
+                ("deviceSerial", deviceSerial.map(String.init)), ("outcome", outcome),
+                ("limit", String(limit)),
+            ])
+            try await options.run { client in
+                CommandOutput(
+                    try await client.call("GET", "/admin/1/receipts" + query),
+                    .table(
+                        of: "receipts",
+                        [
+                            .init("delivery", "deliveryID"), .init("position", "position"),
+                            .init("subscription", "subscriptionSerial"),
+                            .init("device", "deviceSerial"), .init("outcome", "outcome"),
+                            .init("status", "status"), .init("attempt", "attempt"),
+                            .init("at", "at"), .init("reason", "reason"),
+                        ]))
+            }
+        }
+    }
+
+    struct Retries: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Lists deliveries that wait to be tried again.")
+        @OptionGroup var options: AdministrationOptions
+        @OptionGroup var container: ContainerOptions
+        @Option(help: "So many at the most.") var limit = 100
+
+        func run() async throws {
+            let query = ContainerOptions.query([("limit", String(limit))])
+            try await options.run { client in
+                CommandOutput(
+                    try await client.call("GET", container.path + "/retries" + query),
+                    .table(
+                        of: "retries",
+                        DeliveriesCommand.columns + [
+                            .init("due", "dueAt"), .init("reason", "reason"),
+                        ]))
+            }
+        }
+    }
+
+    struct DeadLetters: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "dead-letters",
+            abstract: "Lists deliveries that ended without success, the newest first.")
+        @OptionGroup var options: AdministrationOptions
+        @OptionGroup var container: ContainerOptions
+        @Option(help: "Those with this reason.") var reason: String?
+        @Option(help: "So many at the most.") var limit = 100
+
+        func run() async throws {
+            let query = ContainerOptions.query([("reason", reason), ("limit", String(limit))])
+            try await options.run { client in
+                CommandOutput(
+                    try await client.call("GET", container.path + "/deadLetters" + query),
+                    .table(
+                        of: "deadLetters",
+                        DeliveriesCommand.columns + [
+                            .init("status", "status"), .init("ended", "at"),
+                            .init("reason", "reason"),
+                        ]))
+            }
+        }
+    }
+
+    struct Redrive: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Turns dead letters into retries that are due at once.")
+        @OptionGroup var options: AdministrationOptions
+        @OptionGroup var container: ContainerOptions
+        @OptionGroup var choice: DeadLetterOptions
+
+        func run() async throws {
+            let path = container.path + "/deadLetters/redrive"
+            try await options.run { client in
+                CommandOutput(try await client.call("POST", path, body: choice.body), .members)
+            }
+        }
+    }
+
+    struct Drop: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Deletes dead letters for good.")
+        @OptionGroup var options: AdministrationOptions
+        @OptionGroup var container: ContainerOptions
+        @OptionGroup var choice: DeadLetterOptions
+
+        func run() async throws {
+            let path = container.path + "/deadLetters/drop"
+            try await options.run { client in
+                CommandOutput(try await client.call("POST", path, body: choice.body), .members)
+            }
+        }
+    }
+
+    private static let columns: [CommandOutput.Column] = [
+        .init("delivery", "deliveryID"), .init("position", "position"),
+        .init("user", "userRecordName"), .init("subscription", "subscriptionID"),
+        .init("device", "deviceID"), .init("attempts", "attempts"),
+    ]
+}
+
+/// Which dead letters are meant.
+struct DeadLetterOptions: ParsableArguments {
+    @Argument(help: "The deliveries (their apns-ids).") var ids: [String] = []
+    @Option(help: "Those with this reason.") var reason: String?
+    @Flag(help: "All of them.") var all = false
+
+    func validate() throws {
+        guard !ids.isEmpty || reason != nil || all else {
+            throw ValidationError("name deliveries, or give --reason or --all")
+        }
+    }
+
+    var body: JSONValue {
+        var body = JSONObject()
+        if !ids.isEmpty { body["ids"] = .array(ids.map { .string($0) }) }
+        body["reason"] = reason.map { .string($0) }
+        if all { body["all"] = true }
+        return .object(body)
+    }
+}

@@ -1,0 +1,81 @@
+import ArgumentParser
+import RelayModel
+
+/// Access keys: API tokens of clients, server-to-server keys, bearer keys of servers.
+struct KeysCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "keys", abstract: "Lists, creates and revokes access keys.",
+        subcommands: [List.self, Create.self, Revoke.self])
+
+    struct List: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Lists the keys, revoked ones included.")
+        @OptionGroup var options: AdministrationOptions
+        @OptionGroup var container: ContainerOptions
+
+        func run() async throws {
+            try await options.run { client in
+                CommandOutput(
+                    try await client.call("GET", container.path + "/keys"),
+                    .table(
+                        of: "keys",
+                        [
+                            .init("ID", "id"), .init("kind", "kind"), .init("label", "label"),
+                            .init("created", "createdAt"), .init("revoked", "revokedAt"),
+                        ]))
+            }
+        }
+    }
+
+    struct Create: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Creates a key.",
+            discussion: """
+                apiToken: what clients send as ckAPIToken, beside a user token.
+                serverToServer: the public half of a key pair with which a server signs as \
+                CloudKit's servers do.
+                bearer: what the application's own servers send as Authorization: Bearer.
+                """)
+        @OptionGroup var options: AdministrationOptions
+        @OptionGroup var container: ContainerOptions
+
+        @Option(help: "apiToken, serverToServer or bearer.")
+        var kind: String
+
+        @Option(help: "What people call it.")
+        var label: String?
+
+        @Option(help: "The file with the public key in PEM form, for serverToServer.")
+        var publicKeyFile: String?
+
+        @Option(help: "The key ID, for serverToServer (default: made of the key).")
+        var id: String?
+
+        func run() async throws {
+            var body: JSONObject = ["kind": .string(kind)]
+            body["label"] = label.map { .string($0) }
+            body["publicKey"] = try publicKeyFile.map { .string(try InputFile($0).text()) }
+            body["id"] = id.map { .string($0) }
+            let sent = JSONValue.object(body)
+            try await options.run { client in
+                CommandOutput(
+                    try await client.call("POST", container.path + "/keys", body: sent), .members,
+                    remark: kind == "serverToServer" ? nil : "The secret is not shown again.")
+            }
+        }
+    }
+
+    struct Revoke: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Revokes a key at once.")
+        @OptionGroup var options: AdministrationOptions
+        @OptionGroup var container: ContainerOptions
+        @Argument(help: "The key's ID.") var id: String
+
+        func run() async throws {
+            let path = container.path + "/keys/" + ContainerOptions.escaped(id)
+            try await options.run { client in
+                CommandOutput(try await client.call("DELETE", path), .members)
+            }
+        }
+    }
+}

@@ -1,0 +1,70 @@
+import ArgumentParser
+import Foundation
+import RelayModel
+import Storage
+
+/// Brings a file's schema up to date without starting a relay.
+struct MigrateCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "migrate", abstract: "Brings the schema of a file up to date.")
+
+    @Option(help: "The file.") var database: String
+    @Flag(help: "Show JSON.") var json = false
+
+    func run() async throws {
+        do {
+            let steps = try RelayStore.migrate(path: database)
+            if json {
+                print(JSONValue.object(["applied": .array(steps.map { .string($0) })]).text)
+            } else {
+                print(
+                    steps.isEmpty
+                        ? "\(database) is up to date"
+                        : "applied to \(database): \(steps.joined(separator: ", "))")
+            }
+        } catch let error as StorageError {
+            let text = "error: \(database) cannot be brought up to date: \(error)\n"
+            try? FileHandle.standardError.write(contentsOf: Data(text.utf8))
+            throw ExitCode(CommandFailure.Kind.unavailable.rawValue)
+        }
+    }
+}
+
+/// What an operator wants to see first.
+struct OverviewCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "overview", abstract: "Shows how far the relay is, and what waits.")
+    @OptionGroup var options: AdministrationOptions
+
+    func run() async throws {
+        try await options.run { client in
+            let answer = try await client.call("GET", "/admin/1/overview")
+            return CommandOutput(
+                answer,
+                .table(
+                    of: "containers",
+                    [
+                        .init("container", "container"), .init("environment", "environment"),
+                        .init("devices", "devices"), .init("parked", "parked"),
+                        .init("retries", "retries"), .init("dead letters", "deadLetters"),
+                        .init("can send", "canSend"), .init("can sign in", "canSignIn"),
+                    ]), remark: Self.remark(answer))
+        }
+    }
+
+    private static func remark(_ answer: JSONValue) -> String? {
+        guard case .object(let object) = answer, case .string(let head)? = object["head"],
+            case .string(let behind)? = object["behind"]
+        else { return nil }
+        return "The log ends at \(head); \(behind) entries are not settled."
+    }
+}
+
+/// The commands that administer a relay.
+enum AdministrationCommands {
+    static let all: [any ParsableCommand.Type] = [
+        OverviewCommand.self, ContainersCommand.self, KeysCommand.self, SourcesCommand.self,
+        SubscriptionsCommand.self, DevicesCommand.self, ChangesCommand.self,
+        DeliveriesCommand.self, MigrateCommand.self,
+    ]
+}

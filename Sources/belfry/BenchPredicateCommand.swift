@@ -1,0 +1,116 @@
+import ArgumentParser
+import PredicateLanguage
+import RelayModel
+
+/// `belfry bench predicate`: what an evaluation costs, beside a plain loop over the same values.
+struct BenchPredicateCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "predicate",
+        abstract: "Measure evaluation: time per comparison, allocations per evaluation.",
+        discussion: """
+            Each predicate is evaluated on the same records; then a plain loop makes the same \
+            comparisons on the same values in arrays, in the same run. Times are the least of \
+            five. \
+            Allocations are known when the command runs under Tests/Benchmarks/count-allocations.
+            """)
+
+    @Option(help: "How many records there are.")
+    var records = 1000
+
+    @Option(help: "How often each predicate is evaluated on all records.")
+    var rounds = 100
+
+    func validate() throws {
+        guard records > 0, rounds > 0 else {
+            throw ValidationError("--records and --rounds are positive numbers.")
+        }
+    }
+
+    func run() throws {
+        let table = PredicateBenchTable(count: records)
+        print(PredicateBenchRow.header)
+        for measure in try table.measures() {
+            print(try measure.row(on: table, rounds: rounds).text)
+        }
+    }
+}
+
+/// One line of the report.
+struct PredicateBenchRow {
+    let name: String
+    let comparisons: Int
+    let evaluated: Duration
+    let plain: Duration
+    let evaluations: Int
+    /// Allocations per evaluation; `nil` where nobody counts them.
+    let allocations: Double?
+
+    static let header =
+        padded("predicate", 40) + padded("ns/comparison", 15) + padded("ns plain", 10)
+        + padded("factor", 8) + "allocations/evaluation"
+
+    var text: String {
+        let time = Self.nanoseconds(evaluated) / Double(comparisons)
+        let plainTime = Self.nanoseconds(plain) / Double(comparisons)
+        return Self.padded(name, 40) + Self.padded(Self.tenths(time), 15)
+            + Self.padded(Self.tenths(plainTime), 10)
+            + Self.padded(Self.tenths(time / plainTime), 8)
+            + (allocations.map(Self.tenths) ?? "unknown")
+    }
+
+    private static func nanoseconds(_ duration: Duration) -> Double {
+        let (seconds, attoseconds) = duration.components
+        return Double(seconds) * 1e9 + Double(attoseconds) / 1e9
+    }
+
+    private static func tenths(_ value: Double) -> String {
+        value.isFinite ? "\((value * 10).rounded() / 10)" : "–"
+    }
+
+    private static func padded(_ text: String, _ width: Int) -> String {
+        text + String(repeating: " ", count: max(1, width - text.count))
+    }
+}
+
+/// A predicate and the plain loop that does the same.
+struct PredicateBenchMeasure {
+    let name: String
+    let predicate: RecordPredicate
+    /// The plain comparisons on one row.
+    let plain: (PredicateBenchTable, Int) -> Bool
+
+    func row(on table: PredicateBenchTable, rounds: Int) throws -> PredicateBenchRow {
+        let prepared = try PreparedPredicate(predicate)
+        var comparisons = 0
+        for fields in table.rows {
+            comparisons += prepared.trace(onValue: .map(fields)).comparisons.count
+        }
+        var count = 0
+        let evaluated = Self.least {
+            for _ in 0..<rounds {
+                for fields in table.rows where prepared.evaluate(on: fields) == .true { count += 1 }
+            }
+        }
+        var plainCount = 0
+        let plain = Self.least {
+            for _ in 0..<rounds {
+                for index in table.rows.indices where self.plain(table, index) { plainCount += 1 }
+            }
+        }
+        guard count == plainCount else {
+            throw ValidationError("\(name): \(count) records, by the plain loop \(plainCount)")
+        }
+        let allocations = AllocationCount.during {
+            for fields in table.rows { _ = prepared.evaluate(on: fields) }
+        }
+        return PredicateBenchRow(
+            name: name, comparisons: comparisons * rounds, evaluated: evaluated, plain: plain,
+            evaluations: table.rows.count * rounds,
+            allocations: allocations.map { Double($0) / Double(table.rows.count) })
+    }
+
+    private static func least(of times: Int = 5, _ body: () -> Void) -> Duration {
+        let clock = ContinuousClock()
+        return (0..<times).map { _ in clock.measure(body) }.min() ?? .zero
+    }
+}

@@ -1,0 +1,252 @@
+import ArgumentParser
+import Crypto
+import Dispatch
+import Gateway
+import Glibc
+import RelayModel
+import Synchronization
+
+/// Measures the gateway room alone: pushes against a gateway that answers at once.
+struct BenchPushCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "push",
+        abstract: "Measures how many pushes the gateway room sends, and what one costs.",
+        discussion: """
+            Prints one JSON object: pushes per second, CPU seconds per 100,000 pushes, latency \
+            from the hand-over to a connection to the answer, and memory. Without --rate a new \
+            push is sent for every answer; with it pushes are sent at that rate.
+            """)
+
+    @Option(help: "The gateway, for instance https://127.0.0.1:8543.")
+    var url: String
+    @Option(help: "A file of PEM certificates to trust instead of the system's.")
+    var ca: String?
+    @Option(help: "Pushes to measure.")
+    var count = 100_000
+    @Option(help: "Pushes before the measurement begins.")
+    var warmUp = 2000
+    @Option(help: "Pushes that are open or wait at any time.")
+    var inFlight = 100
+    @Option(help: "The most connections.")
+    var connections = 1
+    @Option(help: "The most streams on each connection.")
+    var streams = 100
+    @Option(help: "The size of a payload in bytes.")
+    var payload = 200
+    @Option(help: "Pushes per second; 0 for as many as there are answers.")
+    var rate = 0
+
+    func validate() throws {
+        guard GatewayEndpoint(url) != nil else {
+            throw ValidationError("--url must be https://host or https://host:port, not \(url)")
+        }
+        guard count > 0, warmUp > 0, inFlight > 0, payload >= 64, rate >= 0 else {
+            throw ValidationError(
+                "--count, --warm-up and --in-flight must be positive, --payload at least 64")
+        }
+    }
+
+    func run() throws {
+        let load = PushLoad(
+            total: count + warmUp, warmUp: warmUp, payloadBytes: payload, isPaced: rate > 0)
+        let gateway = try CurlPushGateway(settings: settings(), world: world()) { completions in
+            load.take(completions)
+        }
+        load.attach(gateway)
+        if rate > 0 {
+            load.pace(at: rate)
+        } else {
+            gateway.send(load.next(min(inFlight, count + warmUp)))
+        }
+        load.finished.wait()
+        load.detach()
+        print(load.report())
+    }
+
+    private func settings() throws -> CurlGatewaySettings {
+        var settings = CurlGatewaySettings()
+        guard let endpoint = GatewayEndpoint(url) else { throw ExitCode.validationFailure }
+        settings.production = endpoint
+        settings.caFile = ca
+        settings.connectionsPerCredential = connections
+        settings.streamsPerConnection = streams
+        return settings
+    }
+
+    private func world() throws -> GatewayWorld {
+        let pem = ConcealedText(P256.Signing.PrivateKey().pemRepresentation)
+        let key = GatewayCredential.SigningKey(
+            teamID: "BENCHTEAM0", keyID: "BENCHKEY00", privateKeyPEM: pem)
+        guard let key else { throw ExitCode.failure }
+        return GatewayWorld(
+            credentials: { _, _ in .signingKey(key) },
+            wallClock: {
+                var now = timespec()
+                clock_gettime(CLOCK_REALTIME, &now)
+                return Timestamp(seconds: Int64(now.tv_sec), nanoseconds: Int32(now.tv_nsec))
+            },
+            generator: SystemRandomNumberGenerator())
+    }
+}
+
+/// The pushes of a measurement, and what became of them.
+private final class PushLoad: Sendable {
+    /// Signalled when everything has ended.
+    let finished = DispatchSemaphore(value: 0)
+    private let total: Int
+    private let warmUp: Int
+    private let isPaced: Bool
+    private let template: PushNotification
+    private let tokens: [DeviceToken]
+    private let container: ContainerKey
+    private let state: Mutex<Tally>
+
+    private struct Tally {
+        var gateway: CurlPushGateway?
+        var issued = 0
+        var ended = 0
+        var accepted = 0
+        var causes: [String: Int] = [:]
+        var latencies: [UInt32] = []
+        var startedAt = Usage.now
+        var endedAt = Usage.now
+    }
+
+    init(total: Int, warmUp: Int, payloadBytes: Int, isPaced: Bool) {
+        self.total = total
+        self.warmUp = warmUp
+        self.isPaced = isPaced
+        let frame = #"{"aps":{"content-available":1},"ck":{"pad":""}}"#
+        let pad = String(repeating: "x", count: max(0, payloadBytes - frame.utf8.count))
+        template = PushNotification(
+            pushType: .alert, priority: 10, topic: "com.example.bench",
+            expiration: Timestamp(seconds: 4_000_000_000),
+            payload: Array(frame.utf8.dropLast(3)) + Array(pad.utf8) + Array(#""}}"#.utf8))
+        tokens = (0..<1000).compactMap {
+            let digits = String($0, radix: 16)
+            return DeviceToken(rawValue: String(repeating: "a", count: 64 - digits.count) + digits)
+        }
+        let name = ContainerID(rawValue: "iCloud.com.example.bench")
+        guard let name else { preconditionFailure("the benchmark's container has a bad name") }
+        container = ContainerKey(container: name, environment: .production)
+        var tally = Tally()
+        tally.latencies.reserveCapacity(total)
+        state = Mutex(tally)
+    }
+
+    func attach(_ gateway: CurlPushGateway) {
+        state.withLock { $0.gateway = gateway }
+    }
+
+    func detach() {
+        state.withLock { $0.gateway = nil }
+    }
+
+    /// The next requests, at most `count`, as far as there are any left.
+    func next(_ count: Int) -> [PushRequest] {
+        let first = state.withLock { state in
+            defer { state.issued += min(count, total - state.issued) }
+            return state.issued
+        }
+        return (first..<min(first + count, total)).map { number in
+            PushRequest(
+                ticket: UInt64(number),
+                deliveryID: DeliveryID(
+                    UUIDBytes(
+                        high: UInt64(number) &* 0x9E37_79B9_7F4A_7C15, low: UInt64(number))),
+                container: container, environment: .production,
+                token: tokens[number % tokens.count], notification: template)
+        }
+    }
+
+    /// Counts what ended, and answers every end with a new request unless the load is paced.
+    func take(_ completions: [PushCompletion]) {
+        let (gateway, isDone) = state.withLock { state in
+            for completion in completions {
+                state.ended += 1
+                count(completion, into: &state)
+                if state.ended == warmUp { state.startedAt = Usage.now }
+            }
+            if state.ended == total { state.endedAt = Usage.now }
+            return (state.gateway, state.ended == total)
+        }
+        if isDone { finished.signal() }
+        if !isPaced { gateway?.send(next(completions.count)) }
+    }
+
+    private func count(_ completion: PushCompletion, into state: inout Tally) {
+        switch completion.outcome {
+        case .accepted: state.accepted += 1
+        case .refused(let refusal):
+            state.causes["\(refusal.status) \(refusal.reason)", default: 0] += 1
+        case .unknown(let cause): state.causes["unknown: \(cause)", default: 0] += 1
+        case .notSent(let cause): state.causes["not sent: \(cause)", default: 0] += 1
+        }
+        guard state.ended > warmUp else { return }
+        let (seconds, attoseconds) = completion.latency.components
+        state.latencies.append(UInt32(seconds * 1_000_000 + attoseconds / 1_000_000_000_000))
+    }
+
+    /// Sends `rate` requests a second until all are sent.
+    func pace(at rate: Int) {
+        let start = Usage.now
+        var sent = 0
+        while sent < total {
+            let due = min(total, Int((Usage.now.wall - start.wall) * Double(rate)))
+            if due > sent {
+                let batch = next(due - sent)
+                state.withLock { $0.gateway }?.send(batch)
+                sent = due
+            }
+            var rest = timespec(tv_sec: 0, tv_nsec: 200_000)
+            nanosleep(&rest, nil)
+        }
+    }
+
+    /// The figures as a JSON object.
+    func report() -> String {
+        let state = self.state.withLock { $0 }
+        let sorted = state.latencies.sorted()
+        let measured = Double(sorted.count)
+        let wall = state.endedAt.wall - state.startedAt.wall
+        let cpu = state.endedAt.cpu - state.startedAt.cpu
+        var members: [(name: String, value: JSONValue)] = [
+            ("pushesPerSecond", .integer(Int64(measured / wall))),
+            ("cpuSecondsPer100k", .number((cpu * 1e5 / measured * 1000).rounded() / 1000)),
+            ("p50Milliseconds", .number(Double(sorted[sorted.count / 2]) / 1000)),
+            ("p99Milliseconds", .number(Double(sorted[sorted.count * 99 / 100]) / 1000)),
+            ("residentMegabytes", .integer(Int64(Usage.maximumResidentKilobytes / 1024))),
+            ("accepted", .integer(Int64(state.accepted))),
+        ]
+        let others = state.causes.sorted { $0.key < $1.key }
+        members.append(
+            ("others", .object(JSONObject(others.map { ($0.key, .integer(Int64($0.value))) }))))
+        members.append(("transport", .string(CurlPushGateway.version.description)))
+        return JSONValue.object(JSONObject(members)).text
+    }
+}
+
+/// Time and CPU time of the process.
+private struct Usage {
+    /// Seconds of the monotonic clock.
+    var wall: Double
+    /// Seconds of CPU, all threads together.
+    var cpu: Double
+
+    static var now: Usage {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        var usage = rusage()
+        getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
+        let cpu =
+            Double(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec)
+            + Double(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6
+        return Usage(wall: Double(time.tv_sec) + Double(time.tv_nsec) / 1e9, cpu: cpu)
+    }
+
+    static var maximumResidentKilobytes: Int {
+        var usage = rusage()
+        getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
+        return usage.ru_maxrss
+    }
+}

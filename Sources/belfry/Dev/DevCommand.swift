@@ -1,0 +1,144 @@
+import ArgumentParser
+import Crypto
+import Fanout
+import Foundation
+import GatewaySimulator
+import Logging
+import Metrics
+import RelayModel
+import RelayServer
+import ServiceLifecycle
+import UnixSignals
+
+/// Runs a relay with everything around it made up, so that a change can be seen to fire a
+/// subscription within a minute.
+struct DevCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "dev",
+        abstract: "Run a relay with a local push gateway, a container, users and devices.",
+        discussion: """
+            It prints curl lines to try. With --once it runs them by itself, and exits with 0 only \
+            if exactly the right devices were pushed.
+            """)
+
+    @Flag(help: "Run the printed commands, say what happened, and end.")
+    var once = false
+
+    @Option(help: "The port for clients; 0 takes a free one.")
+    var port = 8080
+
+    @Option(help: "A folder that is kept; without it a new one is made and removed.")
+    var folder: String?
+
+    @Option(help: "What the relay logs at the least: debug, info, warning or error.")
+    var logLevel = "warning"
+
+    func run() async throws {
+        let folder = try makeFolder()
+        defer {
+            if self.folder == nil { try? FileManager.default.removeItem(at: folder) }
+        }
+        do {
+            try await run(in: folder)
+        } catch let failure as DevFailure {
+            try StandardStreams.write(Array("belfry dev: \(failure)\n".utf8), .error)
+            throw ExitCode.failure
+        }
+    }
+
+    private func makeFolder() throws -> URL {
+        let place =
+            folder.map { URL(filePath: $0) }
+            ?? FileManager.default.temporaryDirectory
+            .appending(path: "belfry-dev-\(ProcessInfo.processInfo.processIdentifier)")
+        try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+        return place
+    }
+
+    private func run(in folder: URL) async throws {
+        let world = World.real
+        let house = try DevHouse(folder: folder, world: world)
+        let gateway = try await startGateway(of: house)
+        try await house.furnish(at: world.now())
+        let metrics = PrometheusMetrics()
+        MetricsSystem.bootstrap(metrics)
+        var logger = Logger(label: "belfry") { StreamLogHandler.standardError(label: $0) }
+        logger.logLevel = Logger.Level(rawValue: logLevel) ?? .warning
+        let relay = try await Relay(
+            try await relayConfiguration(of: house, gatewayPort: gateway.port), world: world,
+            metrics: metrics, logger: logger,
+            onSuppression: { suppressed in
+                print("\n\(suppressed.deviceID) got none: it made the change.")
+            })
+        let group = ServiceGroup(
+            configuration: ServiceGroupConfiguration(
+                services: [.init(service: relay)], gracefulShutdownSignals: [.sigterm, .sigint],
+                logger: Logger(label: "belfry.signals") { _ in SwiftLogNoOpLogHandler() }))
+        do {
+            try await drive(relay, house, gateway, group, until: world.now())
+        } catch {
+            await gateway.stop()
+            throw error
+        }
+        await gateway.stop()
+    }
+
+    private func drive(
+        _ relay: Relay, _ house: DevHouse, _ gateway: SimulatedGateway, _ group: ServiceGroup,
+        until now: Timestamp
+    ) async throws {
+        try await withThrowingTaskGroup(of: Void.self) { tasks in
+            tasks.addTask { try await group.run() }
+            let port = await relay.ports.port(of: "http")
+            let tour = DevTour(
+                house: house, port: port,
+                userToken: house.userToken("alice", until: now.advanced(by: .seconds(86_400))))
+            print(tour.welcome)
+            if once {
+                let rehearsal = DevRehearsal(
+                    tour: tour, house: house, gateway: gateway, relay: relay)
+                let outcome: Result<Void, any Error>
+                do {
+                    try await rehearsal.run()
+                    outcome = .success(())
+                } catch {
+                    outcome = .failure(error)
+                }
+                await group.triggerGracefulShutdown()
+                try await tasks.waitForAll()
+                try outcome.get()
+            } else {
+                try await tasks.waitForAll()
+            }
+        }
+    }
+
+    private func startGateway(of house: DevHouse) async throws -> SimulatedGateway {
+        var configuration = SimulatedGateway.Configuration()
+        configuration.caFile = house.caPath
+        configuration.environment = .development
+        configuration.topics = [DevHouse.topic]
+        configuration.trust = .keys([
+            SigningKey(
+                keyID: DevHouse.keyID, teamID: DevHouse.teamID,
+                publicKey: house.signingKey.publicKey)
+        ])
+        configuration.onPush = { push in
+            print("\nThe gateway got a push for \(house.phone(with: push.deviceToken)):")
+            print(SimulatedGateway.describe(push))
+        }
+        return try await SimulatedGateway.start(configuration)
+    }
+
+    private func relayConfiguration(
+        of house: DevHouse, gatewayPort: Int
+    ) async throws -> RelayConfiguration {
+        let values = try await ConfigurationValues.gather(
+            arguments: [
+                "--storage-path", house.storePath, "--http-port", String(port),
+                "--admin-port", "0", "--admin-token", house.adminToken,
+                "--apns-url", "https://127.0.0.1:\(gatewayPort)", "--apns-ca-file", house.caPath,
+            ], environment: [:])
+        return try RelayConfiguration(values)
+    }
+}

@@ -1,0 +1,68 @@
+import Foundation
+import GatewaySimulator
+import RelayModel
+import RelayServer
+
+/// Runs the printed commands and judges what came of them.
+struct DevRehearsal: Sendable {
+    let tour: DevTour
+    let house: DevHouse
+    let gateway: SimulatedGateway
+    let relay: Relay
+
+    /// How long a push may take; it takes milliseconds where nothing is wrong.
+    private static let patience = Duration.seconds(30)
+
+    /// - Throws: ``DevFailure`` that says what should have happened and did not.
+    func run() async throws {
+        print("\n==> Running 1.")
+        let saved = try await answer(to: tour.subscribe, holding: "activationPosition")
+        print(saved)
+        print("\n==> Running 2.")
+        let appended = try await answer(to: tour.change, holding: "position")
+        print(appended)
+        let pushes = try await gateway.pushes(count: 1, within: Self.patience)
+        // Whatever else the change owes is settled once the progress has passed it.
+        try await relay.waitUntilSettled(within: Self.patience)
+        try judge(gateway.pushes, first: pushes)
+        print("\n==> As it should be: alices-tablet was pushed once, nobody else was.")
+    }
+
+    private func judge(_ pushes: [ReceivedPush], first: [ReceivedPush]) throws {
+        let names = pushes.map { house.phone(with: $0.deviceToken) }
+        guard names == ["alices-tablet"] else {
+            throw DevFailure("alices-tablet should have been pushed once, but it was: \(names)")
+        }
+        guard pushes.allSatisfy({ $0.answer == .accept }) else {
+            throw DevFailure("the gateway refused the push")
+        }
+    }
+
+    private func answer(to command: String, holding word: String) async throws -> String {
+        let text = try await Shell.run(command)
+        guard text.contains("\"\(word)\""), !text.contains("serverErrorCode") else {
+            throw DevFailure("the relay answered: \(text)")
+        }
+        return text
+    }
+}
+
+/// Runs a line of the shell.
+enum Shell {
+    static func run(_ command: String) async throws -> String {
+        let process = Process()
+        process.executableURL = URL(filePath: "/bin/bash")
+        process.arguments = ["-c", command]
+        let output = Pipe()
+        process.standardOutput = output
+        process.standardError = output
+        try process.run()
+        let data = try output.fileHandleForReading.readToEnd() ?? Data()
+        process.waitUntilExit()
+        let text = String(decoding: data, as: UTF8.self)
+        guard process.terminationStatus == 0 else {
+            throw DevFailure("the command failed: \(text)")
+        }
+        return text
+    }
+}

@@ -1,0 +1,55 @@
+import RelayModel
+
+/// The commands that `belfry dev` prints for copying, and that `--once` runs as they are.
+struct DevTour: Sendable {
+    let house: DevHouse
+    let port: Int
+    let userToken: String
+
+    private var base: String { "http://127.0.0.1:\(port)" }
+
+    /// Saves a subscription of alice.
+    var subscribe: String {
+        """
+        curl -sS '\(base)/database/1/\(DevHouse.container)/development/public/subscriptions/modify\
+        ?ckAPIToken=\(house.apiToken)&ckWebAuthToken=\(userToken)' -d '{"operations": [
+          {"operationType": "create", "subscription": {
+            "subscriptionID": "new-artworks", "subscriptionType": "query",
+            "query": {"recordType": "Artwork", "predicate": "artist = \\"artist-1\\""},
+            "firesOn": ["create"],
+            "notificationInfo": {"alertBody": "A new artwork by your favourite artist",
+              "soundName": "default", "shouldBadge": true, "desiredKeys": ["title"]}}}]}'
+        """
+    }
+
+    /// Posts a change that alice made on her phone.
+    var change: String {
+        """
+        curl -sS '\(base)/changes/1/\(DevHouse.container)/development/\(DevHouse.source)' \
+        -H 'Authorization: Bearer \(house.sourceToken)' -H 'X-Origin-Device: alices-phone' -d '{
+          "operation": "create", "recordType": "Artwork", "recordName": "artwork-1",
+          "after": {"artist": "artist-1", "title": "Nocturne", "price": 120}}'
+        """
+    }
+
+    /// What a person reads first.
+    var welcome: String {
+        """
+
+        Belfry is running. Container \(DevHouse.container) (development) has two users:
+          alice, with alices-phone and alices-tablet;
+          bob, with bobs-phone.
+
+        1. Save a subscription of alice to new artworks of artist-1:
+
+        \(subscribe)
+
+        2. Post a change that alice made on her phone:
+
+        \(change)
+
+        A local push gateway prints what her tablet gets. Her phone gets none, because it made the
+        change; bob did not ask. Control-C ends it.
+        """
+    }
+}

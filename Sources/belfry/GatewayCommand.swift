@@ -1,0 +1,127 @@
+import ArgumentParser
+import Foundation
+import GatewaySimulator
+import Logging
+import UnixSignals
+
+/// Runs the simulated push gateway by itself, until it is told to stop.
+struct GatewayCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "gateway",
+        abstract: "Run a local push gateway that behaves as APNs does.",
+        discussion: """
+            It speaks HTTP/2 over TLS on 127.0.0.1 with certificates of its own; let the sender \
+            trust the file named by --ca-file. It checks what APNs checks, and refuses in APNs' \
+            words. With --script it also refuses, stalls and breaks connections as the file says \
+            (docs/gateway-simulator.md).
+            """)
+
+    @Option(help: "The port to listen on; 0 for any that is free.")
+    var port = 2197
+
+    @Option(help: "The address to listen on.")
+    var host = "127.0.0.1"
+
+    @Option(help: "The file to write the certificate authority to, as PEM.")
+    var caFile = "gateway-ca.pem"
+
+    @Option(help: "A folder to keep the certificates in; without it they are new at each start.")
+    var certificates: String?
+
+    @Option(
+        name: .customLong("key"),
+        help: ArgumentHelp(
+            """
+            A key whose provider tokens are believed: key ID, team ID, and the PEM file of the \
+            key. Without any, signatures are not verified.
+            """, valueName: "kid:team:file"))
+    var keys: [GatewayKeyOption] = []
+
+    @Option(
+        help: "The environment to stand for: development or production.",
+        transform: Self.environment(named:))
+    var environment = SimulatedEnvironment.production
+
+    @Option(help: "The JSON file of scripted answers and devices.")
+    var script: String?
+
+    @Flag(
+        name: .customLong("print"), inversion: .prefixedNo, help: "Print each push whole.")
+    var printsPushes = true
+
+    func validate() throws {
+        guard (0...65_535).contains(port) else {
+            throw ValidationError("--port must be 0 to 65535.")
+        }
+    }
+
+    func run() async throws {
+        let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
+        let gateway = try await SimulatedGateway.start(try configuration())
+        ConsoleOutput.write(
+            """
+            The gateway listens on https://\(host):\(gateway.port)
+            Its certificate authority is \(caFile)
+
+            """)
+        for await _ in signals { break }
+        await gateway.stop()
+        let totals = gateway.totals
+        ConsoleOutput.write(
+            "Received \(totals.received), accepted \(totals.accepted), "
+                + "answered \(totals.answered), duplicates \(totals.duplicates)\n")
+    }
+
+    private static func environment(named name: String) throws -> SimulatedEnvironment {
+        guard let environment = SimulatedEnvironment(rawValue: name) else {
+            throw ValidationError("--environment must be 'development' or 'production'.")
+        }
+        return environment
+    }
+
+    private func configuration() throws -> SimulatedGateway.Configuration {
+        var configuration = SimulatedGateway.Configuration()
+        configuration.host = host
+        configuration.port = port
+        configuration.caFile = caFile
+        configuration.environment = environment
+        configuration.logger = Logger(label: "belfry.gateway")
+        if let certificates { configuration.certificates = .kept(folder: certificates) }
+        if !keys.isEmpty { configuration.trust = .keys(keys.map(\.key)) }
+        if let script {
+            let file = try ScriptFile(json: try Data(contentsOf: URL(fileURLWithPath: script)))
+            configuration.script = file.script
+            configuration.devices = file.devices
+        }
+        if printsPushes {
+            configuration.onPush = { push in
+                ConsoleOutput.write(SimulatedGateway.describe(push) + "\n\n")
+            }
+        }
+        return configuration
+    }
+}
+
+/// The value of `--key`.
+struct GatewayKeyOption: ExpressibleByArgument {
+    /// The key.
+    let key: SigningKey
+
+    /// Reads the key ID, the team ID and the key's file; `nil` if one of them does not do.
+    init?(argument: String) {
+        let parts = argument.split(separator: ":", maxSplits: 2).map(String.init)
+        guard parts.count == 3,
+            let pem = try? String(contentsOfFile: parts[2], encoding: .utf8),
+            let key = try? SigningKey(keyID: parts[0], teamID: parts[1], pem: pem)
+        else { return nil }
+        self.key = key
+    }
+}
+
+/// Standard output without a buffer of its own, so that a reader of a pipe sees each line at once.
+enum ConsoleOutput {
+    /// Writes `text`.
+    static func write(_ text: String) {
+        FileHandle.standardOutput.write(Data(text.utf8))
+    }
+}

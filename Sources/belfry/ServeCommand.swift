@@ -1,0 +1,56 @@
+import ArgumentParser
+import Foundation
+import Logging
+import Metrics
+import RelayServer
+import ServiceLifecycle
+import Storage
+import UnixSignals
+
+/// Runs the relay.
+struct ServeCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "serve",
+        abstract: "Run the relay.",
+        discussion: """
+            Settings come from flags, from variables that begin with BELFRY_, and from the file \
+            that --config names, in this order; docs/configuration.md lists them. Example: \
+            belfry serve --storage-path /var/lib/belfry/relay.sqlite --http-port 8080
+            """)
+
+    @Argument(parsing: .captureForPassthrough, help: "Settings, as --name value.")
+    var settings: [String] = []
+
+    func run() async throws {
+        if settings.contains("--help") || settings.contains("-h") {
+            print(Self.helpMessage())
+            return
+        }
+        do {
+            let values = try await ConfigurationValues.gather(
+                arguments: settings, environment: ProcessInfo.processInfo.environment)
+            try await serve(try RelayConfiguration(values))
+        } catch let error as ConfigurationError {
+            try StandardStreams.write(Array("belfry: \(error)\n".utf8), .error)
+            throw ExitCode(64)
+        } catch let error as StorageError {
+            try StandardStreams.write(Array("belfry: \(error)\n".utf8), .error)
+            throw ExitCode(74)
+        }
+    }
+
+    private func serve(_ configuration: RelayConfiguration) async throws {
+        let metrics = PrometheusMetrics()
+        MetricsSystem.bootstrap(metrics)
+        var logger = Logger(label: "belfry")
+        logger.logLevel = configuration.logLevel
+        logger.info("configuration\n\(configuration.description)")
+        let relay = try await Relay(
+            configuration, world: .real, metrics: metrics, logger: logger)
+        try await ServiceGroup(
+            configuration: ServiceGroupConfiguration(
+                services: [.init(service: relay)], gracefulShutdownSignals: [.sigterm, .sigint],
+                logger: Logger(label: "belfry.signals", factory: { _ in SwiftLogNoOpLogHandler() }))
+        ).run()
+    }
+}

@@ -1,0 +1,239 @@
+import RelayModel
+import Testing
+
+@testable import ChangeSources
+
+private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
+    batch.items.map { item in
+        if case .change(_, let key) = item { key } else { nil }
+    }
+}
+
+@Suite struct DedupeKeyTests {
+    private func keys(
+        _ body: String, _ headers: WebhookHeaders = [:]
+    ) throws -> [DedupeKey?] {
+        let batch = try source("belfry").decode(webhook(body, headers: headers))
+        return ChangeSourcesTests.keys(batch)
+    }
+
+    @Test func `a delivery ID used for another body has another digest`() throws {
+        let headers: WebhookHeaders = ["webhook-id": "m"]
+        func body(_ title: String, _ occurredAt: Int) -> String {
+            """
+            {"operation":"create","recordType":"T","recordName":"r",
+             "occurredAt":\(occurredAt),"after":{"title":"\(title)"}}
+            """
+        }
+        let first = try #require(try keys(body("a", 1), headers)[0])
+        let retry = try #require(try keys(body("a", 2), headers)[0])
+        let other = try #require(try keys(body("b", 1), headers)[0])
+        #expect(first == retry)
+        #expect(first.text == other.text)
+        #expect(first.digest != other.digest)
+    }
+
+    @Test func `members in another order are the same content`() throws {
+        let a = try source("supabase").decode(
+            webhook(#"{"type":"INSERT","table":"t","record":{"id":1,"a":{"x":1,"y":2}}}"#))
+        let b = try source("supabase").decode(
+            webhook(#"{"table":"t","type":"INSERT","record":{"a":{"y":2,"x":1},"id":1}}"#))
+        #expect(ChangeSourcesTests.keys(a) == ChangeSourcesTests.keys(b))
+        #expect(a.bodyDigest != b.bodyDigest)
+    }
+
+    @Test func `a long key becomes its digest`() {
+        let short = DedupeKey(
+            .delivery, String(repeating: "k", count: 255), digest: [])
+        let long = DedupeKey(
+            .delivery, String(repeating: "k", count: 256), digest: [])
+        #expect(short.text.utf8.count == 255)
+        #expect(long.text.hasPrefix("sha256:") && long.text.utf8.count == 71)
+    }
+
+    @Test func `a list has one key an element, an object none with a number`() throws {
+        let change = #"{"operation":"delete","recordType":"T","recordName":"r"}"#
+        let headers: WebhookHeaders = ["webhook-id": "m"]
+        #expect(try keys(change, headers).map { $0?.text } == ["m"])
+        #expect(try keys("[\(change)]", headers).map { $0?.text } == ["m#0"])
+        #expect(
+            try keys("{\"changes\":[\(change),\(change)]}", headers).map { $0?.text }
+                == ["m#0", "m#1"])
+    }
+
+    @Test func `both halves of a changed key have their own keys`() throws {
+        let body = """
+            {"id":"h1","table":{"name":"t"},
+             "event":{"op":"UPDATE","data":{"old":{"id":1},"new":{"id":2}}}}
+            """
+        let batch = try source("hasura").decode(webhook(body))
+        #expect(ChangeSourcesTests.keys(batch).map { $0?.text } == ["h1/0", "h1/1"])
+    }
+}
+
+@Suite struct LimitsTests {
+    private func count(_ number: Int) -> Int? {
+        let change = #"{"operation":"delete","recordType":"T","recordName":"r"}"#
+        let body = "[" + Array(repeating: change, count: number).joined(separator: ",") + "]"
+        return try? source("belfry").decode(webhook(body)).items.count
+    }
+
+    @Test func `a body holds at most a thousand changes`() throws {
+        #expect(count(1000) == 1000)
+        let body = "[" + Array(repeating: "0", count: 1001).joined(separator: ",") + "]"
+        let answer = decoded(
+            try source("belfry", more: #", "onUnmappable": "park""#), webhook(body))
+        #expect(answer == ["error 413 1001 changes; 1000 are allowed"])
+    }
+
+    @Test func `the body's limit is exact`() throws {
+        let source = try source("belfry", more: #", "maximumBodyBytes": 14"#)
+        #expect(decoded(source, webhook(#"{"changes":[]}"#)) == [])
+        #expect(
+            decoded(source, webhook(#"{"changes":[]} "#))
+                == ["error 413 the body has 15 bytes; 14 are allowed"])
+    }
+
+    @Test func `a record has at most a thousand fields`() throws {
+        func answer(_ fields: Int) throws -> String {
+            let row = (0..<fields).map { "\"f\($0)\":\($0)" }.joined(separator: ",")
+            let body = #"{"type":"INSERT","table":"t","record":{"id":1,"# + row + "}}"
+            return decoded(try source("supabase"), webhook(body))[0]
+        }
+        #expect(try answer(999).hasPrefix("create t/1"))
+        #expect(try answer(1000) == "error 422 record: 1001 fields; 1000 are allowed")
+    }
+
+    @Test func `nesting is bounded`() throws {
+        func answer(_ depth: Int) throws -> String {
+            let value = String(repeating: "[", count: depth) + String(repeating: "]", count: depth)
+            let body = #"{"operation":"create","recordType":"T","recordName":"r","after":{"a":"#
+            return decoded(try source("belfry"), webhook(body + value + "}}"))[0]
+        }
+        #expect(try answer(127).hasPrefix("create T/r"))
+        #expect(try answer(128).hasPrefix("error 400 the body is not JSON at byte"))
+        #expect(try answer(100_000).hasPrefix("error 400 the body is not JSON at byte"))
+    }
+}
+
+@Suite struct ReplayTests {
+    @Test func `a parked change is read once the mapping is right`() throws {
+        let body = """
+            [{"before":null,"after":{"no":1},"op":"c",
+              "source":{"connector":"other","name":"shop","table":"orders"}},
+             {"before":null,"after":{"id":1},"op":"c",
+              "source":{"connector":"other","name":"shop","table":"orders"}}]
+            """
+        let headers: WebhookHeaders = [
+            "webhook-id": "m", "webhook-signature": "v1,secret", "authorization": "Bearer t",
+            "x-origin-device": "d-1", "content-type": "application/json",
+        ]
+        let batch = try source("debezium").decode(webhook(body, headers: headers))
+        guard case .parked(let parked) = batch.items[0] else {
+            Issue.record("not parked")
+            return
+        }
+        #expect(
+            parked.headers == [
+                "webhook-id": "m", "x-origin-device": "d-1", "content-type": "application/json",
+            ])
+        let stored = try ParkedBody(json: JSONValue(parsing: JSONValue.object(parked.json).utf8))
+        #expect(stored == parked)
+        let right = try source("debezium", mapping: #"{"key": "no"}"#)
+        let again = try right.replay(stored, receivedAt: now)
+        #expect(
+            again.items.map(describe)
+                == [#"create orders/1 after {"no":1} device d-1 key delivery m#0"#])
+        let still = try source("debezium").replay(stored, receivedAt: now)
+        guard case .parked(let same) = still.items[0] else {
+            Issue.record("not parked again")
+            return
+        }
+        #expect(same.digest == parked.digest)
+        #expect(same.index == 0)
+    }
+
+    @Test func `a body that was no JSON is kept byte for byte`() throws {
+        let batch = try source("debezium").decode(
+            WebhookRequest(body: [0xFF, 0x00], receivedAt: now))
+        guard case .parked(let parked) = batch.items[0] else {
+            Issue.record("not parked")
+            return
+        }
+        #expect(parked.raw == ["$bytes": "/wA="])
+        let again = try source("debezium").replay(parked, receivedAt: now)
+        #expect(again.items == batch.items)
+    }
+}
+
+@Suite struct StoredFormTests {
+    @Test(arguments: SourcePreset.allCases)
+    func `every change of the fixtures comes back from the log as it went in`(
+        preset: SourcePreset
+    ) throws {
+        for fixture in try FixtureFile(preset: preset).read() {
+            let mapping = fixture.mapping ?? FixtureTests.mapping(preset)
+            let source = try source(preset.rawValue, mapping: mapping)
+            guard let batch = try? source.decode(fixture.request) else { continue }
+            for case .change(let change, _) in batch.items {
+                let text = JSONValue.object(change.storedForm).utf8
+                #expect(try RecordChange(storedForm: JSONValue(parsing: text)) == change)
+            }
+        }
+    }
+}
+
+/// Whatever is done to a body, the answer is a value or a documented error.
+@Suite struct HostileInputTests {
+    @Test(arguments: SourcePreset.allCases)
+    func `no truncated or mutated body brings the room down`(preset: SourcePreset) throws {
+        let seed: UInt64 = 0x5EED_0000
+        var generator = SeededGenerator(seed: seed)
+        for fixture in try FixtureFile(preset: preset).read() {
+            let mapping = fixture.mapping ?? FixtureTests.mapping(preset)
+            let source = try source(preset.rawValue, mapping: mapping)
+            var request = fixture.request
+            let original = request.body
+            for length in stride(from: 0, to: original.count, by: 7) {
+                request.body = Array(original[..<length])
+                _ = decoded(source, request)
+            }
+            for _ in 0..<60 {
+                request.body = Self.mutated(original, using: &generator)
+                _ = decoded(source, request)
+                _ = try? source.verify(request)
+            }
+        }
+    }
+
+    /// One to four splices: bytes replaced, removed, repeated, or hostile texts put in.
+    private static func mutated(
+        _ body: [UInt8], using generator: inout SeededGenerator
+    ) -> [UInt8] {
+        let texts = [
+            "null", "{}", "[]", "\"\"", "-9223372036854775808", "9223372036854775807", "1e308",
+            "-1", "\"\\u0000\"", "true", "{\"$ts\":[9223372036854775807,0]}", "\"9999-12-31\"",
+            "{\"$date\":1e300}", "{\"t\":4294967296,\"i\":-1}", "\"\u{1F600}\"",
+        ]
+        var bytes = body
+        for _ in 0..<Int.random(in: 1...4, using: &generator) where !bytes.isEmpty {
+            let start = Int.random(in: 0..<bytes.count, using: &generator)
+            let end = min(bytes.count, start + Int.random(in: 0...8, using: &generator))
+            switch Int.random(in: 0..<4, using: &generator) {
+            case 0: bytes.removeSubrange(start..<end)
+            case 1: bytes.insert(contentsOf: Array(bytes[start..<end]), at: start)
+            case 2: bytes[start] = UInt8.random(in: 0...255, using: &generator)
+            default: replaceValue(&bytes, near: start, by: texts.randomElement(using: &generator))
+            }
+        }
+        return bytes
+    }
+
+    /// Puts `text` in place of what follows the next colon, so that the body often stays JSON.
+    private static func replaceValue(_ bytes: inout [UInt8], near start: Int, by text: String?) {
+        guard let colon = bytes[start...].firstIndex(of: UInt8(ascii: ":")) else { return }
+        let rest = bytes[(colon + 1)...]
+        let end = rest.firstIndex { ",}]".utf8.contains($0) } ?? bytes.count
+        bytes.replaceSubrange(colon + 1..<end, with: Array((text ?? "").utf8))
+    }
+}

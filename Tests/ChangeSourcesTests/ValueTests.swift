@@ -1,0 +1,99 @@
+import RelayModel
+import Testing
+
+@testable import ChangeSources
+
+@Suite struct DateTextTests {
+    @Test(arguments: [
+        ("1970-01-01T00:00:00Z", 0, 0),
+        ("1970-01-01", 0, 0),
+        ("2023-11-14T22:13:20Z", 1_700_000_000, 0),
+        ("2023-11-14 22:13:20.123456789+00", 1_700_000_000, 123_456_789),
+        ("2023-11-15T03:43:20+05:30", 1_700_000_000, 0),
+        ("2023-11-14T17:13:20-0500", 1_700_000_000, 0),
+        ("2023-11-14t22:13z", 1_699_999_980, 0),
+        ("2000-02-29", 951_782_400, 0),
+        ("0001-01-01", -62_135_596_800, 0),
+        ("9999-12-31T23:59:59.999Z", 253_402_300_799, 999_000_000),
+        ("2016-12-31T23:59:60Z", 1_483_228_800, 0),
+        ("1969-12-31T23:59:59.5Z", -1, 500_000_000),
+    ])
+    func `dates are read as databases write them`(text: String, seconds: Int64, nanos: Int32) {
+        #expect(Timestamp(iso8601: text) == Timestamp(seconds: seconds, nanoseconds: nanos))
+    }
+
+    @Test(arguments: [
+        "", "2023", "2023-11", "2023-13-01", "2023-02-29", "1900-02-29", "2023-11-31", "0000-01-01",
+        "2023-11-14T", "2023-11-14T24:00:00Z", "2023-11-14T22:60:00Z", "2023-11-14T22:13:61Z",
+        "2023-11-14T22:13:20.Z", "2023-11-14T22:13:20.1234567890Z", "2023-11-14T22:13:20+24:00",
+        "2023-11-14T22:13:20+1", "2023-11-14T22:13:20Zx", "infinity", "-2023-11-14",
+        "２０２３-11-14", " 2023-11-14",
+    ])
+    func `what is no date is none`(text: String) {
+        #expect(Timestamp(iso8601: text) == nil)
+    }
+}
+
+@Suite struct JSONPointerTests {
+    private let document: JSONValue = [
+        "a": ["b": [10, 20]], "x/y": 1, "m~n": 2, "": 3, "n": .null,
+    ]
+
+    @Test(arguments: [
+        ("/a/b/1", "20"), ("/a/b", "[10,20]"), ("/x~1y", "1"), ("/m~0n", "2"), ("/", "3"),
+        ("/n", "null"), ("/a/b/2", "-"), ("/a/b/-1", "-"), ("/a/c", "-"), ("/a/b/1/0", "-"),
+    ])
+    func `a pointer finds its value`(text: String, expected: String) throws {
+        let pointer = try #require(JSONPointer(text))
+        #expect(pointer.value(in: document)?.text ?? "-" == expected)
+        #expect(pointer.description == text)
+    }
+
+    @Test(arguments: ["a", "/a~", "/a~2", "/a~0~"])
+    func `a malformed pointer is none`(text: String) {
+        #expect(JSONPointer(text) == nil)
+    }
+
+    @Test func `the empty pointer is the whole`() {
+        #expect(JSONPointer("")?.value(in: document) == document)
+    }
+}
+
+@Suite struct ColumnTypeTests {
+    private func text(_ type: ColumnType, _ json: JSONValue) -> String? {
+        type.convert(FieldValue(plain: json), zoneID: .default)?.notation.text
+    }
+
+    @Test func `every kind leaves nil alone`() {
+        for type in ColumnType.allCases {
+            #expect(type.convert(.null, zoneID: .default) == .null)
+        }
+    }
+
+    @Test func `what does not fit is refused`() {
+        let wrong: [(ColumnType, JSONValue)] = [
+            (.timestamp, 5), (.timestamp, "soon"), (.seconds, "x"), (.milliseconds, true),
+            (.seconds, .integer(.max)), (.days, .integer(.min)), (.nanoseconds, .number(1.5)),
+            (.location, "91,0"), (.location, "1;2"), (.location, [1, 2]),
+            (.location, ["type": "Point", "coordinates": [1]]), (.reference, ["a": 1]),
+            (.reference, ""), (.bytes, "\\x0"), (.bytes, "*"), (.uuid, "85558393"),
+            (.objectID, "65"), (.integer, .number(1.5)), (.integer, "9223372036854775808"),
+            (.number, "nan"), (.number, "0x10"), (.number, "1e999"), (.boolean, 2),
+            (.boolean, "maybe"), (.text, [1]), (.set, 1), (.json, "{"),
+        ]
+        for (type, json) in wrong {
+            #expect(text(type, json) == nil, "\(type) \(json)")
+        }
+    }
+
+    @Test func `what fits is exact`() {
+        #expect(text(.nanoseconds, .integer(.min)) == #"{"$ts":[-9223372037,145224192]}"#)
+        #expect(text(.milliseconds, "1700000000123") == #"{"$ts":[1700000000,123000000]}"#)
+        #expect(text(.integer, .number(3.0)) == "3")
+        #expect(text(.number, "-9223372036854775808") == "-9223372036854775808")
+        #expect(text(.boolean, 0) == "false")
+        #expect(text(.location, ["lat": 1, "lng": "2.5"]) == #"{"$geo":[1.0,2.5]}"#)
+        #expect(
+            text(.objectID, "65a000000000000000000001") == #"{"$oid":"65a000000000000000000001"}"#)
+    }
+}

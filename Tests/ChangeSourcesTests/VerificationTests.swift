@@ -1,0 +1,298 @@
+import Crypto
+import RelayModel
+import Testing
+
+@testable import ChangeSources
+
+private let published = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+private let own = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
+
+private func verifying(
+    _ verification: String, preset: String = "belfry"
+) throws -> ChangeSource {
+    try ChangeSource(
+        json: JSONValue(
+            parsing: """
+                {"name": "s", "preset": "\(preset)", "verification": \(verification),
+                 "mapping": \(preset == "minapp" ? #"{"table": {"constant": "t"}}"# : "{}")}
+                """))
+}
+
+private func standard(_ secrets: String...) throws -> ChangeSource {
+    let list = secrets.map { "{\"secret\": \"\($0)\"}" }.joined(separator: ",")
+    return try verifying("{\"scheme\": \"standardWebhooks\", \"secrets\": [\(list)]}")
+}
+
+private func signed(
+    _ signature: String, id: String = "msg_p5jXN8AQM9LWM0D4loKWxJek",
+    timestamp: String = "1614265330", body: String = #"{"test": 2432232314}"#,
+    at seconds: Int64 = 1_614_265_330
+) -> WebhookRequest {
+    WebhookRequest(
+        headers: [
+            "Webhook-Id": id, "Webhook-Timestamp": timestamp, "Webhook-Signature": signature,
+        ], body: Array(body.utf8), receivedAt: Timestamp(seconds: seconds))
+}
+
+private func failure(_ source: ChangeSource, _ request: WebhookRequest) -> VerificationError? {
+    do {
+        _ = try source.verify(request)
+        return nil
+    } catch {
+        return error
+    }
+}
+
+@Suite struct StandardWebhooksTests {
+    private let good = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+    private let mismatch = VerificationError.signatureMismatch(header: "webhook-signature")
+
+    @Test func `the published vector is believed`() throws {
+        let outcome = try standard(published).verify(signed(good))
+        #expect(outcome == VerificationOutcome(secretIndex: 0))
+    }
+
+    @Test func `our own vector is believed`() throws {
+        let request = signed(
+            "v1,5poZocKtQngiunRjkig16pm5xFabFqTvbp3bqx6yMPk=", id: "msg_0001",
+            timestamp: "1700000000", body: #"{"op":"update","type":"Artwork","id":"a1"}"#,
+            at: 1_700_000_000)
+        let outcome = try standard(own).verify(request)
+        #expect(outcome.secretIndex == 0)
+    }
+
+    @Test func `what the relay signs is what it believes`() throws {
+        let signature = StandardWebhooks.signature(
+            id: "msg_p5jXN8AQM9LWM0D4loKWxJek", timestamp: "1614265330",
+            body: Array(#"{"test": 2432232314}"#.utf8), secret: published)
+        #expect(signature == good)
+    }
+
+    @Test func `the body is taken byte for byte`() throws {
+        let source = try standard(published)
+        #expect(failure(source, signed(good, body: #"{"test":2432232314}"#)) == mismatch)
+    }
+
+    @Test func `during a rotation either secret is enough, and is named`() throws {
+        let source = try standard(own, published)
+        let outcome = try source.verify(signed("v1,AAAA v2,zzzz \(good)"))
+        #expect(outcome.secretIndex == 1)
+    }
+
+    @Test func `an ended secret is believed no more`() throws {
+        let list = """
+            [{"secret": "\(published)", "until": 1614265330000}, {"secret": "\(own)"}]
+            """
+        let source = try verifying(
+            "{\"scheme\": \"standardWebhooks\", \"secrets\": \(list)}")
+        #expect(failure(source, signed(good, at: 1_614_265_330)) == mismatch)
+        let earlier = try source.verify(signed(good, at: 1_614_265_329))
+        #expect(earlier.secretIndex == 0)
+    }
+
+    @Test func `a source whose secrets have all ended says so`() throws {
+        let source = try verifying(
+            """
+            {"scheme": "standardWebhooks", "secrets": [{"secret": "\(published)", "until": 1}]}
+            """)
+        #expect(failure(source, signed(good)) == .noLiveSecret)
+    }
+
+    @Test func `the timestamp may be five minutes off either way`() throws {
+        let source = try standard(published)
+        let header = "webhook-timestamp"
+        let tolerance = Duration.seconds(300)
+        #expect(failure(source, signed(good, at: 1_614_265_630)) == nil)
+        #expect(failure(source, signed(good, at: 1_614_265_030)) == nil)
+        #expect(
+            failure(source, signed(good, at: 1_614_265_631))
+                == .timestampTooOld(header: header, tolerance: tolerance))
+        #expect(
+            failure(source, signed(good, at: 1_614_265_029))
+                == .timestampTooNew(header: header, tolerance: tolerance))
+    }
+
+    @Test(arguments: ["now", "", "-1", "1e9", "16142653300000", "１６１４２６５３３０", "1614265330.0"])
+    func `a malformed timestamp is named`(text: String) throws {
+        let expected: VerificationError =
+            text.isEmpty
+            ? .missingHeader("webhook-timestamp")
+            : .malformedHeader("webhook-timestamp", rule: "whole seconds since 1970")
+        #expect(failure(try standard(published), signed(good, timestamp: text)) == expected)
+    }
+
+    @Test func `every header is required, and its absence named`() throws {
+        let source = try standard(published)
+        var request = signed(good)
+        request.headers = ["webhook-id": "m", "webhook-timestamp": "1614265330"]
+        #expect(failure(source, request) == .missingHeader("webhook-signature"))
+        request.headers = ["webhook-timestamp": "1614265330", "webhook-signature": good]
+        #expect(failure(source, request) == .missingHeader("webhook-id"))
+    }
+
+    @Test func `an ID with a dot is refused`() throws {
+        #expect(
+            failure(try standard(published), signed(good, id: "a.b"))
+                == .malformedHeader("webhook-id", rule: "1 to 255 bytes without a dot"))
+    }
+
+    @Test(arguments: ["v1", "v1,", "v1,!!!", "g0hM9SsE", "v0,AAAA", "v1a,AAAA", "v1,AAAA"])
+    func `what is no signature of a known version does not fit`(signature: String) throws {
+        #expect(failure(try standard(published), signed(signature)) == mismatch)
+    }
+
+    @Test func `an ed25519 signature fits its public key`() throws {
+        let key = Curve25519.Signing.PrivateKey()
+        let publicKey = "whpk_" + Base64.encode(Array(key.publicKey.rawRepresentation))
+        let bytes = Array("m1.1700000000.{}".utf8)
+        let signature = Base64.encode(Array(try key.signature(for: bytes)))
+        let source = try standard(publicKey)
+        let request = signed(
+            "v1a,\(signature)", id: "m1", timestamp: "1700000000", body: "{}", at: 1_700_000_000)
+        #expect(failure(source, request) == nil)
+        var other = request
+        other.body = Array("{ }".utf8)
+        #expect(failure(source, other) == mismatch)
+    }
+}
+
+@Suite struct OtherSchemesTests {
+    @Test func `Appwrite signs its URL and the body with SHA-1`() throws {
+        let source = try verifying(
+            """
+            {"scheme": "appwrite", "url": "https://relay.example/in/appwrite",
+             "secrets": [{"secret": "appwrite-key"}]}
+            """)
+        var request = webhook(
+            #"{"$id":"a1"}"#,
+            headers: ["x-appwrite-webhook-signature": "cZVFBu5nN7mhvZOqyRkgV87DeiE="])
+        #expect(failure(source, request) == nil)
+        request.body.append(0x20)
+        #expect(
+            failure(source, request)
+                == .signatureMismatch(header: "X-Appwrite-Webhook-Signature"))
+    }
+
+    @Test func `Wilddog digests body, request ID and secret`() throws {
+        let source = try verifying(
+            """
+            {"scheme": "signature", "header": "wilddog-webhook-signature", "algorithm": "sha256",
+             "parts": ["body", {"header": "wilddog-webhook-request-id"}, "secret"],
+             "output": "hex", "secrets": [{"secret": "secret1"}]}
+            """)
+        let request = webhook(
+            #"{"action":{"op":"PUT","path":"/a","data":1},"result":{"path":"/a","data":1}}"#,
+            headers: [
+                "wilddog-webhook-request-id": "app1-0001",
+                "wilddog-webhook-signature":
+                    "b1c7b570a049cf626ada118b3b8094a202cb02f5755fde4ee981cc5fcb938688",
+            ])
+        #expect(failure(source, request) == nil)
+    }
+
+    @Test func `Airtable's key is base64, its signature hexadecimal only`() throws {
+        let source = try verifying(
+            """
+            {"scheme": "signature", "header": "X-Airtable-Content-MAC", "prefix": "hmac-sha256=",
+             "algorithm": "hmac-sha256", "parts": ["body"], "keyEncoding": "base64",
+             "output": "hex", "secrets": [{"secret": "AAECAwQFBgcICQoLDA0ODw=="}]}
+            """)
+        let body =
+            #"{"base":{"id":"appX"},"webhook":{"id":"achX"},"#
+            + #""timestamp":"2026-01-02T03:04:05.000Z"}"#
+        let mac = "d424d0c1309b94605b390b97e037b617dedd7814fdf95aa0b200a27bbaa44526"
+        let header = "X-Airtable-Content-MAC"
+        #expect(failure(source, webhook(body, headers: [header: "hmac-sha256=\(mac)"])) == nil)
+        for wrong in [mac, "hmac-sha256=1CTQwTCblGBbOQuX", "hmac-sha256="] {
+            let found = failure(source, webhook(body, headers: [header: wrong]))
+            #expect(
+                found
+                    == (wrong == "hmac-sha256="
+                        ? .signatureMismatch(header: header)
+                        : .malformedHeader(
+                            header, rule: "\"hmac-sha256=\" and a signature in hex")))
+        }
+    }
+
+    @Test func `Minapp's body is a token signed with HS256`() throws {
+        let source = try verifying(
+            #"{"scheme": "minapp", "secrets": [{"secret": "webhook-secret"}]}"#, preset: "minapp")
+        let token =
+            "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJfaWQiOiI1ZjAwIiwidGl0bGUiOiJ4In0"
+            + ".mAHVSQBVW0j8WjaeWQNr0DElEtsJIQwYMkcSJkelFwg"
+        #expect(failure(source, webhook(token)) == nil)
+        #expect(failure(source, webhook(token + "A")) == .tokenMismatch)
+        let parts = token.split(separator: ".")
+        let other = Base64.encode(Array(#"{"_id":"5f01","title":"x"}"#.utf8))
+        #expect(failure(source, webhook("\(parts[0]).\(other).\(parts[2])")) == .tokenMismatch)
+        for algorithm in ["none", "None", "RS256", "HS384", "ES256", ""] {
+            let header = Base64.encode(Array("{\"alg\":\"\(algorithm)\"}".utf8))
+            let forged = "\(header).\(parts[1])."
+            #expect(failure(source, webhook(forged)) == .tokenAlgorithm)
+        }
+        #expect(failure(source, webhook("{}")) == .malformedToken)
+    }
+
+    @Test func `a static secret is compared whole`() throws {
+        let source = try verifying(
+            """
+            {"scheme": "header", "header": "X-Parse-Webhook-Key",
+             "secrets": [{"secret": "old"}, {"secret": "new"}]}
+            """)
+        func answer(_ value: String) -> VerificationError? {
+            failure(source, webhook("{}", headers: ["x-parse-webhook-key": value]))
+        }
+        #expect(answer("old") == nil)
+        #expect(answer("new") == nil)
+        #expect(answer("ne") == .secretMismatch(header: "X-Parse-Webhook-Key"))
+        #expect(answer("") == .missingHeader("X-Parse-Webhook-Key"))
+        let twice = WebhookRequest(
+            headers: ["x-parse-webhook-key": "bad", "X-Parse-Webhook-Key": "new"], body: [],
+            receivedAt: now)
+        #expect(failure(source, twice) == .secretMismatch(header: "X-Parse-Webhook-Key"))
+    }
+
+    @Test func `a bearer token is compared whole`() throws {
+        let source = try verifying(
+            #"{"scheme": "bearer", "secrets": [{"secret": "t0ken"}]}"#, preset: "debezium")
+        func answer(_ value: String) -> VerificationError? {
+            failure(source, webhook("{}", headers: ["authorization": value]))
+        }
+        #expect(answer("Bearer t0ken") == nil)
+        #expect(answer("bearer t0ken") == nil)
+        #expect(answer("Bearer t0keN") == .secretMismatch(header: "Authorization"))
+        #expect(
+            answer("Basic dDpw")
+                == .malformedHeader(
+                    "Authorization", rule: "\"Bearer\", a space and the token"))
+    }
+
+    @Test func `a signed time is held against the clock`() throws {
+        let source = try verifying(
+            """
+            {"scheme": "signature", "header": "X-Sig", "algorithm": "hmac-sha256", "output": "hex",
+             "parts": [{"literal": "v0:"}, {"header": "X-Time"}, {"literal": ":"}, "body"],
+             "timestampHeader": "x-time", "toleranceSeconds": 10, "secrets": [{"secret": "k"}]}
+            """)
+        func request(_ time: String) -> WebhookRequest {
+            let code = HMAC<SHA256>.authenticationCode(
+                for: Array("v0:\(time):{}".utf8), using: SymmetricKey(data: Array("k".utf8)))
+            return webhook("{}", headers: ["X-Time": time, "X-Sig": Hexadecimal.encode(code)])
+        }
+        #expect(failure(source, request("1700000010")) == nil)
+        #expect(
+            failure(source, request("1699999989"))
+                == .timestampTooOld(header: "x-time", tolerance: .seconds(10)))
+    }
+
+    @Test func `no secret is ever printed`() throws {
+        let source = try standard(published)
+        let texts = ["\(source)", String(reflecting: source)]
+        var dumped = ""
+        dump(source, to: &dumped)
+        for text in texts + [dumped, JSONValue.object(source.shownJSON).text] {
+            #expect(!text.contains("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"))
+        }
+        #expect(JSONValue.object(source.json).text.contains(published))
+    }
+}

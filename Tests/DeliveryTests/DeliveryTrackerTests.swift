@@ -1,0 +1,155 @@
+import RelayModel
+import RelayTestKit
+import Storage
+import Testing
+
+@testable import Delivery
+
+@Suite struct DeliveryTrackerTests {
+    private func accepted(_ delivery: OwedDelivery) -> Resolution {
+        Resolution(accepted: delivery, attempts: 1, at: Fixtures.moment)
+    }
+
+    private func deferred(_ delivery: OwedDelivery) -> Resolution {
+        Resolution(
+            retry: Retry(
+                delivery: delivery, attempts: 1, dueAt: Fixtures.moment, reason: "later"),
+            status: 503, at: Fixtures.moment)
+    }
+
+    private func mark(_ position: UInt64, _ offset: UInt32 = 0) -> ProgressMark {
+        ProgressMark(position: LogPosition(position), offset: offset)
+    }
+
+    @Test func `entries that owe nothing are passed at once`() {
+        var tracker = DeliveryTracker(mark: .start, window: 4)
+        tracker.finish(LogPosition(7))
+        let step = tracker.takeStep()
+        #expect(step == SettledStep(from: .start, to: mark(7)))
+    }
+
+    @Test func `the progress stops before the first open delivery`() {
+        var tracker = DeliveryTracker(mark: .start, window: 4)
+        let deliveries = (0..<3).map { Fixtures.delivery(at: 5, UInt32($0)) }
+        let tickets = deliveries.map { tracker.admit($0, at: Fixtures.moment) }
+        tracker.finish(LogPosition(5))
+        tracker.settle(tickets[0], accepted(deliveries[0]))
+        tracker.settle(tickets[2], accepted(deliveries[2]))
+        let first = tracker.takeStep()
+        #expect(first?.to == mark(4, 1))
+        #expect(first?.receipts.map(\.deliveryID) == [deliveries[0].delivery.id])
+        tracker.stepRecorded()
+        tracker.settle(tickets[1], accepted(deliveries[1]))
+        let second = tracker.takeStep()
+        #expect(second?.from == mark(4, 1))
+        #expect(second?.to == mark(5))
+        #expect(second?.receipts.count == 2)
+    }
+
+    @Test func `only one step is on its way`() {
+        var tracker = DeliveryTracker(mark: .start, window: 4)
+        tracker.finish(LogPosition(1))
+        let first = tracker.takeStep()
+        tracker.finish(LogPosition(2))
+        let early = tracker.takeStep()
+        tracker.stepRecorded()
+        let second = tracker.takeStep()
+        #expect(first?.to == mark(1))
+        #expect(early == nil)
+        #expect(second?.to == mark(2))
+    }
+
+    @Test func `the window counts what a crash would repeat, also while a step is on its way`() {
+        var tracker = DeliveryTracker(mark: .start, window: 2)
+        let delivery = Fixtures.delivery(at: 1)
+        let ticket = tracker.admit(delivery, at: Fixtures.moment)
+        #expect(tracker.room == 1)
+        tracker.settle(ticket, accepted(delivery))
+        let step = tracker.takeStep()
+        #expect(step != nil)
+        #expect(tracker.room == 1)
+        tracker.stepRecorded()
+        #expect(tracker.room == 2)
+    }
+
+    @Test func `a second answer to the same ticket is ignored`() {
+        var tracker = DeliveryTracker(mark: .start, window: 2)
+        let delivery = Fixtures.delivery(at: 1)
+        let ticket = tracker.admit(delivery, at: Fixtures.moment)
+        tracker.settle(ticket, accepted(delivery))
+        tracker.settle(ticket, deferred(delivery))
+        let step = tracker.takeStep()
+        #expect(step?.receipts.count == 1)
+        #expect(step?.retries == [])
+    }
+
+    @Test func `a retry settles beside the log and its row ends`() {
+        var tracker = DeliveryTracker(mark: mark(9), window: 2)
+        let retry = Retry(
+            delivery: Fixtures.delivery(at: 3), attempts: 2, dueAt: Fixtures.moment, reason: "")
+        let ticket = tracker.admit(retry)
+        #expect(tracker.retriesInFlight == [retry.delivery.delivery.id])
+        #expect(tracker.openDelivery(ticket)?.attempts == 2)
+        tracker.settle(ticket, accepted(retry.delivery))
+        let step = tracker.takeStep()
+        #expect(step?.from == step?.to)
+        #expect(step?.endedRetries == [retry.delivery.delivery.id])
+        // Until that is durable its row still reads as due, and must not be taken up again.
+        #expect(tracker.retriesInFlight == [retry.delivery.delivery.id])
+        tracker.stepRecorded()
+        #expect(tracker.retriesInFlight == [])
+    }
+
+    @Test func `passing the end of an entry never takes the progress back`() {
+        var tracker = DeliveryTracker(mark: .start, window: 4)
+        let deliveries = [Fixtures.delivery(at: 1), Fixtures.delivery(at: 2)]
+        let first = tracker.admit(deliveries[0], at: Fixtures.moment)
+        tracker.finish(LogPosition(1))
+        let second = tracker.admit(deliveries[1], at: Fixtures.moment)
+        tracker.settle(first, accepted(deliveries[0]))
+        tracker.settle(second, accepted(deliveries[1]))
+        let step = tracker.takeStep()
+        #expect(step?.to == mark(1, 1))
+    }
+
+    @Test func `a slow answer becomes a retry that its answer still settles`() {
+        var tracker = DeliveryTracker(mark: .start, window: 4)
+        let slow = Fixtures.delivery(at: 1)
+        let quick = Fixtures.delivery(at: 2)
+        let slowTicket = tracker.admit(slow, at: Fixtures.moment)
+        let quickTicket = tracker.admit(quick, at: Fixtures.moment)
+        tracker.finish(LogPosition(2))
+        tracker.settle(quickTicket, accepted(quick))
+        let later = Fixtures.moment.advanced(by: .seconds(5))
+        let adopted = tracker.adoptDeliveries(
+            openSinceBefore: later, at: later, dueAt: later.advanced(by: .seconds(60)))
+        let step = tracker.takeStep()
+        #expect(adopted == 1)
+        #expect(step?.to == mark(2))
+        #expect(step?.retries.map(\.delivery) == [slow])
+        tracker.stepRecorded()
+        #expect(tracker.openDelivery(slowTicket)?.attempts == 0)
+        tracker.settle(slowTicket, accepted(slow))
+        let last = tracker.takeStep()
+        #expect(last?.endedRetries == [slow.delivery.id])
+    }
+
+    @Test func `a step carries the last badge of each device that it passes`() {
+        var tracker = DeliveryTracker(mark: .start, window: 4)
+        for badge in [Int64(1), 2, 3] {
+            let delivery = Fixtures.delivery(at: UInt64(badge), badge: badge)
+            let ticket = tracker.admit(delivery, at: Fixtures.moment)
+            if badge < 3 { tracker.settle(ticket, accepted(delivery)) }
+        }
+        let step = tracker.takeStep()
+        #expect(step?.badges.map(\.badge) == [2])
+    }
+
+    @Test func `admitting out of order is a programmer's error`() async {
+        await #expect(processExitsWith: .failure) {
+            var tracker = DeliveryTracker(mark: .start, window: 4)
+            _ = tracker.admit(Fixtures.delivery(at: 2), at: Fixtures.moment)
+            _ = tracker.admit(Fixtures.delivery(at: 1), at: Fixtures.moment)
+        }
+    }
+}

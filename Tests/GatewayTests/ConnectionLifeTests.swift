@@ -1,0 +1,168 @@
+import Testing
+
+@testable import Gateway
+
+/// A moment `milliseconds` after the clock's beginning.
+func at(_ milliseconds: UInt64) -> MonotonicInstant {
+    MonotonicInstant(nanoseconds: milliseconds * 1_000_000)
+}
+
+@Suite struct ConnectionLifeTests {
+    private func life(_ change: (inout ConnectionBounds) -> Void = { _ in }) -> ConnectionLife {
+        var bounds = ConnectionBounds()
+        change(&bounds)
+        return ConnectionLife(bornAt: at(0), bounds: bounds)
+    }
+
+    private func openLife(_ change: (inout ConnectionBounds) -> Void = { _ in }) -> ConnectionLife {
+        var life = life(change)
+        life.handOver(at: at(0))
+        life.establish(at: at(10))
+        life.finish(.accepted, at: at(20))
+        return life
+    }
+
+    @Test func `a new connection takes one request alone`() {
+        var life = life()
+        #expect(life.vacancies(width: 100) == 1)
+        life.handOver(at: at(0))
+        #expect(life.vacancies(width: 100) == 0)
+        life.establish(at: at(10))
+        #expect(life.state == .probing)
+        #expect(life.vacancies(width: 100) == 0)
+    }
+
+    @Test func `the first accepted request opens the full width`() {
+        let life = openLife()
+        #expect(life.state == .open)
+        #expect(life.vacancies(width: 100) == 100)
+    }
+
+    @Test func `a refusal does not open the width`() {
+        var life = life()
+        life.handOver(at: at(0))
+        life.establish(at: at(10))
+        life.finish(.refused(.keep), at: at(20))
+        #expect(life.state == .probing)
+        #expect(life.vacancies(width: 100) == 1)
+    }
+
+    @Test(arguments: [
+        (ConnectionLife.Ending.refused(.retire), RetirementCause.refused),
+        (.broke(.closing), .closing),
+        (.broke(.broken), .broken),
+    ])
+    func `an ending that concerns the connection retires it`(
+        ending: ConnectionLife.Ending, cause: RetirementCause
+    ) {
+        var life = openLife()
+        life.handOver(at: at(30))
+        life.finish(ending, at: at(40))
+        #expect(life.state == .draining(cause))
+        #expect(life.vacancies(width: 100) == 0)
+        let action = life.tick(at: at(41))
+        #expect(action == .close)
+    }
+
+    @Test func `a reset stream leaves the connection open`() {
+        var life = openLife()
+        life.handOver(at: at(30))
+        life.finish(.failed, at: at(40))
+        #expect(life.state == .open)
+    }
+
+    @Test func `three requests without an answer retire the connection`() {
+        var life = openLife()
+        for _ in 0..<3 { life.handOver(at: at(30)) }
+        life.finish(.timedOut, at: at(40))
+        life.finish(.timedOut, at: at(41))
+        #expect(life.state == .open)
+        life.finish(.timedOut, at: at(42))
+        #expect(life.state == .draining(.unanswered))
+    }
+
+    @Test func `a connection that answers nothing is dropped by the watchdog`() {
+        var life = openLife { $0.watchdog = .seconds(15) }
+        life.handOver(at: at(1000))
+        let early = life.tick(at: at(15_999))
+        let late = life.tick(at: at(16_000))
+        #expect(early == .none)
+        #expect(late == .drop(.silent))
+    }
+
+    @Test func `every answer winds the watchdog up again`() {
+        var life = openLife { $0.watchdog = .seconds(15) }
+        life.handOver(at: at(1000))
+        life.handOver(at: at(1000))
+        life.finish(.accepted, at: at(10_000))
+        let between = life.tick(at: at(20_000))
+        let late = life.tick(at: at(25_000))
+        #expect(between == .none)
+        #expect(late == .drop(.silent))
+    }
+
+    @Test func `an idle connection is not silent`() {
+        var life = openLife { $0.watchdog = .seconds(15) }
+        let action = life.tick(at: at(3_600_000))
+        #expect(action == .none)
+    }
+
+    @Test func `a connection that cannot be opened is dropped as such`() {
+        var life = life {
+            $0.connecting = .seconds(10)
+            $0.watchdog = .seconds(15)
+        }
+        life.handOver(at: at(0))
+        let early = life.tick(at: at(24_999))
+        let late = life.tick(at: at(25_000))
+        #expect(early == .none)
+        #expect(late == .drop(.connectFailed))
+    }
+
+    @Test func `a gateway that says goodbye and hangs is waited for less long`() {
+        var life = openLife { $0.draining = .seconds(5) }
+        life.handOver(at: at(1000))
+        life.retire(.closing)
+        let early = life.tick(at: at(5999))
+        let late = life.tick(at: at(6000))
+        #expect(early == .none)
+        #expect(late == .drop(.silent))
+    }
+
+    @Test func `a closed peer is waited for briefly`() {
+        var life = openLife { $0.farewell = .milliseconds(250) }
+        life.handOver(at: at(1000))
+        life.peerClosed(at: at(2000))
+        #expect(life.state == .draining(.peerClosed))
+        let early = life.tick(at: at(2249))
+        let late = life.tick(at: at(2250))
+        #expect(early == .none)
+        #expect(late == .drop(.silent))
+    }
+
+    @Test func `an old connection finishes what is open and goes`() {
+        var life = openLife { $0.maximumAge = .seconds(100) }
+        life.handOver(at: at(99_000))
+        let draining = life.tick(at: at(100_000))
+        #expect(draining == .none)
+        #expect(life.state == .draining(.aged))
+        life.finish(.accepted, at: at(100_500))
+        let done = life.tick(at: at(100_501))
+        #expect(done == .close)
+    }
+
+    @Test func `the first cause of a retirement stays`() {
+        var life = openLife()
+        life.retire(.aged)
+        life.retire(.idle)
+        #expect(life.state == .draining(.aged))
+    }
+
+    @Test func `a draining connection takes nothing`() async {
+        await #expect(processExitsWith: .failure) {
+            var life = ConnectionLife(bornAt: at(0), bounds: ConnectionBounds())
+            life.retire(.aged)
+            life.handOver(at: at(1))
+        }
+    }
+}

@@ -1,0 +1,196 @@
+import Crypto
+import Foundation
+import Gateway
+import GatewaySimulator
+import RelayModel
+import Testing
+
+@Suite(.timeLimit(.minutes(2))) struct GatewayRefusalTests {
+    private func refusal(_ outcome: PushOutcome) throws -> Gateway.GatewayRefusal {
+        guard case .refused(let refusal) = outcome else {
+            Issue.record("\(outcome)")
+            throw CancellationError()
+        }
+        return refusal
+    }
+
+    @Test(arguments: ReasonTable.apns.rows)
+    func `every row of the reason table is understood end to end`(row: ReasonRow) async throws {
+        try await GatewayRig.run {
+            $0.script = .all(
+                ScriptedAnswer(.refuse(.init(status: row.status, reason: row.reason)), times: 1))
+        } world: {
+            // An hour-old token, so that an expired one is believed.
+            let wall = $0.wallClock
+            $0.keeper = ProviderTokenKeeper(
+                load: { key in
+                    ProviderTokenRecord(
+                        key: key, token: ConcealedText.token(of: key),
+                        issuedAt: wall().advanced(by: .seconds(-1500)))
+                }, keep: { _ in })
+        } _: { rig in
+            let refusal = try refusal(try await rig.outcome(of: .sample()))
+            #expect(refusal.status == row.status)
+            #expect(refusal.reason == row.reason)
+            #expect(refusal.reaction == row.reaction)
+            #expect(refusal.urgency == row.urgency)
+            #expect(refusal.explanation == row.meaning)
+        }
+    }
+
+    @Test func `a dead token comes with the moment of its death`() async throws {
+        try await GatewayRig.run {
+            $0.devices[String(repeating: "ab", count: 32)] = .unregistered(
+                since: Date(timeIntervalSince1970: 1_700_000_000))
+        } _: { rig in
+            let token = String(repeating: "ab", count: 32)
+            let refusal = try refusal(try await rig.outcome(of: .sample(token: token)))
+            let moment = Timestamp(seconds: 1_700_000_000)
+            #expect(refusal.status == 410)
+            #expect(refusal.timestamp == moment)
+            #expect(refusal.reaction == .forgetDeviceToken(.dead(since: moment)))
+        }
+    }
+
+    @Test func `the gateway's own wish for patience is passed on`() async throws {
+        try await GatewayRig.run {
+            $0.script = .all(
+                ScriptedAnswer(
+                    .refuse(.init(status: 429, reason: "TooManyRequests", retryAfter: 17)),
+                    times: 1))
+        } _: { rig in
+            let refusal = try refusal(try await rig.outcome(of: .sample()))
+            #expect(refusal.retryAfter == .seconds(17))
+            #expect(refusal.reaction == .retry(after: .seconds(17), scope: .device))
+        }
+    }
+
+    @Test func `a gateway that asks to be left alone is left alone`() async throws {
+        try await GatewayRig.run {
+            $0.script = .all(
+                ScriptedAnswer(
+                    .refuse(.init(status: 503, reason: "ServiceUnavailable", retryAfter: 60)),
+                    times: 1))
+        } _: { rig in
+            let refusal = try refusal(try await rig.outcome(of: .sample(ticket: 1)))
+            #expect(refusal.reaction == .retry(after: .seconds(60), scope: .gateway))
+            let next = try await rig.outcome(of: .sample(ticket: 2))
+            guard case .notSent(let cause) = next else {
+                Issue.record("\(next)")
+                return
+            }
+            #expect(cause.hasPrefix("the gateway answered 503 ServiceUnavailable; trying again in"))
+            #expect(rig.simulator.totals.received == 1)
+        }
+    }
+
+    @Test func `a proxy's answer is kept for people`() async throws {
+        try await GatewayRig.run {
+            $0.script = .all(
+                ScriptedAnswer(
+                    .raw(status: 502, contentType: "text/html", body: "<h1>Bad gateway</h1>"),
+                    times: 1))
+        } _: { rig in
+            let refusal = try refusal(try await rig.outcome(of: .sample()))
+            #expect(refusal.reason == "<h1>Bad gateway</h1>")
+            #expect(refusal.reaction == .retry(after: nil, scope: .gateway))
+        }
+    }
+
+    @Test func `an expired token is renewed once and the push goes over a fresh connection`()
+        async throws
+    {
+        let privateKey = P256.Signing.PrivateKey()
+        try await GatewayRig.run {
+            $0.maximumProviderTokenAge = .seconds(1440)
+            $0.minimumProviderTokenInterval = .zero
+        } world: {
+            let wall = $0.wallClock
+            $0.credentials = { _, _ in .sample(privateKey) }
+            $0.keeper = ProviderTokenKeeper(
+                load: { key in
+                    ProviderTokenRecord(
+                        key: key, token: .token(of: key, issuedAt: wall().seconds - 1500),
+                        issuedAt: wall().advanced(by: .seconds(-1500)))
+                }, keep: { _ in })
+        } _: { rig in
+            let first = try refusal(try await rig.outcome(of: .sample(ticket: 1)))
+            #expect(first.reason == "ExpiredProviderToken")
+            #expect(first.reaction == .renewProviderToken)
+            let second = try await rig.outcome(of: .sample(ticket: 2))
+            #expect(second == .accepted)
+            #expect(rig.simulator.totals.connections == 2)
+            let minted = rig.events.all.count {
+                if case .mintedProviderToken = $0 { true } else { false }
+            }
+            #expect(minted == 1)
+        }
+    }
+
+    @Test func `a fresh token that is called expired accuses the clock`() async throws {
+        try await GatewayRig.run {
+            $0.maximumProviderTokenAge = .seconds(1800)
+        } world: {
+            let wall = $0.wallClock
+            $0.wallClock = { wall().advanced(by: .seconds(-3600)) }
+        } _: { rig in
+            let refusal = try refusal(try await rig.outcome(of: .sample()))
+            #expect(refusal.reason == "ExpiredProviderToken")
+            #expect(refusal.reaction == .pauseContainer)
+            #expect(refusal.urgency == .alarm)
+            #expect(refusal.explanation.contains("this machine's clock, which is probably slow"))
+        }
+    }
+
+    @Test func `a refused key gets one fresh connection, then the container pauses`() async throws {
+        let trusted = P256.Signing.PrivateKey()
+        try await GatewayRig.run {
+            $0.trust = .keys([
+                SigningKey(keyID: "KEY0000001", teamID: "TEAM000001", publicKey: trusted.publicKey)
+            ])
+        } _: { rig in
+            let first = try refusal(try await rig.outcome(of: .sample(ticket: 1)))
+            #expect(first.reason == "InvalidProviderToken")
+            #expect(first.reaction == .retryOnFreshConnection)
+            let second = try refusal(try await rig.outcome(of: .sample(ticket: 2)))
+            #expect(second.reaction == .pauseContainer)
+            #expect(rig.simulator.totals.connections == 2)
+            let third = try await rig.outcome(of: .sample(ticket: 3))
+            guard case .notSent(let cause) = third else {
+                Issue.record("\(third)")
+                return
+            }
+            #expect(cause.hasPrefix("the gateway answered 403 InvalidProviderToken"))
+        }
+    }
+
+    @Test func `a token from before a restart is used again`() async throws {
+        let kept = KeptTokens()
+        let credential = GatewayCredential.sample(P256.Signing.PrivateKey())
+        for _ in 0..<2 {
+            try await GatewayRig.run { _ in
+            } world: {
+                $0.credentials = { _, _ in credential }
+                $0.keeper = kept.keeper
+            } _: { rig in
+                let outcome = try await rig.outcome(of: .sample())
+                #expect(outcome == .accepted)
+            }
+        }
+        #expect(kept.count == 1)
+    }
+}
+
+extension ConcealedText {
+    /// A token of the right form whose signature nobody verifies.
+    static func token(
+        of key: ProviderTokenRecord.Key, issuedAt: Int64 = Timestamp.now.seconds
+    ) -> ConcealedText {
+        let parts = [
+            #"{"alg":"ES256","kid":"\#(key.keyID)"}"#,
+            #"{"iss":"\#(key.teamID)","iat":\#(issuedAt)}"#,
+        ].map { Base64.encode(Array($0.utf8)).replacing("=", with: "") }
+        let signature = Base64.encode([UInt8](repeating: 1, count: 64)).replacing("=", with: "")
+        return ConcealedText((parts + [signature]).joined(separator: "."))
+    }
+}

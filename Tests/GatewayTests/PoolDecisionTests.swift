@@ -1,0 +1,242 @@
+import CCurl
+import RelayModel
+import Testing
+
+@testable import Gateway
+
+/// Numbers in a row, so that chance is known.
+struct CountingGenerator: RandomNumberGenerator, Sendable {
+    var value: UInt64
+
+    mutating func next() -> UInt64 {
+        defer { value &+= 0x9E37_79B9_7F4A_7C15 }
+        return value
+    }
+}
+
+@Suite struct AdaptiveWidthTests {
+    @Test func `a burst of refusals halves the width once`() {
+        var width = AdaptiveWidth(maximum: 100)
+        for moment in 0..<50 { width.refuse(at: at(UInt64(1000 + moment))) }
+        #expect(width.current == 50)
+        width.refuse(at: at(1600))
+        #expect(width.current == 25)
+    }
+
+    @Test func `the width never falls below one`() {
+        var width = AdaptiveWidth(maximum: 4)
+        for burst in 1...10 { width.refuse(at: at(UInt64(burst * 1000))) }
+        #expect(width.current == 1)
+    }
+
+    @Test func `success raises the width by a tenth a second up to the maximum`() {
+        var width = AdaptiveWidth(maximum: 100)
+        width.refuse(at: at(0))
+        width.accept(at: at(999))
+        #expect(width.current == 50)
+        width.accept(at: at(1000))
+        width.accept(at: at(1001))
+        #expect(width.current == 55)
+        for second in 2...20 { width.accept(at: at(UInt64(second * 1000))) }
+        #expect(width.current == 100)
+    }
+}
+
+@Suite struct PoolBackOffTests {
+    @Test func `the pause doubles up to its cap and is spread over its upper half`() {
+        var backOff = PoolBackOff()
+        var generator = CountingGenerator(value: 7)
+        var now = at(1000)
+        for failure in 0..<12 {
+            backOff.fail(cause: "no route", at: now, using: &generator)
+            let step = min(PoolBackOff.base * (1 << failure), PoolBackOff.cap)
+            let pause = backOff.remaining(at: now)
+            #expect(pause >= step / 2 && pause <= step)
+            now = now.advanced(by: pause)
+            #expect(backOff.remaining(at: now) == .zero)
+        }
+    }
+
+    @Test func `the gateway's wish is a lower bound`() {
+        var backOff = PoolBackOff()
+        var generator = CountingGenerator(value: 7)
+        backOff.fail(cause: "503", wish: .seconds(120), at: at(0), using: &generator)
+        #expect(backOff.remaining(at: at(0)) == .seconds(120))
+    }
+
+    @Test func `success forgets the failures`() {
+        var backOff = PoolBackOff()
+        var generator = CountingGenerator(value: 7)
+        backOff.fail(cause: "no route", at: at(0), using: &generator)
+        backOff.succeed()
+        #expect(backOff == PoolBackOff())
+    }
+}
+
+@Suite struct PoolGrowthTests {
+    @Test func `the first connection is opened at once`() {
+        var growth = PoolGrowth()
+        let opens = growth.opens(usable: 0, maximum: 1, at: at(0))
+        #expect(opens)
+    }
+
+    @Test func `another one is opened when all were full for a while`() {
+        var growth = PoolGrowth()
+        let first = growth.opens(usable: 1, maximum: 2, at: at(0))
+        let early = growth.opens(usable: 1, maximum: 2, at: at(99))
+        let late = growth.opens(usable: 1, maximum: 2, at: at(100))
+        #expect([first, early, late] == [false, false, true])
+    }
+
+    @Test func `a free place in between begins the wait anew`() {
+        var growth = PoolGrowth()
+        _ = growth.opens(usable: 1, maximum: 2, at: at(0))
+        growth.relax()
+        let late = growth.opens(usable: 1, maximum: 2, at: at(100))
+        #expect(!late)
+    }
+
+    @Test func `a connection that is still ramping up is waited for`() {
+        var growth = PoolGrowth()
+        _ = growth.opens(usable: 1, maximum: 2, at: at(0))
+        let ramping = growth.opens(usable: 1, ramping: 1, maximum: 2, at: at(200))
+        let again = growth.opens(usable: 1, maximum: 2, at: at(201))
+        #expect([ramping, again] == [false, false])
+    }
+
+    @Test func `there are never more than the maximum`() {
+        var growth = PoolGrowth()
+        _ = growth.opens(usable: 2, maximum: 2, at: at(0))
+        let late = growth.opens(usable: 2, maximum: 2, at: at(10_000))
+        #expect(!late)
+    }
+}
+
+@Suite struct LoopPacingTests {
+    @Test(arguments: [
+        (1, 1, 100, 900), (1, 1, 1000, 0), (1, 1, 100_000, 0), (5, 8, 100, 0), (5, 7, 100, 900),
+        (250, 30, 0, 1000), (250, 31, 0, 0),
+    ])
+    func `the thread rests where requests trickle quickly`(
+        open: Int, moved: Int, elapsed: Int, rest: Int
+    ) {
+        #expect(
+            LoopPacing.rest(open: open, moved: moved, elapsed: .microseconds(elapsed))
+                == .microseconds(rest))
+    }
+}
+
+@Suite struct TransferVerdictTests {
+    private func check(
+        _ code: CURLcode, isPlaced: Bool, isEstablished: Bool = true,
+        _ fate: TransferVerdict.Fate, _ ending: ConnectionLife.Ending
+    ) {
+        let verdict = TransferVerdict(
+            .init(
+                code: code.rawValue, isPlaced: isPlaced, isConnectionEstablished: isEstablished))
+        #expect(verdict.fate == fate, "\(code)")
+        #expect(verdict.ending == ending, "\(code)")
+    }
+
+    @Test func `what was never written on a connection that failed was not sent`() {
+        for code in [
+            CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_CONNECT,
+            CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE,
+            CURLE_OPERATION_TIMEDOUT, CURLE_ABORTED_BY_CALLBACK,
+        ] {
+            check(
+                code, isPlaced: false, isEstablished: false, .notSent, .broke(.connectFailed))
+        }
+    }
+
+    @Test func `what was never written on a connection that worked goes to another one`() {
+        check(CURLE_COULDNT_CONNECT, isPlaced: false, .moveOn, .broke(.closing))
+        check(CURLE_SEND_ERROR, isPlaced: false, .moveOn, .broke(.closing))
+    }
+
+    @Test func `what may have been processed is unknown`() {
+        check(CURLE_COULDNT_CONNECT, isPlaced: true, .unknown, .broke(.closing))
+        check(CURLE_OPERATION_TIMEDOUT, isPlaced: true, .unknown, .timedOut)
+        check(CURLE_HTTP2_STREAM, isPlaced: true, .unknown, .failed)
+        for code in [
+            CURLE_HTTP2, CURLE_PARTIAL_FILE, CURLE_GOT_NOTHING, CURLE_SEND_ERROR,
+            CURLE_RECV_ERROR, CURLE_SEND_FAIL_REWIND, CURLE_OUT_OF_MEMORY,
+        ] {
+            check(code, isPlaced: true, .unknown, .broke(.broken))
+        }
+    }
+
+    @Test func `no code that libcurl knows is called an answer but success`() {
+        for raw in 1...99 as ClosedRange<UInt32> {
+            for isPlaced in [true, false] {
+                for isEstablished in [true, false] {
+                    let verdict = TransferVerdict(
+                        .init(
+                            code: raw, isPlaced: isPlaced,
+                            isConnectionEstablished: isEstablished))
+                    #expect(verdict.fate != .answered)
+                    #expect((verdict.fate == .unknown) == isPlaced)
+                }
+            }
+        }
+    }
+
+    @Test func `a cause names what happened and keeps libcurl's own words`() {
+        let known = TransferCause.text(
+            code: CURLE_PEER_FAILED_VERIFICATION.rawValue, detail: "self-signed certificate")
+        #expect(known == "the gateway's certificate is not trusted: self-signed certificate")
+        #expect(TransferCause.text(code: 98, detail: "") == "libcurl's error 98")
+    }
+}
+
+@Suite struct PushQueueTests {
+    private func push(
+        _ ticket: UInt64, _ container: String = "iCloud.a", _ type: PushType = .alert
+    ) throws -> WaitingPush {
+        WaitingPush(request: try .sample(ticket: ticket, container: container, pushType: type))
+    }
+
+    private func drain(_ queue: inout PushQueue) -> [UInt64] {
+        queue.removeAll().map(\.request.ticket)
+    }
+
+    @Test func `containers take turns`() throws {
+        var queue = PushQueue()
+        for ticket in 1...4 as ClosedRange<UInt64> { queue.append(try push(ticket, "iCloud.a")) }
+        queue.append(try push(11, "iCloud.b"))
+        queue.append(try push(21, "iCloud.c"))
+        #expect(queue.count == 6)
+        let order = drain(&queue)
+        #expect(order == [1, 11, 21, 2, 3, 4])
+        #expect(queue.isEmpty)
+    }
+
+    @Test func `visible pushes go before background ones`() throws {
+        var queue = PushQueue()
+        queue.append(try push(1, "iCloud.a", .background))
+        queue.append(try push(2, "iCloud.b", .alert))
+        let order = drain(&queue)
+        #expect(order == [2, 1])
+    }
+
+    @Test func `background pushes are not starved`() throws {
+        var queue = PushQueue()
+        for ticket in 1...40 as ClosedRange<UInt64> { queue.append(try push(ticket)) }
+        for ticket in 101...102 as ClosedRange<UInt64> {
+            queue.append(try push(ticket, "iCloud.a", .background))
+        }
+        let order = drain(&queue)
+        #expect(order.firstIndex(of: 101) == PushQueue.visibleRun)
+        #expect(order.firstIndex(of: 102) == 2 * PushQueue.visibleRun + 1)
+    }
+
+    @Test func `what comes back unwritten goes first`() throws {
+        var queue = PushQueue()
+        queue.append(try push(1))
+        queue.append(try push(2))
+        let first = queue.popFirst()
+        queue.prepend(try #require(first))
+        let order = drain(&queue)
+        #expect(order == [1, 2])
+    }
+}

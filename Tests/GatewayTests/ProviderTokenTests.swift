@@ -1,0 +1,238 @@
+import Crypto
+import RelayModel
+import Testing
+
+@testable import Gateway
+
+@Suite struct ProviderTokenLifeTests {
+    private let key = ProviderTokenRecord.Key(
+        teamID: "TEAM000001", keyID: "KEY0000001", environment: .production)
+
+    private func moment(_ minutes: Int64) -> Timestamp {
+        Timestamp(seconds: 1_700_000_000 + 60 * minutes)
+    }
+
+    private func record(_ minutes: Int64, _ token: String = "a") -> ProviderTokenRecord {
+        ProviderTokenRecord(key: key, token: ConcealedText(token), issuedAt: moment(minutes))
+    }
+
+    private func life(adopting records: ProviderTokenRecord...) -> ProviderTokenLife {
+        var life = ProviderTokenLife()
+        var generator = CountingGenerator(value: 1)
+        for record in records { life.adopt(record, using: &generator) }
+        return life
+    }
+
+    @Test func `the first token is minted, dated a few seconds back`() {
+        let step = ProviderTokenLife().step(at: moment(0))
+        #expect(step == .mint(issuedAt: moment(0).advanced(by: .seconds(-5))))
+    }
+
+    @Test func `a kept token is used again until it is about fifty minutes old`() {
+        let life = life(adopting: record(0))
+        #expect(life.step(at: moment(1)) == .use(record(0), generation: 1))
+        #expect(life.step(at: moment(46)) == .use(record(0), generation: 1))
+        #expect(life.step(at: moment(54)) == .mint(issuedAt: moment(54).advanced(by: .seconds(-5))))
+    }
+
+    @Test func `renewals are spread over six minutes`() {
+        var renewals: Set<Int64> = []
+        for seed in 0..<200 as Range<UInt64> {
+            var generator = CountingGenerator(value: seed &* 0xABCD_EF01_2345_6789)
+            var life = ProviderTokenLife()
+            life.adopt(record(0), using: &generator)
+            let renewal = (0..<3600).first { second in
+                let now = moment(0).advanced(by: .seconds(second))
+                if case .mint = life.step(at: now) { return true }
+                return false
+            }
+            renewals.insert(Int64(renewal ?? 0) / 60)
+        }
+        #expect(renewals.isSubset(of: [47, 48, 49, 50, 51, 52, 53]))
+        #expect(renewals.count >= 5)
+    }
+
+    @Test func `a token from a clock that was ahead is not used`() {
+        let life = life(adopting: record(10))
+        #expect(life.step(at: moment(9)) == .use(record(10), generation: 1))
+        #expect(life.step(at: moment(8)) == .mint(issuedAt: moment(8).advanced(by: .seconds(-5))))
+    }
+
+    @Test func `an expired token is renewed once for all requests that showed it`() {
+        var life = life(adopting: record(0))
+        let first = life.refuseAsExpired(generation: 1, at: moment(30))
+        let second = life.refuseAsExpired(generation: 1, at: moment(30))
+        #expect(first == .renewing)
+        #expect(second == .renewing)
+        var generator = CountingGenerator(value: 1)
+        life.adopt(record(30, "b"), using: &generator)
+        let late = life.refuseAsExpired(generation: 1, at: moment(30))
+        #expect(late == .alreadyRenewed)
+        #expect(life.step(at: moment(31)) == .use(record(30, "b"), generation: 2))
+    }
+
+    @Test func `a young token that is called expired accuses the clock and mints nothing`() {
+        var life = life(adopting: record(0))
+        let verdict = life.refuseAsExpired(generation: 1, at: moment(19))
+        #expect(verdict == .clockIsWrong(age: .seconds(19 * 60)))
+        #expect(life.step(at: moment(19)) == .use(record(0), generation: 1))
+    }
+
+    @Test func `too many updates bring the older token back`() {
+        var life = life(adopting: record(0, "a"), record(25, "b"))
+        life.refuseAsTooMany(generation: 2, at: moment(26))
+        #expect(life.step(at: moment(27)) == .use(record(0, "a"), generation: 3))
+        #expect(life.step(at: moment(58)) == .use(record(0, "a"), generation: 3))
+        guard case .mint = life.step(at: moment(60)) else {
+            Issue.record("a token older than the gateway accepts is still used")
+            return
+        }
+    }
+
+    @Test func `too many updates put off the next minting`() {
+        var life = life(adopting: record(0))
+        life.refuseAsTooMany(generation: 1, at: moment(45))
+        #expect(life.step(at: moment(57)) == .use(record(0), generation: 1))
+        guard case .mint = life.step(at: moment(59)) else {
+            Issue.record("a token older than the gateway accepts is still used")
+            return
+        }
+    }
+}
+
+@Suite struct ProviderTokenSignerTests {
+    private let privateKey = P256.Signing.PrivateKey()
+
+    private func key(pem: String? = nil) throws -> GatewayCredential.SigningKey {
+        try #require(
+            GatewayCredential.SigningKey(
+                teamID: "TEAM000001", keyID: "KEY0000001",
+                privateKeyPEM: ConcealedText(pem ?? privateKey.pemRepresentation)))
+    }
+
+    @Test func `the token is a JWT that the public key verifies`() throws {
+        let signer = try ProviderTokenSigner(try key())
+        let token = try signer.sign(issuedAt: Timestamp(seconds: 1_700_000_000)).revealed
+        let parts = token.split(separator: ".", omittingEmptySubsequences: false)
+        try #require(parts.count == 3)
+        #expect(!token.contains("=") && !token.contains("+") && !token.contains("/"))
+        let header = try JSONValue(parsing: try #require(Base64.decode(parts[0])))
+        let claims = try JSONValue(parsing: try #require(Base64.decode(parts[1])))
+        #expect(header == ["alg": "ES256", "kid": "KEY0000001"])
+        #expect(claims == ["iss": "TEAM000001", "iat": 1_700_000_000])
+        let signature = try P256.Signing.ECDSASignature(
+            rawRepresentation: try #require(Base64.decode(parts[2])))
+        let signed = Array("\(parts[0]).\(parts[1])".utf8)
+        #expect(privateKey.publicKey.isValidSignature(signature, for: signed))
+    }
+
+    @Test func `a text that is no key says what is expected and not what it was`() throws {
+        let key = try key(pem: "-----BEGIN SECRET-----")
+        #expect(throws: ProviderTokenSigner.KeyError()) { try ProviderTokenSigner(key) }
+        #expect(!ProviderTokenSigner.KeyError().description.contains("SECRET"))
+    }
+
+    @Test(arguments: ["", "TEAM 1", "TEAM\"1", "TÉAM", String(repeating: "A", count: 65)])
+    func `identifiers are letters and digits`(identifier: String) {
+        let pem = ConcealedText("")
+        #expect(
+            GatewayCredential.SigningKey(teamID: identifier, keyID: "K", privateKeyPEM: pem) == nil)
+        #expect(
+            GatewayCredential.SigningKey(teamID: "T", keyID: identifier, privateKeyPEM: pem) == nil)
+    }
+
+    @Test func `no description shows a secret`() throws {
+        let secret = privateKey.pemRepresentation
+        let credential = GatewayCredential.signingKey(try key())
+        let line = try #require(secret.split(separator: "\n").dropFirst().first)
+        #expect(!"\(credential)".contains(line))
+        #expect(!String(reflecting: credential).contains(line))
+        var dumped = ""
+        dump(credential, to: &dumped)
+        #expect(!dumped.contains(line))
+    }
+}
+
+@Suite struct CredentialTrialTests {
+    private let invalid = ReasonTable.apns.row(status: 403, reason: "InvalidProviderToken")
+
+    @Test func `one refusal is the connection's fault, the same on a fresh one the credential's`() {
+        var trial = CredentialTrial()
+        let reactions = [
+            trial.judge(invalid, connection: 1), trial.judge(invalid, connection: 1),
+            trial.judge(invalid, connection: 2),
+        ]
+        #expect(
+            reactions == [.retryOnFreshConnection, .retryOnFreshConnection, .pauseContainer])
+    }
+
+    @Test func `an accepted push clears the credential`() {
+        var trial = CredentialTrial()
+        _ = trial.judge(invalid, connection: 1)
+        trial.acquit()
+        let reaction = trial.judge(invalid, connection: 2)
+        #expect(reaction == .retryOnFreshConnection)
+    }
+
+    @Test func `a refusal without a second chance is final at once`() {
+        var trial = CredentialTrial()
+        let row = ReasonTable.apns.row(status: 403, reason: "BadCertificate")
+        let reaction = trial.judge(row, connection: 1)
+        #expect(reaction == .pauseContainer)
+    }
+}
+
+@Suite struct GatewaySettingsTests {
+    @Test(arguments: [
+        ("https://127.0.0.1:8443", "https://127.0.0.1:8443"),
+        ("https://push.example.com/", "https://push.example.com"),
+        ("https://[::1]:8443", "https://[::1]:8443"),
+    ])
+    func `an endpoint is an https URL without a path`(text: String, url: String) {
+        #expect(GatewayEndpoint(text)?.url == url)
+    }
+
+    @Test(arguments: [
+        "", "https://", "http://push.example.com", "push.example.com", "https://a/b",
+        "https://user@a", "https://a b", "https://a?b", "https://a\r\nb",
+    ])
+    func `anything else is not an endpoint`(text: String) {
+        #expect(GatewayEndpoint(text) == nil)
+    }
+
+    @Test func `APNs has a host for each environment and two ports`() {
+        #expect(GatewayEndpoint.apns(.production).url == "https://api.push.apple.com:443")
+        #expect(
+            GatewayEndpoint.apns(.development, port: .alternative).url
+                == "https://api.sandbox.push.apple.com:2197")
+    }
+
+    @Test func `settings out of range are refused by name`() {
+        let changes: [(String, (inout CurlGatewaySettings) -> Void)] = [
+            ("connectionsPerCredential", { $0.connectionsPerCredential = 0 }),
+            ("streamsPerConnection", { $0.streamsPerConnection = 1001 }),
+            ("maximumWaiting", { $0.maximumWaiting = 0 }),
+            ("watchdog", { $0.watchdog = .zero }),
+            ("idleTimeout", { $0.idleTimeout = .seconds(8 * 86_400) }),
+        ]
+        for (name, change) in changes {
+            var settings = CurlGatewaySettings()
+            change(&settings)
+            let error = #expect(throws: GatewaySetupError.self) { try settings.validate() }
+            #expect(error?.description.hasPrefix("\(name) must be") == true)
+        }
+    }
+
+    @Test func `an old libcurl is warned about and a very old one refused`() {
+        let old = TransportVersion(curl: "7.88.1", number: 0x075801, tls: "t", http2: "1.52")
+        let new = TransportVersion(curl: "8.14.1", number: 0x080E01, tls: "t", http2: "1.52")
+        let bare = TransportVersion(curl: "8.14.1", number: 0x080E01, tls: "t", http2: nil)
+        let ancient = TransportVersion(curl: "7.74.0", number: 0x074A00, tls: "t", http2: "1.43")
+        #expect(old.warning?.hasPrefix("libcurl 7.88.1") == true)
+        #expect(new.warning == nil)
+        #expect(bare.warning?.contains("without HTTP/2") == true)
+        #expect(throws: Never.self) { try old.validate() }
+        #expect(throws: GatewaySetupError.self) { try bare.validate() }
+        #expect(throws: GatewaySetupError.self) { try ancient.validate() }
+    }
+}

@@ -1,0 +1,192 @@
+import PredicateLanguage
+import RelayModel
+import Testing
+
+@Suite("Realm queries")
+struct RealmQueryTests {
+    static let record: RecordFields = [
+        "age": .integer(30), "name": .string("Alice"), "nick": .null, "sold": .bool(true),
+        "tags": .list([.string("red"), .string("Green")]), "empty": .list([]),
+        "price": .double(2.5), "id": .uuid(UUIDBytes(high: 1, low: 2)),
+        "place": .map([
+            "type": .string("Point"), "coordinates": .list([.double(12.5), .double(55.7)]),
+        ]),
+        "kids": .list([.map(["age": .integer(3)]), .map(["age": .integer(9)])]),
+        "home": .map(["city": .string("Paris")]), "a-b": .integer(1), "in": .integer(5),
+        "path": .string(#"a\nb"#), "when": .timestamp(Timestamp(seconds: 1_512_130_073)),
+    ]
+
+    struct Example: CustomTestStringConvertible, Sendable {
+        let query: String
+        let holds: Bool
+        init(_ query: String, _ holds: Bool) { (self.query, self.holds) = (query, holds) }
+        var testDescription: String { query }
+    }
+
+    @Test(arguments: [
+        Example("name CONTAINS ''", true), Example("nick CONTAINS ''", false),
+        Example("nick CONTAINS nil", true), Example("name LIKE NULL", false),
+        Example("age == 036", true), Example("age == 0x1E", true),
+        Example("sold == 1", false), Example("sold == true", true),
+        Example("tags == 'red'", true), Example("ALL tags == 'red'", false),
+        Example("ALL empty == 'red'", true), Example("empty == 'red'", false),
+        Example("tags.@count == 2 && kids.@size == 2", true),
+        Example("kids.@max.age == 9 AND kids.@sum.age == 12", true),
+        Example("kids.age > 8", true), Example("ALL kids.age > 8", false),
+        Example("nick.@count == 0", true), Example("nick < 3 || nick <= 3", false),
+        Example("nick <= null", true), Example("a-b == 1", true), Example("in == 5", true),
+        Example("age / 4 == 7", true), Example("age / 0 > 7", true),
+        Example(#"path == 'a\nb'"#, true), Example("name.@count == 5", true),
+        Example("when == T1512130073:0", true), Example("when == 2017-12-01@12:07:53", true),
+        Example("id == uuid(00000000-0000-0001-0000-000000000002)", true),
+        Example("SUBQUERY(kids, $k, $k.age > 5).@count == 1", true),
+        Example("SUBQUERY(kids, $k, age > 5).@count == 1", true),
+        Example("SUBQUERY(kids, $$k-1, $$k-1.age > 5).@count == 1", true),
+        Example("kids[0].age == 3 && kids[LAST].age == 9 && kids[7] == nil", true),
+        Example("home['city'] == 'Paris' && home.@keys == 'city'", true),
+        Example("age.@type == 'integer' && name.@type == 'string'", true),
+        Example("{'red', 'Green'} == tags", true), Example("'GREEN' IN[c] tags", true),
+        Example("age BETWEEN {30, 40}", true), Example("NOT age BETWEEN {40, 30}", true),
+        Example("place GEOWITHIN geobox([12, 55], [13, 56])", true),
+        Example("place GEOWITHIN geobox([13, 55], [12, 56])", false),
+        Example("place GEOWITHIN geocircle([12.5, 55.6], 0.002)", true),
+        Example("place GEOWITHIN geocircle([12.5, 55.6], 0.001)", false),
+        Example(
+            "place GEOWITHIN geopolygon({[12, 55], [13, 55], [13, 56], [12, 56], [12, 55]})", true),
+        Example(
+            "place GEOWITHIN geopolygon({[12, 55], [13, 55], [13, 56], [12, 56], [12, 55]}, "
+                + "{[12.4, 55.6], [12.6, 55.6], [12.6, 55.8], [12.4, 55.8], [12.4, 55.6]})", false),
+        Example("place GEOWITHIN geopolygon({[0, 0], [1, 0], [1, 1], [0, 1], [0, 0]})", false),
+    ]) func `an example has its answer`(example: Example) throws {
+        let predicate = try RecordPredicate(rql: example.query)
+        #expect(predicate.evaluate(on: Self.record) == (example.holds ? .true : .false))
+        let again = try RecordPredicate(format: predicate.canonicalText)
+        #expect(again == predicate)
+    }
+
+    @Test(
+        arguments: [
+            ("age == ", 7, "expected a path or a constant, found the end of the query"),
+            ("age == 3 &| b == 1", 9, "expected a name, constant or operator, found &"),
+            (
+                "ü == 1 b", 8,
+                "expected AND, OR, SORT, DISTINCT, LIMIT or the end of the query, found b"
+            ),
+            ("a IN [1]", 5, "expected a path or a constant, found ["),
+            ("a == 08", 5, "expected octal digits after a leading zero, found 08"),
+            ("a <[c] 'x'", 3, "expected the right side, without [c], found [c]"),
+            ("a == $K0", 5, ""),
+            ("'a", 0, "expected the closing quote, found 'a"),
+            (
+                #"a == '\q'"#, 6,
+                #"expected \" \' \\ \/ \b \f \n \r \t \0 or \u and four hexadecimal digits, found \q"#
+            ),
+            ("a BETWEEN {1}", 10, "BETWEEN needs a list of two bounds, found 1"),
+            ("a == $1", 5, "$1 has no argument: there are 1, counted from 0"),
+        ] as [(String, Int, String)])
+    func `a wrong query is refused at its place`(query: String, offset: Int, reason: String) {
+        do {
+            _ = try RealmQuery(parsing: query, arguments: [.string("x")])
+            #expect(reason.isEmpty)
+        } catch {
+            #expect(error.offset == offset)
+            #expect(error.reason == reason)
+        }
+    }
+
+    @Test(arguments: ["a == O12", "a == L3:12", "a == Lffffffffffffffff:ffffffffffffffff"])
+    func `an object key is read, and has no answer`(query: String) throws {
+        let predicate = try RecordPredicate(rql: query)
+        #expect(try RecordPredicate(format: predicate.canonicalText) == predicate)
+        guard case .error(.unboundVariable) = predicate.evaluate(on: Self.record) else {
+            Issue.record("\(query) has an answer")
+            return
+        }
+        let tooLong = "a == L" + String(repeating: "e", count: 17) + ":1"
+        #expect(throws: PredicateError.self) { try RecordPredicate(rql: tooLong) }
+    }
+
+    @Test func `nesting and length have limits`() throws {
+        let depth = Limits.maximumPredicateDepth
+        func nested(_ count: Int) -> String {
+            String(repeating: "(", count: count) + "a == 1" + String(repeating: ")", count: count)
+        }
+        _ = try RealmQuery(parsing: nested(depth))
+        for query in [
+            nested(depth + 1), nested(100_000), String(repeating: "!", count: 100_000) + "(a == 1)",
+            "a == 1" + String(repeating: " + 1", count: 50_000),
+            String(repeating: "SUBQUERY(a, $x, ", count: 10_000),
+        ] {
+            #expect(throws: PredicateError.self) { try RealmQuery(parsing: query) }
+        }
+        let bytes = Limits.maximumPredicateBytes
+        let text = "a == '" + String(repeating: "x", count: bytes - 7) + "'"
+        _ = try RealmQuery(parsing: text)
+        #expect(
+            throws: PredicateError(
+                .parse, "the query has \(bytes + 1) bytes; \(bytes) are allowed")
+        ) { try RealmQuery(parsing: text + " ") }
+        let elements = Limits.maximumPredicateListElements
+        let list = String(repeating: "1,", count: elements - 1) + "1"
+        _ = try RealmQuery(parsing: "a IN {\(list)}")
+        #expect(throws: PredicateError.self) { try RealmQuery(parsing: "a IN {\(list),1}") }
+    }
+
+    @Test func `hostile needles and patterns take linear time`() throws {
+        let run = String(repeating: "a", count: 100_000)
+        let text: RecordFields = ["a": .string(run)]
+        for (query, holds) in [
+            ("a CONTAINS '\(run.dropLast())b'", false), ("a CONTAINS '\(run)'", true),
+            ("a LIKE '\(String(repeating: "*a", count: 2000))*b'", false),
+            ("a LIKE '*\(run.prefix(1000))b*'", false),
+        ] {
+            let predicate = try RecordPredicate(rql: query)
+            let duration = ContinuousClock().measure {
+                #expect(predicate.evaluate(on: text) == (holds ? .true : .false))
+            }
+            #expect(duration < .seconds(20))
+        }
+        let longest = Limits.maximumRegularExpressionBytes
+        _ = try RecordPredicate(rql: "a LIKE '\(run.prefix(longest))'")
+        #expect(throws: PredicateError.self) {
+            try RecordPredicate(rql: "a LIKE '\(run.prefix(longest + 1))'")
+        }
+    }
+
+    // MARK: Flexible Sync
+
+    static let schema = RecordSchema([
+        "store_id": .init(.integer, isIndexedQueryable: true), "region": .init(.string),
+        "active_promotions": .init(.integer), "num_employees": .init(.integer),
+        "genres": .init(.list(.string)), "secret": .init(.string, isQueryable: false),
+        "obj1": .init(.map(["field": .init(.string)])),
+    ])
+
+    @Test(arguments: [
+        Example("store_id IN {1,2,3} AND region == 'Northeast'", true),
+        Example("store_id == 1 AND (active_promotions < 5 OR num_employees < 10)", true),
+        Example("store_id IN {1,2,3} OR region == 'Northeast'", false),
+        Example("store_id == 1 AND active_promotions < 5 OR num_employees < 10", false),
+        Example("store_id > 2 AND region == 'Northeast'", false),
+        Example("region == 'Northeast'", false), Example("truepredicate", false),
+        Example("store_id == 1 AND genres.@count > 1", true),
+        Example("store_id == 1 AND region.@count > 1", false),
+        Example("store_id == 1 AND genres.@max > 1", false),
+        Example("store_id == 1 AND obj1.field == 'foo'", false),
+        Example("store_id == 1 AND 'comedy' IN genres", true),
+        Example("store_id == 1 AND {'comedy', 'horror'} IN genres", false),
+        Example("store_id == 1 AND ANY {'comedy', 'horror'} != ANY genres", false),
+        Example("store_id == 1 AND secret == 'x'", false),
+        Example("store_id == 1 SORT(region ASC)", false),
+        Example("store_id == 1 AND SUBQUERY(genres, $x, TRUEPREDICATE).@count > 1", false),
+    ]) func `a subscription is held to Flexible Sync's table`(example: Example) throws {
+        let query = try RealmQuery(parsing: example.query)
+        do {
+            try query.checkSubscription(schema: Self.schema)
+            #expect(example.holds)
+        } catch {
+            #expect(!example.holds, "\(error)")
+            #expect(error.stage == .check)
+        }
+    }
+}

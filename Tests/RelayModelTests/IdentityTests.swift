@@ -1,0 +1,91 @@
+import RelayModel
+import Testing
+
+@Suite struct IdentityTests {
+    private func texts(_ length: Int) -> String {
+        String(repeating: "a", count: length)
+    }
+
+    @Test func `names are as long as their limit allows`() {
+        #expect(RecordName(rawValue: "") == nil)
+        #expect(RecordName(rawValue: texts(1)) != nil)
+        #expect(RecordName(rawValue: texts(1024)) != nil)
+        #expect(RecordName(rawValue: texts(1025)) == nil)
+        #expect(RecordType(rawValue: texts(255)) != nil)
+        #expect(RecordType(rawValue: texts(256)) == nil)
+        #expect(UserID(rawValue: texts(255)) != nil)
+        #expect(UserID(rawValue: texts(256)) == nil)
+        #expect(DeviceID(rawValue: texts(256)) == nil)
+        #expect(SourceName(rawValue: texts(64)) != nil)
+        #expect(SourceName(rawValue: texts(65)) == nil)
+        #expect(ContainerID(rawValue: texts(255)) != nil)
+        #expect(ContainerID(rawValue: texts(256)) == nil)
+    }
+
+    @Test func `the limit counts bytes`() {
+        #expect(UserID(rawValue: String(repeating: "é", count: 127)) != nil)
+        #expect(UserID(rawValue: String(repeating: "é", count: 128)) == nil)
+    }
+
+    @Test(arguments: ["a\nb", "\u{0}", "a\u{7F}", "\u{1B}[31m", "\t"])
+    func `control characters are in no name`(text: String) {
+        #expect(RecordName(rawValue: text) == nil)
+        #expect(RecordType(rawValue: text) == nil)
+        #expect(UserID(rawValue: text) == nil)
+        #expect(DeviceID(rawValue: text) == nil)
+        #expect(ZoneID(zoneName: text) == nil)
+    }
+
+    @Test(arguments: ["a b", "é", "-a", ".a", "_a", "a/b", "a\u{0}", ""])
+    func `a container's name is plain`(text: String) {
+        #expect(ContainerID(rawValue: text) == nil)
+    }
+
+    @Test func `a container's name may have dots, hyphens and underscores`() {
+        #expect(
+            ContainerID(rawValue: "iCloud.com.example-2.Art_1")?.description
+                == "iCloud.com.example-2.Art_1")
+        #expect(SourceName(rawValue: "a.b") == nil)
+        #expect(SourceName(rawValue: "shop-1_x") != nil)
+    }
+
+    @Test func `identifiers are ordered by their bytes`() throws {
+        let names = try ["b", "a", "é", "B", "aa"].map { try #require(RecordName(rawValue: $0)) }
+        #expect(names.sorted().map(\.rawValue) == ["B", "a", "aa", "b", "é"])
+    }
+
+    @Test func `the default owner is no owner`() throws {
+        let owner = UserID(rawValue: "_defaultOwner")
+        let zone = try #require(ZoneID(zoneName: "_defaultZone", ownerRecordName: owner))
+        #expect(zone == .default)
+        #expect(zone.ownerRecordName == nil)
+        let other = try #require(ZoneID(zoneName: "z", ownerRecordName: UserID(rawValue: "u")))
+        #expect(other.ownerRecordName?.rawValue == "u")
+    }
+
+    @Test func `numbers on the wire are CloudKit's`() {
+        #expect(DatabaseScope.allCases.map(\.wireValue) == [2, 1, 3])
+        #expect(ChangeOperation.allCases.map(\.wireValue) == [1, 2, 3])
+        #expect(ContainerEnvironment.production.wireValue == 1)
+        #expect(ContainerEnvironment.development.wireValue == 2)
+    }
+
+    @Test func `a UUID is its sixteen bytes`() throws {
+        let text = "85558393-c75d-4d2f-9c15-e80591b83894"
+        let uuid = try #require(UUIDBytes(text))
+        #expect(uuid.description == text)
+        #expect(UUIDBytes(text.uppercased()) == uuid)
+        #expect(UUIDBytes(bytes: uuid.bytes) == uuid)
+        #expect(UUIDBytes(bytes: uuid.bytes.dropLast()) == nil)
+        for wrong in ["", "85558393c75d4d2f9c15e80591b83894", text + "0", "\(text.dropLast())g"] {
+            #expect(UUIDBytes(wrong) == nil)
+        }
+    }
+
+    @Test func `a place is on the Earth`() {
+        #expect(Location(latitude: 90, longitude: -180) != nil)
+        #expect(Location(latitude: 90.0001, longitude: 0) == nil)
+        #expect(Location(latitude: 0, longitude: 180.0001) == nil)
+        #expect(Location(latitude: .nan, longitude: 0) == nil)
+    }
+}

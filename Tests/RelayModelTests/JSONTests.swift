@@ -1,0 +1,151 @@
+import RelayModel
+import Testing
+
+/// What reading `text` gives: the value printed again, or the error.
+private func outcome(_ text: String) -> String {
+    do {
+        return try JSONValue(parsing: text).text
+    } catch {
+        return "byte \(error.utf8Offset): \(error.reason)"
+    }
+}
+
+@Suite struct JSONTests {
+    @Test(arguments: [
+        ("null", "null"), (" true ", "true"), ("false", "false"), ("0", "0"), ("-0", "0"),
+        ("9007199254740993", "9007199254740993"),
+        ("9223372036854775807", "9223372036854775807"),
+        ("-9223372036854775808", "-9223372036854775808"),
+        ("9223372036854775808", "9.223372036854776e+18"),
+        ("-9223372036854775809", "-9.223372036854776e+18"),
+        ("1.0", "1.0"), ("1e2", "100.0"), ("1E-2", "0.01"), ("-1.5e+3", "-1500.0"),
+        ("1e-400", "0.0"), ("\"\"", "\"\""),
+        (#""\u0041\n\/\"\\""#, #""A\n/\"\\""#), (#""\ud83d\ude00""#, "\"😀\""),
+        (#""\u0000\u001f""#, #""\u0000\u001f""#), ("[]", "[]"), ("{}", "{}"),
+        ("[1 , [2] ,{\"b\":1,\"a\":2}]", "[1,[2],{\"b\":1,\"a\":2}]"),
+        ("\t\r\n{ \"a\" : null }\n", "{\"a\":null}"),
+    ])
+    func `a value is read and printed`(text: String, expected: String) throws {
+        #expect(outcome(text) == expected)
+        let value = try JSONValue(parsing: text)
+        #expect(try JSONValue(parsing: value.utf8) == value)
+    }
+
+    @Test(arguments: [
+        ("", "byte 0: the text ends where a value is expected"),
+        ("1 2", "byte 2: more text after the value"),
+        ("01", "byte 1: more text after the value"), ("-", "byte 1: a digit is expected"),
+        ("1.", "byte 2: a digit is expected"), ("1e", "byte 2: a digit is expected"),
+        (".5", "byte 0: a value is expected"), ("+1", "byte 0: a value is expected"),
+        ("NaN", "byte 0: a value is expected"), ("tru", "byte 0: true is expected"),
+        ("1e999", "byte 0: the number does not fit a 64-bit double"),
+        ("\"a", "byte 0: the text ends inside a string"),
+        ("\"\t\"", "byte 1: a control character must be escaped"),
+        (#""\x""#, "byte 1: unknown escape"), (#""\ud83d""#, "byte 1: half of a surrogate pair"),
+        (#""\ud83d\u0041""#, "byte 1: half of a surrogate pair"),
+        (#""\ude00""#, "byte 1: half of a surrogate pair"),
+        (#""\u00""#, "byte 5: four hexadecimal digits are expected"),
+        ("[1,]", "byte 3: a value is expected"), ("[1 2]", "byte 3: a comma or ] is expected"),
+        ("{\"a\"}", "byte 4: a colon is expected"), ("{a:1}", "byte 1: a member name is expected"),
+        ("{\"a\":1,}", "byte 7: a member name is expected"),
+        ("{\"a\":1,\"a\":2}", "byte 7: the name \"a\" occurs twice in one object"),
+        ("{\"a\":1", "byte 6: a comma or } is expected"), ("'a'", "byte 0: a value is expected"),
+    ])
+    func `what is no JSON is refused at its place`(text: String, expected: String) {
+        #expect(outcome(text) == expected)
+    }
+
+    @Test func `bytes that are no UTF-8 are refused`() {
+        for bytes: [UInt8] in [[0x22, 0xFF, 0x22], [0x22, 0xC0, 0x80, 0x22], [0xFF]] {
+            #expect(throws: JSONSyntaxError.self) { try JSONValue(parsing: bytes) }
+        }
+    }
+
+    @Test func `nesting is bounded at the limit`() throws {
+        func nested(_ depth: Int) -> String {
+            String(repeating: "[", count: depth) + String(repeating: "]", count: depth)
+        }
+        let limit = Limits.maximumJSONDepth
+        #expect(outcome(nested(limit)) == nested(limit))
+        #expect(outcome(nested(limit + 1)) == nested(limit + 1))
+        #expect(outcome(nested(limit + 2)).hasSuffix("nested deeper than 128 levels"))
+        #expect(outcome(nested(1_000_000)).hasSuffix("nested deeper than 128 levels"))
+    }
+
+    @Test func `an object of many members finds its repetitions`() {
+        let members = (0..<1000).map { "\"m\($0)\":\($0)" }.joined(separator: ",")
+        #expect(outcome("{\(members)}") == "{\(members)}")
+        #expect(outcome("{\(members),\"m500\":0}").contains("\"m500\" occurs twice"))
+    }
+
+    @Test func `the order of members counts for printing, not for equality`() throws {
+        let a = try JSONValue(parsing: #"{"a":1,"b":2}"#)
+        let b = try JSONValue(parsing: #"{"b":2,"a":1}"#)
+        #expect(a == b)
+        #expect(a.hashValue == b.hashValue)
+        #expect(a.text != b.text)
+        #expect(a != JSONValue.object(["a": 1]))
+    }
+
+    @Test func `members are set, replaced and removed`() {
+        var object: JSONObject = ["a": 1]
+        object["b"] = 2
+        object["a"] = 3
+        object["b"] = nil
+        object["c"] = .null
+        #expect(JSONValue.object(object).text == #"{"a":3,"c":null}"#)
+    }
+}
+
+@Suite struct JSONReaderTests {
+    private func failure(
+        _ text: String, _ read: (JSONReader) throws(JSONContractError) -> Void
+    ) throws -> String {
+        do {
+            try read(JSONReader(JSONValue(parsing: text), path: "at"))
+            return "fine"
+        } catch let error as JSONContractError {
+            return error.description
+        }
+    }
+
+    @Test func `absent and null are the same, the wrong kind is an error`() throws {
+        let reader = try JSONReader(["a": .null, "s": "x", "n": 1, "f": true])
+        #expect(try reader.string("a") == nil)
+        #expect(try reader.string("b") == nil)
+        #expect(try reader.string("s") == "x")
+        #expect(try reader.integer("n") == 1)
+        #expect(try reader.bool("n") == true)
+        #expect(try reader.bool("f") == true)
+    }
+
+    @Test func `errors say the place and what is expected`() throws {
+        let text = #"{"s":1,"l":[1,"a"],"o":{"p":true},"e":"purple","id":""}"#
+        func expect(
+            _ expected: String, _ read: (JSONReader) throws(JSONContractError) -> Void
+        ) throws {
+            #expect(try failure(text, read) == expected)
+        }
+        try expect("at.s: a string is expected, found an integer") { r throws(JSONContractError) in
+            _ = try r.string("s")
+        }
+        try expect("at.l[0]: a string is expected, found an integer") {
+            r throws(JSONContractError) in _ = try r.strings("l")
+        }
+        try expect("at.o.p: an integer is expected, found a boolean") {
+            r throws(JSONContractError) in _ = try r.reader("o")?.integer("p")
+        }
+        try expect("at.id: not \(RecordName.rule)") { r throws(JSONContractError) in
+            _ = try r.identifier("id", as: RecordName.self)
+        }
+        try expect("at.x: is required") { r throws(JSONContractError) in
+            _ = try r.require("x", try r.string("x"))
+        }
+        try expect("at.s: unknown field; allowed are l, o, e, id") { r throws(JSONContractError) in
+            try r.allowOnly(["l", "o", "e", "id"])
+        }
+        try expect(
+            "at.e: \"purple\" is unknown; allowed are \"public\", \"private\", \"shared\""
+        ) { r throws(JSONContractError) in _ = try r.choice("e", as: DatabaseScope.self) }
+    }
+}

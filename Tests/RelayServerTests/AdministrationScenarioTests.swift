@@ -1,0 +1,225 @@
+import Crypto
+import HTTPTypes
+import RelayModel
+import RelayServer
+import Storage
+import Testing
+
+/// The administrative surface.
+@Suite struct AdministrationScenarioTests {
+    private static let container = "containers/iCloud.com.example.Art/development"
+
+    private func list(_ answer: TestRelay.Answer, _ name: String) -> [JSONValue] {
+        if case .array(let elements)? = answer[name] { elements } else { [] }
+    }
+
+    private func member(_ value: JSONValue?, _ name: String) -> JSONValue? {
+        if case .object(let object)? = value { object[name] } else { nil }
+    }
+
+    @Test func `a container is created once, changed in parts, and shown without secrets`()
+        async throws
+    {
+        try await TestRelay.with { relay in
+            let path = "containers/iCloud.com.example.New/production"
+            let pem = P256.Signing.PrivateKey().pemRepresentation
+            let body: JSONValue = [
+                "topics": ["com.example.New"],
+                "apns": [
+                    "teamID": "TEAM123456", "keyID": "KEY1234567", "privateKey": .string(pem),
+                ],
+                "userTokens": ["sharedSecret": .string(TestRelay.sharedSecret)],
+            ]
+            let made = try await relay.admin(.put, path, body.text)
+            #expect(made.status == 201, "\(made.text)")
+            #expect(!made.text.contains("PRIVATE KEY"))
+            #expect(!made.text.contains(TestRelay.sharedSecret))
+            let again = try await relay.admin(.put, path, body.text)
+            #expect(again.status == 409)
+            let changed = try await relay.admin(
+                .patch, path, #"{"userTokens":null,"expirationSeconds":60}"#)
+            #expect(changed["userTokens"] == nil)
+            #expect(changed["expirationSeconds"] == 60)
+            #expect(member(changed["apns"], "keyID") == "KEY1234567")
+        }
+    }
+
+    static let badSettings: [(String, String)] = [
+        (#"{"topics":[]}"#, "topics: must be 1 to 32 bundle IDs"),
+        (
+            #"{"topics":["a b"]}"#,
+            "topics[0]: must be 1 to 255 letters, digits, dots, hyphens and underscores"
+        ),
+        (
+            #"{"apns":{"teamID":"T","keyID":"K","privateKey":"x"}}"#,
+            "apns.privateKey: must be an ECDSA P-256 private key in PEM form (APNs: the .p8 file)"
+        ),
+        (
+            #"{"userTokens":{"sharedSecret":"short"}}"#,
+            "userTokens.sharedSecret: must be at least 32 bytes (RFC 7518, HS256)"
+        ),
+        (
+            #"{"userTokens":{}}"#,
+            "userTokens.sharedSecret: one of sharedSecret and keySet is required"
+        ),
+        (
+            #"{"userTokens":{"keySet":{"keys":[]}}}"#,
+            "userTokens.keySet: the container's key set cannot be read: it has no signing key for "
+                + "RS256 (2048 bits or more), ES256 or EdDSA"
+        ),
+        (
+            #"{"name":"x"}"#,
+            "name: unknown field; allowed are topics, apns, userTokens, expirationSeconds"
+        ),
+    ]
+
+    @Test func `settings that cannot be are refused with their place`() async throws {
+        try await TestRelay.with { relay in
+            for (body, reason) in Self.badSettings {
+                let answer = try await relay.admin(.patch, Self.container, body)
+                #expect(answer.status == 400)
+                #expect(answer["reason"] == .string(reason))
+            }
+        }
+    }
+
+    @Test func `a key opens the door until it is revoked, and its secret is shown once`()
+        async throws
+    {
+        try await TestRelay.with { relay in
+            let made = try await relay.admin(
+                .post, Self.container + "/keys", #"{"kind":"bearer","label":"backend"}"#)
+            #expect(made.status == 201)
+            guard case .string(let secret)? = made["secret"], case .string(let id)? = made["id"]
+            else {
+                Issue.record("\(made.text)")
+                return
+            }
+            let headers = ["Authorization": "Bearer \(secret)", "X-Belfry-User": "_alice"]
+            let path = TestRelay.path + "/public/users/caller"
+            let before = try await relay.call(.get, path, headers: headers)
+            #expect(before.status == 200)
+            let listed = try await relay.admin(.get, Self.container + "/keys")
+            #expect(!listed.text.contains(secret))
+            #expect(!listed.text.contains(Secrets.verifier(of: secret)))
+            let revoked = try await relay.admin(.delete, Self.container + "/keys/\(id)")
+            #expect(revoked.status == 200)
+            let after = try await relay.call(.get, path, headers: headers)
+            #expect(after["reason"] == "the key \"backend\" was revoked")
+            let twice = try await relay.admin(.delete, Self.container + "/keys/\(id)")
+            #expect(twice.status == 404)
+        }
+    }
+
+    @Test func `a server-to-server key is taken with CloudKit's own ID`() async throws {
+        try await TestRelay.with { relay in
+            let body: JSONValue = [
+                "kind": "serverToServer", "id": "abc",
+                "publicKey": .string(SignatureVectors.publicKey),
+            ]
+            let made = try await relay.admin(.post, Self.container + "/keys", body.text)
+            #expect(made.status == 201, "\(made.text)")
+            #expect(made["secret"] == nil)
+            let answer = try await relay.call(
+                .get, TestRelay.path + "/public/subscriptions/list",
+                headers: SignatureVectors.headers(SignatureVectors.listWithHash, keyID: "abc"))
+            #expect(answer.status == 200, "\(answer.text)")
+            let again = try await relay.admin(.post, Self.container + "/keys", body.text)
+            #expect(again.status == 409)
+        }
+    }
+
+    @Test func `subscriptions and devices are listed and deleted`() async throws {
+        try await TestRelay.with { relay in
+            for user in ["_alice", "_bob"] {
+                _ = try await relay.post(
+                    "subscriptions/modify",
+                    SubscriptionScenarioTests.create(SubscriptionScenarioTests.query("q/1")),
+                    user: user)
+            }
+            let token = String(repeating: "ab", count: 32)
+            let registered = try await relay.call(
+                .post,
+                "/database/1/iCloud.com.example.Art/development/tokens/register"
+                    + TestRelay.query() + "&clientId=phone",
+                body: #"{"apnsEnvironment":"development","apnsToken":"\#(token)"}"#)
+            #expect(registered["deviceID"] == "phone", "\(registered.text)")
+
+            let page = try await relay.admin(.get, Self.container + "/subscriptions?limit=1")
+            #expect(list(page, "subscriptions").count == 1)
+            guard case .string(let after)? = page["after"] else {
+                Issue.record("\(page.text)")
+                return
+            }
+            let next = try await relay.admin(
+                .get, Self.container + "/subscriptions?after=\(after)")
+            #expect(member(list(next, "subscriptions").first, "userRecordName") == "_bob")
+            let deleted = try await relay.admin(
+                .delete, Self.container + "/subscriptions/public/_bob/q%2F1")
+            #expect(deleted.status == 200, "\(deleted.text)")
+
+            let devices = try await relay.admin(.get, Self.container + "/devices?user=_alice")
+            #expect(list(devices, "devices").count == 1)
+            #expect(!devices.text.contains(token))
+            let forgotten = try await relay.admin(.delete, Self.container + "/devices/phone")
+            #expect(forgotten.status == 200)
+            let overview = try await relay.admin(.get, "overview")
+            #expect(member(list(overview, "containers").first, "devices") == 0)
+        }
+    }
+
+    @Test func `dead letters are never redriven by accident`() async throws {
+        try await TestRelay.with { relay in
+            let none = try await relay.admin(
+                .post, Self.container + "/deadLetters/redrive", "{}")
+            #expect(none["reason"] == #"one of ids, reason and "all": true is required"#)
+            let all = try await relay.admin(
+                .post, Self.container + "/deadLetters/drop", #"{"all":true}"#)
+            #expect(all.json == ["dropped": 0])
+            for path in ["/deadLetters?reason=x", "/retries"] {
+                let answer = try await relay.admin(.get, Self.container + path)
+                #expect(answer.status == 200)
+            }
+            let receipts = try await relay.admin(.get, "receipts?outcome=maybe")
+            #expect(
+                receipts["reason"]
+                    == .string(
+                        "outcome: \"maybe\" is unknown; allowed are accepted, deferred, "
+                            + "unregistered, dead")
+            )
+        }
+    }
+
+    @Test func `a made-up token is hexadecimal digits and base64 at once`() async throws {
+        try await TestRelay.with { relay in
+            let answer = try await relay.call(
+                .post,
+                "/device/1/iCloud.com.example.Art/development/tokens/create"
+                    + TestRelay.query(), body: #"{"apnsEnvironment":"production"}"#)
+            guard case .string(let token)? = answer["apnsToken"] else {
+                Issue.record("\(answer.text)")
+                return
+            }
+            #expect(DeviceToken(rawValue: token) != nil)
+            #expect(Base64.decode(token)?.count == 48)
+            #expect(answer["webcourierURL"] == nil)
+        }
+    }
+
+    @Test func `health, readiness and metrics are told`() async throws {
+        try await TestRelay.with(readiness: .notReady(["store": "recovering"])) { relay in
+            let health = try await relay.call(.get, "/healthz")
+            #expect(health.json == ["status": "ok"])
+            let ready = try await relay.call(.get, "/readyz")
+            #expect(ready.status == 503)
+            #expect(ready["reasons"] == ["store": "recovering"])
+            let head = try await relay.call(.head, "/healthz")
+            #expect(head.status == 200)
+            #expect(head.text.isEmpty)
+            let metrics = try await relay.call(.get, "/metrics")
+            #expect(
+                metrics.text.contains(
+                    #"belfry_http_requests_total{method="GET",path="/healthz",status="200"} 1"#))
+        }
+    }
+}

@@ -1,0 +1,184 @@
+import HTTPTypes
+import RelayModel
+import RelayServer
+import Storage
+import Testing
+
+/// Whole requests that are refused, each with its documented status, code and reason.
+@Suite struct BadInputScenarioTests {
+    private static func modify(
+        _ description: String, _ body: String?, _ status: Int, _ code: String, _ reason: String
+    ) -> HTTPScenario {
+        .modify(description, body, status: status, code: code, reason: reason)
+    }
+
+    private static func register(
+        _ description: String, _ body: String, _ status: Int, _ reason: String?
+    ) -> HTTPScenario {
+        HTTPScenario(
+            testDescription: description,
+            target: "/device/1/iCloud.com.example.Art/development/tokens/register"
+                + TestRelay.query(),
+            body: body, status: status, code: reason == nil ? nil : "BAD_REQUEST", reason: reason)
+    }
+
+    private static let token = String(repeating: "ab", count: 32)
+    private static let manyOperations =
+        #"{"operations":["# + Array(repeating: "{}", count: 201).joined(separator: ",") + "]}"
+
+    static let scenarios = [
+        modify(
+            "no body", nil, 400, "BAD_REQUEST",
+            "a JSON object is expected as the body, found nothing"),
+        modify(
+            "malformed JSON", #"{"operations":[}"#, 400, "BAD_REQUEST",
+            "not JSON at byte 15: a value is expected"),
+        modify(
+            "another kind of JSON", "[]", 400, "BAD_REQUEST",
+            "an object is expected, found an array"),
+        modify(
+            "a wrong type", #"{"operations":{}}"#, 400, "BAD_REQUEST",
+            "operations: an array is expected, found an object"),
+        modify(
+            "an unknown field", #"{"operations":[],"atomc":true}"#, 400, "BAD_REQUEST",
+            "atomc: unknown field; allowed are operations, atomic"),
+        modify(
+            "no operations", "{}", 400, "BAD_REQUEST", "operations: is required"),
+        modify(
+            "too many operations", manyOperations, 400, "BAD_REQUEST",
+            "operations: 201 in one request; allowed are 200"),
+        modify(
+            "nesting without end", String(repeating: "[", count: 200), 400, "BAD_REQUEST",
+            "not JSON at byte 129: nested deeper than 128 levels"),
+        HTTPScenario.modify(
+            "too many to look up",
+            #"{"subscriptions":["#
+                + Array(repeating: #""a""#, count: 201).joined(separator: ",") + "]}",
+            status: 400, code: "BAD_REQUEST",
+            reason: "subscriptions: 201 in one request; allowed are 200", action: "lookup"),
+        HTTPScenario(
+            testDescription: "a path that nobody knows", method: .get, target: "/database/2",
+            status: 404, code: "NOT_FOUND", reason: "there is no call at /database/2"),
+        HTTPScenario(
+            testDescription: "a method that the path does not have", method: .put,
+            target: TestRelay.path + "/public/subscriptions/list" + TestRelay.query(),
+            status: 405, code: "BAD_REQUEST",
+            reason: "PUT is not allowed here; allowed: GET, HEAD, OPTIONS"),
+        register(
+            "a token", #"{"apnsEnvironment":"development","apnsToken":"\#(token)"}"#, 200, nil),
+        register(
+            "a token that is not hex", #"{"apnsEnvironment":"development","apnsToken":"xyz"}"#, 400,
+            "apnsToken: not \(DeviceToken.rule)"),
+        register(
+            "an environment that is none",
+            #"{"apnsEnvironment":"sandbox","apnsToken":"\#(token)"}"#,
+            400,
+            "apnsEnvironment: \"sandbox\" is unknown; allowed are \"development\", \"production\""),
+        register(
+            "no token", #"{"apnsEnvironment":"development"}"#, 400, "apnsToken: is required"),
+        register(
+            "a topic of another application",
+            #"{"apnsEnvironment":"development","apnsToken":"\#(token)","topic":"com.evil"}"#, 400,
+            "topic: \"com.evil\" is none of this container's topics: com.example.Art, "
+                + "com.example.Art.clip"),
+    ]
+
+    @Test func `each bad request is told what is wrong`() async throws {
+        try await TestRelay.with { relay in
+            for one in Self.scenarios { try await one.check(on: relay) }
+        }
+    }
+
+    @Test func `a body over the limit is refused before it is read`() async throws {
+        let limits = RequestLimits(requestBytes: 100, webhookBytes: 100)
+        try await TestRelay.with(limits: limits) { relay in
+            let answer = try await relay.post(
+                "subscriptions/modify", String(repeating: " ", count: 101))
+            #expect(answer.status == 413)
+            #expect(answer["serverErrorCode"] == "QUOTA_EXCEEDED")
+            #expect(answer["reason"] == "the body is larger than 100 bytes")
+        }
+    }
+
+    @Test func `browsers are told what they may send and read`() async throws {
+        try await TestRelay.with { relay in
+            let answer = try await relay.call(
+                .options, TestRelay.path + "/public/subscriptions/modify")
+            #expect(answer.status == 204)
+            #expect(answer.headers[.accessControlAllowMethods] == "OPTIONS, POST")
+            #expect(
+                answer.headers[.accessControlExposeHeaders]?.contains(
+                    "X-Apple-CloudKit-Web-Auth-Token") == true)
+        }
+    }
+
+    @Test func `no body makes the relay fail`() async throws {
+        try await TestRelay.with { relay in
+            var generator = SeededNumbers(seed: 2)
+            let seeds = [
+                SubscriptionScenarioTests.create(SubscriptionScenarioTests.query("q")),
+                #"{"subscriptions":[{"subscriptionID":"a"},"b"]}"#,
+                #"{"apnsEnvironment":"development","apnsToken":"\#(Self.token)"}"#,
+            ]
+            let targets = [
+                TestRelay.path + "/public/subscriptions/modify",
+                TestRelay.path + "/private/subscriptions/lookup",
+                "/device/1/iCloud.com.example.Art/development/tokens/register",
+                "/database/1/iCloud.com.example.Art/development/tokens/create",
+                "/changes/1/iCloud.com.example.Art/development/none",
+            ]
+            for round in 0..<400 {
+                let body = Mutation.mutate(seeds[round % seeds.count], using: &generator)
+                let target = targets[round % targets.count] + TestRelay.query()
+                let answer = try await relay.call(.post, target, body: body)
+                #expect(answer.status < 500, "\(body) → \(answer.text)")
+                #expect(answer.json != .null, "\(body) → \(answer.text)")
+            }
+        }
+    }
+}
+
+/// Numbers that look random and repeat (SplitMix64).
+struct SeededNumbers: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) {
+        state = seed
+    }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}
+
+/// Bodies that are nearly right.
+enum Mutation {
+    private static let splinters = [
+        "null", "-1", "1e999", "\"\"", "[]", "{}", "true", "\"\\ud800\"", "9223372036854775808",
+        "\u{0}", "\"𝄞\"", ",", "}", "\"subscriptionID\":",
+    ]
+
+    static func mutate(_ text: String, using generator: inout SeededNumbers) -> String {
+        var characters = Array(text)
+        for _ in 0..<Int.random(in: 1...4, using: &generator) {
+            guard !characters.isEmpty else { break }
+            let index = Int.random(in: 0..<characters.count, using: &generator)
+            switch Int.random(in: 0..<4, using: &generator) {
+            case 0: characters.remove(at: index)
+            case 1: characters.removeSubrange(index...)
+            case 2:
+                let splinter = splinters.randomElement(using: &generator) ?? ""
+                characters.insert(contentsOf: splinter, at: index)
+            default:
+                let end = min(characters.count, index + 8)
+                let splinter = splinters.randomElement(using: &generator) ?? ""
+                characters.replaceSubrange(index..<end, with: splinter)
+            }
+        }
+        return String(characters)
+    }
+}

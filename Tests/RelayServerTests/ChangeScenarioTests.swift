@@ -1,0 +1,160 @@
+import Crypto
+import Foundation
+import HTTPTypes
+import RelayModel
+import RelayServer
+import Storage
+import Testing
+
+/// What change sources post, from the verification to the log, and what was parked.
+@Suite struct ChangeScenarioTests {
+    private static let sources = "containers/iCloud.com.example.Art/development/sources"
+    private static let parked = "containers/iCloud.com.example.Art/development/changes/parked"
+    private static let path = "/changes/1/iCloud.com.example.Art/development"
+    private static let change =
+        #"{"operation":"create","recordType":"Artwork","recordName":"a-1","after":{"artist":"#
+        + #""artist-1"}}"#
+
+    /// Sets a source with a secret of the relay's own making; returns the secret.
+    private static func signedSource(_ relay: TestRelay) async throws -> String {
+        let made = try await relay.admin(.put, sources + "/app", #"{"preset":"belfry"}"#)
+        #expect(made.status == 201, "\(made.text)")
+        guard case .string(let secret)? = made["secret"] else { return "" }
+        return secret
+    }
+
+    private static func signed(
+        _ body: String, id: String, secret: String, seconds: Int64 = 0
+    ) -> [String: String] {
+        let timestamp = String(TestRelay.now.seconds + seconds)
+        let key = Base64.decode(secret.dropFirst("whsec_".count)) ?? []
+        let code = HMAC<SHA256>.authenticationCode(
+            for: Data("\(id).\(timestamp).\(body)".utf8), using: SymmetricKey(data: key))
+        return [
+            "webhook-id": id, "webhook-timestamp": timestamp,
+            "webhook-signature": "v1," + Base64.encode(Array(code)),
+        ]
+    }
+
+    private func statuses(_ answer: TestRelay.Answer) -> [JSONValue?] {
+        guard case .array(let results)? = answer["results"] else { return [] }
+        return results.map { if case .object(let object) = $0 { object["status"] } else { nil } }
+    }
+
+    @Test func `a change is in the log before it is answered, and once only`() async throws {
+        try await TestRelay.with { relay in
+            let secret = try await Self.signedSource(relay)
+            let headers = Self.signed(Self.change, id: "m1", secret: secret)
+            let before = try await relay.store.head()
+            for expected in ["appended", "duplicate"] {
+                let answer = try await relay.call(
+                    .post, Self.path + "/app", headers: headers, body: Self.change)
+                #expect(answer.status == 200, "\(answer.text)")
+                #expect(statuses(answer) == [.string(expected)])
+            }
+            let entries = try await relay.store.entries(after: before, limit: 10)
+            #expect(entries.count == 1)
+            let other = Self.change.replacing("artist-1", with: "artist-2")
+            let conflict = try await relay.call(
+                .post, Self.path + "/app",
+                headers: Self.signed(other, id: "m1", secret: secret), body: other)
+            #expect(conflict.status == 409)
+            #expect(conflict["serverErrorCode"] == "CONFLICT")
+            #expect(statuses(conflict) == ["conflict"])
+        }
+    }
+
+    @Test func `a webhook that is not the source's changes nothing`() async throws {
+        try await TestRelay.with { relay in
+            let secret = try await Self.signedSource(relay)
+            let stale = Self.signed(Self.change, id: "m1", secret: secret, seconds: -301)
+            let forged = Self.signed(
+                Self.change, id: "m1",
+                secret: "whsec_" + Base64.encode(Array(repeating: 1, count: 32)))
+            let cases: [([String: String], String)] = [
+                ([:], "the header webhook-id is missing"),
+                (stale, "the timestamp in webhook-timestamp is more than 300 seconds old"),
+                (
+                    forged,
+                    "no signature in webhook-signature fits the body and a live secret of this "
+                        + "source"
+                ),
+            ]
+            let before = try await relay.store.head()
+            for (headers, reason) in cases {
+                let answer = try await relay.call(
+                    .post, Self.path + "/app", headers: headers, body: Self.change)
+                #expect(answer.status == 401)
+                #expect(answer["serverErrorCode"] == "AUTHENTICATION_FAILED")
+                #expect(answer["reason"] == .string(reason))
+            }
+            let unknown = try await relay.call(.post, Self.path + "/other", body: Self.change)
+            #expect(unknown.status == 404)
+            let after = try await relay.store.head()
+            #expect(after == before)
+        }
+    }
+
+    @Test func `one bad change in a batch is refused by itself, and the status says so`()
+        async throws
+    {
+        try await TestRelay.with { relay in
+            let secret = try await Self.signedSource(relay)
+            let body =
+                #"[\#(Self.change),{"operation":"create"},"#
+                + #"\#(Self.change.replacing("a-1", with: "a-2"))]"#
+            let answer = try await relay.call(
+                .post, Self.path + "/app", headers: Self.signed(body, id: "m1", secret: secret),
+                body: body)
+            #expect(answer.status == 422, "\(answer.text)")
+            #expect(statuses(answer) == ["appended", "refused", "appended"])
+            #expect(answer["reason"] == "1 of 3 changes are refused")
+        }
+    }
+
+    @Test func `what cannot be mapped is parked, listed, replayed and gone`() async throws {
+        try await TestRelay.with { relay in
+            let wrong =
+                #"{"preset":"supabase","verification":{"scheme":"none"},"onUnmappable":"park"#
+                + #"","mapping":{"key":["uid"]}}"#
+            let made = try await relay.admin(.put, Self.sources + "/db", wrong)
+            #expect(made.status == 201, "\(made.text)")
+            let body =
+                #"{"type":"INSERT","table":"Artwork","schema":"public","record":{"id":7,"art"#
+                + #"ist":"artist-1"},"old_record":null}"#
+            let answer = try await relay.call(.post, Self.path + "/db", body: body)
+            #expect(answer.status == 200, "\(answer.text)")
+            #expect(statuses(answer) == ["parked"])
+            let listed = try await relay.admin(.get, Self.parked)
+            guard case .array(let entries)? = listed["parked"], entries.count == 1 else {
+                Issue.record("\(listed.text)")
+                return
+            }
+            let again = try await relay.admin(.post, Self.parked + "/1/replay")
+            #expect(again.status == 422, "\(again.text)")
+            _ = try await relay.admin(
+                .put, Self.sources + "/db", wrong.replacing(#"["uid"]"#, with: #"["id"]"#))
+            let replayed = try await relay.admin(.post, Self.parked + "/1/replay")
+            #expect(statuses(replayed) == ["appended"], "\(replayed.text)")
+            let gone = try await relay.admin(.post, Self.parked + "/1/replay")
+            #expect(gone.status == 404)
+            let changes = try await relay.admin(
+                .get, "containers/iCloud.com.example.Art/development/changes")
+            guard case .array(let found)? = changes["changes"] else { return }
+            #expect(found.count == 1)
+        }
+    }
+
+    @Test func `malformed bodies are told where`() async throws {
+        try await TestRelay.with { relay in
+            _ = try await relay.admin(
+                .put, Self.sources + "/open",
+                #"{"preset":"belfry","verification":{"scheme":"none"}}"#)
+            let broken = try await relay.call(.post, Self.path + "/open", body: "{")
+            #expect(broken.status == 400)
+            let unfit = try await relay.call(.post, Self.path + "/open", body: "{}")
+            #expect(unfit.status == 422)
+            #expect(unfit["serverErrorCode"] == "BAD_REQUEST")
+        }
+    }
+}

@@ -1,0 +1,136 @@
+import Foundation
+import RelayModel
+import RelayServer
+import Storage
+import Testing
+
+@Suite struct ConfigurationTests {
+    private func decode(
+        _ arguments: [String] = [], environment: [String: String] = [:]
+    ) async throws -> RelayConfiguration {
+        try RelayConfiguration(
+            try await ConfigurationValues.gather(arguments: arguments, environment: environment))
+    }
+
+    private func problems(
+        _ arguments: [String] = [], environment: [String: String] = [:]
+    ) async throws -> [String] {
+        do {
+            _ = try await decode(arguments, environment: environment)
+            return []
+        } catch let error as ConfigurationError {
+            return error.problems
+        }
+    }
+
+    private func withFile(
+        _ text: String, _ body: (String) async throws -> Void
+    ) async throws {
+        let url = FileManager.default.temporaryDirectory
+            .appending(path: "belfry-\(UUID().uuidString).json")
+        try Data(text.utf8).write(to: url)
+        defer { try? FileManager.default.removeItem(at: url) }
+        try await body(url.path)
+    }
+
+    @Test func `nothing said means the documented defaults`() async throws {
+        let configuration = try await decode()
+        #expect(configuration.http == .init(host: "127.0.0.1", port: 8080))
+        #expect(configuration.admin == .init(host: "127.0.0.1", port: 8081))
+        #expect(configuration.adminToken == nil)
+        #expect(configuration.publicURL == "http://127.0.0.1:8080")
+        #expect(
+            configuration.gateway.url(of: .development) == "https://api.sandbox.push.apple.com")
+        #expect(configuration.gateway.url(of: .production) == "https://api.push.apple.com")
+        #expect(configuration.limits == RequestLimits())
+        var store = StoreSettings()
+        store.maximumSubscriptionsPerOwner = Limits.maximumSubscriptionsPerUser
+        #expect(configuration.store == store)
+    }
+
+    @Test func `flags go before variables, and variables before the file`() async throws {
+        let text =
+            #"{"http":{"host":"1.1.1.1","port":1,"publicURL":"https://a.example/"},"apns":{""#
+            + #"url":"https://gateway.example:2197"},"limits":{"deniedRecordTypes":["_*""#
+            + #","Secret"]}}"#
+        try await withFile(text) { path in
+            let configuration = try await decode(
+                ["--http-port", "3"],
+                environment: [
+                    "BELFRY_CONFIG": path, "BELFRY_HTTP_PORT": "2",
+                    "BELFRY_HTTP_HOST": "2.2.2.2", "BELFRY_ADMIN_TOKEN": "hush",
+                ])
+            #expect(configuration.http == .init(host: "2.2.2.2", port: 3))
+            #expect(configuration.publicURL == "https://a.example")
+            #expect(
+                configuration.gateway.url(of: .production) == "https://gateway.example:2197")
+            #expect(configuration.limits.deniedRecordTypes == ["_*", "Secret"])
+            #expect(configuration.adminToken == "hush")
+            #expect(!configuration.description.contains("hush"))
+            #expect(configuration.description.contains("admin.token = (hidden)"))
+        }
+    }
+
+    @Test func `everything that is wrong is said at once, with key, value and rule`() async throws {
+        let found = try await problems([
+            "--http-port", "70000", "--log-level", "loud", "--apns-url", "http://x",
+        ])
+        #expect(
+            found == [
+                "http.port (--http-port, BELFRY_HTTP_PORT): \"70000\" must be a whole number "
+                    + "from 0 to 65535",
+                "apns.url (--apns-url, BELFRY_APNS_URL): \"http://x\" must be a URL that begins "
+                    + "with https://, without a path",
+                "log.level (--log-level, BELFRY_LOG_LEVEL): \"loud\" must be one of trace, debug, "
+                    + "info, notice, warning, error, critical",
+            ])
+        let half = try await problems(environment: ["BELFRY_TLS_CERTIFICATE_FILE": "c.pem"])
+        #expect(half.count == 1)
+    }
+
+    @Test func `what names no setting is refused`() async throws {
+        let flag = try await problems(["--htp-port", "1"])
+        #expect(flag == ["--htp-port is no setting; see docs/configuration.md"])
+        try await withFile(#"{"http":{"prot":1}}"#) { path in
+            let member = try await problems(["--config", path])
+            #expect(member == ["http.prot in \(path) is no setting; see docs/configuration.md"])
+        }
+        let missing = try await problems(["--config", "/nowhere.json"])
+        #expect(missing == ["the file /nowhere.json cannot be read"])
+    }
+
+    @Test func `the documentation lists every setting as the code has it`() throws {
+        let text = try Documentation.text("docs/configuration.md")
+        for key in ConfigurationKeys.all {
+            let value = key.defaultText.map { "`\($0)`" } ?? "–"
+            let row =
+                "| `\(key.name)` | `\(key.variable)` | \(value) | \(key.rule) | \(key.summary) |"
+            #expect(text.contains(row), "missing or different: \(row)")
+        }
+    }
+
+    @Test func `the documentation lists every error code with its status`() throws {
+        let text = try Documentation.text("docs/errors.md")
+        for code in ServerErrorCode.allCases {
+            #expect(text.contains("| `\(code.rawValue)` | \(code.httpStatus) |"))
+        }
+    }
+
+    @Test func `the documentation lists every call`() async throws {
+        let text = try Documentation.text("docs/http-api.md")
+        try await TestRelay.with { relay in
+            for route in RelayRouter.routes(relay.dependencies) {
+                #expect(text.contains("`\(route.method) \(route.path)`"), "\(route.path)")
+            }
+        }
+    }
+}
+
+/// The documents of the repository.
+enum Documentation {
+    static func text(_ path: String, from file: String = #filePath) throws -> String {
+        let root = URL(filePath: file).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        return try String(contentsOf: root.appending(path: path), encoding: .utf8)
+    }
+}

@@ -1,0 +1,46 @@
+import CoreMetrics
+import RelayServer
+import Testing
+
+@Suite struct PrometheusMetricsTests {
+    @Test func `counters, gauges and histograms are rendered in order`() {
+        let metrics = PrometheusMetrics()
+        let counter = metrics.makeCounter(label: "b.count-total", dimensions: [("to", "a\"\\\n")])
+        counter.increment(by: 2)
+        metrics.makeFloatingPointCounter(label: "b.count-total", dimensions: []).increment(by: 0.5)
+        metrics.makeMeter(label: "a_gauge", dimensions: [("z", "1"), ("a", "2")]).set(-1.0)
+        let timer = metrics.makeTimer(label: "c_seconds", dimensions: [])
+        timer.recordNanoseconds(1_500_000)
+        timer.recordNanoseconds(120_000_000_000)
+        let lines = metrics.render().split(separator: "\n").map(String.init)
+        #expect(
+            lines.prefix(5) == [
+                "# TYPE a_gauge gauge", #"a_gauge{a="2",z="1"} -1"#,
+                "# TYPE b_count_total counter", "b_count_total 0.5",
+                #"b_count_total{to="a\"\\\n"} 2"#,
+            ])
+        #expect(lines.contains(#"c_seconds_bucket{le="0.001"} 0"#))
+        #expect(lines.contains(#"c_seconds_bucket{le="0.0025"} 1"#))
+        #expect(lines.contains(#"c_seconds_bucket{le="60"} 1"#))
+        #expect(lines.contains(#"c_seconds_bucket{le="+Inf"} 2"#))
+        #expect(lines.contains("c_seconds_sum 120.0015"))
+        #expect(lines.contains("c_seconds_count 2"))
+    }
+
+    @Test func `the same name and labels are the same series`() {
+        let metrics = PrometheusMetrics()
+        for _ in 0..<3 {
+            metrics.makeCounter(label: "n", dimensions: [("b", "2"), ("a", "1")]).increment(by: 1)
+            metrics.makeCounter(label: "n", dimensions: [("a", "1"), ("b", "2")]).increment(by: 1)
+        }
+        #expect(metrics.render() == "# TYPE n counter\nn{a=\"1\",b=\"2\"} 6\n")
+    }
+
+    @Test func `hostile labels cannot fill the memory`() {
+        let metrics = PrometheusMetrics(maximumSeries: 10)
+        for number in 0..<100 {
+            metrics.makeCounter(label: "n", dimensions: [("x", "\(number)")]).increment(by: 1)
+        }
+        #expect(metrics.render().split(separator: "\n").count == 11)
+    }
+}

@@ -1,0 +1,148 @@
+import RelayModel
+import Storage
+import Testing
+
+/// The contract of ``Storage/Registry`` about containers, keys, sources, and what went wrong.
+package enum RegistryConformance {
+    /// Its statements.
+    package static let cases = [
+        ConformanceCase("a container's settings read as they were saved", check: containers),
+        ConformanceCase("access keys are kept, and revoked once", check: accessKeys),
+        ConformanceCase("change sources are kept by name", check: sources),
+        ConformanceCase("parked changes are kept in order until deleted", check: parkedChanges),
+        ConformanceCase("dead letters are redriven or dropped by choice", check: deadLetters),
+        ConformanceCase("provider tokens outlive a restart", check: providerTokens),
+    ]
+
+    static func containers(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeStore()
+        #expect(try await store.containers() == [])
+        #expect(try await store.container(Sample.container) == nil)
+        var music = ContainerSettings(key: Sample.otherContainer, topics: [])
+        var art = ContainerSettings(key: Sample.container, topics: ["a", "b"])
+        try await store.save(music, at: Sample.moment(0))
+        try await store.save(art, at: Sample.moment(0))
+        art.credential = ProviderCredential(
+            teamID: "TEAM012345", keyID: "KEY0123456", privateKeyPEM: "-----BEGIN")
+        art.userTokens = UserTokenSettings(sharedSecret: "s", issuer: "i", userClaim: "uid")
+        art.expirationSeconds = 0
+        music.userTokens = UserTokenSettings(keySet: "{}", audience: "a")
+        try await store.save(art, at: Sample.moment(1))
+        try await store.save(music, at: Sample.moment(1))
+        let reopened = try await factory.reopen(store)
+        #expect(try await reopened.containers() == [art, music])
+        #expect(try await reopened.container(Sample.container) == art)
+    }
+
+    static func accessKeys(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        var keys = AccessKey.Kind.allCases.enumerated().map { index, kind in
+            AccessKey(
+                id: "key-\(index)", container: Sample.container, kind: kind, verifier: "v",
+                label: "l", createdAt: Sample.moment(Int64(-index)))
+        }
+        for key in keys { try await store.save(key) }
+        #expect(try await store.accessKeys(of: Sample.container) == keys)
+        #expect(try await store.accessKeys(of: Sample.otherContainer) == [])
+        func revoke(_ id: String, of container: ContainerKey) async throws -> Bool {
+            try await store.revokeAccessKey(id, of: container, at: Sample.moment(7))
+        }
+        #expect(try await revoke("key-1", of: Sample.otherContainer) == false)
+        #expect(try await revoke("key-1", of: Sample.container))
+        #expect(try await revoke("key-1", of: Sample.container) == false)
+        keys[1].revokedAt = Sample.moment(7)
+        #expect(try await factory.reopen(store).accessKeys(of: Sample.container) == keys)
+    }
+
+    static func sources(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        var source = StoredSource(
+            container: Sample.container, name: Sample.source, definition: ["preset": "debezium"],
+            savedAt: Sample.moment(1))
+        try await store.save(source)
+        source.definition = ["preset": "supabase", "secret": "s"]
+        source.savedAt = Sample.moment(2)
+        try await store.save(source)
+        var other = source
+        other.name = Sample.identifier("another")
+        try await store.save(other)
+        let reopened = try await factory.reopen(store)
+        #expect(try await reopened.sources(of: Sample.container) == [other, source])
+        #expect(try await reopened.source(source.name, of: Sample.container) == source)
+        #expect(try await reopened.source(source.name, of: Sample.otherContainer) == nil)
+        #expect(try await reopened.deleteSource(source.name, of: Sample.container))
+        #expect(try await reopened.deleteSource(source.name, of: Sample.container) == false)
+        #expect(try await reopened.source(source.name, of: Sample.container) == nil)
+    }
+
+    static func parkedChanges(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        var parked = (0..<3).map { index in
+            ParkedChange(
+                container: Sample.container, source: Sample.source, reason: "no table",
+                path: "items[\(index)]", body: [0, 255, UInt8(index)],
+                headers: ["content-type": "application/json", "x": "ü"],
+                receivedAt: Sample.moment(Int64(index)))
+        }
+        for index in parked.indices { parked[index].number = try await store.park(parked[index]) }
+        #expect(parked.map(\.number) == parked.map(\.number).sorted())
+        let reopened = try await factory.reopen(store)
+        func listed(after number: UInt64, limit: Int) async throws -> [ParkedChange] {
+            try await reopened.parkedChanges(of: Sample.container, after: number, limit: limit)
+        }
+        #expect(try await listed(after: 0, limit: 9) == parked)
+        #expect(try await listed(after: parked[0].number, limit: 1) == [parked[1]])
+        let number = parked[1].number
+        #expect(
+            try await reopened.deleteParkedChange(number, of: Sample.otherContainer) == false)
+        #expect(try await reopened.deleteParkedChange(number, of: Sample.container))
+        #expect(try await reopened.deleteParkedChange(number, of: Sample.container) == false)
+        #expect(try await listed(after: 0, limit: 9) == [parked[0], parked[2]])
+    }
+
+    static func deadLetters(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        var step = SettledStep(from: .start, to: .start)
+        step.deadLetters = (1...4).map {
+            ProgressConformance.letter($0, reason: $0 == 4 ? "Expired" : "BadTopic")
+        }
+        try await store.settle(step)
+        let container = Sample.container
+        func left(_ reason: String? = nil) async throws -> [DeadLetter] {
+            try await store.deadLetters(of: container, reason: reason, limit: 9)
+        }
+        #expect(try await left() == step.deadLetters.reversed())
+        #expect(try await left("Expired") == [step.deadLetters[3]])
+        let redriven = try await store.redriveDeadLetters(
+            [Sample.deliveryID(1), Sample.deliveryID(4), Sample.deliveryID(99)], of: container,
+            reason: "BadTopic", at: Sample.moment(50))
+        #expect(redriven == 1)
+        let retries = try await store.retries(of: container, limit: 9)
+        #expect(
+            retries == [
+                Retry(
+                    delivery: step.deadLetters[0].delivery, attempts: 0, dueAt: Sample.moment(50),
+                    reason: "BadTopic")
+            ])
+        #expect(
+            try await store.dropDeadLetters(nil, of: Sample.otherContainer, reason: nil) == 0)
+        #expect(try await store.dropDeadLetters(nil, of: container, reason: "Expired") == 1)
+        #expect(try await left() == [step.deadLetters[2], step.deadLetters[1]])
+        let rest = try await store.redriveDeadLetters(
+            nil, of: container, reason: nil, at: Sample.moment(60))
+        #expect(rest == 2)
+        #expect(try await left() == [])
+    }
+
+    static func providerTokens(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeStore()
+        var token = StoredProviderToken(
+            teamID: "T", keyID: "K", environment: .production, token: "old",
+            issuedAt: Sample.moment(1))
+        try await store.saveProviderToken(token)
+        token.token = "new"
+        token.issuedAt = Sample.moment(2)
+        try await store.saveProviderToken(token)
+        #expect(try await factory.reopen(store).providerTokens() == [token])
+    }
+}

@@ -1,0 +1,100 @@
+import Foundation
+import Testing
+
+/// A screen is a screen: lines, functions and files have an end.
+@Suite struct SizeTests {
+    static let maximumLine = 100
+    static let maximumFunction = 70
+    static let maximumFile = 400
+    static let maximumTestFile = 600
+
+    @Test func `lines end at 100 columns`() {
+        var finds: [String] = []
+        for file in Repository.swift {
+            // A table in a comment, and a text that a test quotes, cannot be broken.
+            for (number, line) in file.numbered
+            where line.count > Self.maximumLine && !line.contains("/// |") && !isQuoted(line, file)
+            {
+                finds.append(place(file, number, "\(line.count) columns"))
+            }
+        }
+        #expect(finds == [])
+    }
+
+    private func isQuoted(_ line: String, _ file: Repository.File) -> Bool {
+        file.path.hasPrefix("Tests/") && line.contains("\"")
+    }
+
+    @Test func `files end at 400 lines, tests at 600`() {
+        let finds = Repository.swift.filter { file in
+            let limit = file.path.hasPrefix("Tests/") ? Self.maximumTestFile : Self.maximumFile
+            return file.lines.count > limit + 1
+        }
+        #expect(finds.map { "\($0.path): \($0.lines.count) lines" } == [])
+    }
+
+    /// The formatter puts a function's closing brace alone on a line, as deep as its first line.
+    @Test func `functions end at 70 lines`() {
+        var finds: [String] = []
+        for file in Repository.swift {
+            for (number, line) in file.numbered
+            where isFunction(line) && !line.hasSuffix("}") {
+                let depth = line.prefix { $0 == " " }
+                let end = file.lines[number...].firstIndex { $0 == depth + "}" }
+                guard let end, end + 1 - number >= Self.maximumFunction else { continue }
+                finds.append(place(file, number, "\(end + 2 - number) lines"))
+            }
+        }
+        #expect(finds == [])
+    }
+
+    private func isFunction(_ line: String) -> Bool {
+        let words = line.trimmingCharacters(in: .whitespaces)
+            .split(whereSeparator: { $0 == " " || $0 == "(" || $0 == "<" || $0 == "?" })
+        let modifiers: Set<Substring> = [
+            "public", "package", "internal", "private", "static", "mutating", "final", "override",
+            "consuming", "borrowing", "nonisolated", "convenience", "@Test",
+        ]
+        guard let word = words.first(where: { !modifiers.contains($0) }) else { return false }
+        return ["func", "init", "subscript", "deinit"].contains(word)
+    }
+
+    @Test func `a markdown file has one title`() throws {
+        let documents =
+            try Repository.files(in: "docs", suffix: ".md") + [
+                Repository.file("README.md")
+            ]
+        var finds: [String] = []
+        for file in documents {
+            var isCode = false
+            var titles = 0
+            for line in file.lines {
+                if line.hasPrefix("```") { isCode.toggle() }
+                if !isCode, line.hasPrefix("# ") { titles += 1 }
+            }
+            if titles != 1 { finds.append("\(file.path): \(titles) titles") }
+        }
+        #expect(finds == [])
+    }
+
+    /// A link that leads nowhere is worse than none.
+    @Test func `links between documents lead somewhere`() throws {
+        let documents =
+            try Repository.files(in: "docs", suffix: ".md") + [
+                Repository.file("README.md")
+            ]
+        var finds: [String] = []
+        for file in documents {
+            let folder = Repository.top.appending(path: file.path).deletingLastPathComponent()
+            for (number, line) in file.numbered {
+                for link in line.matches(of: #/\]\((?!https?:|#)([^)#\s]+)/#) {
+                    let target = folder.appending(path: String(link.1)).path
+                    if !FileManager.default.fileExists(atPath: target) {
+                        finds.append(place(file, number, String(link.1)))
+                    }
+                }
+            }
+        }
+        #expect(finds == [])
+    }
+}
