@@ -181,7 +181,9 @@ package struct OutcomeJudge: Sendable {
     ) -> DeadToken? {
         let since: Timestamp
         switch verdict {
-        case .dead(let moment): since = moment ?? now
+        // A verdict cannot be newer than its answer: a gateway whose clock is ahead must not
+        // outlive a registration that comes after it.
+        case .dead(let moment): since = min(moment ?? now, now)
         // The gateway does not know a token that was registered just now either, if it was
         // registered for another environment: the verdict is about this token at any rate.
         case .unknownToGateway: since = now

@@ -133,7 +133,7 @@ import Testing
     @Test func `a directory that is not there is named`() throws {
         let path = "/nonexistent/belfry.sqlite"
         #expect(
-            throws: StorageError.damaged(
+            throws: StorageError.inaccessible(
                 path: path, reason: "cannot open \(path).lock: No such file or directory")
         ) { try RelayStore.open(path: path) }
     }
