@@ -143,7 +143,8 @@ package struct Follower: ~Copyable {
     private mutating func work(
         _ change: RecordChange, isStale: Bool, _ entry: LogEntry, from offset: UInt32
     ) async throws {
-        var fired = state.firedSubscriptions(by: change, isStale: isStale, in: entry.container)
+        var fired = state.firedSubscriptions(
+            by: change, appendedAt: entry.appendedAt, isStale: isStale, in: entry.container)
         meter.countChange(matches: fired.count)
         guard !fired.isEmpty else { return }
         guard let settings = settings(entry.container) else {

@@ -64,11 +64,14 @@ package struct ShardState {
     /// Snapshot rows and stale changes fire nothing (design §4.9, §4.11), and nothing fires for a
     /// user who may not read the record (design §4.7).
     package mutating func firedSubscriptions(
-        by change: RecordChange, isStale: Bool, in container: ContainerKey
+        by change: RecordChange, appendedAt: Timestamp, isStale: Bool,
+        in container: ContainerKey
     ) -> [(serial: UInt64, subscription: Subscription)] {
         guard !change.isSnapshot, !isStale, let state = containers[container] else { return [] }
         matches.removeAll(keepingCapacity: true)
-        state.index.matches(for: change, into: &matches)
+        // Both moments are in the log, so that the answer is the same after a restart.
+        state.index.matches(
+            for: change, now: change.occurredAt ?? appendedAt, into: &matches)
         return matches.compactMap { serial in
             state.subscription(serial).flatMap { subscription in
                 DeviceExpansion.mayRead(subscription.owner, change) ? (serial, subscription) : nil
