@@ -34,20 +34,38 @@ struct ContainerAdministration: AdministrationTable {
         guard try await dependencies.registry.container(key) == nil else {
             throw APIError(.exists, "the container \(key) exists; change it with PATCH")
         }
-        var settings = ContainerSettings(key: key, topics: [])
-        try settings.apply(request.optionalJSONBody())
-        guard !settings.topics.isEmpty else {
-            throw APIError(.badRequest, "topics: at least one is required (APNs: a bundle ID)")
-        }
+        let settings = try newSettings(key, request)
         try await dependencies.registry.save(settings, at: request.receivedAt)
         dependencies.containerSaved(settings)
         return RelayAnswer(status: 201, json: settings.shownJSON)
     }
 
+    // Kept out of the asynchronous calls: Swift 6.3.1's optimiser crashes when it splits a coroutine
+    // around a mutating call with typed throws.
+    @inline(never)
+    private func newSettings(
+        _ key: ContainerKey, _ request: RelayRequest
+    ) throws -> ContainerSettings {
+        var settings = ContainerSettings(key: key, topics: [])
+        try settings.apply(request.optionalJSONBody())
+        guard !settings.topics.isEmpty else {
+            throw APIError(.badRequest, "topics: at least one is required (APNs: a bundle ID)")
+        }
+        return settings
+    }
+
+    @inline(never)
+    private func changed(
+        _ settings: ContainerSettings, _ request: RelayRequest
+    ) throws -> ContainerSettings {
+        var settings = settings
+        try settings.apply(request.jsonBody())
+        return settings
+    }
+
     /// Changes what the body names and leaves the rest.
     private func set(_ request: RelayRequest) async throws -> RelayAnswer {
-        var settings = try await settings(request)
-        try settings.apply(request.jsonBody())
+        let settings = try changed(try await settings(request), request)
         try await dependencies.registry.save(settings, at: request.receivedAt)
         dependencies.containerSaved(settings)
         return RelayAnswer(json: settings.shownJSON)
