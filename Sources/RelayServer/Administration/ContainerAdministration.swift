@@ -40,8 +40,8 @@ struct ContainerAdministration: AdministrationTable {
         return RelayAnswer(status: 201, json: settings.shownJSON)
     }
 
-    // Kept out of the asynchronous calls: Swift 6.3.1's optimiser crashes when it splits a coroutine
-    // around a mutating call with typed throws.
+    // Kept out of the asynchronous calls: Swift 6.3.1's optimiser crashes when it splits a
+    // coroutine around a mutating call with typed throws.
     @inline(never)
     private func newSettings(
         _ key: ContainerKey, _ request: RelayRequest
