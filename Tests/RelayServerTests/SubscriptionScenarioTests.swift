@@ -33,7 +33,7 @@ import Testing
     // MARK: What is kept
 
     @Test func `a choice among updates is kept, and refused where there is none`() async throws {
-        func choice(_ members: String, firesOn: String = #"["update"]"#) -> String {
+        @Sendable func choice(_ members: String, firesOn: String = #"["update"]"#) -> String {
             Self.create(
                 #"{"subscriptionID":"u1","subscriptionType":"query","query":{"recordType":"Artwork"}"#
                     + #","firesOn":\#(firesOn),\#(members)}"#)
