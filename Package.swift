@@ -196,3 +196,9 @@ where !target.name.hasPrefix("C") || target.name == "ChangeSources"
 {
     target.swiftSettings = (target.swiftSettings ?? []) + houseRules
 }
+
+// Rooms without pointers: the compiler refuses them there (the others: docs/architecture.md).
+let pointerFreeRooms = ["RelayModel", "ChangeSources", "Fanout", "Delivery", "GatewaySimulator"]
+for target in package.targets where pointerFreeRooms.contains(target.name) {
+    target.swiftSettings = (target.swiftSettings ?? []) + [.strictMemorySafety()]
+}
