@@ -57,7 +57,8 @@ struct PredicateLine {
         do throws(PredicateError) {
             if input.dialect == .rql { return try answerRealm(input, now) }
             let predicate = try RecordPredicate.parse(
-                input.source, dialect: input.dialect, arguments: input.arguments)
+                input.source, dialect: input.dialect, arguments: input.arguments,
+                schema: input.schema)
             switch task {
             case .check: return try check(predicate, input)
             case .evaluate, .trace: return try evaluate(predicate, input, now)

@@ -94,14 +94,25 @@ extension RQLParser {
             return .constant(value)
         case .argument: return try argument()
         case .objectKey:
-            // The key of an object inside one Realm file; a record has none to compare with.
             advance()
-            return .variable(spelling(of: token).replacing(":", with: "_"))
+            return .constant(try link(to: token))
         case .keyword(.object): return try object()
         case .keyword(.binary) where next.kind == .symbol(.openParenthesis):
             return try binary()
         default: return nil
         }
+    }
+
+    /// `O12`, `L3:12`: a link to the record of that name. Numbers of types mean something inside one
+    /// Realm file only, and are left out.
+    private func link(to token: RQLToken) throws(PredicateError) -> FieldValue {
+        let key = spelling(of: token).drop { !$0.isNumber }
+        let digits = key.split(separator: ":").last.map(String.init) ?? ""
+        guard let name = RecordName(rawValue: digits) else {
+            throw PredicateError(
+                .check, "an object key is the letter O and a number", at: span(of: token))
+        }
+        return .reference(RecordReference(RecordID(recordName: name)))
     }
 
     private var next: RQLToken { tokens[min(position + 1, tokens.count - 1)] }

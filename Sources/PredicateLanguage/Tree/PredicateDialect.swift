@@ -28,11 +28,14 @@ extension RecordPredicate {
     /// Reads a condition in any dialect.
     ///
     /// The source is a string for the text dialects, an object or array for the others; arguments
-    /// are the values of `%@` and `$0`, of which the JSON dialects have none.
+    /// are the values of `%@` and `$0`, of which the JSON dialects have none. A schema tells Minapp's
+    /// `where` which texts are dates and which fields there are; the other dialects are held to it
+    /// by ``check(schema:variables:)``.
     ///
     /// - Throws: ``PredicateError`` of the stage `parse`, or `check` for what a dialect refuses.
     public static func parse(
-        _ source: JSONValue, dialect: PredicateDialect, arguments: [FieldValue] = []
+        _ source: JSONValue, dialect: PredicateDialect, arguments: [FieldValue] = [],
+        schema: RecordSchema? = nil
     ) throws(PredicateError) -> RecordPredicate {
         guard arguments.isEmpty || dialect.isText else {
             throw PredicateError(.parse, "the dialect \(dialect.rawValue) takes no arguments")
@@ -46,7 +49,7 @@ extension RecordPredicate {
             return predicate
         case .rql: return try RecordPredicate(rql: try text(source), arguments: arguments)
         case .filterBy: return try RecordPredicate(filterBy: source)
-        case .where: return try RecordPredicate(where: source)
+        case .where: return try RecordPredicate(where: source, schema: schema)
         }
     }
 
