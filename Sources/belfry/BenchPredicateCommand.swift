@@ -94,13 +94,16 @@ struct PredicateBenchMeasure {
         var count = 0
         let evaluated = Self.least {
             for _ in 0..<rounds {
-                for fields in table.rows where prepared.evaluate(on: fields) == .true { count += 1 }
+                for index in table.rows.indices
+                where prepared.evaluate(on: table.rows[index]) == .true { count += 1 }
             }
         }
         var placedCount = 0
         let placed = Self.least {
             for _ in 0..<rounds {
-                for row in rows where prepared.evaluate(on: row) == .true { placedCount += 1 }
+                for index in rows.indices where prepared.evaluate(on: rows[index]) == .true {
+                    placedCount += 1
+                }
             }
         }
         var plainCount = 0

@@ -8,9 +8,10 @@ public struct PreparedPredicate: Sendable {
     /// The predicate that was prepared.
     public let predicate: RecordPredicate
     private let root: PreparedNode
-    /// The flat form; `nil` for a predicate with assignments, whose comparisons depend on each
-    /// other.
-    private let program: PredicateProgram?
+    /// The flat form; not to be run for a predicate with assignments, whose comparisons depend on
+    /// each other.
+    private let program: PredicateProgram
+    private let assigns: Bool
 
     /// Prepares a predicate.
     ///
@@ -29,26 +30,30 @@ public struct PreparedPredicate: Sendable {
         self.predicate = predicate
         let root = try PreparedNode(predicate.root)
         self.root = root
-        program =
-            predicate.root.assigns ? nil : ProgramCompiler.compile(root, layout: &layout)
+        program = ProgramCompiler.compile(root, layout: &layout)
+        assigns = predicate.root.assigns
     }
 
     /// Evaluates the predicate on a record; runs until the outcome is known, from left to right.
     ///
     /// Variables are the values of `$name` by name, without the `$`; `now` is the value of `now()`.
     public func evaluate(
-        on fields: RecordFields, variables: RecordFields = [:], now: Timestamp? = nil
+        on fields: RecordFields, variables: RecordFields? = nil, now: Timestamp? = nil
     ) -> PredicateOutcome {
-        if let program { return program.outcome(on: fields, variables: variables, now: now) }
-        return reference(onValue: .map(fields), variables: variables, now: now)
+        if assigns {
+            return reference(onValue: .map(fields), variables: variables ?? [:], now: now)
+        }
+        return program.outcome(on: NamedFields(fields: fields), variables: variables, now: now)
     }
 
     /// Evaluates the predicate on a row of the layout that it was prepared with.
     public func evaluate(
-        on row: FieldRow, variables: RecordFields = [:], now: Timestamp? = nil
+        on row: FieldRow, variables: RecordFields? = nil, now: Timestamp? = nil
     ) -> PredicateOutcome {
-        if let program { return program.outcome(on: row, variables: variables, now: now) }
-        return reference(onValue: .map(row.fields), variables: variables, now: now)
+        if assigns {
+            return reference(onValue: .map(row.fields), variables: variables ?? [:], now: now)
+        }
+        return program.outcome(on: row, variables: variables, now: now)
     }
 
     /// Evaluates the predicate on a bare value, which `SELF` then names.

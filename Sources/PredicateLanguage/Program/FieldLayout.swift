@@ -37,11 +37,43 @@ public struct FieldLayout: Sendable, Hashable {
 ///
 /// It belongs to the predicates that were prepared with that layout; fields that the layout got
 /// later are looked up by name.
-public struct FieldRow: Sendable {
+public final class FieldRow: Sendable {
     /// The record.
     public let fields: RecordFields
     /// The value in each place; `nil` where a path passes something else than members.
     let values: [FieldValue?]
+
+    init(fields: RecordFields, values: [FieldValue?]) {
+        self.fields = fields
+        self.values = values
+    }
+}
+
+/// Where a program finds the values of fields.
+protocol FieldSource {
+    /// The record.
+    var fields: RecordFields { get }
+    /// The value in a place of a program whose places have these paths; `nil` where the path passes
+    /// something else than members.
+    func value(at place: Int32, _ paths: [FieldPath]) -> FieldValue?
+}
+
+extension FieldRow: FieldSource {
+    @inline(__always)
+    func value(at place: Int32, _ paths: [FieldPath]) -> FieldValue? {
+        let place = Int(place)
+        return place < values.count ? values[place] : paths[place].value(in: fields)
+    }
+}
+
+/// A record whose fields are looked up by their names.
+struct NamedFields: FieldSource {
+    let fields: RecordFields
+
+    @inline(__always)
+    func value(at place: Int32, _ paths: [FieldPath]) -> FieldValue? {
+        paths[Int(place)].value(in: fields)
+    }
 }
 
 /// A path of plain member names, of one at the least.

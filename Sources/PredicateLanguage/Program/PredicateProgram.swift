@@ -6,60 +6,31 @@ import RelayModel
 /// The evaluator stays the truth. A step answers only for kinds of values that it knows, and
 /// leaves every other case, all errors among them, to the evaluator.
 final class PredicateProgram: Sendable {
-    let steps: [ProgramStep]
+    private let parts: ProgramParts
     /// The first step, or an end.
-    let entry: Int32
-    /// The places of the fields.
-    let paths: [FieldPath]
-    /// The comparisons, as the evaluator wants them.
-    let comparisons: [PreparedComparison]
-    let texts: [PreparedText]
-    let needles: [TextNeedle]
-    let members: [ConstantMembers]
-    let patterns: [RegularExpression]
-    let formulas: [ProgramFormula]
+    private let entry: Int32
 
-    init(
-        steps: [ProgramStep], entry: Int32, paths: [FieldPath], comparisons: [PreparedComparison],
-        texts: [PreparedText], needles: [TextNeedle], members: [ConstantMembers],
-        patterns: [RegularExpression], formulas: [ProgramFormula]
-    ) {
-        self.steps = steps
+    init(_ parts: ProgramParts, entry: Int32) {
+        self.parts = parts
         self.entry = entry
-        self.paths = paths
-        self.comparisons = comparisons
-        self.texts = texts
-        self.needles = needles
-        self.members = members
-        self.patterns = patterns
-        self.formulas = formulas
     }
 
-    /// Runs the program on a record, looking fields up by name.
+    /// Runs the program on a record.
+    @inline(__always)
     func outcome(
-        on fields: RecordFields, variables: RecordFields, now: Timestamp?
+        on source: some FieldSource, variables: RecordFields?, now: Timestamp?
     ) -> PredicateOutcome {
-        var known: Int32 = -1
-        var value: FieldValue?
         var at = entry
         while at >= 0 {
-            let step = steps[Int(at)]
-            var verdict = ProgramVerdict.unsure
-            if case .formula(let formula, let order) = step.test {
-                verdict = formulas[Int(formula)].judge(order) { paths[$0].value(in: fields) }
-            } else if step.place >= 0 {
-                if step.place != known {
-                    value = paths[Int(step.place)].value(in: fields)
-                    known = step.place
-                }
-                if let value { verdict = judge(step, value) }
-            }
+            let step = parts.steps[Int(at)]
+            var verdict = quickVerdict(of: step, on: source)
+            if verdict == .unsure { verdict = fullVerdict(of: step, on: source) }
             switch verdict {
             case .yes: at = step.onTrue
             case .no: at = step.onFalse
             case .unsure:
                 do throws(EvaluationError) {
-                    at = try evaluate(step, .map(fields), variables, now)
+                    at = try evaluate(step, source.fields, variables, now)
                 } catch {
                     return .error(error)
                 }
@@ -68,47 +39,54 @@ final class PredicateProgram: Sendable {
         return at == ProgramStep.end.holds ? .true : .false
     }
 
-    /// Runs the program on a record whose values are in place.
-    func outcome(
-        on row: FieldRow, variables: RecordFields, now: Timestamp?
-    ) -> PredicateOutcome {
-        var at = entry
-        while at >= 0 {
-            let step = steps[Int(at)]
-            let place = Int(step.place)
-            var verdict = ProgramVerdict.unsure
-            if case .formula(let formula, let order) = step.test {
-                verdict = formulas[Int(formula)].judge(order) { value(at: $0, of: row) }
-            } else if place >= 0, place < row.values.count {
-                if let value = row.values[place] { verdict = judge(step, value) }
-            } else if place >= 0, let value = paths[place].value(in: row.fields) {
-                verdict = judge(step, value)
+    /// What the most frequent steps say of the values that they are made for, which are read where
+    /// they stand.
+    @inline(__always)
+    private func quickVerdict(
+        of step: ProgramStep, on source: some FieldSource
+    ) -> ProgramVerdict {
+        guard step.takesScalars else { return .unsure }
+        switch step.test {
+        case .integer(let wanted, let order):
+            if case .integer(let number)? = source.value(at: step.place, parts.paths) {
+                return order.accepts(number, wanted)
             }
-            switch verdict {
-            case .yes: at = step.onTrue
-            case .no: at = step.onFalse
-            case .unsure:
-                do throws(EvaluationError) {
-                    at = try evaluate(step, .map(row.fields), variables, now)
-                } catch {
-                    return .error(error)
-                }
+        case .double(let wanted, let order):
+            if case .double(let number)? = source.value(at: step.place, parts.paths) {
+                return order.accepts(number, wanted)
             }
+        case .plainText(let index, let order):
+            if case .string(let text)? = source.value(at: step.place, parts.paths) {
+                return ProgramVerdict(
+                    (parts.plainTexts[Int(index)] == text) == order.contains(.equal))
+            }
+        default: break
         }
-        return at == ProgramStep.end.holds ? .true : .false
+        return .unsure
     }
 
-    private func value(at place: Int, of row: FieldRow) -> FieldValue? {
-        place < row.values.count ? row.values[place] : paths[place].value(in: row.fields)
+    /// What a step says without the evaluator.
+    @inline(never)
+    private func fullVerdict(
+        of step: ProgramStep, on source: some FieldSource
+    ) -> ProgramVerdict {
+        if case .formula(let formula, let order) = step.test {
+            return parts.formulas[Int(formula)].judge(order) { source.value(at: $0, parts.paths) }
+        }
+        guard step.place >= 0, let value = source.value(at: step.place, parts.paths) else {
+            return .unsure
+        }
+        return judge(step, value)
     }
 
     /// Lets the evaluator judge a comparison, and says where to go on.
     @inline(never)
     private func evaluate(
-        _ step: ProgramStep, _ record: FieldValue, _ variables: RecordFields, _ now: Timestamp?
+        _ step: ProgramStep, _ fields: RecordFields, _ variables: RecordFields?, _ now: Timestamp?
     ) throws(EvaluationError) -> Int32 {
-        var evaluation = Evaluation(record: record, variables: variables, now: now)
-        let holds = try evaluation.holds(comparisons[Int(step.comparison)])
+        var evaluation = Evaluation(
+            record: .map(fields), variables: variables ?? [:], now: now)
+        let holds = try evaluation.holds(parts.comparisons[Int(step.comparison)])
         return holds ? step.onTrue : step.onFalse
     }
 
@@ -184,7 +162,8 @@ final class PredicateProgram: Sendable {
             default: return .unsure
             }
         case .empty(let order): return Self.judgeEmptiness(order, value)
-        case .text, .needle, .members, .pattern: return judge(textual: test, value)
+        case .plainText, .text, .needle, .members, .pattern:
+            return judge(textual: test, value)
         }
     }
 
@@ -230,17 +209,36 @@ final class PredicateProgram: Sendable {
     private func judge(textual test: ProgramTest, _ value: FieldValue) -> ProgramVerdict {
         switch (test, value) {
         case (.text(let index, let order), .string(let text)):
-            let isEqual = texts[Int(index)].isEqual(to: text)
+            let isEqual = parts.texts[Int(index)].isEqual(to: text)
             return ProgramVerdict(isEqual == order.contains(.equal))
-        case (.text(_, let order), .null): return order.onMissing
+        case (.plainText(let index, let order), .string(let text)):
+            return ProgramVerdict((parts.plainTexts[Int(index)] == text) == order.contains(.equal))
+        case (.text(_, let order), .null), (.plainText(_, let order), .null): return order.onMissing
         case (.needle(let index, let place), .string(let text)):
-            return ProgramVerdict(needles[Int(index)].isFound(in: text, at: place))
+            return ProgramVerdict(parts.needles[Int(index)].isFound(in: text, at: place))
         case (.pattern(let index), .string(let text)):
-            return ProgramVerdict(patterns[Int(index)].matchesWhole(text))
+            return ProgramVerdict(parts.patterns[Int(index)].matchesWhole(text))
         case (.needle, .null), (.pattern, .null): return .no
         case (.members(let index), _):
-            return members[Int(index)].contains(value).map(ProgramVerdict.init) ?? .unsure
+            return parts.members[Int(index)].contains(value).map(ProgramVerdict.init) ?? .unsure
         default: return .unsure
         }
     }
+}
+
+/// What a program consists of.
+struct ProgramParts: Sendable {
+    var steps: [ProgramStep] = []
+    /// The places of the fields.
+    var paths: [FieldPath] = []
+    /// The comparisons, as the evaluator wants them.
+    var comparisons: [PreparedComparison] = []
+    /// Texts that others are compared with as they are.
+    var plainTexts: [String] = []
+    /// Texts that others are compared with under options.
+    var texts: [PreparedText] = []
+    var needles: [TextNeedle] = []
+    var members: [ConstantMembers] = []
+    var patterns: [RegularExpression] = []
+    var formulas: [ProgramFormula] = []
 }

@@ -4,13 +4,7 @@ import RelayModel
 /// every step knows where it goes on.
 struct ProgramCompiler {
     private var layout: FieldLayout
-    private var steps: [ProgramStep] = []
-    private var comparisons: [PreparedComparison] = []
-    private var texts: [PreparedText] = []
-    private var needles: [TextNeedle] = []
-    private var members: [ConstantMembers] = []
-    private var patterns: [RegularExpression] = []
-    private var formulas: [ProgramFormula] = []
+    private var parts = ProgramParts()
 
     private init(layout: FieldLayout) {
         self.layout = layout
@@ -21,10 +15,8 @@ struct ProgramCompiler {
         var compiler = ProgramCompiler(layout: layout)
         let entry = compiler.compile(root, ProgramStep.end.holds, ProgramStep.end.fails)
         layout = compiler.layout
-        return PredicateProgram(
-            steps: compiler.steps, entry: entry, paths: layout.paths,
-            comparisons: compiler.comparisons, texts: compiler.texts, needles: compiler.needles,
-            members: compiler.members, patterns: compiler.patterns, formulas: compiler.formulas)
+        compiler.parts.paths = layout.paths
+        return PredicateProgram(compiler.parts, entry: entry)
     }
 
     /// Compiles a node that goes on at one of two places, and returns where it begins.
@@ -43,13 +35,13 @@ struct ProgramCompiler {
             for node in nodes.reversed() { next = compile(node, onTrue, next) }
             return next
         case .comparison(let comparison):
-            comparisons.append(comparison)
+            parts.comparisons.append(comparison)
             var step = ProgramStep(
                 test: .evaluated, spread: .whole, place: -1, onTrue: onTrue, onFalse: onFalse,
-                comparison: Int32(comparisons.count - 1))
+                comparison: Int32(parts.comparisons.count - 1))
             shape(&step, comparison)
-            steps.append(step)
-            return Int32(steps.count - 1)
+            parts.steps.append(step)
+            return Int32(parts.steps.count - 1)
         }
     }
 
@@ -63,8 +55,8 @@ struct ProgramCompiler {
             step.test = test
             step.spread = spread
             step.place = place
-        } else if source.quantifier == nil, case .path(let path) = source.right,
-            let value = source.left.literal
+        } else if source.quantifier == nil, source.rules != .minapp,
+            case .path(let path) = source.right, let value = source.left.literal
         {
             guard let test = flippedTest(comparison, value), let place = place(of: path) else {
                 return
@@ -81,7 +73,7 @@ struct ProgramCompiler {
         _ step: inout ProgramStep, _ comparison: PreparedComparison
     ) {
         let source = comparison.source
-        guard source.quantifier == nil, source.rules == .apple || source.rules == .realm,
+        guard source.quantifier == nil, source.rules == .apple,
             let order = ProgramOrder(source.comparator, source.rules)
         else { return }
         var layout = layout
@@ -90,8 +82,8 @@ struct ProgramCompiler {
         }
         guard let formula else { return }
         self.layout = layout
-        formulas.append(formula)
-        step.test = .formula(Int32(formulas.count - 1), order)
+        parts.formulas.append(formula)
+        step.test = .formula(Int32(parts.formulas.count - 1), order)
     }
 
     private mutating func place(of path: RecordPredicate.RecordPath) -> Int32? {
@@ -125,6 +117,7 @@ struct ProgramCompiler {
         if let order = ProgramOrder(source.comparator, source.rules) {
             return test(order, value, source)
         }
+        if source.rules == .minapp { return nil }
         switch (source.comparator, value) {
         case (.between, .list(let bounds)) where bounds.count == 2:
             return between(bounds[0], bounds[1])
@@ -133,8 +126,8 @@ struct ProgramCompiler {
         case (.contains, .string(let text)): return needle(text, .anywhere, source)
         case (.in, .list), (.in, .set):
             guard let set = comparison.members else { return nil }
-            members.append(set)
-            return .members(Int32(members.count - 1))
+            parts.members.append(set)
+            return .members(Int32(parts.members.count - 1))
         case (.like, .string(let pattern)) where source.rules == .apple:
             return like(pattern, comparison)
         case (.matches, .string):
@@ -169,8 +162,9 @@ struct ProgramCompiler {
             guard order.isEquality, source.rules == .apple || !source.options.folds else {
                 return nil
             }
-            texts.append(PreparedText(text, source.options, source.rules))
-            return .text(Int32(texts.count - 1), order)
+            if source.rules == .apple, source.options.isEmpty { return plainText(text, order) }
+            parts.texts.append(PreparedText(text, source.options, source.rules))
+            return .text(Int32(parts.texts.count - 1), order)
         default: return nil
         }
     }
@@ -187,12 +181,12 @@ struct ProgramCompiler {
         _ text: String, _ place: TextNeedle.Place, _ source: RecordPredicate.Comparison
     ) -> ProgramTest? {
         switch source.rules {
-        case .apple: needles.append(TextNeedle(text, source.options))
+        case .apple: parts.needles.append(TextNeedle(text, source.options))
         case .realm where !text.isEmpty && !source.options.folds:
-            needles.append(TextNeedle(text, .normalized))
+            parts.needles.append(TextNeedle(text, .normalized))
         default: return nil
         }
-        return .needle(Int32(needles.count - 1), place)
+        return .needle(Int32(parts.needles.count - 1), place)
     }
 
     /// A pattern of a plain text and stars at its ends is a search for the text.
@@ -213,16 +207,20 @@ struct ProgramCompiler {
         case (true, false): return needle(String(inner), .end, source)
         case (false, true): return needle(String(inner), .start, source)
         case (false, false):
-            texts.append(PreparedText(String(inner), [], .apple))
-            return .text(Int32(texts.count - 1), .equal)
+            return plainText(String(inner), .equal)
         }
+    }
+
+    private mutating func plainText(_ text: String, _ order: ProgramOrder) -> ProgramTest {
+        parts.plainTexts.append(text)
+        return .plainText(Int32(parts.plainTexts.count - 1), order)
     }
 
     private static let patternSigns: Set<Unicode.Scalar> = ["*", "?", "\\"]
 
     private mutating func pattern(_ comparison: PreparedComparison) -> ProgramTest? {
         guard let expression = comparison.expression else { return nil }
-        patterns.append(expression)
-        return .pattern(Int32(patterns.count - 1))
+        parts.patterns.append(expression)
+        return .pattern(Int32(parts.patterns.count - 1))
     }
 }

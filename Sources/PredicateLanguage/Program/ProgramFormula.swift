@@ -63,7 +63,7 @@ struct ProgramFormula: Sendable {
     /// Computes the two sides and compares them; unsure where a value is no number, or a result
     /// is an error.
     @inline(__always)
-    func judge(_ order: ProgramOrder, _ value: (Int) -> FieldValue?) -> ProgramVerdict {
+    func judge(_ order: ProgramOrder, _ value: (Int32) -> FieldValue?) -> ProgramVerdict {
         var stack = InlineArray<8, Number>(repeating: .integer(0))
         var height = 0
         for item in items {
@@ -71,7 +71,7 @@ struct ProgramFormula: Sendable {
             case .integer(let number): stack[height] = .integer(number)
             case .double(let number): stack[height] = .double(number)
             case .field(let place):
-                switch value(Int(place)) {
+                switch value(place) {
                 case .integer(let number)?: stack[height] = .integer(number)
                 case .double(let number)?: stack[height] = .double(number)
                 default: return .unsure

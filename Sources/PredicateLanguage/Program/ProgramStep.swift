@@ -24,6 +24,8 @@ struct ProgramStep: Sendable {
     var test: ProgramTest
     /// How a list is taken.
     var spread: ProgramSpread
+    /// Whether a value that is no collection is tested as it is.
+    var takesScalars: Bool { place >= 0 && (spread == .whole || spread == .anyOrItself) }
     /// The place of the value in the layout; negative if the evaluator finds the values itself.
     var place: Int32
     /// The step that follows if the comparison holds.
@@ -44,6 +46,7 @@ enum ProgramTest: Sendable {
     case doubles(Double, Double)
     case timestamp(Timestamp, ProgramOrder)
     case empty(ProgramOrder)
+    case plainText(Int32, ProgramOrder)
     case text(Int32, ProgramOrder)
     case needle(Int32, TextNeedle.Place)
     case members(Int32)

@@ -103,14 +103,15 @@ extension RQLParser {
         }
     }
 
-    /// `O12`, `L3:12`: a link to the record of that name. Numbers of types mean something inside one
-    /// Realm file only, and are left out.
+    /// A link to the record whose name is the key: `O12`, or `L3:12` in hexadecimal digits.
+    ///
+    /// The number of the type means something inside one Realm file only, and is left out.
     private func link(to token: RQLToken) throws(PredicateError) -> FieldValue {
-        let key = spelling(of: token).drop { !$0.isNumber }
-        let digits = key.split(separator: ":").last.map(String.init) ?? ""
-        guard let name = RecordName(rawValue: digits) else {
+        let parts = spelling(of: token).dropFirst().split(separator: ":")
+        let key = parts.last.flatMap { UInt64($0, radix: parts.count == 2 ? 16 : 10) }
+        guard let name = key.flatMap({ RecordName(rawValue: String($0)) }) else {
             throw PredicateError(
-                .check, "an object key is the letter O and a number", at: span(of: token))
+                .check, "the key of an object does not fit 64 bits", at: span(of: token))
         }
         return .reference(RecordReference(RecordID(recordName: name)))
     }

@@ -6,8 +6,6 @@ final class PreparedText: Sendable {
     private enum Measure {
         /// Every byte.
         case bytes
-        /// The composed form.
-        case composed
         /// The folded form, which is the text here.
         case folded
     }
@@ -24,18 +22,14 @@ final class PreparedText: Sendable {
         self.options = options
         measure =
             options.contains(.normalized) || rules != .apple
-            ? .bytes : options.folds ? .folded : .composed
+            ? .bytes : .folded
         self.text = measure == .folded ? TextFolding.fold(text, options) : text
         isASCII = self.text.utf8Span.isKnownASCII
     }
 
     /// Whether `other` is the same text.
     func isEqual(to other: String) -> Bool {
-        switch measure {
-        case .composed: return text == other
-        case .bytes: return text == other && text.utf8.elementsEqual(other.utf8)
-        case .folded: break
-        }
+        if measure == .bytes { return text == other && text.utf8.elementsEqual(other.utf8) }
         if isASCII, other.utf8Span.isKnownASCII {
             return TextComparison.areEqual(text, other, options)
         }
