@@ -28,6 +28,13 @@ import Testing
         [], .ignoringCase, .ignoringDiacritics, .normalized,
     ]
 
+    private static func isAboutText(_ side: RecordPredicate.Expression) -> Bool {
+        switch side.literal {
+        case .string, .list: true
+        default: false
+        }
+    }
+
     /// Every comparison of `left` with `right` by whatever rules.
     private static func comparisons(
         _ left: RecordPredicate.Expression, _ right: RecordPredicate.Expression
@@ -36,7 +43,7 @@ import Testing
         for comparator in RecordPredicate.Comparator.allCases {
             for quantifier: Quantifier? in [nil] + Quantifier.allCases {
                 for rules in RecordPredicate.RuleSet.allCases {
-                    for options in optionSets where rules == .apple || options != .normalized {
+                    for options in isAboutText(right) || isAboutText(left) ? optionSets : [[]] {
                         var comparison = Comparison(
                             left, comparator, right, options: options, quantifier: quantifier)
                         comparison.rules = rules

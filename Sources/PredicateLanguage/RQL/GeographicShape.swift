@@ -61,7 +61,9 @@ enum GeographicShape {
             arguments.allSatisfy({ $0.literal != nil }),
             case .failure(let flaw) = read(expression)
         else { return }
-        throw PredicateError(.check, flaw.reason, at: span)
+        throw PredicateError(
+            .check, flaw.reason, at: span,
+            expected: "geobox(corner, corner), geocircle(centre, radians) or geopolygon({ring})")
     }
 
     private static func box(_ arguments: [RecordPredicate.Expression]) -> Result<Self, Flaw> {

@@ -7,7 +7,7 @@ extension RQLParser {
         guard left.shape == .path else {
             throw PredicateError(
                 .parse, "GEOWITHIN asks where a property lies; found no path before it",
-                at: left.span)
+                at: left.span, expected: "the path of a property")
         }
         var comparison = Comparison(left.expression, .geoWithin, try shape())
         comparison.quantifier = left.quantifier

@@ -79,7 +79,7 @@ extension RQLParser {
         default:
             throw PredicateError(
                 .check, "a quantifier needs a list, \(spelling(of: token)) is \(value.kind)",
-                at: span(of: token))
+                at: span(of: token), expected: "a list")
         }
     }
 
@@ -111,7 +111,8 @@ extension RQLParser {
         let key = parts.last.flatMap { UInt64($0, radix: parts.count == 2 ? 16 : 10) }
         guard let name = key.flatMap({ RecordName(rawValue: String($0)) }) else {
             throw PredicateError(
-                .check, "the key of an object does not fit 64 bits", at: span(of: token))
+                .check, "the key of an object does not fit 64 bits", at: span(of: token),
+                expected: "an integer of 64 bits")
         }
         return .reference(RecordReference(RecordID(recordName: name)))
     }
@@ -134,7 +135,7 @@ extension RQLParser {
         PredicateError(
             .check,
             "\(spelling(of: token)) has no argument: there are \(arguments.count), counted from 0",
-            at: span(of: token))
+            at: span(of: token), expected: "as many arguments as the query names")
     }
 
     /// `obj("Type", key)`: a reference to the record of that name.
@@ -153,7 +154,7 @@ extension RQLParser {
         guard let name = value.primaryKeyText.flatMap(RecordName.init(rawValue:)) else {
             throw PredicateError(
                 .check, "a primary key is a text, an integer, a UUID or an object ID",
-                at: span(of: token))
+                at: span(of: token), expected: "a text, an integer, a UUID or an object ID")
         }
         return .constant(.reference(RecordReference(RecordID(recordName: name))))
     }
@@ -192,7 +193,8 @@ extension RQLParser {
                 throw PredicateError(
                     .parse,
                     "the list has more than \(Limits.maximumPredicateListElements) elements",
-                    at: span(of: start))
+                    at: span(of: start),
+                    expected: "\(Limits.maximumPredicateListElements) elements at the most")
             }
         }
         advance()

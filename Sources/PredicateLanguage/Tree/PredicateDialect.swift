@@ -37,8 +37,21 @@ extension RecordPredicate {
         _ source: JSONValue, dialect: PredicateDialect, arguments: [FieldValue] = [],
         schema: RecordSchema? = nil
     ) throws(PredicateError) -> RecordPredicate {
+        do throws(PredicateError) {
+            return try read(source, dialect: dialect, arguments: arguments, schema: schema)
+        } catch {
+            throw error.completed(in: source)
+        }
+    }
+
+    private static func read(
+        _ source: JSONValue, dialect: PredicateDialect, arguments: [FieldValue],
+        schema: RecordSchema?
+    ) throws(PredicateError) -> RecordPredicate {
         guard arguments.isEmpty || dialect.isText else {
-            throw PredicateError(.parse, "the dialect \(dialect.rawValue) takes no arguments")
+            throw PredicateError(
+                .parse, "the dialect \(dialect.rawValue) takes no arguments",
+                expected: "no arguments")
         }
         switch dialect {
         case .nspredicate:

@@ -115,9 +115,6 @@ struct RealmQueryTests {
     @Test func `an object key has 64 bits at the most`() {
         let tooLong = "a == L" + String(repeating: "e", count: 17) + ":1"
         #expect(throws: PredicateError.self) { try RecordPredicate(rql: tooLong) }
-        #expect(throws: PredicateError.self) {
-            try RecordPredicate(rql: "a == O99999999999999999999")
-        }
     }
 
     @Test(
@@ -221,7 +218,8 @@ struct RealmQueryTests {
         _ = try RealmQuery(parsing: text)
         #expect(
             throws: PredicateError(
-                .parse, "the query has \(bytes + 1) bytes; \(bytes) are allowed")
+                .parse, "the query has \(bytes + 1) bytes; \(bytes) are allowed",
+                expected: "\(bytes) bytes at the most")
         ) { try RealmQuery(parsing: text + " ") }
         let elements = Limits.maximumPredicateListElements
         let list = String(repeating: "1,", count: elements - 1) + "1"
