@@ -38,10 +38,12 @@ final class PreparedComparison: Sendable {
     let expression: RegularExpression?
     /// The constant text that is looked for.
     let needle: TextNeedle?
-    /// The constant list of IN, hashed.
+    /// The constant list of IN, sorted by kinds.
     let members: ConstantMembers?
     /// The words of a token search.
     let words: Set<String>?
+    /// What is asked of two values by Realm's rules.
+    let realm: RealmEvaluator.Test?
 
     init(_ source: RecordPredicate.Comparison) throws(PredicateError) {
         self.source = source
@@ -63,10 +65,12 @@ final class PreparedComparison: Sendable {
             (.contains, .string(let text)?):
             needle = TextNeedle(text, source.options)
         case (.tokenMatches, .string(let text)?): words = Set(TokenSearch.words(of: text))
-        case (.in, .list(let values)?): members = ConstantMembers(values, source.options)
-        case (.in, .set(let values)?): members = ConstantMembers(Array(values), source.options)
         default: break
         }
+        if source.comparator == .in, let values = source.right.literal?.elements {
+            members = ConstantMembers(values, source.options, source.rules)
+        }
+        realm = source.rules == .realm ? RealmEvaluator.Test(source) : nil
         if source.comparator == .contains, source.left == .record,
             case .string(let text)? = source.right.literal
         {
@@ -94,43 +98,6 @@ final class PreparedComparison: Sendable {
                 found: "\"\(pattern.prefix(60))\"",
                 expected: source.comparator == .like
                     ? "a pattern of * and ?" : "a regular expression of linear time")
-        }
-    }
-}
-
-/// The elements of a constant list, hashed so that IN takes the same time however long it is.
-struct ConstantMembers: Sendable {
-    private let keys: Set<FieldValue>
-    private let options: RecordPredicate.TextOptions
-
-    /// Hashes `values`, or returns `nil` where equality cannot be told by a hash (collections), or
-    /// where the list is so short that it does not pay.
-    init?(_ values: [FieldValue], _ options: RecordPredicate.TextOptions) {
-        guard values.count > 4, !options.contains(.normalized) else { return nil }
-        var keys: Set<FieldValue> = []
-        for value in values {
-            guard let key = Self.key(of: value, options) else { return nil }
-            keys.insert(key)
-        }
-        self.keys = keys
-        self.options = options
-    }
-
-    /// Whether some element equals `value`, which must not be a collection.
-    func contains(_ value: FieldValue) -> Bool? {
-        Self.key(of: value, options).map { keys.contains($0) }
-    }
-
-    /// A value that is equal for exactly those values that the comparison holds to be equal.
-    private static func key(
-        of value: FieldValue, _ options: RecordPredicate.TextOptions
-    ) -> FieldValue? {
-        switch value {
-        case .bool(let flag): .integer(flag ? 1 : 0)
-        case .double(let number): Int64(exactly: number).map(FieldValue.integer) ?? value
-        case .string(let text): options.folds ? .string(TextFolding.fold(text, options)) : value
-        case .list, .set, .map: nil
-        default: value
         }
     }
 }
