@@ -99,7 +99,8 @@ def one_life(relay, gateway, ledger, round, generator, doubtful, shim):
     if relay.start(environment=environment):
         try:
             status, answer = relay.save(f"once{round}", f"once{round % 4}", firesOnce=True)
-            if status == 200:
+            # One content is one wish: while an earlier one has not fired, another is refused.
+            if status == 200 and "serverErrorCode" not in json.dumps(answer):
                 ledger.write(once=f"once{round}", user=f"once{round % 4}", round=round)
         except OSError:
             pass
@@ -119,7 +120,11 @@ def one_life(relay, gateway, ledger, round, generator, doubtful, shim):
         driver.join(30)
     if relay.process.returncode != -9:
         raise SystemExit(f"the relay ended with {relay.process.returncode}: see relay.log")
-    time.sleep(0.02)
+    # What the gateway had received of it is printed when its record has come to rest.
+    size = -1
+    while size != gateway.size():
+        size = gateway.size()
+        time.sleep(0.15)
     ledger.write(kill=round, offset=gateway.size(), how=kind)
     return kind
 
@@ -130,7 +135,7 @@ def campaign(options, folder):
     generator = random.Random(options.seed)
     ledger = Ledger(os.path.join(folder, "ledger.jsonl"))
     gateway = Gateway(belfry, folder, {"rules": [{"answers": [
-        {"do": "accept", "times": 150, "delayMilliseconds": [0, 4]},
+        {"do": "accept", "times": 700, "delayMilliseconds": [0, 4]},
         {"do": "refuse", "status": 503, "reason": "ServiceUnavailable", "retryAfter": 1,
          "times": 1}] * 1000}]})
     relay = Relay(belfry, folder, gateway.port, gateway.ca, {
@@ -193,7 +198,10 @@ def main():
     finally:
         for name in os.listdir(folder) if bad and not options.keep else []:
             if name == "relay.log":
-                sys.stderr.write(open(os.path.join(folder, name), errors="replace").read()[-4000:])
+                text = open(os.path.join(folder, name), errors="replace").read()
+                sys.stderr.write("".join(
+                    line + "\n" for line in text.split("\n")
+                    if "gateway cannot be used yet" not in line)[-4000:])
         if options.keep or bad:
             print(f"kept {folder}")
         else:

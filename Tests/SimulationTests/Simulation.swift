@@ -33,9 +33,10 @@ struct Simulation {
     /// How often each delivery was sent, and accepted.
     private var sent: [DeliveryID: Int] = [:]
     private var accepted: [DeliveryID: Int] = [:]
-    /// Accepted, and not known to be durable: a crash may repeat them.
+    /// Accepted in this life, or known to be durable: not to be sent again.
+    private var done: Set<DeliveryID> = []
+    /// Those of them that a crash would take back.
     private var unrecorded: Set<DeliveryID> = []
-    private var repeatable: Set<DeliveryID> = []
     private var crashes = 0
     private var once: [UInt64: LogPosition] = [:]
 
@@ -113,6 +114,7 @@ struct Simulation {
         if case .accepted = outcome {
             accepted[delivery.delivery.id, default: 0] += 1
             unrecorded.insert(delivery.delivery.id)
+            done.insert(delivery.delivery.id)
         }
         let verdict = judge.judge(
             outcome, of: delivery, attempts: attempts, at: now, using: &generator)
@@ -151,7 +153,7 @@ struct Simulation {
 
     private mutating func crash() async throws {
         crashes += 1
-        repeatable = unrecorded.union(repeatable)
+        done.subtract(unrecorded)
         unrecorded = []
         relay = try await SimulatedRelay(store, window: window)
     }
@@ -161,10 +163,9 @@ struct Simulation {
         for owed in deliveries {
             let id = owed.delivery.id
             sent[id, default: 0] += 1
-            if accepted[id] != nil, !repeatable.contains(id) {
+            if done.contains(id) {
                 throw broken("\(id) is sent again, and no crash explains it")
             }
-            repeatable.remove(id)
         }
         if relay.tracker.inFlight > window * 2 + 64 {
             throw broken("\(relay.tracker.inFlight) deliveries are in flight")

@@ -21,19 +21,20 @@ struct LogTrimmer {
     /// Looks at the write-ahead log now and then, and starts it anew when it has outgrown its
     /// bound.
     ///
-    /// New readers then read the file itself; those that read the log already are waited for, up
-    /// to 100 ms, and at most once a second.
+    /// New readers then read the file itself; those that read the log already are waited for: up to
+    /// 100 ms, or a second once it is four times too large, and four times a second at most.
     mutating func afterCommit(_ db: Database) {
         commits += 1
         guard commits >= Self.commitsBetweenLooks else { return }
         commits = 0
-        guard Self.size(of: path) > bound else { return }
+        let size = Self.size(of: path)
+        guard size > bound else { return }
         let now = ContinuousClock.now
         if let nextAttempt, now < nextAttempt { return }
-        nextAttempt = now.advanced(by: .seconds(1))
+        nextAttempt = now.advanced(by: .milliseconds(250))
         CrashPoint.checkpoint.reach()
         let patience = try? Int.fetchOne(db, sql: "PRAGMA busy_timeout")
-        try? db.execute(sql: "PRAGMA busy_timeout = 100")
+        try? db.execute(sql: "PRAGMA busy_timeout = \(size > 4 * bound ? 1000 : 100)")
         // A reader that stays longer is waited for next time; a failed write shows at the commit.
         _ = try? db.checkpoint(.truncate)
         try? db.execute(sql: "PRAGMA busy_timeout = \(patience ?? 5000)")
