@@ -44,10 +44,8 @@ package struct Follower: ~Copyable {
 
     /// Creates a follower that has not recovered yet.
     ///
-    /// - Parameters:
-    ///   - badges: The board that a ``RangeWorker`` shares.
-    ///   - rangeThreshold: A change that fires more subscriptions is left to ranges.
-    ///   - now: Tells when something was set aside.
+    /// A ``RangeWorker`` shares the badges. A change that fires more subscriptions than
+    /// `rangeThreshold` is left to ranges. `now` tells when something was set aside.
     package init(
         log: any ShardLog, progress: any ShardProgress, identity: DeliveryIdentity,
         indexSeed: UInt64, badges: BadgeBoard = BadgeBoard(),

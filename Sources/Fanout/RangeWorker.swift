@@ -30,7 +30,7 @@ package struct RangeWorker: ~Copyable {
 
     /// Creates a worker that has handed nothing over.
     ///
-    /// - Parameter badges: The board of the follower, which must have recovered.
+    /// The badges are those of the follower, which must have recovered.
     package init(
         log: any ShardLog, ranges: any FanoutRanges, identity: DeliveryIdentity,
         badges: BadgeBoard, settings: @escaping Follower.SettingsSource, logger: Logger,

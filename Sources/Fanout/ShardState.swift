@@ -14,7 +14,8 @@ package struct ShardState {
 
     /// Creates the state before the first entry.
     ///
-    /// - Parameter indexSeed: Keeps the hashes of the indexes secret; drawn at random.
+    /// The seed keeps the hashes of the indexes secret and is drawn at random; the badges may be
+    /// shared with ranges.
     package init(indexSeed: UInt64, badges: BadgeBoard = BadgeBoard()) {
         self.badges = badges
         self.indexSeed = indexSeed

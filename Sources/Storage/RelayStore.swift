@@ -104,7 +104,8 @@ package final class RelayStore: Sendable {
         disk = DiskReserve(path: path, reserve: settings.diskReserveBytes)
         inbox = WriteInbox(settings: settings)
         ending = WriterEnding()
-        writer = GroupWriter(pool: pool, inbox: inbox, horizon: horizon, walBytes: settings.walBytes)
+        writer = GroupWriter(
+            pool: pool, inbox: inbox, horizon: horizon, walBytes: settings.walBytes)
         writer.start { [pool, ending, horizon] in
             horizon.close(.closed("the store is closed"))
             // So that a copy of the file alone holds everything; readers that close last could not.

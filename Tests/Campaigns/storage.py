@@ -128,10 +128,11 @@ def busy(scene):
 def short_write(scene):
     """A write is cut short, as at the end of a disk: nothing is acknowledged, and it goes on."""
     assert scene.restart(LD_PRELOAD=scene.shim, FAULT_PATH="relay.sqlite-wal", FAULT_CALLS="w",
-                         FAULT_FAIL_AT="60", FAULT_ERRNO="short", FAULT_FAIL_COUNT="1")
+                         FAULT_FAIL_AT="60", FAULT_ERRNO="short", FAULT_FAIL_COUNT="40")
     statuses = [scene.post() for _ in range(60)]
     refused = [status for status in statuses if status != 200]
     assert set(refused) <= {507} and statuses[-1] == 200, statuses
+    assert refused, "no write was cut short"
     return {"refused": len(refused), "taken": statuses.count(200)}
 
 
@@ -202,7 +203,7 @@ def main():
             place = os.path.join(folder, "disk")
             os.mkdir(place)
             mount = subprocess.run(
-                ["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", place], capture_output=True)
+                ["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", place], capture_output=True)
             if mount.returncode != 0:
                 print("fullDisk: left out, a tmpfs cannot be mounted here")
                 continue
@@ -214,7 +215,7 @@ def main():
             if place:
                 subprocess.run(["umount", place])
             shutil.rmtree(folder)
-        except (AssertionError, SystemExit) as error:
+        except (AssertionError, SystemExit, OSError) as error:
             failed = True
             print(f"{name}: NOT AS PROMISED: {error} (kept {folder})", flush=True)
             for process in (scene.relay.process, scene.gateway.process):

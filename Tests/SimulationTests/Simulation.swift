@@ -137,7 +137,8 @@ struct Simulation {
         case 4:
             .refused(
                 GatewayRefusal(
-                    status: 410, reason: "Unregistered", reaction: .forgetDeviceToken(.dead(since: now))))
+                    status: 410, reason: "Unregistered",
+                    reaction: .forgetDeviceToken(.dead(since: now))))
         default: .accepted
         }
     }

@@ -111,7 +111,9 @@ import Testing
         }
         var numbers: [UInt64] = []
         let error = await #expect(throws: StorageError.self) {
-            while numbers.count < 100 { numbers.append(try await store.park(parked(numbers.count))) }
+            while numbers.count < 100 {
+                numbers.append(try await store.park(parked(numbers.count)))
+            }
         }
         #expect(error?.isNoRoom == true)
         #expect(numbers.count > 5)

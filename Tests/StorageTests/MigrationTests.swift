@@ -151,7 +151,8 @@ import Testing
             throws: StorageError.damaged(
                 path: home.path, reason: "v9002_break would break references of accessKey")
         ) {
-            try Self.connections(home).prepare(StoreSchema(migrations: Migration.released + [broken]))
+            try Self.connections(home).prepare(
+                StoreSchema(migrations: Migration.released + [broken]))
         }
         #expect(try RelayStore.schemaVersion(of: home.path) == Migration.released.count)
     }

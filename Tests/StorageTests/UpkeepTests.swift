@@ -85,7 +85,8 @@ import Testing
         await store.close()
     }
 
-    @Test func `receipts, dead letters and parked changes outlive their time and go`() async throws {
+    @Test func `receipts, dead letters and parked changes outlive their time and go`() async throws
+    {
         let store = try await Self.readyStore(TemporaryStore())
         for number in 1...6 as ClosedRange<UInt64> {
             var step = SettledStep(from: .start, to: .start)

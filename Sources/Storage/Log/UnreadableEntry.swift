@@ -11,6 +11,13 @@ package struct UnreadableEntry: Error, Sendable, Hashable {
     package let isChange: Bool
     /// What about it cannot be read.
     package let reason: String
+
+    /// Names an entry that cannot be read.
+    package init(position: LogPosition, isChange: Bool, reason: String) {
+        self.position = position
+        self.isChange = isChange
+        self.reason = reason
+    }
 }
 
 extension RelayStore {

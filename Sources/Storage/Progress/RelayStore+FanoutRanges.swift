@@ -81,7 +81,8 @@ private struct RangeReading: Sendable {
         return try serials.map { serial in
             guard let row = try Row.fetchOne(find, arguments: [serial.stored]) else {
                 throw StorageError.damaged(
-                    path: "rangeTask", reason: "a range names subscription \(serial), which is gone")
+                    path: "rangeTask", reason: "a range names subscription \(serial), which is gone"
+                )
             }
             let owner: Int64 = row["owner"]
             let owned = try devices[owner] ?? self.devices(of: owner, in: db)

@@ -7,15 +7,21 @@ package struct Retention: Sendable, Hashable {
     ///
     /// Explaining, rehearsing and catching up reach no further back.
     package var logAge: Duration? = .seconds(7 * 86_400)
-    /// The size of the log, about; the oldest go first. `nil` is no bound.
+    /// The size of the log, about; the oldest go first.
+    ///
+    /// `nil` is no bound.
     package var logBytes: Int? = 10 * 1024 * 1024 * 1024
     /// How long receipts are kept; `nil` for ever.
     package var receiptAge: Duration? = .seconds(7 * 86_400)
-    /// The size of the receipts, about. `nil` is no bound.
+    /// The size of the receipts, about.
+    ///
+    /// `nil` is no bound.
     package var receiptBytes: Int? = 1024 * 1024 * 1024
     /// How long dead letters are kept; `nil` for ever.
     package var deadLetterAge: Duration? = .seconds(30 * 86_400)
-    /// The dead letters of one container, about. `nil` is no bound.
+    /// The dead letters of one container, about.
+    ///
+    /// `nil` is no bound.
     package var deadLetters: Int? = 1_000_000
     /// How long parked changes are kept; `nil` for ever.
     package var parkedAge: Duration? = .seconds(30 * 86_400)

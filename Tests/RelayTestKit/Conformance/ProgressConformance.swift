@@ -255,7 +255,8 @@ package enum ProgressConformance {
         ProgressMark(position: LogPosition(position), offset: offset)
     }
 
-    package static func retry(_ number: UInt64, dueAt seconds: Int64, attempts: UInt16 = 1) -> Retry {
+    package static func retry(_ number: UInt64, dueAt seconds: Int64, attempts: UInt16 = 1) -> Retry
+    {
         Retry(
             delivery: Sample.owed(number), attempts: attempts, dueAt: Sample.moment(seconds),
             reason: "TooManyRequests")
