@@ -185,6 +185,11 @@ let package = Package(
         .testTarget(
             name: "CommandLineTests",
             dependencies: ["belfry", "RelayModel", "Storage", "RelayTestKit", "GatewaySimulator"]),
+        .testTarget(
+            name: "SimulationTests",
+            dependencies: [
+                "RelayModel", "Storage", "Fanout", "Gateway", "Delivery", "RelayTestKit", logging,
+            ]),
         .testTarget(name: "TidyTests"),
     ],
     swiftLanguageModes: [.v6]

@@ -51,11 +51,10 @@ struct ChangeFanout {
         return deliveries
     }
 
-    /// Appends what the change owes by one subscription.
+    /// Appends what the change owes by one subscription, whose owner has the devices `all`.
     mutating func append(
-        _ subscription: Subscription, serial: UInt64, in state: inout ContainerState
+        _ subscription: Subscription, serial: UInt64, to all: [DeviceVersion], _ badges: BadgeBoard
     ) {
-        let all = state.devices(of: subscription.owner)
         let devices = DeviceExpansion.devices(among: all, for: subscription, of: change)
         if devices.count < all.count, let origin = change.origin.deviceID,
             all.contains(where: { $0.device.id == origin }),
@@ -80,7 +79,7 @@ struct ChangeFanout {
             let topic = version.device.topic
             let badge =
                 subscription.notificationInfo.shouldBadge
-                ? state.raiseBadge(of: version.device.id) : nil
+                ? badges.raise(version.device.id, in: settings.key) : nil
             // The pushes of one user's devices differ in topic and badge only.
             let push =
                 composed[topic].flatMap { badge == nil ? $0 : nil }

@@ -71,6 +71,9 @@ public enum Limits {
 
     /// Deliveries that may be admitted and not yet settled: the most that a crash can repeat.
     public static let maximumDeliveriesInFlight = 16_384
+    /// Subscriptions that one change fires and that are worked in the log's turn; what fires more
+    /// is worked in ranges beside the log.
+    public static let maximumMatchesAtOnce = 10_000
     /// Sends of one delivery before it becomes a dead letter.
     public static let maximumDeliveryAttempts = 24
 }

@@ -44,6 +44,13 @@ package struct RelayDependencies: Sendable {
     /// Is told that dead letters were turned into retries that are due.
     package var deadLettersRedriven: @Sendable () -> Void = {}
 
+    /// What is owed besides the log.
+    package var backlog: @Sendable () async throws -> Backlog = {
+        Backlog(retries: 0, ranges: 0, rangeSubscriptions: 0, quarantined: 0)
+    }
+    /// The bounds that are reached, each with what people should know.
+    package var boundsReached: @Sendable () -> [IntakeBound: String] = { [:] }
+
     /// Collects what the routes need; limits and URLs have defaults.
     package init(
         registry: any Registry, log: any ShardLog, progress: any ShardProgress,

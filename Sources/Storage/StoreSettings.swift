@@ -32,6 +32,9 @@ package struct StoreSettings: Sendable, Hashable {
     package var readers = 5
     /// The writer checkpoints when the write-ahead log has grown by so many pages.
     package var checkpointPages = 4000
+    /// The writer starts the write-ahead log anew when it has more bytes than this, as soon as
+    /// readers let it.
+    package var walBytes = 64 * 1024 * 1024
     /// Files up to this size are checked page by page at start; of larger ones only the tables on
     /// which every promise rests.
     package var quickCheckBytes: UInt64 = 256 * 1024 * 1024

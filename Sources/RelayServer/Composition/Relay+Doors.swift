@@ -48,6 +48,8 @@ extension Relay {
             gateway.credentialChanged(for: settings.key)
             worker.resume(settings.key)
         }
+        dependencies.backlog = { [store] in try await store.backlog() }
+        dependencies.boundsReached = { [gate = store.gate] in gate.reached }
         dependencies.deadLettersRedriven = { [worker] in worker.workRetries() }
         return dependencies
     }

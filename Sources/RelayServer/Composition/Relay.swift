@@ -26,6 +26,10 @@ package final class Relay: Service {
     let gateway: CurlPushGateway
     let worker: DeliveryWorker
     private let onSuppression: Follower.SuppressionWatcher?
+    /// The badges, which the follower and the ranges raise.
+    let badges = BadgeBoard()
+    /// Says that the badges are loaded.
+    let recovered = AsyncStream<Void>.makeStream()
     let phase = Mutex(Phase.starting)
     /// The ports that the listeners got.
     package let ports = ServedPorts()
@@ -95,7 +99,8 @@ package final class Relay: Service {
                 LoopService { try await self.worker.run() },
                 LoopService { await self.tokens.write() },
                 LoopService { try await self.follow() },
-                LoopService { try await self.keepHouse() },
+                LoopService { try await self.workRanges() },
+                LoopService { try await self.upkeep().run() },
             ] + (try listeners())
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
@@ -138,8 +143,9 @@ package final class Relay: Service {
         let began = world.clock.measureStart()
         var follower = Follower(
             log: store, progress: store, identity: DeliveryIdentity(store: store.storeIdentity),
-            indexSeed: generator.next(), settings: { [board] key in board[key] }, logger: logger,
-            onSuppression: onSuppression,
+            indexSeed: generator.next(), badges: badges,
+            rangeThreshold: configuration.rangeThreshold, now: world.now,
+            settings: { [board] key in board[key] }, logger: logger, onSuppression: onSuppression,
             take: { [worker] batch in try await worker.accept(batch) })
         let mark = worker.recordedMark
         try await follower.recover(at: mark, from: store)
@@ -147,23 +153,8 @@ package final class Relay: Service {
             "recovered",
             metadata: ["position": "\(mark.position)", "seconds": "\(began.elapsed())"])
         phase.withLock { $0 = .following }
+        recovered.continuation.yield()
         try await follower.follow(from: mark)
-    }
-
-    /// Deletes what nobody needs any more, in small transactions: dedupe keys that have outlived
-    /// their window, and versions that ended before the progress.
-    private func keepHouse() async throws {
-        while true {
-            try await world.clock.sleep(for: .seconds(60))
-            do {
-                while try await store.pruneDedupeKeys(at: world.now()) > 0 {}
-                let settled = worker.recordedMark.position
-                while try await store.pruneEndedVersions(upTo: settled) > 0 {}
-            } catch let error as StorageError {
-                // It is only upkeep: the next minute may have better luck.
-                logger.warning("could not prune", metadata: ["reason": "\(error)"])
-            }
-        }
     }
 
     /// Returns once everything in the log as it stands is settled.

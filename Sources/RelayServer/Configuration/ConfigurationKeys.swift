@@ -3,7 +3,7 @@ import RelayModel
 /// Every setting, in the order of the documentation (`docs/configuration.md`).
 package enum ConfigurationKeys {
     /// The settings.
-    package static let all = listeners + storage + gateway + operation + limits
+    package static let all = listeners + storage + upkeep + gateway + operation + limits
 
     private static let listeners = [
         ConfigurationKey(

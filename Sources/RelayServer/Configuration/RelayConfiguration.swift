@@ -50,6 +50,8 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
     package struct DeliveryBounds: Sendable, Hashable {
         /// The deliveries that are sent and not yet settled.
         package var inFlight: Int
+        /// The deliveries of ranges that are sent and not yet settled.
+        package var rangeInFlight: Int
         /// The sends of one delivery before it becomes a dead letter.
         package var maximumAttempts: Int
     }
@@ -78,6 +80,10 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
     package var logLevel: Logger.Level
     /// How long what is in flight may take to finish at the end.
     package var shutdownGrace: Duration
+    /// How long things are kept, and when changes are refused.
+    var upkeep: Upkeep.Settings
+    /// The subscriptions that a change fires beyond which they become ranges.
+    package var rangeThreshold: Int
     /// What requests may ask for.
     package var limits: RequestLimits
     /// The settings, one a line, secrets hidden.
@@ -114,10 +120,13 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
         gateway = Self.gateway(values)
         delivery = DeliveryBounds(
             inFlight: values.integer("delivery.inFlight"),
+            rangeInFlight: values.integer("delivery.rangeInFlight"),
             maximumAttempts: values.integer("delivery.maxAttempts"))
         logLevel = Logger.Level(rawValue: values.required("log.level")) ?? .info
         shutdownGrace = .seconds(values.integer("shutdown.graceSeconds"))
         limits = Self.limits(values)
+        upkeep = Upkeep.Settings(values)
+        rangeThreshold = values.integer("fanout.rangeThreshold")
         description = values.description
     }
 
@@ -129,6 +138,8 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
         settings.waitingBytes = values.integer("storage.waitingMegabytes") * 1_048_576
         settings.diskReserveBytes =
             UInt64(values.integer("storage.diskReserveMegabytes")) * 1_048_576
+        settings.dedupeWindow = .seconds(values.integer("storage.dedupeHours") * 3600)
+        settings.walBytes = values.integer("storage.walMegabytes") * 1_048_576
         settings.maximumSubscriptionsPerOwner = values.integer("limits.subscriptionsPerUser")
         return settings
     }

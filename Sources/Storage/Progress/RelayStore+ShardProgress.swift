@@ -12,6 +12,7 @@ extension RelayStore: ShardProgress {
         try await write(changes: max(1, step.retries.count + step.deadLetters.count)) { commit in
             try writing.run(in: &commit)
         }
+        if !step.newRanges.isEmpty { ranges.ring() }
     }
 
     package func claimOnce(

@@ -17,6 +17,7 @@ struct SettleStep: Sendable {
     private let step: SettledStep
     private let epoch: Int64
     private let block: ReceiptBlock?
+    private let ranges: RangeSettling
     private let retries: [(retry: Retry, delivery: StoredDelivery)]
     private let deadLetters: [(letter: DeadLetter, delivery: StoredDelivery)]
 
@@ -25,6 +26,7 @@ struct SettleStep: Sendable {
         self.step = step
         self.epoch = epoch
         block = ReceiptBlock(step.receipts)
+        ranges = RangeSettling(step)
         retries = step.retries.map { ($0, StoredDelivery($0.delivery)) }
         deadLetters = step.deadLetters.map { ($0, StoredDelivery($0.delivery)) }
     }
@@ -43,6 +45,11 @@ struct SettleStep: Sendable {
         }
         try forgetDeadTokens(in: &commit)
         try saveBadges(in: commit.db)
+        try ranges.run(in: commit.db)
+        for (key, tally) in step.tallies {
+            try commit.db.addToAccount(
+                of: try commit.db.container(key).id, owed: tally.owed, delivered: tally.delivered)
+        }
     }
 
     private func moveProgress(in db: Database) throws {
