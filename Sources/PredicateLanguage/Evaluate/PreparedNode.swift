@@ -35,7 +35,7 @@ final class PreparedComparison: Sendable {
     let left: PreparedExpression
     let right: PreparedExpression
     /// The constant pattern of LIKE or MATCHES.
-    let expression: RegularExpression?
+    let pattern: TextPattern?
     /// The constant text that is looked for.
     let needle: TextNeedle?
     /// The constant list of IN, sorted by kinds.
@@ -52,15 +52,15 @@ final class PreparedComparison: Sendable {
             source.comparator == .tokenMatches && source.left == .field("allTokens")
         left = try PreparedExpression(isAllTokens ? .record : source.left)
         right = try PreparedExpression(source.right)
-        var expression: RegularExpression?
+        var pattern: TextPattern?
         var needle: TextNeedle?
         var members: ConstantMembers?
         var words: Set<String>?
         // Other rules than Apple's have their own ways with texts.
         let constant = source.rules == .apple ? source.right.literal : nil
         switch (source.comparator, constant) {
-        case (.like, .string(let pattern)?), (.matches, .string(let pattern)?):
-            expression = try Self.compile(pattern, of: source)
+        case (.like, .string(let text)?), (.matches, .string(let text)?):
+            pattern = try Self.compile(text, of: source)
         case (.beginsWith, .string(let text)?), (.endsWith, .string(let text)?),
             (.contains, .string(let text)?):
             needle = TextNeedle(text, source.options)
@@ -79,7 +79,7 @@ final class PreparedComparison: Sendable {
         if source.comparator == .in, case .string(let text)? = source.left.literal {
             needle = TextNeedle(text, source.options)
         }
-        self.expression = expression
+        self.pattern = pattern
         self.needle = needle
         self.members = members
         self.words = words
@@ -87,11 +87,9 @@ final class PreparedComparison: Sendable {
 
     private static func compile(
         _ pattern: String, of source: RecordPredicate.Comparison
-    ) throws(PredicateError) -> RegularExpression {
+    ) throws(PredicateError) -> TextPattern {
         do throws(RegularExpressionRefusal) {
-            return source.comparator == .like
-                ? try RegularExpression(like: pattern, source.options)
-                : try RegularExpression(icu: pattern, source.options)
+            return try TextPattern(pattern, of: source)
         } catch {
             throw PredicateError(
                 .check, "the pattern is refused: \(error.reason)", at: source.rightSpan,

@@ -217,7 +217,7 @@ final class PredicateProgram: Sendable {
         case (.needle(let index, let place), .string(let text)):
             return ProgramVerdict(parts.needles[Int(index)].isFound(in: text, at: place))
         case (.pattern(let index), .string(let text)):
-            return ProgramVerdict(parts.patterns[Int(index)].matchesWhole(text))
+            return parts.patterns[Int(index)].matches(text).map(ProgramVerdict.init) ?? .unsure
         case (.needle, .null), (.pattern, .null): return .no
         case (.members(let index), _):
             return parts.members[Int(index)].contains(value).map(ProgramVerdict.init) ?? .unsure
@@ -239,6 +239,6 @@ struct ProgramParts: Sendable {
     var texts: [PreparedText] = []
     var needles: [TextNeedle] = []
     var members: [ConstantMembers] = []
-    var patterns: [RegularExpression] = []
+    var patterns: [TextPattern] = []
     var formulas: [ProgramFormula] = []
 }

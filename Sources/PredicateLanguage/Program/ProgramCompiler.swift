@@ -131,7 +131,7 @@ struct ProgramCompiler {
         case (.like, .string(let pattern)) where source.rules == .apple:
             return like(pattern, comparison)
         case (.matches, .string):
-            guard source.rules == .apple, !source.options.ignoresMarks else { return nil }
+            guard source.rules == .apple else { return nil }
             return pattern(comparison)
         default: return nil
         }
@@ -194,14 +194,14 @@ struct ProgramCompiler {
         _ text: String, _ comparison: PreparedComparison
     ) -> ProgramTest? {
         let source = comparison.source
-        guard source.options.isEmpty else { return nil }
+        guard source.options.isEmpty else { return pattern(comparison) }
         var inner = Substring(text)
         let hasStart = inner.first == "*"
         if hasStart { inner.removeFirst() }
         let hasEnd = inner.last == "*"
         if hasEnd { inner.removeLast() }
         guard !inner.isEmpty, !inner.unicodeScalars.contains(where: Self.patternSigns.contains)
-        else { return nil }
+        else { return pattern(comparison) }
         switch (hasStart, hasEnd) {
         case (true, true): return needle(String(inner), .anywhere, source)
         case (true, false): return needle(String(inner), .end, source)
@@ -219,8 +219,8 @@ struct ProgramCompiler {
     private static let patternSigns: Set<Unicode.Scalar> = ["*", "?", "\\"]
 
     private mutating func pattern(_ comparison: PreparedComparison) -> ProgramTest? {
-        guard let expression = comparison.expression else { return nil }
-        parts.patterns.append(expression)
+        guard let pattern = comparison.pattern else { return nil }
+        parts.patterns.append(pattern)
         return .pattern(Int32(parts.patterns.count - 1))
     }
 }
