@@ -77,8 +77,7 @@ package struct ShardState {
         guard !change.isSnapshot, !isStale, let state = containers[container] else { return [] }
         matches.removeAll(keepingCapacity: true)
         // Both moments are in the log, so that the answer is the same after a restart.
-        state.index.matches(
-            for: change, now: change.occurredAt ?? appendedAt, into: &matches)
+        state.matches(for: change, now: change.occurredAt ?? appendedAt, into: &matches)
         // Without a rule everybody whom the index names may read it.
         guard change.readers != nil else { return matches }
         return matches.filter { serial in
