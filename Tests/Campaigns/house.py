@@ -50,12 +50,12 @@ def device_token(name):
 class Gateway:
     """`belfry gateway`, whose printed record goes to a file."""
 
-    def __init__(self, belfry, folder, script=None):
+    def __init__(self, belfry, folder, script=None, prints=True):
         self.port = free_port()
         self.ca = os.path.join(folder, "gateway-ca.pem")
         self.record = os.path.join(folder, "pushes.txt")
         arguments = [belfry, "gateway", "--port", str(self.port), "--ca-file", self.ca,
-                     "--environment", "development"]
+                     "--environment", "development"] + ([] if prints else ["--no-print"])
         if script:
             path = os.path.join(folder, "script.json")
             with open(path, "w") as file:

@@ -2,8 +2,9 @@ import RelayModel
 import RelayTestKit
 import Storage
 
-/// What happens outside the relay: users register devices and save subscriptions, and a source
-/// posts changes. Everything follows from the seed.
+/// What happens outside the relay: users register devices, save subscriptions, and post changes.
+///
+/// Everything follows from the seed.
 struct SimulatedWorld {
     static let settings = ContainerSettings(
         key: Fixtures.container, topics: ["com.example.Art"])

@@ -28,9 +28,9 @@ extension RecordPredicate {
     /// Reads a condition in any dialect.
     ///
     /// The source is a string for the text dialects, an object or array for the others; arguments
-    /// are the values of `%@` and `$0`, of which the JSON dialects have none. A schema tells Minapp's
-    /// `where` which texts are dates and which fields there are; the other dialects are held to it
-    /// by ``check(schema:variables:)``.
+    /// are the values of `%@` and `$0`, of which the JSON dialects have none. A schema tells
+    /// Minapp's `where` which texts are dates and which fields there are; the other dialects are
+    /// held to it by ``check(schema:variables:)``.
     ///
     /// - Throws: ``PredicateError`` of the stage `parse`, or `check` for what a dialect refuses.
     public static func parse(
