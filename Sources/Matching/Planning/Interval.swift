@@ -7,6 +7,8 @@ struct Interval {
     var valueClass: ValueClass
     var low: Int64 = .min
     var high: Int64 = .max
+    /// The size of the cells under which it is filed, where that is its key.
+    var inCells: CellLevel?
     /// The conjuncts that it stands for.
     var conjuncts: [Int] = []
 
@@ -40,16 +42,19 @@ struct Interval {
         }
     }
 
-    /// The level of the cells that just cover the interval, and the first and last of them; `nil`
-    /// if
-    /// it is too wide for cells.
-    var cells: (level: Int, first: Int64, last: Int64)? {
-        guard isBoundedBelow, isBoundedAbove, !isEmpty else { return nil }
-        let first = CellLine.place(valueClass, low)
-        let last = CellLine.place(valueClass, high)
+    /// The sizes of cells that are just wider than the interval, one for each line that has room
+    /// for it; none if it is too wide for cells.
+    var cells: [CellLevel] {
+        guard isBoundedBelow, isBoundedAbove, !isEmpty else { return [] }
+        if valueClass == .date { return [cells(.dates)].compactMap { $0 } }
+        return [cells(.even), cells(.logarithmic)].compactMap { $0 }
+    }
+
+    private func cells(_ line: CellLine) -> CellLevel? {
+        guard let first = line.place(low), let last = line.place(high) else { return nil }
         let (width, overflowed) = last.subtractingReportingOverflow(first)
         guard !overflowed, width < 1 << 60 else { return nil }
         let level = width == 0 ? 0 : Int64.bitWidth - width.leadingZeroBitCount
-        return (level, first >> Int64(level), last >> Int64(level))
+        return CellLevel(line: line, level: level)
     }
 }

@@ -35,6 +35,8 @@ struct Filing {
     var expected: Double = 0
     /// Whether it has no key but its record type.
     var isResidual = false
+    /// Whether the key is the cell in which the interval begins.
+    var isInCell: Bool { interval?.inCells != nil }
 }
 
 /// Chooses the keys under which a predicate is filed, and writes the rows that verify the rest.
@@ -59,6 +61,8 @@ final class Planner {
     private let programs: ProgramStore
     /// Estimates made so far.
     var work = 0
+    /// While keys are written only to be weighed, nothing is taken into use.
+    var isEstimating = false
     private(set) var compartment: UInt32 = 0
     private(set) var shelf = 0
 
@@ -141,8 +145,8 @@ final class Planner {
                 }
             }
         case .interval(let index):
-            emit(intervals[index], &catalog)
             filing.interval = intervals[index]
+            filing.interval?.inCells = emit(intervals[index], &catalog)
         case nil:
             let dimension = KeyDimension(
                 shelf: UInt32(shelf), kind: .every, isCompartmented: compartment != 0)
@@ -171,7 +175,13 @@ final class Planner {
     /// Reads a comparison that rows can judge, and numbers its field.
     func leaf(_ comparison: Comparison, _ catalog: inout Catalog) -> Leaf? {
         guard var leaf = Leaf(comparison) else { return nil }
-        leaf.path = catalog.makePath(leaf.field, shelf: shelf)
+        let path =
+            leaf.field.isEmpty && leaf.clue != nil
+            ? catalog.makeRecordPath(shelf: shelf)
+            : catalog.makePath(
+                leaf.field, inner: leaf.inner, folding: leaf.folding, shelf: shelf)
+        guard let path else { return nil }
+        leaf.path = path
         return leaf
     }
 
@@ -285,13 +295,14 @@ final class Planner {
 
     /// Adds the key whose bytes were written from `start` on, unless it is there already.
     func addKey(
-        _ dimension: KeyDimension, _ start: Int, isExact: Bool, _ catalog: inout Catalog
+        _ dimension: KeyDimension, _ start: Int, length: Int? = nil, isExact: Bool,
+        _ catalog: inout Catalog
     ) {
         let number = catalog.makeDimension(dimension)
         while keyDimensions.count <= Int(number) {
             keyDimensions.append(catalog.dimensions[keyDimensions.count])
         }
-        let length = encoder.bytes.count - start
+        let length = length ?? encoder.bytes.count - start
         let hash = KeyHash.hash(
             encoder.bytes.base + start, length, seed: KeyBytes.seed(seed, number))
         let key = PlannedKey(
