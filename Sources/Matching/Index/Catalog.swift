@@ -222,11 +222,20 @@ struct Catalog {
 
     // MARK: What a dimension is looked up by
 
-    /// How a change is looked up in one dimension.
-    func use(of dimension: KeyDimension) -> PathUse {
-        let shelf = shelves[Int(dimension.shelf)]
-        let path = Int(dimension.path)
-        return dimension.isCompartmented ? shelf.compartmentPaths[path] : shelf.paths[path]
+    /// The best of some sizes of cells in one dimension.
+    func chooseCells(_ interval: borrowing Interval, _ dimension: KeyDimension) -> CellLevel? {
+        let (shelf, path) = (Int(dimension.shelf), Int(dimension.path))
+        return dimension.isCompartmented
+            ? shelves[shelf].compartmentPaths[path].levels.choose(for: interval)
+            : shelves[shelf].paths[path].levels.choose(for: interval)
+    }
+
+    /// How much of a prefix is a key in one dimension.
+    func prefixLength(for wanted: Int, _ dimension: KeyDimension) -> Int? {
+        let (shelf, path) = (Int(dimension.shelf), Int(dimension.path))
+        return dimension.isCompartmented
+            ? shelves[shelf].compartmentPaths[path].prefixLength(for: wanted)
+            : shelves[shelf].paths[path].prefixLength(for: wanted)
     }
 
     /// Notes that prefixes of `length` bytes must be looked up.

@@ -4,6 +4,8 @@ import RelayModel
 struct MatchScratch: ~Copyable {
     /// Numbers of subscriptions, with repetitions and in runs.
     var ids = GrowingBuffer<UInt32>(capacity: 1024)
+    /// The same as serials, ascending, each once.
+    var answer = GrowingBuffer<UInt64>(capacity: 1024)
     /// Room for sorting.
     var spare = GrowingBuffer<UInt32>(capacity: 1024)
     /// The blocks that the keys of the change lead to, and what they hold; 0 where there are none.

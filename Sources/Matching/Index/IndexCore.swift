@@ -16,6 +16,9 @@ final class IndexCore {
     /// Evaluation errors by subscription, since the start.
     private(set) var errors: [UInt32: UInt64] = [:]
 
+    /// Edits so far, in debug builds.
+    var edits = 0
+
     init(seed: UInt64) {
         programs = ProgramStore(arena: store.arena)
         planner = Planner(seed: seed, store: store, programs: programs)
@@ -29,8 +32,17 @@ final class IndexCore {
 
     // MARK: Inserting
 
-    /// Files a subscription; its number must not be known yet.
+    /// Files a subscription, in place of one with the same number.
     func insert(
+        _ id: UInt32, _ subscription: IndexedSubscription, catalog: inout Catalog
+    ) -> MatchingCost {
+        takeOut(id)
+        let cost = file(id, subscription, catalog: &catalog)
+        assert(checkNowAndThen())
+        return cost
+    }
+
+    private func file(
         _ id: UInt32, _ subscription: IndexedSubscription, catalog: inout Catalog
     ) -> MatchingCost {
         let word = id | UInt32(subscription.firesOn.rawValue & 7) << PostingWord.firesShift
@@ -94,6 +106,13 @@ final class IndexCore {
 
     /// Takes a subscription out; says whether it was known.
     func remove(_ id: UInt32) -> Bool {
+        let isKnown = takeOut(id)
+        assert(checkNowAndThen())
+        return isKnown
+    }
+
+    @discardableResult
+    private func takeOut(_ id: UInt32) -> Bool {
         let word = serials.word(id)
         if word == 0 { return false }
         serials.set(id, 0)

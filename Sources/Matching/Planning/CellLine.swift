@@ -99,29 +99,35 @@ struct CellLevels {
         return self[cells.line] & bit == 0
     }
 
-    /// The best of the levels that could hold an interval: one that is in use, else one on the line
-    /// with fewer; `nil` if all that would do are too many.
-    func choose(_ candidates: [CellLevel]) -> CellLevel? {
-        var best: CellLevel?
-        for cells in candidates {
-            let mask = self[cells.line]
-            if mask >> UInt64(cells.level) & 1 == 1 { return cells }
-            if mask.nonzeroBitCount >= Self.most { continue }
-            if best.map({ mask.nonzeroBitCount < self[$0.line].nonzeroBitCount }) ?? true {
-                best = cells
-            }
+    /// The best size of cells for an interval: one that is in use, else one on the line with fewer;
+    /// `nil` if it is too wide for cells, or would need one size too many.
+    func choose(for interval: borrowing Interval) -> CellLevel? {
+        if interval.valueClass == .date {
+            return interval.cells(.dates).flatMap { isOpen($0) ? $0 : wider($0) }
         }
-        return best ?? wider(candidates)
+        let even = interval.cells(.even)
+        if let even, isInUse(even) { return even }
+        let logarithmic = interval.cells(.logarithmic)
+        if let logarithmic, isInUse(logarithmic) { return logarithmic }
+        let counts = (self[.even].nonzeroBitCount, self[.logarithmic].nonzeroBitCount)
+        let (first, second) = counts.0 <= counts.1 ? (even, logarithmic) : (logarithmic, even)
+        if let first, isOpen(first) { return first }
+        if let second, isOpen(second) { return second }
+        return even.flatMap(wider) ?? logarithmic.flatMap(wider)
     }
 
-    /// The next wider level in use.
-    private func wider(_ candidates: [CellLevel]) -> CellLevel? {
-        for cells in candidates {
-            let above = self[cells.line] >> UInt64(cells.level)
-            guard above != 0 else { continue }
-            return CellLevel(
-                line: cells.line, level: cells.level + above.trailingZeroBitCount)
-        }
-        return nil
+    private func isInUse(_ cells: CellLevel) -> Bool {
+        self[cells.line] >> UInt64(cells.level) & 1 == 1
+    }
+
+    private func isOpen(_ cells: CellLevel) -> Bool {
+        isInUse(cells) || self[cells.line].nonzeroBitCount < Self.most
+    }
+
+    /// The next wider size in use.
+    private func wider(_ cells: CellLevel) -> CellLevel? {
+        let above = self[cells.line] >> UInt64(cells.level)
+        if above == 0 { return nil }
+        return CellLevel(line: cells.line, level: cells.level + above.trailingZeroBitCount)
     }
 }

@@ -9,8 +9,8 @@ struct Interval {
     var high: Int64 = .max
     /// The size of the cells under which it is filed, where that is its key.
     var inCells: CellLevel?
-    /// The conjuncts that it stands for.
-    var conjuncts: [Int] = []
+    /// The conjuncts that it stands for, as bits; only the first 64 are drawn together.
+    var conjuncts: UInt64 = 0
 
     /// No value lies inside.
     var isEmpty: Bool { low > high }
@@ -42,16 +42,11 @@ struct Interval {
         }
     }
 
-    /// The sizes of cells that are just wider than the interval, one for each line that has room
-    /// for it; none if it is too wide for cells.
-    var cells: [CellLevel] {
-        guard isBoundedBelow, isBoundedAbove, !isEmpty else { return [] }
-        if valueClass == .date { return [cells(.dates)].compactMap { $0 } }
-        return [cells(.even), cells(.logarithmic)].compactMap { $0 }
-    }
-
-    private func cells(_ line: CellLine) -> CellLevel? {
-        guard let first = line.place(low), let last = line.place(high) else { return nil }
+    /// The size of cells on a line that is just wider than the interval; `nil` if it is too wide.
+    func cells(_ line: CellLine) -> CellLevel? {
+        guard isBoundedBelow, isBoundedAbove, !isEmpty, let first = line.place(low),
+            let last = line.place(high)
+        else { return nil }
         let (width, overflowed) = last.subtractingReportingOverflow(first)
         guard !overflowed, width < 1 << 60 else { return nil }
         let level = width == 0 ? 0 : Int64.bitWidth - width.leadingZeroBitCount

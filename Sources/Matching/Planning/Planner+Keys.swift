@@ -165,7 +165,7 @@ extension Planner {
         let dimension = dimension(.prefix, path, .string)
         let wanted = min(Int(slot.length), KeyBytes.longestPrefix)
         _ = catalog.makeDimension(dimension)
-        guard let length = catalog.use(of: dimension).prefixLength(for: wanted) else {
+        guard let length = catalog.prefixLength(for: wanted, dimension) else {
             addKey(self.dimension(.text, path, .string), begin(), isExact: false, &catalog)
             return
         }
@@ -185,10 +185,11 @@ extension Planner {
     func emit(_ interval: Interval, _ catalog: inout Catalog) -> CellLevel? {
         if interval.isEmpty { return nil }
         let dimension = dimension(.cell, interval.path, interval.valueClass)
-        let candidates = interval.cells
-        if !candidates.isEmpty { _ = catalog.makeDimension(dimension) }
-        guard let cells = candidates.isEmpty
-            ? nil : catalog.use(of: dimension).levels.choose(candidates),
+        if interval.isBoundedBelow, interval.isBoundedAbove {
+            _ = catalog.makeDimension(dimension)
+        }
+        guard interval.isBoundedBelow, interval.isBoundedAbove,
+            let cells = catalog.chooseCells(interval, dimension),
             let place = cells.line.place(interval.low)
         else {
             let open = self.dimension(.open, interval.path, interval.valueClass)

@@ -139,7 +139,7 @@ final class Planner {
         case .member(let index):
             if keys.count == 0 { emit(members[index], &catalog) }
             if hasKey(isExact: true) { proven = index }
-            for interval in intervals where !interval.conjuncts.contains(index) {
+            for interval in intervals where index >= 64 || interval.conjuncts >> UInt64(index) & 1 == 0 {
                 if filing.interval.map({ estimate(interval) < estimate($0) }) ?? true {
                     filing.interval = interval
                 }
@@ -159,7 +159,7 @@ final class Planner {
         }
         filing.isResidual = best == nil
         filing.expected = filing.isResidual ? 1 : expectedHits()
-        let verified = filing.interval?.conjuncts ?? []
+        let verified = filing.interval?.conjuncts ?? 0
         filing.rest = compile(members, without: verified, proven, &catalog)
         if hasKey(isExact: false) {
             filing.whole = compile(members, without: verified, -1, &catalog)
@@ -221,8 +221,8 @@ final class Planner {
 
     private func intervals(of members: [Member]) -> [Interval] {
         var intervals: [Interval] = []
-        for (index, member) in members.enumerated() {
-            guard let leaf = member.leaf,
+        for (index, member) in members.prefix(64).enumerated() {
+            guard let leaf = member.leaf, leaf.test.isOrdering,
                 let narrower = interval(of: leaf, isNegated: member.isNegated)
             else { continue }
             let known = intervals.firstIndex {
@@ -231,10 +231,10 @@ final class Planner {
             if let known {
                 intervals[known].low = max(intervals[known].low, narrower.low)
                 intervals[known].high = min(intervals[known].high, narrower.high)
-                intervals[known].conjuncts.append(index)
+                intervals[known].conjuncts |= 1 << UInt64(index)
             } else {
                 intervals.append(narrower)
-                intervals[intervals.count - 1].conjuncts = [index]
+                intervals[intervals.count - 1].conjuncts = 1 << UInt64(index)
             }
         }
         return intervals
@@ -253,7 +253,7 @@ final class Planner {
         var least = Double.infinity
         for (index, member) in members.enumerated() {
             // Its interval, narrowed by the other members, is considered below.
-            if member.leaf?.test.isOrdering == true { continue }
+            if index < 64, member.leaf?.test.isOrdering == true { continue }
             guard let access = estimate(member, &catalog), access.keys <= Self.mostKeys,
                 access.expected < least
             else { continue }
@@ -344,15 +344,18 @@ final class Planner {
     }
 
     private func compile(_ root: Node, _ catalog: inout Catalog) -> UInt32 {
-        compile([Member(node: root, isNegated: false)], without: [], -1, &catalog)
+        compile([Member(node: root, isNegated: false)], without: 0, -1, &catalog)
     }
 
     private func compile(
-        _ members: [Member], without verified: [Int], _ proven: Int, _ catalog: inout Catalog
+        _ members: [Member], without verified: UInt64, _ proven: Int, _ catalog: inout Catalog
     ) -> UInt32 {
-        if members.count == verified.count + (proven < 0 ? 0 : 1) { return 0 }
-        let left = members.indices.filter { $0 != proven && !verified.contains($0) }
-            .map { members[$0] }
+        if members.count == verified.nonzeroBitCount + (proven < 0 ? 0 : 1) { return 0 }
+        var left: [Member] = []
+        for (index, member) in members.enumerated() where index != proven {
+            if index < 64, verified >> UInt64(index) & 1 == 1 { continue }
+            left.append(member)
+        }
         let compiler = ProgramCompiler(shelf: shelf)
         let rows = left.reduce(0) { $0 + compiler.rows($1) }
         if rows > ProgramRow.most {
