@@ -75,12 +75,23 @@ struct ReferenceMatcher: ChangeMatcher {
         for (subscription, predicate) in subscriptions {
             guard covers(subscription, change) else { continue }
             if let predicate {
-                guard let image = change.judgedImage, image.completeness == .full,
-                    predicate.evaluate(on: image.fields, now: change.occurredAt) == .true
+                guard let image = change.judgedImage,
+                    holds(predicate, on: image, now: change.occurredAt)
                 else { continue }
             }
             serials.append(subscription.serial)
         }
+    }
+
+    /// Whether a predicate holds on an image; on a partial one, whatever else the record holds.
+    private func holds(
+        _ predicate: PreparedPredicate, on image: RecordImage, now: Timestamp?
+    ) -> Bool {
+        if image.completeness == .full {
+            return predicate.evaluate(on: image.fields, now: now) == .true
+        }
+        let known = predicate.predicate.knowing(image.fields.keys)
+        return known.evaluate(on: image.fields, now: now) == .true
     }
 
     /// Whether the change lies in what the subscription watches (design §4.1, 4.7).

@@ -249,6 +249,10 @@ struct RandomWorld {
         return fields
     }
 
+    private mutating func image() -> RecordImage {
+        RecordImage(fields(), completeness: generator.holds(oneIn: 6) ? .partial : .full)
+    }
+
     mutating func change() throws -> RecordChange {
         let name = try #require(RecordName(rawValue: "r"))
         var change = RecordChange(
@@ -256,8 +260,8 @@ struct RandomWorld {
             RecordID(recordName: name, zoneID: generator.pick(zones)))
         change.database = generator.pick(DatabaseScope.allCases + [.public, .public])
         change.owner = change.database == .public ? nil : generator.pick(owners)
-        if change.operation != .create { change.before = RecordImage(fields()) }
-        if change.operation != .delete { change.after = RecordImage(fields()) }
+        if change.operation != .create { change.before = image() }
+        if change.operation != .delete { change.after = image() }
         return change
     }
 }
@@ -279,6 +283,7 @@ struct ReferenceIndex {
         else { return false }
         guard let predicate = subscription.predicate else { return true }
         guard let image = change.judgedImage else { return false }
-        return predicate.evaluate(on: image.fields) == .true
+        if image.completeness == .full { return predicate.evaluate(on: image.fields) == .true }
+        return predicate.knowing(image.fields.keys).evaluate(on: image.fields) == .true
     }
 }

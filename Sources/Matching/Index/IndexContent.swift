@@ -6,9 +6,9 @@ import RelayModel
 /// desk,
 /// to read, or all of them, to write.
 final class IndexContent: @unchecked Sendable {
-    private(set) var catalog = Catalog()
+    @exclusivity(unchecked) private(set) var catalog = Catalog()
     /// The cores by the upper bits of their serials, ascending.
-    private(set) var cores: [(base: UInt64, core: IndexCore)] = []
+    @exclusivity(unchecked) private(set) var cores: [(base: UInt64, core: IndexCore)] = []
     private var observed = IndexStatistics()
     let seed: UInt64
 
