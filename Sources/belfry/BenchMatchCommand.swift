@@ -12,8 +12,8 @@ struct BenchMatchCommand: ParsableCommand {
         discussion: """
             Throughput is changes per second of this thread's processor time, decoded changes in, \
             sorted serials out; the naive scan runs the reference evaluator, the lower bound a \
-            static hash table on bare memory made for the workload, both in the same process over the same \
-            subscriptions. Memory is what the index accounts for itself.
+            static hash table on bare memory made for the workload, both in the same process \
+            over the same subscriptions. Memory is what the index accounts for itself.
             """)
 
     @Option(help: "The shapes: letters out of a to g.")

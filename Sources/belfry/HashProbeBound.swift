@@ -9,7 +9,8 @@ import RelayModel
 /// compare, without sorting its answers, with the hashes of the changes at hand.
 ///
 /// It is the yardstick of `belfry bench match`, not an index: it knows just the predicates that
-/// ``BenchWorkload`` makes, and trusts 64 bits of hash. It does what the researchers' C++ program of
+/// ``BenchWorkload`` makes, and trusts 64 bits of hash. It does what the researchers' C++ program
+/// of
 /// the same purpose does, and reaches about the same (docs/matching.md).
 final class HashProbeBound {
     /// A subscription under a key, with at most one thing left to compare.
@@ -141,7 +142,9 @@ final class HashProbeBound {
     func match(_ change: Change) -> Int {
         var end = 0
         var touched: UInt64 = 0
-        for key in change.keys { touched &+= slots[Int(truncatingIfNeeded: keys[Int(key)]) & mask].key }
+        for key in change.keys {
+            touched &+= slots[Int(truncatingIfNeeded: keys[Int(key)]) & mask].key
+        }
         answer[0] = UInt32(truncatingIfNeeded: touched)
         for key in change.keys {
             let slot = slots[place(keys[Int(key)])]

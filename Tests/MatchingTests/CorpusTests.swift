@@ -13,7 +13,8 @@ enum Corpora {
 @Suite(.enabled(if: Corpora.folder != nil, "BELFRY_CORPORA is not set"))
 struct CorpusTests {
     private static func lines(_ name: String) throws -> [JSONObject] {
-        let text = try String(contentsOfFile: try #require(Corpora.folder) + "/" + name, encoding: .utf8)
+        let text = try String(
+            contentsOfFile: try #require(Corpora.folder) + "/" + name, encoding: .utf8)
         return try text.split(separator: "\n").compactMap { line in
             guard case .object(let object) = try JSONValue(parsing: String(line)) else {
                 return nil

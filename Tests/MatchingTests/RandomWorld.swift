@@ -155,7 +155,8 @@ struct RandomWorld {
         case 4: .init(field, .equal, .field(generator.pick(Self.fields)))
         case 5:
             .init(
-                field, .matches, .constant(.string(generator.pick(["a.*", "ab?c", "[ab]+", "A1"]))),
+                field, .matches,
+                .constant(.string(generator.pick(["a.*", "ab?c", "[ab]+", "A1"]))),
                 options: generator.holds(oneIn: 2) ? [] : .ignoringCase)
         case 6:
             .init(
@@ -191,7 +192,8 @@ struct RandomWorld {
 
     private mutating func pattern() -> String {
         generator.pick([
-            "a*", "*b*", "ab?", "", "*", "a*b*c", "*abc", "\\*", "é*", "e\u{301}", "?", "*é?*", "AB*",
+            "a*", "*b*", "ab?", "", "*", "a*b*c", "*abc", "\\*", "é*", "e\u{301}", "?", "*é?*",
+            "AB*",
             "*xxxxx*y", "s*", "*bcd*", "ks*",
         ])
     }

@@ -71,7 +71,8 @@ final class IndexCore {
         programs.release(filing.whole)
     }
 
-    /// Files a subscription under one key; says whether among intervals so many that its lower bound
+    /// Files a subscription under one key; says whether among intervals so many that its lower
+    /// bound
     /// is needed to find it again.
     private func file(_ planned: PlannedKey, _ word: UInt32, _ filing: Filing) -> Bool {
         let key = FiledKey(

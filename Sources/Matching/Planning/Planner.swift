@@ -86,7 +86,8 @@ final class Planner {
         if case .constant(let holds) = root {
             return holds ? every(&catalog, Filing()) : Filing()
         }
-        if case .comparison(let comparison) = root, let leaf = leaf(comparison, &catalog), let filing = planLeaf(leaf, root, &catalog)
+        if case .comparison(let comparison) = root, let leaf = leaf(comparison, &catalog),
+            let filing = planLeaf(leaf, root, &catalog)
         {
             return filing
         }
@@ -138,7 +139,8 @@ final class Planner {
         case .member(let index):
             if keys.count == 0 { emit(members[index], &catalog) }
             if hasKey(isExact: true) { proven = index }
-            for interval in intervals where index >= 64 || interval.conjuncts >> UInt64(index) & 1 == 0 {
+            for interval in intervals
+            where index >= 64 || interval.conjuncts >> UInt64(index) & 1 == 0 {
                 if filing.interval.map({ estimate(interval) < estimate($0) }) ?? true {
                     filing.interval = interval
                 }

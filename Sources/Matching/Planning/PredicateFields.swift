@@ -2,7 +2,8 @@ package import PredicateLanguage
 import RelayModel
 
 extension RecordPredicate {
-    /// The predicate as it is judged on an image that has only `known` fields, so that it fires only
+    /// The predicate as it is judged on an image that has only `known` fields, so that it fires
+    /// only
     /// if it would whatever the others hold: a comparison that reads another field fails, and so
     /// does its contrary under NOT.
     package func knowing(_ known: some Sequence<String>) -> RecordPredicate {

@@ -5,7 +5,8 @@ extension PostingStore {
     ///
     /// `kind` is ``BlockKind/sorted`` under a cell, else ``BlockKind/range``.
     ///
-    /// - Returns: whether it shares the posting of an equal one, and whether it went into a directory.
+    /// - Returns: whether it shares the posting of an equal one, and whether it went into a
+    /// directory.
     func insertRange(
         _ key: FiledKey, _ kind: BlockKind, _ interval: IntervalKind, _ posting: RangePosting
     ) -> (isShared: Bool, isInDirectory: Bool) {
@@ -67,7 +68,8 @@ extension PostingStore {
 
     /// Takes a subscription out of intervals; says whether it was there.
     ///
-    /// `low` is its lower bound as it was filed, if that is known: without it all are looked through.
+    /// `low` is its lower bound as it was filed, if that is known: without it all are looked
+    /// through.
     func removeRange(_ id: UInt32, low: Int64?, _ place: BlockPlace) -> Bool {
         let block = PostingBlock(arena, place.block)
         if block.kind == .directory { return removeFromChunks(id, low: low, place) }
