@@ -39,10 +39,9 @@ struct IndexMatcher: ChangeMatcher {
     func decodeMicroseconds(_ changes: [RecordChange]) -> Double? {
         let sample = changes.prefix(20_000)
         let scratch = DecodedChange()
-        let clock = ContinuousClock()
-        let start = clock.now
+        let start = ProcessorTime.now
         for change in sample { index.decode(change, into: scratch) }
-        return (clock.now - start).inSeconds * 1e6 / Double(max(sample.count, 1))
+        return (ProcessorTime.now - start) * 1e6 / Double(max(sample.count, 1))
     }
 
     mutating func match(_ number: Int, into serials: inout [UInt64]) {
@@ -115,6 +114,7 @@ struct MatchReport {
     var parseSeconds = 0.0
     var decodeMicroseconds: Double?
     private var changesPerSecond = 0.0
+    private var changesPerWallSecond = 0.0
     private var percentiles = (median: 0.0, ninetyNinth: 0.0, most: 0.0)
 
     init(subscriptions: Int, refused: Int, changes: Int) {
@@ -123,8 +123,11 @@ struct MatchReport {
         self.changes = changes
     }
 
-    mutating func finish(latencies: [Double], seconds: Double, count: Int) {
+    mutating func finish(
+        latencies: [Double], seconds: Double, wallSeconds: Double, count: Int
+    ) {
         changesPerSecond = seconds > 0 ? Double(count) / seconds : 0
+        changesPerWallSecond = wallSeconds > 0 ? Double(count) / wallSeconds : 0
         let sorted = latencies.sorted()
         guard let most = sorted.last else { return }
         percentiles = (sorted[sorted.count / 2], sorted[sorted.count * 99 / 100], most)
@@ -137,6 +140,7 @@ struct MatchReport {
             "buildSeconds": .number(buildSeconds),
             "bytesPerSubscription": .number(bytesPerSubscription),
             "changesPerSecond": .number(changesPerSecond.rounded()),
+            "changesPerWallSecond": .number(changesPerWallSecond.rounded()),
             "p50Microseconds": .number(percentiles.median),
             "p99Microseconds": .number(percentiles.ninetyNinth),
             "maxMicroseconds": .number(percentiles.most),
