@@ -27,11 +27,11 @@ import Testing
                 let serial = UInt64(world.generator.below(900))
                 let subscription = world.subscription(serial)
                 index.insert(subscription)
-                reference.subscriptions[serial] = subscription
+                reference.insert(subscription)
             }
             for _ in 0..<20 {
                 let serial = UInt64(world.generator.below(900))
-                let isKnown = reference.subscriptions.removeValue(forKey: serial) != nil
+                let isKnown = reference.remove(serial)
                 #expect(index.remove(serial: serial) == isKnown)
             }
             for _ in 0..<12 {
@@ -98,7 +98,7 @@ import Testing
                 serial: UInt64(serial), database: .public, owner: owner, recordType: type,
                 predicate: RecordPredicate(node))
             index.insert(subscription)
-            reference.subscriptions[UInt64(serial)] = subscription
+            reference.insert(subscription)
         }
         for x in values {
             for y in values {

@@ -270,7 +270,20 @@ struct RandomWorld {
 
 /// The obvious way: every subscription, one after the other, by the reference evaluator.
 struct ReferenceIndex {
-    var subscriptions: [UInt64: IndexedSubscription] = [:]
+    private(set) var subscriptions: [UInt64: IndexedSubscription] = [:]
+    private var prepared: [UInt64: PreparedPredicate] = [:]
+
+    mutating func insert(_ subscription: IndexedSubscription) {
+        subscriptions[subscription.serial] = subscription
+        prepared[subscription.serial] = subscription.predicate.flatMap { predicate in
+            try? PreparedPredicate(predicate)
+        }
+    }
+
+    mutating func remove(_ serial: UInt64) -> Bool {
+        prepared[serial] = nil
+        return subscriptions.removeValue(forKey: serial) != nil
+    }
 
     func matches(for change: RecordChange) -> [UInt64] {
         subscriptions.values.filter { fires($0, on: change) }.map(\.serial).sorted()
@@ -283,9 +296,11 @@ struct ReferenceIndex {
             subscription.zoneID == nil || subscription.zoneID == change.recordID.zoneID,
             subscription.recordType == nil || subscription.recordType == change.recordType
         else { return false }
-        guard let predicate = subscription.predicate else { return true }
+        guard subscription.predicate != nil else { return true }
         guard let image = change.judgedImage else { return false }
+        guard let predicate = prepared[subscription.serial] else { return false }
         if image.completeness == .full { return predicate.evaluate(on: image.fields) == .true }
-        return predicate.knowing(image.fields.keys).evaluate(on: image.fields) == .true
+        let known = predicate.predicate.knowing(image.fields.keys)
+        return known.evaluate(on: image.fields) == .true
     }
 }
