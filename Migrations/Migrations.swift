@@ -19,6 +19,10 @@ package struct Migration: Sendable, Hashable {
         Migration(
             name: "v0001_createSchema",
             sql: String(decoding: PackageResources.v0001_createSchema_sql, as: UTF8.self),
-            checksum: "fd7aa60c32cde9c838796adb76c2fd39747ffb1b03c31e08470da7e3fbab7b78")
+            checksum: "fd7aa60c32cde9c838796adb76c2fd39747ffb1b03c31e08470da7e3fbab7b78"),
+        Migration(
+            name: "v0005_keepRecords",
+            sql: String(decoding: PackageResources.v0005_keepRecords_sql, as: UTF8.self),
+            checksum: "3955820307994b23ea426e77710c6f264b0486a8287bd891d8efd4873f787bc5"),
     ]
 }

@@ -24,6 +24,8 @@ package final class RelayStore: Sendable {
     let pool: DatabasePool
     let horizon: LogHorizon
     let disk: DiskReserve
+    /// The schemas that were read.
+    let schemas = SchemaMemory()
     /// How often the file has been opened: who settles under an older number has lost the shard.
     let epoch: Int64
     private let inbox: WriteInbox

@@ -24,9 +24,8 @@ struct SubscriptionModification {
     /// - Throws: What makes the request as a whole unreadable.
     init(
         _ body: JSONReader, owner: SubscriptionOwner, limits: RequestLimits,
-        assignID: () -> String
+        schema: ContainerSchema, assignID: () -> String
     ) throws {
-        try body.allowOnly(["operations", "atomic"])
         let elements = try body.require("operations", try body.array("operations"))
         try limits.check(elements.count, of: "operations")
         atomicity = try body.bool("atomic") == true ? .allOrNothing : .independent
@@ -34,7 +33,7 @@ struct SubscriptionModification {
             let path = "operations[\(index)]"
             do {
                 let reading = SubscriptionOperationReading(
-                    owner: owner, limits: limits, assignedID: assignID())
+                    owner: owner, limits: limits, schema: schema, assignedID: assignID())
                 return .edit(try reading.edit(element, path: path))
             } catch {
                 return .refused(
@@ -82,6 +81,7 @@ struct SubscriptionModification {
 struct SubscriptionOperationReading {
     let owner: SubscriptionOwner
     let limits: RequestLimits
+    let schema: ContainerSchema
     let assignedID: String
 
     private enum Kind: String, CaseIterable {
@@ -131,6 +131,13 @@ struct SubscriptionOperationReading {
                 "\(path): the record type \"\(type.shortened)\" takes no subscriptions "
                     + "(denied by \"\(pattern)\")")
         }
+        // Production knows what was promoted to it (CloudKit); a container without a schema takes
+        // whatever its databases send.
+        if owner.container.environment == .production, schema.isRegistered,
+            let name = subscription.recordType, schema.recordTypes[name] == nil
+        {
+            throw APIError(.notFound, "\(path): did not find record type: \(name)")
+        }
     }
 
     /// Fills the canonical text, and refuses a condition that can never be meant.
@@ -140,25 +147,19 @@ struct SubscriptionOperationReading {
         guard case .query(var query, let zoneID) = scope else { return scope }
         do throws(PredicateError) {
             let predicate = try query.recordPredicate()
-            try predicate.check()
+            try predicate.check(schema: registered(query.recordType))
             query.canonical = predicate.canonicalText
         } catch {
-            throw Self.refusal(error, query: query, path: "\(path).query")
+            throw error.refusal(of: query, path: "\(path).query")
         }
         return .query(query, zoneID: zoneID)
     }
 
-    private static func refusal(
-        _ error: PredicateError, query: SubscriptionQuery, path: String
-    ) -> APIError {
-        let place =
-            error.path.map { "\(path).\($0)" }
-            ?? "\(path).\(query.form?.rawValue ?? "predicate") at byte \(error.offset)"
-        var reason = "\(place): \(error.reason)"
-        if let expected = error.expected { reason += "; expected \(expected)" }
-        if let hint = error.hint { reason += "; \(hint)" }
-        return APIError(
-            .badRequest, reason, details: ["predicateError": .object(error.json)])
+    /// What somebody wrote down of a record type; what was inferred knows only the fields that
+    /// happened to arrive.
+    private func registered(_ type: RecordType) -> RecordSchema? {
+        guard let definition = schema.recordTypes[type], !definition.isInferred else { return nil }
+        return RecordSchema(definition)
     }
 }
 

@@ -53,6 +53,7 @@ struct SubscriptionRoutes: Sendable {
         let identifiers = RandomIdentifiers(dependencies.randomBytes)
         let modification = try SubscriptionModification(
             request.jsonBody(), owner: owner, limits: dependencies.limits,
+            schema: try await dependencies.shadow.schema(of: owner.container),
             assignID: { identifiers.uuid().uppercased() })
         guard let edits = modification.edits else {
             return answer(modification.entries(outcomes: [], uuid: request.uuid))
@@ -109,7 +110,6 @@ struct SubscriptionLookup {
     ///
     /// - Throws: `JSONContractError`, or 400 for too many.
     init(_ body: JSONReader, limits: RequestLimits) throws {
-        try body.allowOnly(["subscriptions"])
         let elements = try body.require("subscriptions", try body.array("subscriptions"))
         try limits.check(elements.count, of: "subscriptions")
         ids = try elements.enumerated().map { index, element in
