@@ -46,14 +46,13 @@ struct RecordQuery {
         let text =
             "\(recordType)|\(zoneID?.sealName ?? "*")|\(predicate.canonicalText)|"
             + order.map(\.text).joined(separator: ",")
-        seal = Hexadecimal.encode(SHA256.hash(data: Array(text.utf8)).prefix(6))
+        let digest = SHA256.hash(data: Array(text.utf8)).prefix(6)
+        let seal = "\(caller.place.database.rawValue).\(Hexadecimal.encode(digest))"
+        self.seal = seal
         marker = try body.string("continuationMarker").map { marker throws(APIError) in
-            try RecordQueryMarker(marker, seal: "\(caller.place.database.rawValue).\(seal)")
+            try RecordQueryMarker(marker, seal: seal)
         }
-        sealName = "\(caller.place.database.rawValue).\(seal)"
     }
-
-    private let sealName: String
 
     private static func definition(
         of type: RecordType, _ caller: RecordCaller
@@ -87,7 +86,7 @@ struct RecordQuery {
         }.records
         let shown = Array(records.prefix(limit))
         guard records.count > limit, let last = shown.last else { return (shown, nil) }
-        return (shown, RecordQueryMarker(last, order: order).text(seal: sealName))
+        return (shown, RecordQueryMarker(last, order: order).text(seal: seal))
     }
 }
 

@@ -144,7 +144,10 @@ struct SubscriptionOperationReading {
     private func completed(
         _ scope: SubscriptionScope, path: String
     ) throws -> SubscriptionScope {
-        guard case .query(var query, let zoneID) = scope else { return scope }
+        guard case .query(var query, let zoneID) = scope else {
+            guard case .zone(let zoneID, let type) = scope else { return scope }
+            return .zone(own(zoneID), recordType: type)
+        }
         do throws(PredicateError) {
             let predicate = try query.recordPredicate()
             try predicate.check(schema: registered(query.recordType))
@@ -152,7 +155,16 @@ struct SubscriptionOperationReading {
         } catch {
             throw error.refusal(of: query, path: "\(path).query")
         }
-        return .query(query, zoneID: zoneID)
+        return .query(query, zoneID: zoneID.map(own))
+    }
+
+    /// In the private database the user's own name as a zone's owner is the same as none: zones are
+    /// answered with it, and come back so.
+    private func own(_ zoneID: ZoneID) -> ZoneID {
+        guard owner.database == .private, zoneID.ownerRecordName == owner.user else {
+            return zoneID
+        }
+        return ZoneID(zoneName: zoneID.zoneName) ?? zoneID
     }
 
     /// What somebody wrote down of a record type; what was inferred knows only the fields that

@@ -131,6 +131,23 @@ package struct ShadowRecord: Sendable, Hashable {
     /// Whether it is gone.
     package var isDeleted = false
 
+    /// Creates a version of a record.
+    package init(
+        recordID: RecordID, recordType: RecordType, fields: RecordFields, wire: JSONObject = [:],
+        readers: [String]? = nil, created: RecordStamp, modified: RecordStamp, source: SourceName,
+        position: LogPosition
+    ) {
+        self.recordID = recordID
+        self.recordType = recordType
+        self.fields = fields
+        self.wire = wire
+        self.readers = readers
+        self.created = created
+        self.modified = modified
+        self.source = source
+        self.position = position
+    }
+
     /// CloudKit's record change tag: another one after each change.
     package var changeTag: String { String(position.rawValue, radix: 36) }
 }
@@ -213,6 +230,14 @@ package struct ZoneMark: Sendable, Hashable {
     package var edit: UInt64
     /// Whether it is gone.
     package var isDeleted: Bool
+
+    /// Creates a mark.
+    package init(zoneID: ZoneID, position: LogPosition, edit: UInt64, isDeleted: Bool) {
+        self.zoneID = zoneID
+        self.position = position
+        self.edit = edit
+        self.isDeleted = isDeleted
+    }
 }
 
 extension SourceName {
