@@ -216,7 +216,8 @@ import Testing
                 Self.body(Self.operation("create", Self.artwork("m", fields))))
             let found = try await relay.post("records/lookup", #"{"records":["m"]}"#)
             let read = found.json.value(at: ["records", "0", "fields"])
-            #expect(read?.value(at: ["owner", "value", "action"]) == "DELETE_SELF", "\(found.text)")
+            #expect(
+                read?.value(at: ["owner", "value", "action"]) == "DELETE_SELF", "\(found.text)")
             #expect(read?.value(at: ["place", "value", "altitude"]) == 7)
             #expect(read?.value(at: ["tags"]) == ["value": ["a", "b"], "type": "LIST"])
             #expect(read?.value(at: ["image", "type"]) == "ASSETID")

@@ -90,7 +90,7 @@ import Testing
                 "records/modify", .object(body), as: "alice", in: "private"
             ).expect(200)
             #expect(
-                try await relay.arrivals() == ["phone: fet z notes", "tablet: fet z notes"])
+                try await relay.arrivals() == ["phone: fet z", "tablet: fet z"])
         }
     }
 

@@ -31,7 +31,8 @@ import Testing
                 try await relay.post(path, body, database: "private")
             }
             let created = try await post("zones/modify", Self.zone("create", "notes"))
-            #expect(created.json.value(at: ["zones", "0", "zoneID", "ownerRecordName"]) == "_alice")
+            #expect(
+                created.json.value(at: ["zones", "0", "zoneID", "ownerRecordName"]) == "_alice")
             #expect(created.json.value(at: ["zones", "0", "atomic"]) == true)
             let listed = try await relay.call(
                 .get, TestRelay.path + "/private/zones/list" + TestRelay.query())

@@ -60,7 +60,9 @@ package enum RelayRouter {
             + RecordRoutes(dependencies).routes + RecordFeedRoutes(dependencies).routes
             + ZoneRoutes(dependencies).routes
             + UserRoutes(dependencies).routes + ChangeRoutes(dependencies).routes
-            + OperationRoutes(dependencies).routes + AdministrationRoutes(dependencies).routes
+            + OperationRoutes(dependencies).routes
+            + OpenAPIRoutes(publicURL: dependencies.publicURL).routes
+            + AdministrationRoutes(dependencies).routes
     }
 
     /// HEAD is answered as GET without the body.

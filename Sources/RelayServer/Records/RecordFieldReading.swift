@@ -87,7 +87,8 @@ struct RecordFieldReading {
             let words = SchemaFieldType.Element.allCases.filter(\.isOfCloudKit)
                 .map(\.rawValue).joined(separator: ", ")
             throw JSONContractError(
-                path: path, reason: "\"\(word.shortened)\" is no type; allowed are \(words), "
+                path: path,
+                reason: "\"\(word.shortened)\" is no type; allowed are \(words), "
                     + "ASSETID, each also with _LIST, and LIST")
         }
         // What CloudKit has no word for is answered as a text or a number, and comes back so.

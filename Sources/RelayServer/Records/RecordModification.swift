@@ -212,7 +212,9 @@ extension RecordEditOutcome {
 extension RecordRefusal {
     func error(about edit: RecordEdit, for caller: RecordCaller, _ view: RecordJSON) -> APIError {
         let name = edit.recordID.recordName
-        func withServerRecord(_ code: ServerErrorCode, _ text: String, _ record: ShadowRecord)
+        func withServerRecord(
+            _ code: ServerErrorCode, _ text: String, _ record: ShadowRecord
+        )
             -> APIError
         {
             guard caller.mayRead(record) else { return APIError(code, text) }

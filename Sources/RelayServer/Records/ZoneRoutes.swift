@@ -88,7 +88,8 @@ struct ZoneRoutes: Sendable {
         do {
             guard zoneID != .default, zoneID.ownerRecordName == nil else {
                 throw APIError(
-                    .accessDenied, "only zones of your own, and not the default zone, are "
+                    .accessDenied,
+                    "only zones of your own, and not the default zone, are "
                         + "created and deleted")
             }
             switch kind {

@@ -111,7 +111,8 @@ struct SchemaInference {
     private static func uses(of type: SchemaFieldType) -> FieldUses {
         switch type.element {
         case .asset, .bytes, .map, .any: []
-        case .string: type.isList ? [.queryable, .searchable] : [.queryable, .sortable, .searchable]
+        case .string:
+            type.isList ? [.queryable, .searchable] : [.queryable, .sortable, .searchable]
         default: type.isList ? [.queryable] : [.queryable, .sortable]
         }
     }

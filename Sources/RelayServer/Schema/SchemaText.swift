@@ -23,7 +23,8 @@ enum SchemaText {
                 continue
             }
             let element = (field.isEncrypted ? "ENCRYPTED " : "") + field.type.element.rawValue
-            let words = [quoted(name), field.type.isList ? "LIST<\(element)>" : element]
+            let words =
+                [quoted(name), field.type.isList ? "LIST<\(element)>" : element]
                 + FieldUses.words.filter { field.uses.contains($0.use) }.map(\.word)
             members.append("        " + words.joined(separator: " "))
         }
@@ -92,7 +93,8 @@ struct SchemaToken: Sendable, Hashable {
         var index = 0
         while index < bytes.count {
             let byte = bytes[index]
-            let isComment = [0x2F, 0x2D].contains(byte) && index + 1 < bytes.count
+            let isComment =
+                [0x2F, 0x2D].contains(byte) && index + 1 < bytes.count
                 && bytes[index + 1] == byte
             if isComment { return }
             if byte == UInt8(ascii: "\"") {
