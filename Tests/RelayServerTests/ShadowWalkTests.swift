@@ -132,6 +132,25 @@ import Testing
         }
     }
 
+    @Test func `a record that leaves a condition is known by the shadow`() async throws {
+        try await RunningRelay.with { relay in
+            try await relay.client.administer(
+                "POST", "\(relay.container.path)/schema/recordTypes/Artwork", ["shadow": true]
+            ).expect(200)
+            try await relay.container.save(
+                .query(
+                    "left", #"artist = "artist-1""#, firesOn: ["update"],
+                    adding: ["firesWhen": "left"]))
+            try await relay.container.post(.change("create", "a1"))
+            try await relay.container.post(.change("update", "a1", ["artist": "artist-2"]))
+            try await relay.container.post(.change("update", "a1", ["artist": "artist-3"]))
+            #expect(
+                try await relay.arrivals() == [
+                    "phone: qry left updated a1", "tablet: qry left updated a1",
+                ])
+        }
+    }
+
     @Test func `what one client saves another one finds`() async throws {
         try await RunningRelay.with { relay in
             try await relay.container.call(

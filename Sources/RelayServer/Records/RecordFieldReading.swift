@@ -14,6 +14,28 @@ struct RecordFieldReading {
         var fields: RecordFields = [:]
         /// What the dictionaries say beyond the values.
         var wire: JSONObject = [:]
+
+        /// The records to which references with the action `VALIDATE` lead; one without a zone
+        /// leads into the record's own.
+        func validated(in zoneID: ZoneID) -> [RecordID] {
+            wire.members.flatMap { name, raw -> [RecordID] in
+                let pairs: [(FieldValue, JSONValue)]
+                switch (fields[name], raw) {
+                case (.list(let values)?, .array(let elements)):
+                    pairs = Array(zip(values, elements))
+                case (let value?, _): pairs = [(value, raw)]
+                case (nil, _): pairs = []
+                }
+                return pairs.compactMap { value, raw in
+                    guard case .reference(let reference) = value, case .object(let object) = raw,
+                        object["action"] == "VALIDATE"
+                    else { return nil }
+                    let id = reference.recordID
+                    return object["zoneID"] == nil
+                        ? RecordID(recordName: id.recordName, zoneID: zoneID) : id
+                }
+            }
+        }
     }
 
     /// Reads every field.

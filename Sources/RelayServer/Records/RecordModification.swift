@@ -155,6 +155,7 @@ struct RecordOperationReading {
         }
         edit.fields = reading.fields
         edit.wire = reading.wire
+        edit.validated = reading.validated(in: edit.recordID.zoneID)
         guard let type = edit.recordType else {
             guard edit.fields.isEmpty else { throw record.failure("recordType", "is required") }
             return
@@ -241,6 +242,10 @@ extension RecordRefusal {
                 .badRequest, "the record \"\(name)\" exists with the record type \(type)")
         case .typeRequired:
             return APIError(.badRequest, "recordType is required for a record that is new")
+        case .missingReference(let target):
+            return APIError(
+                .validatingReferenceError,
+                "a reference leads to \"\(target.recordName)\", which does not exist")
         case .notWritable:
             return APIError(.accessDenied, "WRITE operation not permitted on \"\(name)\"")
         }

@@ -13,6 +13,8 @@ struct ZoneRoutes: Sendable {
         let prefix = RecordCalls.prefix
         return [
             RelayRoute(.client, "GET", "\(prefix)/zones/list", respond: list),
+            // Some clients post an empty object.
+            RelayRoute(.client, "POST", "\(prefix)/zones/list", respond: list),
             RelayRoute(.client, "POST", "\(prefix)/zones/lookup", respond: lookup),
             RelayRoute(.client, "POST", "\(prefix)/zones/modify", respond: modify),
             RelayRoute(.client, "POST", "\(prefix)/zones/changes", respond: changes),

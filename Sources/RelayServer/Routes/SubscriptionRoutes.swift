@@ -16,6 +16,8 @@ struct SubscriptionRoutes: Sendable {
     var routes: [RelayRoute] {
         [
             RelayRoute(.client, "GET", "\(Self.prefix)/list", respond: list),
+            // Some clients post an empty object.
+            RelayRoute(.client, "POST", "\(Self.prefix)/list", respond: list),
             RelayRoute(.client, "POST", "\(Self.prefix)/lookup", respond: lookup),
             RelayRoute(.client, "POST", "\(Self.prefix)/modify", respond: modify),
         ]

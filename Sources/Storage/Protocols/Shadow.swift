@@ -177,6 +177,8 @@ package struct RecordEdit: Sendable, Hashable {
     package var readers: [String]?
     /// The device that makes the change.
     package var deviceID: DeviceID?
+    /// Records that must be there, because a reference validates them.
+    package var validated: [RecordID] = []
     /// `modified` as the client sent it: an echo of the stored one names no new device.
     package var statedStamp: RecordStamp?
 
@@ -218,6 +220,8 @@ package enum RecordRefusal: Sendable, Hashable {
     case typeRequired
     /// Somebody else created the record.
     case notWritable
+    /// A reference that validates leads nowhere.
+    case missingReference(RecordID)
 }
 
 /// One zone as far as the shadow knows it.

@@ -123,7 +123,19 @@ struct RecordEditStep {
         switch edit.decide(on: current, in: shelf.place, by: editor, at: now) {
         case .failure(let refused): return .refused(refused.refusal)
         case .success(nil): return .deleted(edit.recordID)
-        case .success(let decision?): return try apply(decision, in: &commit)
+        case .success(let decision?):
+            if let missing = try missingReference(of: edit, in: commit.db) {
+                return .refused(.missingReference(missing))
+            }
+            return try apply(decision, in: &commit)
+        }
+    }
+
+    /// The first record that the operation refers to, must be there, and is not.
+    private func missingReference(of edit: RecordEdit, in db: Database) throws -> RecordID? {
+        try edit.validated.first { id in
+            try id != edit.recordID
+                && shelf.records(named: id, in: db).allSatisfy(\.isDeleted)
         }
     }
 

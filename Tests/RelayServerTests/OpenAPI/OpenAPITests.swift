@@ -53,7 +53,7 @@ import Testing
                     ["topics": ["com.example.Art"]])
             }
             var tester = APITester(document: document, relay: relay, seed: seed)
-            for round in 0..<4 {
+            for round in 0..<12 {
                 for call in document.calls { try await tester.check(call, round: round) }
             }
             #expect(tester.findings == [], "seed \(seed)")
