@@ -66,7 +66,7 @@ import Testing
             target: "\(path)/tokens/create\(TestRelay.query())",
             body: #"{"apnsEnvironment":"development"}"#, status: 200),
         HTTPScenario(
-            testDescription: "a record type that Apple's text has and the relay has not",
+            testDescription: "a call that Apple's text has and the relay has not",
             target: "\(path)/public/assets/upload\(TestRelay.query())", body: "{}", status: 404,
             code: "NOT_FOUND"),
         HTTPScenario(
@@ -163,21 +163,22 @@ import Testing
         #expect(ServerErrorCode.allCases.count == 14)
     }
 
+    private static func reference(_ name: String) -> String {
+        RecordScenarioTests.body(
+            RecordScenarioTests.operation(
+                "create",
+                #"{"recordName":"c","recordType":"Child","fields":{"parent":{"value":"#
+                    + #"{"recordName":"\#(name)","action":"VALIDATE"},"type":"REFERENCE"}}}"#))
+    }
+
     @Test func `a reference that validates must lead somewhere`() async throws {
-        let reference = { (name: String) in
-            RecordScenarioTests.body(
-                RecordScenarioTests.operation(
-                    "create",
-                    #"{"recordName":"c","recordType":"Child","fields":{"parent":{"value":"#
-                        + #"{"recordName":"\#(name)","action":"VALIDATE"},"type":"REFERENCE"}}}"#))
-        }
         try await TestRelay.with { relay in
             try await RecordScenarioTests.fill(relay, [1])
-            let lost = try await relay.post("records/modify", reference("nobody"))
+            let lost = try await relay.post("records/modify", Self.reference("nobody"))
             #expect(
                 lost.json.value(at: ["records", "0", "serverErrorCode"])
                     == "VALIDATING_REFERENCE_ERROR", "\(lost.text)")
-            let held = try await relay.post("records/modify", reference("a1"))
+            let held = try await relay.post("records/modify", Self.reference("a1"))
             #expect(held.json.value(at: ["records", "0", "recordName"]) == "c", "\(held.text)")
         }
     }

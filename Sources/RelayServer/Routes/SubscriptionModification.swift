@@ -26,6 +26,7 @@ struct SubscriptionModification {
         _ body: JSONReader, owner: SubscriptionOwner, limits: RequestLimits,
         schema: ContainerSchema, assignID: () -> String
     ) throws {
+        try body.allowOnly(["operations", "atomic"] + SubscriptionRoutes.idleMembers)
         let elements = try body.require("operations", try body.array("operations"))
         try limits.check(elements.count, of: "operations")
         atomicity = try body.bool("atomic") == true ? .allOrNothing : .independent

@@ -11,6 +11,12 @@ struct SubscriptionRoutes: Sendable {
         callers = CallerLookup(dependencies)
     }
 
+    /// Members of CloudKit's requests that clients send with every call, and that mean nothing to
+    /// these.
+    static let idleMembers = [
+        "clientId", "clientID", "zoneID", "desiredKeys", "numbersAsStrings", "resultsLimit",
+    ]
+
     private static let prefix = "/database/1/{container}/{environment}/{database}/subscriptions"
 
     var routes: [RelayRoute] {
@@ -112,6 +118,7 @@ struct SubscriptionLookup {
     ///
     /// - Throws: `JSONContractError`, or 400 for too many.
     init(_ body: JSONReader, limits: RequestLimits) throws {
+        try body.allowOnly(["subscriptions"] + SubscriptionRoutes.idleMembers)
         let elements = try body.require("subscriptions", try body.array("subscriptions"))
         try limits.check(elements.count, of: "subscriptions")
         ids = try elements.enumerated().map { index, element in
