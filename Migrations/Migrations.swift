@@ -23,6 +23,6 @@ package struct Migration: Sendable, Hashable {
         Migration(
             name: "v0005_keepRecords",
             sql: String(decoding: PackageResources.v0005_keepRecords_sql, as: UTF8.self),
-            checksum: "3955820307994b23ea426e77710c6f264b0486a8287bd891d8efd4873f787bc5"),
+            checksum: "79cac567f73b089cbb136211d9bce9261e15cd1a0e8a860cef2184144d6160d5"),
     ]
 }

@@ -10,6 +10,8 @@ ALTER TABLE shadowRecord ADD COLUMN isPartial INTEGER NOT NULL DEFAULT 0
     CHECK (isPartial IN (0, 1));
 -- What CloudKit's dictionaries say beyond the values: actions of references, altitudes, assets.
 ALTER TABLE shadowRecord ADD COLUMN wire TEXT;
+-- The record in the same zone with which this one is deleted (a reference with DELETE_SELF).
+ALTER TABLE shadowRecord ADD COLUMN deletedWith TEXT;
 ALTER TABLE shadowRecord ADD COLUMN readers TEXT;
 ALTER TABLE shadowRecord ADD COLUMN createdAt INTEGER;
 ALTER TABLE shadowRecord ADD COLUMN createdBy TEXT;
@@ -24,6 +26,9 @@ CREATE INDEX shadowRecordName
 CREATE INDEX shadowRecordPosition
     ON shadowRecord (container, database, owner, zoneOwner, zoneName, position)
     WHERE isKept = 1;
+CREATE INDEX shadowRecordDeletedWith
+    ON shadowRecord (container, database, owner, zoneOwner, zoneName, deletedWith)
+    WHERE deletedWith IS NOT NULL;
 
 CREATE TABLE recordZone (
     container INTEGER NOT NULL REFERENCES container (id),

@@ -16,7 +16,8 @@ import Testing
     static let forms: [HTTPScenario] = [
         HTTPScenario(
             testDescription: "CloudKit JS, with all its parameters", method: .get,
-            target: "\(path)/public/users/caller?ckjsBuildVersion=2310ProjectDev27&ckjsVersion=2.6.4"
+            target:
+                "\(path)/public/users/caller?ckjsBuildVersion=2310ProjectDev27&ckjsVersion=2.6.4"
                 + "&clientId=bf282b1b-c608-493a-b7db-d14e21afab68&"
                 + TestRelay.query().dropFirst(), status: 200),
         HTTPScenario(
@@ -59,7 +60,8 @@ import Testing
             target: "\(path)/private/subscriptions/list\(TestRelay.query())", status: 200),
         HTTPScenario(
             testDescription: "tokens under /device",
-            target: "/device/1/iCloud.com.example.Art/development/tokens/create\(TestRelay.query())",
+            target:
+                "/device/1/iCloud.com.example.Art/development/tokens/create\(TestRelay.query())",
             body: #"{"apnsEnvironment":"development","clientId":"c"}"#, status: 200),
         HTTPScenario(
             testDescription: "tokens under /database",
@@ -134,7 +136,9 @@ import Testing
             ("discover", #"{"lookupInfos":[{"userRecordName":"_bob"}]}"#, "_bob"),
             ("discover", #"{"lookupInfos":[{"phoneNumber":"1"}]}"#, nil),
         ])
-    func `users are looked up by their record names:`(call: String, body: String, name: String?)
+    func `users are looked up by their record names:`(
+        call: String, body: String, name: String?
+    )
         async throws
     {
         try await TestRelay.with { relay in
@@ -180,6 +184,34 @@ import Testing
                     == "VALIDATING_REFERENCE_ERROR", "\(lost.text)")
             let held = try await relay.post("records/modify", Self.reference("a1"))
             #expect(held.json.value(at: ["records", "0", "recordName"]) == "c", "\(held.text)")
+        }
+    }
+
+    @Test func `what refers to a record by DELETE_SELF goes with it`() async throws {
+        func child(_ name: String, of parent: String, _ action: String) -> String {
+            RecordScenarioTests.operation(
+                "create",
+                #"{"recordName":"\#(name)","recordType":"Child","fields":{"parent":{"value":"#
+                    + #"{"recordName":"\#(parent)","action":"\#(action)"},"type":"REFERENCE"}}}"#)
+        }
+        try await TestRelay.with { relay in
+            try await RecordScenarioTests.fill(relay, [1])
+            _ = try await relay.post(
+                "records/modify",
+                RecordScenarioTests.body(
+                    child("c1", of: "a1", "DELETE_SELF"), child("c2", of: "c1", "DELETE_SELF"),
+                    child("c3", of: "a1", "NONE")))
+            _ = try await relay.post(
+                "records/modify",
+                RecordScenarioTests.body(
+                    RecordScenarioTests.operation("forceDelete", #"{"recordName":"a1"}"#)))
+            let rest = try await relay.post(
+                "records/query", #"{"query":{"recordType":"Child"}}"#)
+            #expect(RecordScenarioTests.names(rest) == ["c3"], "\(rest.text)")
+            let changes = try await relay.post("records/changes", "{}")
+            #expect(
+                Set(RecordScenarioTests.names(changes)) == ["a1", "c1", "c2", "c3"],
+                "\(changes.text)")
         }
     }
 

@@ -29,7 +29,8 @@ import Testing
                 "create",
                 artwork(
                     "a\($0)",
-                    #"{"title":{"value":"Work \#($0)"},"year":{"value":\#($0),"type":"INT64"}}"#))
+                    #"{"title":{"value":"Work \#($0)"},"year":{"value":\#($0),"type":"INT64"},"#
+                        + #""tags":{"value":["t"],"type":"STRING_LIST"}}"#))
         }
         let answer = try await relay.post(
             "records/modify", #"{"operations":[\#(operations.joined(separator: ","))]}"#,
@@ -303,6 +304,15 @@ import Testing
         Query(body: #"{"recordType":"Artwork","where":{"year":{"$eq":3}}}"#, names: ["a3"]),
         Query(
             body: #"{"recordType":"Artwork","predicate":"recordName == 'a3'"}"#, names: ["a3"]),
+        // Milliseconds without a type: the schema knows what they are.
+        Query(
+            body: #"{"recordType":"Artwork","filterBy":[{"comparator":"GREATER_THAN","#
+                + #""systemFieldName":"createdTimestamp","fieldValue":{"value":4000000000000}}]}"#,
+            names: []),
+        Query(
+            body: #"{"recordType":"Artwork","filterBy":[{"comparator":"LESS_THAN","fieldName":"#
+                + #""___createTime","fieldValue":{"value":4000000000000}},{"comparator":"#
+                + #""LIST_CONTAINS","fieldName":"tags","fieldValue":{"value":"x"}}]}"#, names: []),
     ]
 
     @Test(arguments: queries) func `queries:`(_ query: Query) async throws {

@@ -77,7 +77,9 @@ import Testing
         }
     }
 
-    private static func put(_ relay: TestRelay, _ path: String, text: String) async throws
+    private static func put(
+        _ relay: TestRelay, _ path: String, text: String
+    ) async throws
         -> TestRelay.Answer
     {
         try await relay.admin(
@@ -122,7 +124,9 @@ import Testing
                 "line 1: N is defined twice"
             ),
         ])
-    func `a text that is wrong is refused with its line:`(text: String, reason: String)
+    func `a text that is wrong is refused with its line:`(
+        text: String, reason: String
+    )
         async throws
     {
         try await TestRelay.with { relay in
@@ -149,28 +153,30 @@ import Testing
             #expect(posted.status == 200, "\(posted.text)")
             let schema = try await relay.admin(.get, "\(Self.development)/schema?format=text")
             #expect(
-                schema["text"] == .string(
-                    """
-                    DEFINE SCHEMA
+                schema["text"]
+                    == .string(
+                        """
+                        DEFINE SCHEMA
 
-                        RECORD TYPE Artwork (
-                            title STRING QUERYABLE SORTABLE SEARCHABLE,
-                            year INT64 QUERYABLE SORTABLE,
-                            GRANT WRITE TO "_creator",
-                            GRANT CREATE TO "_icloud",
-                            GRANT READ TO "_world"
-                        );
+                            RECORD TYPE Artwork (
+                                tags LIST<STRING> QUERYABLE SEARCHABLE,
+                                title STRING QUERYABLE SORTABLE SEARCHABLE,
+                                year INT64 QUERYABLE SORTABLE,
+                                GRANT WRITE TO "_creator",
+                                GRANT CREATE TO "_icloud",
+                                GRANT READ TO "_world"
+                            );
 
-                        RECORD TYPE Order (
-                            // paid BOOLEAN: no type of CloudKit's
-                            tags LIST<STRING> QUERYABLE SEARCHABLE,
-                            total DOUBLE QUERYABLE SORTABLE,
-                            GRANT WRITE TO "_creator",
-                            GRANT CREATE TO "_icloud",
-                            GRANT READ TO "_world"
-                        );
+                            RECORD TYPE Order (
+                                // paid BOOLEAN: no type of CloudKit's
+                                tags LIST<STRING> QUERYABLE SEARCHABLE,
+                                total DOUBLE QUERYABLE SORTABLE,
+                                GRANT WRITE TO "_creator",
+                                GRANT CREATE TO "_icloud",
+                                GRANT READ TO "_world"
+                            );
 
-                    """), "\(schema.text)")
+                        """), "\(schema.text)")
             let refused = try await relay.post(
                 "records/modify",
                 RecordScenarioTests.body(

@@ -27,9 +27,11 @@ struct RecordQuery {
         let reader = try JSONReader(value, path: body.path(of: "query"))
         var condition = reader.object
         condition["sortBy"] = nil
-        let query = try SubscriptionQuery(json: .object(condition), path: reader.path)
-        recordType = query.recordType
-        let definition = try Self.definition(of: query.recordType, caller)
+        recordType = try reader.require("recordType", try reader.identifier("recordType"))
+        let definition = try Self.definition(of: recordType, caller)
+        let query = try SubscriptionQuery(
+            json: .object(FilterTypes(definition: definition).completed(query: condition)),
+            path: reader.path)
         let schema = RecordSchema(definition)
         let predicate: RecordPredicate
         do throws(PredicateError) {

@@ -112,7 +112,7 @@ struct SubscriptionOperationReading {
             preconditionFailure("an assigned ID must be a subscription ID")
         }
         var subscription = try Subscription(
-            json: .object(reader.object), path: reader.path, assignedID: assigned,
+            json: .object(completed(reader.object)), path: reader.path, assignedID: assigned,
             owner: owner.user, container: owner.container, database: owner.database)
         try checkRecordType(subscription, path: reader.path)
         subscription.scope = try completed(subscription.scope, path: reader.path)
@@ -121,6 +121,17 @@ struct SubscriptionOperationReading {
             subscription.notificationInfo.shouldSendContentAvailable = true
         }
         return subscription
+    }
+
+    /// The dictionary with the types of filters that the client left to the schema.
+    private func completed(_ object: JSONObject) -> JSONObject {
+        guard case .object(let query)? = object["query"],
+            case .string(let name)? = query["recordType"]
+        else { return object }
+        let definition = RecordType(rawValue: name).flatMap { schema.recordTypes[$0] }
+        var object = object
+        object["query"] = .object(FilterTypes(definition: definition).completed(query: query))
+        return object
     }
 
     private func checkRecordType(_ subscription: Subscription, path: String) throws {

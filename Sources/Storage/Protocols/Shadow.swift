@@ -29,12 +29,11 @@ package protocol Shadow: Sendable {
     ) async throws -> [RecordEditOutcome]
     /// The live records with these names, in any order; of a name that several types have, all.
     func records(named ids: [RecordID], in place: RecordPlace) async throws -> [ShadowRecord]
-    /// Folds the live records of one type, in the order of zone and name, from memory of one
-    /// reading transaction; `step` returns false to end it.
+    /// Folds the live records of one type, in the order of zone and name, in one reading
+    /// transaction.
     ///
-    /// - Parameters:
-    ///   - zoneID: One zone; `nil` folds all of them.
-    ///   - cursor: Begins after this record.
+    /// `step` returns false to end it. Without a zone all are folded; a cursor begins after its
+    /// record.
     func foldRecords<Value: Sendable>(
         of type: RecordType, in place: RecordPlace, zoneID: ZoneID?, after cursor: RecordID?,
         into initial: Value,
@@ -245,7 +244,9 @@ package struct ZoneMark: Sendable, Hashable {
 }
 
 extension SourceName {
-    /// The change source of what CloudKit's clients change here. No administrator can name one so:
+    /// The change source of what CloudKit's clients change here.
+    ///
+    /// No administrator can name one so:
     /// what begins with an underscore is refused there.
     package static let cloudKit: SourceName = {
         guard let name = SourceName(rawValue: "_cloudkit") else {

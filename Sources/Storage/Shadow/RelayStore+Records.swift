@@ -142,16 +142,28 @@ struct RecordEditStep {
     private func apply(
         _ decision: RecordDecision, in commit: inout OpenCommit
     ) throws -> RecordEditOutcome {
+        let record = try write(decision, in: &commit)
+        guard record.isDeleted else { return .saved(record) }
+        try cascade(from: record, in: &commit)
+        return .deleted(record.recordID)
+    }
+
+    /// Appends the change and writes the record.
+    func write(
+        _ decision: RecordDecision, in commit: inout OpenCommit
+    ) throws -> ShadowRecord {
         var record = decision.record
         record.position = try commit.append(
             .change(decision.change, source: .cloudKit, isStale: false),
             storedBody: JSONValue.object(decision.change.storedForm).text,
             in: shelf.container, at: now)
         try shelf.write(record, version: nil, in: commit.db)
-        return record.isDeleted ? .deleted(record.recordID) : .saved(record)
+        return record
     }
 
-    /// The record that an operation means. CloudKit's names are unique in a zone; those of a
+    /// The record that an operation means.
+    ///
+    /// CloudKit's names are unique in a zone; those of a
     /// source's records only within their type, because they are keys of tables.
     private func current(for edit: RecordEdit, in db: Database) throws -> ShadowRecord? {
         let records = try shelf.records(named: edit.recordID, in: db)

@@ -134,7 +134,8 @@ struct SchemaStep {
         // What is not kept any more is forgotten; the versions stay for the sake of stale changes.
         try db.execute(
             sql: """
-                UPDATE shadowRecord SET isKept = 0, isDeleted = 0, fields = NULL, wire = NULL
+                UPDATE shadowRecord SET isKept = 0, isDeleted = 0, fields = NULL, wire = NULL,
+                    deletedWith = NULL
                 WHERE container = ? AND isKept = 1 AND recordType NOT IN
                     (SELECT name FROM recordType WHERE container = ? AND isKept = 1)
                 """, arguments: [container.id, container.id])

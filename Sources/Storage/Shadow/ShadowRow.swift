@@ -44,6 +44,7 @@ struct ShadowShelf {
             record.isDeleted, record.isPartial,
             record.wire.members.isEmpty ? nil : JSONValue.object(record.wire).text,
             record.readers.map { JSONValue.array($0.map { .string($0) }).text },
+            record.isDeleted ? nil : record.deletedWith?.rawValue,
         ]
         values += record.created.stored + record.modified.stored
         try db.cachedStatement(
@@ -51,13 +52,14 @@ struct ShadowShelf {
                 INSERT INTO shadowRecord
                     (container, database, owner, zoneOwner, zoneName, recordType, recordName,
                     source, version, position, fields, isDeleted, isPartial, wire, readers,
-                    createdAt, createdBy, createdDevice, modifiedAt, modifiedBy, modifiedDevice,
+                    deletedWith, createdAt, createdBy, createdDevice, modifiedAt, modifiedBy, modifiedDevice,
                     isKept)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)
                 ON CONFLICT DO UPDATE SET source = excluded.source, version = excluded.version,
                     position = excluded.position, fields = excluded.fields,
                     isDeleted = excluded.isDeleted, isPartial = excluded.isPartial,
                     wire = excluded.wire, readers = excluded.readers,
+                    deletedWith = excluded.deletedWith,
                     createdAt = excluded.createdAt, createdBy = excluded.createdBy,
                     createdDevice = excluded.createdDevice, modifiedAt = excluded.modifiedAt,
                     modifiedBy = excluded.modifiedBy, modifiedDevice = excluded.modifiedDevice,

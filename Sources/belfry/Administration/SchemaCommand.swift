@@ -22,8 +22,9 @@ struct SchemaCommand: AsyncParsableCommand {
 
         func run() async throws {
             try await options.run { client in
-                CommandOutput(
-                    try await client.call("GET", container.path + "/schema"),
+                let answer = try await client.call("GET", container.path + "/schema")
+                return CommandOutput(
+                    options.json ? answer : Self.summary(answer),
                     .table(
                         of: "recordTypes",
                         [
@@ -31,6 +32,28 @@ struct SchemaCommand: AsyncParsableCommand {
                             .init("inferred", "inferred"), .init("fields", "fields"),
                         ]))
             }
+        }
+
+        /// The answer with the names of fields in the place of their descriptions.
+        private static func summary(_ answer: JSONValue) -> JSONValue {
+            guard case .object(var object) = answer,
+                case .array(let types)? = object["recordTypes"]
+            else { return answer }
+            object["recordTypes"] = .array(
+                types.map { type in
+                    guard case .object(var type) = type, case .array(let fields)? = type["fields"]
+                    else { return type }
+                    type["fields"] = .array(
+                        fields.map { field in
+                            if case .object(let field) = field {
+                                field["name"] ?? .null
+                            } else {
+                                field
+                            }
+                        })
+                    return .object(type)
+                })
+            return .object(object)
         }
     }
 
