@@ -8,7 +8,8 @@ import Testing
 /// Zones, and what changed since a token.
 @Suite struct ZoneScenarioTests {
     private static func zone(_ operation: String, _ name: String) -> String {
-        #"{"operations":[{"operationType":"\#(operation)","zone":{"zoneID":{"zoneName":"\#(name)"}}}]}"#
+        #"{"operations":[{"operationType":"\#(operation)","zone":{"zoneID":{"zoneName":"#
+            + #""\#(name)"}}}]}"#
     }
 
     private static func create(_ name: String, in zone: String) -> String {

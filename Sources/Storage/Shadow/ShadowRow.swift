@@ -52,8 +52,8 @@ struct ShadowShelf {
                 INSERT INTO shadowRecord
                     (container, database, owner, zoneOwner, zoneName, recordType, recordName,
                     source, version, position, fields, isDeleted, isPartial, wire, readers,
-                    deletedWith, createdAt, createdBy, createdDevice, modifiedAt, modifiedBy, modifiedDevice,
-                    isKept)
+                    deletedWith, createdAt, createdBy, createdDevice, modifiedAt, modifiedBy,
+                    modifiedDevice, isKept)
                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)
                 ON CONFLICT DO UPDATE SET source = excluded.source, version = excluded.version,
                     position = excluded.position, fields = excluded.fields,
