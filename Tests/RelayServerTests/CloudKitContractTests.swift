@@ -188,7 +188,7 @@ import Testing
     }
 
     @Test func `what refers to a record by DELETE_SELF goes with it`() async throws {
-        func child(_ name: String, of parent: String, _ action: String) -> String {
+        @Sendable func child(_ name: String, of parent: String, _ action: String) -> String {
             RecordScenarioTests.operation(
                 "create",
                 #"{"recordName":"\#(name)","recordType":"Child","fields":{"parent":{"value":"#
