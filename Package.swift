@@ -108,7 +108,8 @@ let package = Package(
                 hummingbird, hummingbirdCore, hummingbirdTLS, logging, metrics, coreMetrics,
                 nioCore, nioPosix,
                 nioSSL, serviceLifecycle,
-            ]),
+            ],
+            resources: [.embedInCode("OpenAPI/openapi.json")]),
         .target(
             name: "GatewaySimulator",
             dependencies: [

@@ -27,6 +27,16 @@ public enum Limits {
     public static let maximumChangesPerRequest = 1000
     /// Fields of one record image.
     public static let maximumFieldsPerRecord = 1000
+    /// Record types of one container in one environment.
+    public static let maximumRecordTypes = 1000
+    /// A record without assets (CloudKit: 1 MB).
+    public static let maximumRecordBytes = 1024 * 1024
+    /// Records in one answer (CloudKit's limit).
+    public static let maximumRecordsPerAnswer = 200
+    /// Zones of one database.
+    public static let maximumZonesPerDatabase = 10_000
+    /// The text of a schema.
+    public static let maximumSchemaBytes = 1024 * 1024
     /// Subscriptions of one user in one database.
     public static let maximumSubscriptionsPerUser = 10_000
     /// How far the date of a signed request may be from the relay's clock (CloudKit).

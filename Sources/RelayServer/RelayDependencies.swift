@@ -19,6 +19,8 @@ package struct RelayDependencies: Sendable {
     package var log: any ShardLog
     /// How far deliveries are settled.
     package var progress: any ShardProgress
+    /// The records that are kept, and the schema.
+    package var shadow: any Shadow
     /// The relay's clock.
     package var now: @Sendable () -> Timestamp
     /// So many unpredictable bytes.
@@ -54,7 +56,7 @@ package struct RelayDependencies: Sendable {
     /// Collects what the routes need; limits and URLs have defaults.
     package init(
         registry: any Registry, log: any ShardLog, progress: any ShardProgress,
-        now: @escaping @Sendable () -> Timestamp,
+        shadow: any Shadow, now: @escaping @Sendable () -> Timestamp,
         randomBytes: @escaping @Sendable (Int) -> [UInt8],
         readiness: @escaping @Sendable () async -> Readiness, metrics: any MetricsFactory,
         renderMetrics: @escaping @Sendable () -> String, logger: Logger,
@@ -64,6 +66,7 @@ package struct RelayDependencies: Sendable {
         self.registry = registry
         self.log = log
         self.progress = progress
+        self.shadow = shadow
         self.now = now
         self.randomBytes = randomBytes
         self.readiness = readiness

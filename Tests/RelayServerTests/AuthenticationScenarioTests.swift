@@ -159,7 +159,7 @@ import Testing
             #expect(request.path == path)
             let answer = try await relay.call(
                 .get, TestRelay.path + "/public/users/caller" + TestRelay.query("_bob"))
-            #expect(answer.json == ["userRecordName": "_bob"])
+            #expect(answer["userRecordName"] == "_bob")
         }
     }
 

@@ -63,7 +63,7 @@ import Testing
             testDescription: "a method that the path does not have", method: .put,
             target: TestRelay.path + "/public/subscriptions/list" + TestRelay.query(),
             status: 405, code: "BAD_REQUEST",
-            reason: "PUT is not allowed here; allowed: GET, HEAD, OPTIONS"),
+            reason: "PUT is not allowed here; allowed: GET, HEAD, OPTIONS, POST"),
         register(
             "a token", #"{"apnsEnvironment":"development","apnsToken":"\#(token)"}"#, 200, nil),
         register(

@@ -54,7 +54,7 @@ struct TestRelay: Sendable {
     ) -> RelayDependencies {
         let metrics = PrometheusMetrics()
         return RelayDependencies(
-            registry: store, log: store, progress: store, now: { now },
+            registry: store, log: store, progress: store, shadow: store, now: { now },
             randomBytes: { count in (0..<count).map { _ in UInt8.random(in: 0...255) } },
             readiness: { readiness }, metrics: metrics, renderMetrics: { metrics.render() },
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, limits: limits,

@@ -20,6 +20,7 @@ struct AdministrationRoutes: Sendable {
             ContainerAdministration(dependencies).routes,
             KeyAdministration(dependencies).routes,
             SourceAdministration(dependencies).routes,
+            SchemaAdministration(dependencies).routes,
             SubscriptionAdministration(dependencies).routes,
             ChangeAdministration(dependencies).routes,
             DeliveryAdministration(dependencies).routes,

@@ -36,7 +36,7 @@ extension Relay {
     private func dependencies() -> RelayDependencies {
         let world = world
         var dependencies = RelayDependencies(
-            registry: store, log: store, progress: store, now: world.now,
+            registry: store, log: store, progress: store, shadow: store, now: world.now,
             randomBytes: { world.randomBytes($0) },
             readiness: { [weak self] in
                 self?.readiness ?? .notReady(["relay": "stopped"])

@@ -135,7 +135,7 @@ struct RelayDoor: Sendable {
         var answer = RelayAnswer(status: 204)
         answer.headers[.accessControlAllowMethods] = allowed
         answer.headers[.accessControlAllowHeaders] =
-            "Content-Type, Authorization, ckAPIToken, X-Belfry-User, "
+            "Content-Type, Authorization, ckAPIToken, X-Belfry-User, X-Belfry-Device, "
             + "X-Apple-CloudKit-Request-KeyID, X-Apple-CloudKit-Request-ISO8601Date, "
             + "X-Apple-CloudKit-Request-SignatureV1"
         answer.headers[.accessControlMaxAge] = "86400"

@@ -57,8 +57,12 @@ package enum RelayRouter {
     /// Every call, in the order of the documentation.
     package static func routes(_ dependencies: RelayDependencies) -> [RelayRoute] {
         SubscriptionRoutes(dependencies).routes + TokenRoutes(dependencies).routes
+            + RecordRoutes(dependencies).routes + RecordFeedRoutes(dependencies).routes
+            + ZoneRoutes(dependencies).routes
             + UserRoutes(dependencies).routes + ChangeRoutes(dependencies).routes
-            + OperationRoutes(dependencies).routes + AdministrationRoutes(dependencies).routes
+            + OperationRoutes(dependencies).routes
+            + OpenAPIRoutes(publicURL: dependencies.publicURL).routes
+            + AdministrationRoutes(dependencies).routes
     }
 
     /// HEAD is answered as GET without the body.

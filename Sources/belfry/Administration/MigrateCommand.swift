@@ -76,6 +76,7 @@ struct OverviewCommand: AsyncParsableCommand {
 enum AdministrationCommands {
     static let all: [any ParsableCommand.Type] = [
         OverviewCommand.self, ContainersCommand.self, KeysCommand.self, SourcesCommand.self,
+        SchemaCommand.self,
         SubscriptionsCommand.self, DevicesCommand.self, ChangesCommand.self,
         DeliveriesCommand.self, MigrateCommand.self, BackupCommand.self, CheckCommand.self,
     ]
