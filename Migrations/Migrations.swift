@@ -19,6 +19,10 @@ package struct Migration: Sendable, Hashable {
         Migration(
             name: "v0001_createSchema",
             sql: String(decoding: PackageResources.v0001_createSchema_sql, as: UTF8.self),
-            checksum: "fd7aa60c32cde9c838796adb76c2fd39747ffb1b03c31e08470da7e3fbab7b78")
+            checksum: "fd7aa60c32cde9c838796adb76c2fd39747ffb1b03c31e08470da7e3fbab7b78"),
+        Migration(
+            name: "v0006_keepNotifications",
+            sql: String(decoding: PackageResources.v0006_keepNotifications_sql, as: UTF8.self),
+            checksum: "3480c61c357b4baf28789019c3eff0568deff54f477162dbe83c3ea1bcd5db05"),
     ]
 }

@@ -18,10 +18,12 @@ struct SettleStep: Sendable {
     private let epoch: Int64
     private let block: ReceiptBlock?
     private let retries: [(retry: Retry, delivery: StoredDelivery)]
+    private let inboxLimit: Int
     private let deadLetters: [(letter: DeadLetter, delivery: StoredDelivery)]
 
     /// Encodes the step, so that the writer need not.
-    init(_ step: SettledStep, epoch: Int64) {
+    init(_ step: SettledStep, epoch: Int64, inboxLimit: Int) {
+        self.inboxLimit = inboxLimit
         self.step = step
         self.epoch = epoch
         block = ReceiptBlock(step.receipts)
@@ -43,6 +45,7 @@ struct SettleStep: Sendable {
         }
         try forgetDeadTokens(in: &commit)
         try saveBadges(in: commit.db)
+        try InboxStep.insert(step.inbox, perUser: inboxLimit, in: commit.db)
     }
 
     private func moveProgress(in db: Database) throws {

@@ -9,10 +9,15 @@ package struct OwedBatch: Sendable, Hashable {
     /// Every delivery of every entry up to here has been handed over, with this batch at the
     /// latest; `nil` if the batch ends within the fan-out of an entry.
     package var finished: LogPosition?
+    /// What the same changes owe to inboxes, by ascending position.
+    package var inbox: [InboxEntry]
 
     /// Creates a batch.
-    package init(deliveries: [OwedDelivery], finished: LogPosition?) {
+    package init(
+        deliveries: [OwedDelivery], finished: LogPosition?, inbox: [InboxEntry] = []
+    ) {
         self.deliveries = deliveries
         self.finished = finished
+        self.inbox = inbox
     }
 }

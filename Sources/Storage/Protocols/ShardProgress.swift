@@ -70,6 +70,8 @@ package struct SettledStep: Sendable, Hashable {
     package var deadTokens: [DeadToken] = []
     /// Devices' badges as of ``to``.
     package var badges: [BadgeMark] = []
+    /// Notifications for inboxes; one that is there already stays as it is.
+    package var inbox: [InboxEntry] = []
 
     /// Creates a step that records nothing but the progress.
     package init(from: ProgressMark, to: ProgressMark) {
