@@ -52,11 +52,19 @@ package struct DeliveryTracker: Sendable {
         let slotsBefore: UInt64
     }
 
+    private struct InboxGroup: Sendable {
+        let entries: [InboxEntry]
+        /// The number of the first slot that was admitted after these.
+        let slotsBefore: UInt64
+    }
+
     private let window: Int
     private var mark: ProgressMark
     private var slots: Deque<Slot> = []
     private var firstSlot: UInt64 = 0
     private var finished: Deque<FinishedEntry> = []
+    private var inboxes: Deque<InboxGroup> = []
+    private var inboxEntries = 0
     private var lastAdmitted: DeliveryOrdinal?
     private var retries: [UInt64: Retry] = [:]
     /// Which retries must not be taken up again, whatever their rows say.
@@ -123,6 +131,19 @@ package struct DeliveryTracker: Sendable {
             FinishedEntry(position: position, slotsBefore: firstSlot + UInt64(slots.count)))
     }
 
+    /// Takes what goes to inboxes beside the deliveries admitted last: it is recorded with the step
+    /// that passes them, so that neither is ever known without the other.
+    ///
+    /// - Returns: `false`, and takes nothing, while too many wait.
+    package mutating func add(_ entries: [InboxEntry]) -> Bool {
+        guard !entries.isEmpty else { return true }
+        guard inboxEntries < Limits.maximumInboxEntriesWaiting else { return false }
+        inboxEntries += entries.count
+        inboxes.append(
+            InboxGroup(entries: entries, slotsBefore: firstSlot + UInt64(slots.count)))
+        return true
+    }
+
     /// Takes a retry that fell due, and returns the ticket of its next attempt.
     package mutating func admit(_ retry: Retry) -> Ticket {
         let ticket = Ticket(rawValue: nextRetry << 1 | 1)
@@ -186,9 +207,12 @@ package struct DeliveryTracker: Sendable {
         slotsOnTheirWay = slots.count
         passSettledSlots(into: &step)
         slotsOnTheirWay -= slots.count
+        passInboxes(into: &step)
         passFinishedEntries(into: &step)
         recordSettledRetries(in: &step)
-        guard step.to != step.from || !step.receipts.isEmpty else { return nil }
+        guard step.to != step.from || !step.receipts.isEmpty || !step.inbox.isEmpty else {
+            return nil
+        }
         stepOnItsWay = step
         return step
     }
@@ -220,6 +244,14 @@ package struct DeliveryTracker: Sendable {
         for (holder, badge) in badges {
             step.badges.append(
                 BadgeMark(container: holder.container, deviceID: holder.deviceID, badge: badge))
+        }
+    }
+
+    private mutating func passInboxes(into step: inout SettledStep) {
+        while let group = inboxes.first, group.slotsBefore <= firstSlot {
+            inboxes.removeFirst()
+            inboxEntries -= group.entries.count
+            step.inbox.append(contentsOf: group.entries)
         }
     }
 

@@ -102,6 +102,11 @@ package final class DeliveryWorker: Sendable {
             gateway.send(requests)
             if !rest.isEmpty { await roomAppeared.wait() }
         }
+        while !state.withLock({ $0.tracker.add(batch.inbox) }) {
+            try Task.checkCancellation()
+            await roomAppeared.wait()
+        }
+        if !batch.inbox.isEmpty { somethingSettled.raise() }
         if let position = batch.finished {
             state.withLock { $0.tracker.finish(position) }
             somethingSettled.raise()
@@ -224,6 +229,9 @@ extension PushRequest {
             ticket: ticket.rawValue, deliveryID: delivery.id, container: delivery.container,
             environment: delivery.gatewayEnvironment, token: delivery.token,
             notification: delivery.notification)
+        gateway = delivery.gateway
+        recipient = PushRecipient(
+            owner: delivery.owner, deviceID: delivery.deviceID, position: delivery.ordinal.position)
     }
 }
 

@@ -25,6 +25,7 @@ package struct Follower: ~Copyable {
 
     private var state: ShardState
     private var pending: [OwedDelivery] = []
+    private var pendingInbox: [InboxEntry] = []
     private var handedOver = LogPosition.start
     private let identity: DeliveryIdentity
     private let log: any ShardLog
@@ -114,9 +115,11 @@ package struct Follower: ~Copyable {
     /// Hands over what is pending, once every entry up to `position` has been worked.
     private mutating func handOver(finished position: LogPosition) async throws {
         let isProgress = handedOver < position
-        guard isProgress || !pending.isEmpty else { return }
-        let batch = OwedBatch(deliveries: pending, finished: isProgress ? position : nil)
+        guard isProgress || !pending.isEmpty || !pendingInbox.isEmpty else { return }
+        let batch = OwedBatch(
+            deliveries: pending, finished: isProgress ? position : nil, inbox: pendingInbox)
         pending.removeAll(keepingCapacity: true)
+        pendingInbox.removeAll(keepingCapacity: true)
         handedOver = max(handedOver, position)
         try await take(batch)
     }
@@ -164,8 +167,9 @@ package struct Follower: ~Copyable {
             state.expand(fired[start..<end], in: entry.container, into: &fanout)
             meter.countDeliveries(fanout.deliveries.count)
             pending.append(contentsOf: fanout.takeDeliveries())
+            pendingInbox.append(contentsOf: fanout.takeInbox())
             if let onSuppression { fanout.takeSuppressed().forEach(onSuppression) }
-            if pending.count >= Self.deliveriesPerBatch {
+            if max(pending.count, pendingInbox.count) >= Self.deliveriesPerBatch {
                 try await handOver(finished: LogPosition(entry.position.rawValue - 1))
             }
         }

@@ -24,6 +24,8 @@ package final class Relay: Service {
     let board: ContainerBoard
     let tokens: ProviderTokenBox
     let gateway: CurlPushGateway
+    let courier: CourierPushGateway
+    let desk: CourierDesk
     let worker: DeliveryWorker
     private let onSuppression: Follower.SuppressionWatcher?
     let phase = Mutex(Phase.starting)
@@ -61,27 +63,36 @@ package final class Relay: Service {
         let tokens = try await ProviderTokenBox(registry: store, logger: logger)
         self.tokens = tokens
         let settings = try CurlGatewaySettings(configuration.gateway)
-        let built = Mutex<CurlPushGateway?>(nil)
+        let desk = CourierDesk(
+            queue: store, settings: configuration.fetching.desk, clock: world.clock,
+            now: world.now)
+        self.desk = desk
+        let built = Mutex<(CurlPushGateway, CourierPushGateway)?>(nil)
         worker = try DeliveryWorker(
             at: try await store.mark(), recordingTo: store,
             settings: DeliveryWorker.Settings(configuration.delivery),
             judge: OutcomeJudge(
                 retries: RetryPolicy(maximumAttempts: configuration.delivery.maximumAttempts)),
             clock: world.clock, now: world.now, generator: world.generator, logger: logger
-        ) { sink in
+        ) { [store] sink in
             let gateway = try CurlPushGateway(
                 settings: settings,
                 world: GatewayWorld(
                     credentials: { container, _ in board.credential(of: container) },
                     wallClock: world.now, generator: world.generator, keeper: tokens.keeper,
                     observer: { event in logger.log(event) }), sink: sink)
-            built.withLock { $0 = gateway }
-            return gateway
+            let courier = CourierPushGateway(
+                queue: store, bounds: configuration.fetching.bounds, now: world.now, sink: sink,
+                onQueued: { desk.ring($0) },
+                onDropped: { logger.info("dropped couriers' oldest", metadata: ["count": "\($0)"]) })
+            built.withLock { $0 = (gateway, courier) }
+            return GatewaySwitch(apns: gateway, courier: courier)
         }
-        guard let gateway = built.withLock({ $0 }) else {
+        guard let (gateway, courier) = built.withLock({ $0 }) else {
             preconditionFailure("the worker made no gateway")
         }
         self.gateway = gateway
+        self.courier = courier
     }
 
     // MARK: Running
@@ -94,6 +105,7 @@ package final class Relay: Service {
             [
                 LoopService { try await self.worker.run() },
                 LoopService { await self.tokens.write() },
+                LoopService { await self.courier.run() },
                 LoopService { try await self.follow() },
                 LoopService { try await self.keepHouse() },
             ] + (try listeners())
@@ -159,11 +171,21 @@ package final class Relay: Service {
                 while try await store.pruneDedupeKeys(at: world.now()) > 0 {}
                 let settled = worker.recordedMark.position
                 while try await store.pruneEndedVersions(upTo: settled) > 0 {}
+                try await pruneWhatIsFetched(at: world.now())
             } catch let error as StorageError {
                 // It is only upkeep: the next minute may have better luck.
                 logger.warning("could not prune", metadata: ["reason": "\(error)"])
             }
         }
+    }
+
+    private func pruneWhatIsFetched(at now: Timestamp) async throws {
+        let fetching = configuration.fetching
+        let idle = now.advanced(by: .zero - fetching.courierIdle)
+        while try await store.pruneCouriers(idleSince: idle, at: now) > 0 {}
+        let old = now.advanced(by: .zero - fetching.inboxAge)
+        while try await store.pruneInboxes(unchangedSince: old) > 0 {}
+        while try await store.pruneSessions(at: now) > 0 {}
     }
 
     /// Returns once everything in the log as it stands is settled.

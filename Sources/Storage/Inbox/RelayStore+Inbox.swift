@@ -48,7 +48,7 @@ extension RelayStore {
     }
 
     package func pruneInboxes(
-        unchangedSince limit: Timestamp, perUser: Int, count: Int = 1000
+        unchangedSince limit: Timestamp, count: Int = 1000
     ) async throws -> Int {
         try await write { commit in
             let owners = try Int64.fetchAll(

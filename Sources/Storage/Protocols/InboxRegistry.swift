@@ -14,11 +14,9 @@ package protocol InboxRegistry: Sendable {
     func markNotificationsRead(
         _ ids: [UUIDBytes], of owner: InboxOwner, at now: Timestamp
     ) async throws -> Set<UUIDBytes>
-    /// Drops notifications of which nothing became since `limit`, and those beyond `perUser`;
-    /// returns how many, at most about `count`.
-    func pruneInboxes(
-        unchangedSince limit: Timestamp, perUser: Int, count: Int
-    ) async throws -> Int
+    /// Drops notifications of which nothing became since `limit`, in the inboxes of about `count`
+    /// of them; returns how many.
+    func pruneInboxes(unchangedSince limit: Timestamp, count: Int) async throws -> Int
 }
 
 /// Whose inbox.

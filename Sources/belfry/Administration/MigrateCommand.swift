@@ -65,6 +65,7 @@ enum AdministrationCommands {
     static let all: [any ParsableCommand.Type] = [
         OverviewCommand.self, ContainersCommand.self, KeysCommand.self, SourcesCommand.self,
         SubscriptionsCommand.self, DevicesCommand.self, ChangesCommand.self,
-        DeliveriesCommand.self, MigrateCommand.self,
+        DeliveriesCommand.self, NotificationsCommand.self, SessionsCommand.self,
+        MigrateCommand.self,
     ]
 }
