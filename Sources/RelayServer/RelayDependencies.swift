@@ -59,7 +59,7 @@ package struct RelayDependencies: Sendable {
         renderMetrics: @escaping @Sendable () -> String, logger: Logger,
         limits: RequestLimits = RequestLimits(), adminToken: String? = nil,
         publicURL: String = "http://localhost:8080", signInURL: String? = nil,
-        clock: any Clock<Duration> = ContinuousClock()
+        clock: any Clock<Duration>
     ) {
         self.registry = registry
         self.log = log

@@ -163,7 +163,9 @@ import Testing
         }
     }
 
-    @Test func `signing in is offered where it helps, and without sessions the token comes back`() async throws {
+    @Test func `signing in is offered where it helps, and without sessions the token comes back`()
+        async throws
+    {
         try await TestRelay.with { relay in
             let refused = try await relay.call(.get, "\(Self.list)?\(Self.api)")
             let page = "https://relay.example/sign-in/1/iCloud.com.example.Art/development"

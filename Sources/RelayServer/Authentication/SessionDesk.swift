@@ -25,8 +25,8 @@ struct SessionDesk: Sendable {
 
     /// Leaves a fresh token for the answer, if the container has sessions.
     ///
-    /// An identity provider's token begins a session, or begins it anew when it has ended. Where the
-    /// store cannot write that now, the call goes on without.
+    /// An identity provider's token begins a session, or begins it anew when it has ended. Where
+    /// the store cannot write that now, the call goes on without.
     func renew(_ standing: SessionStanding?, for caller: Caller, _ request: RelayRequest) async {
         guard let standing, let user = caller.user, let lifetime = settings.sessions else { return }
         let now = request.receivedAt

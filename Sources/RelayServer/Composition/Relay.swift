@@ -84,7 +84,10 @@ package final class Relay: Service {
             let courier = CourierPushGateway(
                 queue: store, bounds: configuration.fetching.bounds, now: world.now, sink: sink,
                 onQueued: { desk.ring($0) },
-                onDropped: { logger.info("dropped couriers' oldest", metadata: ["count": "\($0)"]) })
+                onDropped: { count in
+                    logger.info(
+                        "dropped couriers' oldest notifications", metadata: ["count": "\(count)"])
+                })
             built.withLock { $0 = (gateway, courier) }
             return GatewaySwitch(apns: gateway, courier: courier)
         }

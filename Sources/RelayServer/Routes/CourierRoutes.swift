@@ -20,8 +20,8 @@ struct CourierRoutes: Sendable {
         [RelayRoute(.client, "GET", "/courier/1/{secret}", patience: .held, respond: poll)]
     }
 
-    /// An empty 200 means "ask again"; anything but 2xx means that the token is dead, and that a new
-    /// one has to be created (MistKit; CloudKit JS asks again anyway).
+    /// An empty 200 means "ask again"; anything but 2xx means that the token is dead, and that a
+    /// new one has to be created (MistKit; CloudKit JS asks again anyway).
     private func poll(_ request: RelayRequest) async throws -> RelayAnswer {
         // HEAD would take a notification and show it to nobody.
         guard request.method == "GET" else {

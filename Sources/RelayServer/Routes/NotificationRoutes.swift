@@ -4,8 +4,8 @@ import Storage
 /// The history of a user's notifications: what `CKFetchNotificationChangesOperation` and
 /// `CKMarkNotificationsReadOperation` did, so that a missed push is never a lost fact.
 ///
-/// Under `/device/1/…` it is that of the container, as those calls had it; under `/database/1/…` that
-/// of the subscriptions in one database.
+/// Under `/device/1/…` it is that of the container, as those calls had it; under `/database/1/…`
+/// that of the subscriptions in one database.
 struct NotificationRoutes: Sendable {
     private let dependencies: RelayDependencies
     private let callers: CallerLookup

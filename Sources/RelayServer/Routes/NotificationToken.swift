@@ -4,8 +4,8 @@ import Storage
 
 /// A place in an inbox, opaque on the wire.
 ///
-/// It names whose inbox it is of, so that a client that changed users or containers is told to begin
-/// again and does not miss half. It is no credential.
+/// It names whose inbox it is of, so that a client that changed users or containers is told to
+/// begin again and does not miss half. It is no credential.
 struct NotificationToken: Sendable, Hashable {
     /// The number of the last notification that was seen.
     let sequence: UInt64
@@ -23,7 +23,8 @@ struct NotificationToken: Sendable, Hashable {
             throw APIError(.badRequest, "syncToken: not one that notifications/list answered with")
         }
         guard Array(bytes[8...]) == Self.mark(of: owner) else {
-            throw Self.expired("it is of another user or container; begin again without a syncToken")
+            throw Self.expired(
+                "it is of another user or container; begin again without a syncToken")
         }
         sequence = bytes[..<8].reduce(0) { $0 << 8 | UInt64($1) }
     }

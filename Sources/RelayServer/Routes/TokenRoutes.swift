@@ -42,8 +42,8 @@ struct TokenRoutes: Sendable {
         ]).keepingUserToken(of: request)
     }
 
-    /// Registers the token of a device for the user who is signed in on it, be it a gateway's or one
-    /// that `create` made up, in this container or another one: one courier serves several.
+    /// Registers the token of a device for the user who is signed in on it, be it a gateway's or
+    /// one that `create` made up, in this container or another one: one courier serves several.
     private func register(_ request: RelayRequest) async throws -> RelayAnswer {
         let admitted = try await callers.admit(request, database: nil)
         let user = try admitted.user()

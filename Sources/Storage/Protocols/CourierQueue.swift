@@ -7,8 +7,8 @@ package import RelayModel
 package protocol CourierQueue: Sendable {
     /// Creates the courier of `device`, whose token is new, and registers the device.
     ///
-    /// A user has ``RelayModel/Limits/maximumCouriersPerUser`` in one container at the most; beyond,
-    /// the one that was polled least recently ends.
+    /// A user has ``RelayModel/Limits/maximumCouriersPerUser`` in one container at the most;
+    /// beyond, the one that was polled least recently ends.
     func createCourier(for device: Device, at now: Timestamp) async throws -> DeviceVersion
     /// Whether the token is that of a courier; `nil` if it is none.
     func courier(_ token: DeviceToken) async throws -> CourierStanding?

@@ -11,8 +11,8 @@ package protocol SessionRegistry: Sendable {
     ///
     /// A user has ``RelayModel/Limits/maximumSessionsPerUser`` at the most; beyond, the oldest end.
     func startSession(_ session: UserSession) async throws -> UserSession
-    /// Revokes a session, as at sign-out; one that is not known yet is kept as revoked, so that what
-    /// it would be made of does not count any more either.
+    /// Revokes a session, as at sign-out; one that is not known yet is kept as revoked, so that
+    /// what it would be made of does not count any more either.
     func revokeSession(_ session: UserSession, at now: Timestamp) async throws
     /// Revokes every session of a user; returns how many.
     func revokeSessions(of owner: InboxOwner, at now: Timestamp) async throws -> Int
