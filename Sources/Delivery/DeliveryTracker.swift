@@ -55,11 +55,19 @@ package struct DeliveryTracker: Sendable {
 
     /// The deliveries of ranges, beside the log's.
     var ranges: RangeLanes
+    private struct InboxGroup: Sendable {
+        let entries: [InboxEntry]
+        /// The number of the first slot that was admitted after these.
+        let slotsBefore: UInt64
+    }
+
     private let window: Int
     private var mark: ProgressMark
     private var slots: Deque<Slot> = []
     private var firstSlot: UInt64 = 0
     private var finished: Deque<FinishedEntry> = []
+    private var inboxes: Deque<InboxGroup> = []
+    private var inboxEntries = 0
     private var lastAdmitted: DeliveryOrdinal?
     private var retries: [UInt64: Retry] = [:]
     /// Which retries must not be taken up again, whatever their rows say.
@@ -134,6 +142,19 @@ package struct DeliveryTracker: Sendable {
                 position: position, slotsBefore: firstSlot + UInt64(slots.count), ranges: new))
     }
 
+    /// Takes what goes to inboxes beside the deliveries admitted last: it is recorded with the step
+    /// that passes them, so that neither is ever known without the other.
+    ///
+    /// - Returns: `false`, and takes nothing, while too many wait.
+    package mutating func add(_ entries: [InboxEntry]) -> Bool {
+        guard !entries.isEmpty else { return true }
+        guard inboxEntries < Limits.maximumInboxEntriesWaiting else { return false }
+        inboxEntries += entries.count
+        inboxes.append(
+            InboxGroup(entries: entries, slotsBefore: firstSlot + UInt64(slots.count)))
+        return true
+    }
+
     /// Takes a retry that fell due, and returns the ticket of its next attempt.
     package mutating func admit(_ retry: Retry) -> Ticket {
         let ticket = Ticket(rawValue: nextRetry << 1 | 1)
@@ -199,10 +220,13 @@ package struct DeliveryTracker: Sendable {
         slotsOnTheirWay = slots.count
         passSettledSlots(into: &step)
         slotsOnTheirWay -= slots.count
+        passInboxes(into: &step)
         passFinishedEntries(into: &step)
         ranges.pass(into: &step)
         recordSettledRetries(in: &step)
-        guard step.to != step.from || !step.receipts.isEmpty || !step.rangeSteps.isEmpty else {
+        let isNews =
+            !step.receipts.isEmpty || !step.rangeSteps.isEmpty || !step.inbox.isEmpty
+        guard step.to != step.from || isNews else {
             return nil
         }
         stepOnItsWay = step
@@ -236,6 +260,14 @@ package struct DeliveryTracker: Sendable {
         for (holder, badge) in badges {
             step.badges.append(
                 BadgeMark(container: holder.container, deviceID: holder.deviceID, badge: badge))
+        }
+    }
+
+    private mutating func passInboxes(into step: inout SettledStep) {
+        while let group = inboxes.first, group.slotsBefore <= firstSlot {
+            inboxes.removeFirst()
+            inboxEntries -= group.entries.count
+            step.inbox.append(contentsOf: group.entries)
         }
     }
 

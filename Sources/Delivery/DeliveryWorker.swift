@@ -109,6 +109,11 @@ package final class DeliveryWorker: Sendable {
             CrashPoint.sent.reach()
             if !rest.isEmpty { await roomAppeared.wait() }
         }
+        while !state.withLock({ $0.tracker.add(batch.inbox) }) {
+            try Task.checkCancellation()
+            await roomAppeared.wait()
+        }
+        if !batch.inbox.isEmpty { somethingSettled.raise() }
         if let position = batch.finished {
             state.withLock { $0.tracker.finish(position, ranges: batch.ranges) }
             somethingSettled.raise()
@@ -231,6 +236,9 @@ extension PushRequest {
             ticket: ticket.rawValue, deliveryID: delivery.id, container: delivery.container,
             environment: delivery.gatewayEnvironment, token: delivery.token,
             notification: delivery.notification)
+        gateway = delivery.gateway
+        recipient = PushRecipient(
+            owner: delivery.owner, deviceID: delivery.deviceID, position: delivery.ordinal.position)
     }
 }
 

@@ -17,7 +17,8 @@ struct Halts: Sendable {
     mutating func halt(
         of delivery: Delivery, at now: Timestamp, pause: Duration
     ) -> OutcomeJudge.Halt? {
-        guard !halts.isEmpty else { return nil }
+        // What is wrong with a credential is no concern of the courier's.
+        guard !halts.isEmpty, delivery.gateway == .apns else { return nil }
         let keys = Self.keys(of: delivery)
         for key in keys {
             if let halt = halts[key], now < halt.until { return halt }
@@ -36,7 +37,7 @@ struct Halts: Sendable {
 
     /// Ends what would halt `delivery`, because the gateway accepted it.
     mutating func remove(for delivery: Delivery) {
-        guard !halts.isEmpty else { return }
+        guard !halts.isEmpty, delivery.gateway == .apns else { return }
         for key in Self.keys(of: delivery) { halts[key] = nil }
     }
 

@@ -42,7 +42,11 @@ extension Relay {
                 self?.readiness ?? .notReady(["relay": "stopped"])
             }, metrics: metrics, renderMetrics: { [metrics] in metrics.render() },
             logger: logger, limits: configuration.limits, adminToken: configuration.adminToken,
-            publicURL: configuration.publicURL, signInURL: configuration.signInURL)
+            publicURL: configuration.publicURL, signInURL: configuration.signInURL,
+            clock: world.clock)
+        dependencies.courier = desk
+        dependencies.courierURL = configuration.hasPublicURL ? configuration.publicURL : nil
+        dependencies.scheme = configuration.tls == nil ? "http" : "https"
         dependencies.containerSaved = { [board, gateway, worker] settings in
             board.put(settings)
             gateway.credentialChanged(for: settings.key)

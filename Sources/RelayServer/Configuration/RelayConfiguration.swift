@@ -56,6 +56,14 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
         package var maximumAttempts: Int
     }
 
+    /// What is kept for those who fetch their notifications.
+    package struct Fetching: Sendable, Hashable {
+        /// How polls of web couriers are held.
+        package var desk = CourierDesk.Settings()
+        /// What waits for one web courier.
+        package var bounds = CourierBounds()
+    }
+
     /// Where clients and change sources are served.
     package var http: Listener
     /// Where the administrative surface is served.
@@ -66,6 +74,10 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
     package var tls: TLSFiles?
     /// How clients reach the relay, without a slash at the end.
     package var publicURL: String
+    /// Whether ``publicURL`` was configured, and not made of the listener's address.
+    package var hasPublicURL: Bool
+    /// What is kept for those who fetch their notifications.
+    package var fetching: Fetching
     /// Where users sign in.
     package var signInURL: String?
     /// The file of the store.
@@ -114,6 +126,8 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
         let scheme = certificate == nil ? "http" : "https"
         publicURL = Self.withoutSlash(
             values.text("http.publicURL") ?? "\(scheme)://\(http.host):\(http.port)")
+        hasPublicURL = values.text("http.publicURL") != nil
+        fetching = Self.fetching(values)
         signInURL = values.text("signIn.url")
         storagePath = values.required("storage.path")
         store = Self.store(values)
@@ -140,8 +154,18 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
             UInt64(values.integer("storage.diskReserveMegabytes")) * 1_048_576
         settings.dedupeWindow = .seconds(values.integer("storage.dedupeHours") * 3600)
         settings.walBytes = values.integer("storage.walMegabytes") * 1_048_576
+        settings.inboxPerUser = values.integer("inbox.perUser")
         settings.maximumSubscriptionsPerOwner = values.integer("limits.subscriptionsPerUser")
         return settings
+    }
+
+    private static func fetching(_ values: ConfigurationValues) -> Fetching {
+        var fetching = Fetching()
+        fetching.desk.hold = .seconds(values.integer("courier.holdSeconds"))
+        fetching.desk.polls = values.integer("courier.polls")
+        fetching.bounds.count = values.integer("courier.queueLength")
+        fetching.bounds.age = .seconds(values.integer("courier.queueHours") * 3600)
+        return fetching
     }
 
     /// `apns.url` stands for both environments.

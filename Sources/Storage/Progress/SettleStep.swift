@@ -19,10 +19,12 @@ struct SettleStep: Sendable {
     private let block: ReceiptBlock?
     private let ranges: RangeSettling
     private let retries: [(retry: Retry, delivery: StoredDelivery)]
+    private let inboxLimit: Int
     private let deadLetters: [(letter: DeadLetter, delivery: StoredDelivery)]
 
     /// Encodes the step, so that the writer need not.
-    init(_ step: SettledStep, epoch: Int64) {
+    init(_ step: SettledStep, epoch: Int64, inboxLimit: Int) {
+        self.inboxLimit = inboxLimit
         self.step = step
         self.epoch = epoch
         block = ReceiptBlock(step.receipts)
@@ -50,6 +52,7 @@ struct SettleStep: Sendable {
             try commit.db.addToAccount(
                 of: try commit.db.container(key).id, owed: tally.owed, delivered: tally.delivered)
         }
+        try InboxStep.insert(step.inbox, perUser: inboxLimit, in: commit.db)
     }
 
     private func moveProgress(in db: Database) throws {

@@ -76,6 +76,8 @@ package struct SettledStep: Sendable, Hashable {
     package var rangeSteps: [RangeStep] = []
     /// What the accounts of containers grow by.
     package var tallies: [ContainerKey: DeliveryTally] = [:]
+    /// Notifications for inboxes; one that is there already stays as it is.
+    package var inbox: [InboxEntry] = []
 
     /// Creates a step that records nothing but the progress.
     package init(from: ProgressMark, to: ProgressMark) {

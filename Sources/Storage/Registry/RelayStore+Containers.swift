@@ -10,18 +10,22 @@ extension RelayStore {
             container.key.container.rawValue, container.key.environment.rawValue, topics,
             credential?.teamID, credential?.keyID, credential?.privateKeyPEM,
             container.userTokens?.storedForm.text, container.expirationSeconds, now.stored,
+            container.keepsInbox, container.sessions?.minutes ?? 0, container.sessions?.days ?? 0,
         ]
         try await write { commit in
             try commit.db.execute(
                 sql: """
                     INSERT INTO container
                         (name, environment, topics, teamID, keyID, privateKeyPEM, userTokens,
-                        expirationSeconds, savedAt)
-                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+                        expirationSeconds, savedAt, keepsInbox, sessionMinutes, sessionDays)
+                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                     ON CONFLICT (name, environment) DO UPDATE SET topics = excluded.topics,
                         teamID = excluded.teamID, keyID = excluded.keyID,
                         privateKeyPEM = excluded.privateKeyPEM, userTokens = excluded.userTokens,
-                        expirationSeconds = excluded.expirationSeconds, savedAt = excluded.savedAt
+                        expirationSeconds = excluded.expirationSeconds, savedAt = excluded.savedAt,
+                        keepsInbox = excluded.keepsInbox,
+                        sessionMinutes = excluded.sessionMinutes,
+                        sessionDays = excluded.sessionDays
                     """, arguments: arguments)
         }
     }
@@ -203,6 +207,9 @@ extension ContainerSettings {
             userTokens = try UserTokenSettings(storedForm: try stored.json("userTokens"))
         }
         expirationSeconds = row["expirationSeconds"]
+        keepsInbox = row["keepsInbox"]
+        let minutes: Int = row["sessionMinutes"]
+        sessions = minutes > 0 ? SessionSettings(minutes: minutes, days: row["sessionDays"]) : nil
     }
 }
 

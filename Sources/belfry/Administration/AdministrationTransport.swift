@@ -110,7 +110,8 @@ struct FileTransport: AdministrationTransport {
             randomBytes: { count in (0..<count).map { _ in UInt8.random(in: 0...255) } },
             readiness: { .ready }, metrics: metrics, renderMetrics: { "" },
             logger: Logger(label: "belfry") { _ in SwiftLogNoOpLogHandler() },
-            limits: configuration.limits, publicURL: configuration.publicURL)
+            limits: configuration.limits, publicURL: configuration.publicURL,
+            clock: World.real.clock)
         dependencies.backlog = { [store] in try await store.backlog() }
         relay = InProcessRelay(dependencies)
     }

@@ -78,6 +78,7 @@ enum AdministrationCommands {
         OverviewCommand.self, ContainersCommand.self, KeysCommand.self, SourcesCommand.self,
         SchemaCommand.self,
         SubscriptionsCommand.self, DevicesCommand.self, ChangesCommand.self,
-        DeliveriesCommand.self, MigrateCommand.self, BackupCommand.self, CheckCommand.self,
+        DeliveriesCommand.self, NotificationsCommand.self, SessionsCommand.self,
+        MigrateCommand.self, BackupCommand.self, CheckCommand.self,
     ]
 }
