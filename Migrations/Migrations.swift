@@ -19,6 +19,10 @@ package struct Migration: Sendable, Hashable {
         Migration(
             name: "v0001_createSchema",
             sql: String(decoding: PackageResources.v0001_createSchema_sql, as: UTF8.self),
-            checksum: "fd7aa60c32cde9c838796adb76c2fd39747ffb1b03c31e08470da7e3fbab7b78")
+            checksum: "fd7aa60c32cde9c838796adb76c2fd39747ffb1b03c31e08470da7e3fbab7b78"),
+        Migration(
+            name: "v0003_addRetryLane",
+            sql: String(decoding: PackageResources.v0003_addRetryLane_sql, as: UTF8.self),
+            checksum: "b9e046f0ee99e3ba011fe13b6e076ca0981378886860221e086d4f103fa107d0"),
     ]
 }

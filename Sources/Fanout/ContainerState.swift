@@ -96,9 +96,12 @@ struct ContainerState {
 
     // MARK: Badges
 
-    /// Sets a device's badge as it was at the progress.
-    mutating func setBadge(_ badge: Int64, of device: DeviceID) {
-        badges[device] = badge
+    /// Sets a device's badge as it was at the progress, unless the device is another user's now.
+    mutating func setBadge(_ mark: BadgeMark) {
+        guard devices(of: mark.owner).contains(where: { $0.device.id == mark.deviceID }) else {
+            return
+        }
+        badges[mark.deviceID] = mark.badge
     }
 
     /// Raises a device's badge by one, and returns it.

@@ -54,7 +54,7 @@ package struct ShardState {
     package mutating func set(_ badge: BadgeMark) {
         let seed = indexSeed
         containers[badge.container, default: ContainerState(indexSeed: seed)]
-            .setBadge(badge.badge, of: badge.deviceID)
+            .setBadge(badge)
     }
 
     // MARK: Changes
