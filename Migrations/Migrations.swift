@@ -23,6 +23,6 @@ package struct Migration: Sendable, Hashable {
         Migration(
             name: "v0003_addRetryLane",
             sql: String(decoding: PackageResources.v0003_addRetryLane_sql, as: UTF8.self),
-            checksum: "b9e046f0ee99e3ba011fe13b6e076ca0981378886860221e086d4f103fa107d0"),
+            checksum: "d27aaf466ed8c18f32ff70d707d307cb8bcd9de6eb837f1284fccef700209e54"),
     ]
 }

@@ -32,3 +32,7 @@ FROM badge JOIN device ON device.container = badge.container
 
 DROP TABLE badge;
 ALTER TABLE ownedBadge RENAME TO badge;
+
+-- A client certificate for the gateway instead of a signing key, as JSON.
+
+ALTER TABLE container ADD COLUMN certificate TEXT CHECK (certificate IS NULL OR teamID IS NULL);
