@@ -8,6 +8,7 @@ import Storage
 struct ContainerState {
     /// The index over the conditions of the active subscriptions.
     let index: SubscriptionIndex
+    private var updateRules: UpdateRules
     private var subscriptions: [UInt64: Subscription] = [:]
     private var devices: [UserID: [DeviceVersion]] = [:]
     private var holders: [UInt64: Holder] = [:]
@@ -24,6 +25,7 @@ struct ContainerState {
     /// The seed keeps the index's hashes secret.
     init(indexSeed: UInt64) {
         index = SubscriptionIndex(seed: indexSeed)
+        updateRules = UpdateRules(indexSeed: indexSeed)
     }
 
     /// How many subscriptions are active.
@@ -47,18 +49,28 @@ struct ContainerState {
         if case .query(let query, _) = subscription.scope {
             predicate = try query.recordPredicate()
         }
-        index.insert(
-            IndexedSubscription(
-                serial: version.serial, database: subscription.database, owner: subscription.owner,
-                zoneID: subscription.zoneID, recordType: subscription.recordType,
-                firesOn: subscription.firesOn, predicate: predicate))
+        let indexed = IndexedSubscription(
+            serial: version.serial, database: subscription.database, owner: subscription.owner,
+            zoneID: subscription.zoneID, recordType: subscription.recordType,
+            firesOn: subscription.firesOn, predicate: predicate)
+        index.insert(indexed)
+        updateRules.insert(subscription, indexed: indexed)
         subscriptions[version.serial] = subscription
     }
 
     /// Ends a subscription.
     mutating func removeSubscription(_ serial: UInt64) {
         guard subscriptions.removeValue(forKey: serial) != nil else { return }
-        _ = index.remove(serial: serial)
+        index.remove(serial: serial)
+        updateRules.remove(serial: serial)
+    }
+
+    // MARK: Changes
+
+    /// Adds the serials of the subscriptions that a change fires, ascending, whoever may read it.
+    func matches(for change: RecordChange, now: Timestamp, into serials: inout [UInt64]) {
+        index.matches(for: change, now: now, into: &serials)
+        updateRules.apply(to: change, now: now, matches: &serials)
     }
 
     /// Makes a device active, and ends the versions that it replaces.

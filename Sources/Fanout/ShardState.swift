@@ -70,8 +70,7 @@ package struct ShardState {
         guard !change.isSnapshot, !isStale, let state = containers[container] else { return [] }
         matches.removeAll(keepingCapacity: true)
         // Both moments are in the log, so that the answer is the same after a restart.
-        state.index.matches(
-            for: change, now: change.occurredAt ?? appendedAt, into: &matches)
+        state.matches(for: change, now: change.occurredAt ?? appendedAt, into: &matches)
         return matches.compactMap { serial in
             state.subscription(serial).flatMap { subscription in
                 DeviceExpansion.mayRead(subscription.owner, change) ? (serial, subscription) : nil
