@@ -1,6 +1,7 @@
 import Foundation
 import GatewaySimulator
 import RelayModel
+import RelayServer
 import RelayTestKit
 import Testing
 

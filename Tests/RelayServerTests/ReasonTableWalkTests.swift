@@ -2,6 +2,7 @@ import Foundation
 import Gateway
 import GatewaySimulator
 import RelayModel
+import RelayServer
 import RelayTestKit
 import Testing
 
