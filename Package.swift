@@ -164,7 +164,7 @@ let package = Package(
             name: "GatewayTests",
             dependencies: [
                 "RelayModel", "CCurl", "Gateway", "GatewaySimulator", "RelayTestKit", crypto,
-                nioCore, nioPosix, nioSSL,
+                nioCore, nioHPACK, nioPosix, nioSSL,
             ]),
         .testTarget(
             name: "GatewaySimulatorTests",
@@ -179,8 +179,8 @@ let package = Package(
         .testTarget(
             name: "RelayServerTests",
             dependencies: [
-                "RelayModel", "RelayServer", "Storage", "GatewaySimulator", "RelayTestKit",
-                coreMetrics, crypto, httpTypes, hummingbird, hummingbirdTesting, jwt, logging,
+                "RelayModel", "RelayServer", "Storage", "Gateway", "GatewaySimulator",
+                "RelayTestKit", coreMetrics, crypto, httpTypes, hummingbird, hummingbirdTesting, jwt, logging,
                 serviceLifecycle,
             ]),
         .testTarget(

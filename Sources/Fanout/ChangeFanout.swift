@@ -122,13 +122,14 @@ struct ChangeFanout {
         _ notification: PushNotification, badge: Int64?, to version: DeviceVersion,
         of subscription: Subscription, serial: UInt64
     ) {
-        let delivery = Delivery(
+        var delivery = Delivery(
             id: identity.deliveryID(
                 position: position, subscriptionSerial: serial, deviceSerial: version.serial),
             ordinal: DeliveryOrdinal(position: position, offset: offset),
             container: settings.key, subscriptionID: subscription.id, owner: subscription.owner,
             device: version.device, registeredAt: version.registeredAt,
             appendedAt: appendedAt, notification: notification, badge: badge)
+        if notification.collapseID != nil { delivery.collapsingRecord = change.recordID }
         deliveries.append(
             OwedDelivery(delivery, subscriptionSerial: serial, deviceSerial: version.serial))
     }

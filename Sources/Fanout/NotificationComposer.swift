@@ -36,7 +36,8 @@ package struct NotificationComposer: Sendable {
         let lifetime = info.expirationSeconds ?? settings.expirationSeconds
         return PushNotification(
             pushType: info.isVisible ? .alert : .background,
-            priority: Int(info.priority ?? (info.isVisible ? 10 : 5)),
+            // A background push has 5 and nothing else (APNs), also where an older version saved 1.
+            priority: info.isVisible ? Int(info.priority ?? 10) : 5,
             topic: topic ?? settings.topics.first ?? "", collapseID: info.collapseIDKey,
             expiration: appendedAt.advanced(by: .seconds(lifetime)), payload: payload.fitted())
     }

@@ -62,11 +62,12 @@ import Testing
         "INSERT INTO dedupe VALUES (1, 's', 5, x'00', x'00', 1, 0)",
         "INSERT INTO progress (shard, position, \"offset\", epoch) VALUES (1, 0, 0, 0)",
         "UPDATE progress SET \"offset\" = -1",
-        "INSERT INTO retry VALUES (x'00', 1, 1, 0, 1, 1, 0, 0, '', '{}')",
-        "INSERT INTO retry VALUES (zeroblob(16), 9, 1, 0, 1, 1, 0, 0, '', '{}')",
+        "INSERT INTO retry VALUES (x'00', 1, 1, 0, 1, 1, 0, 0, '', '{}', '', 0)",
+        "INSERT INTO retry VALUES (zeroblob(16), 9, 1, 0, 1, 1, 0, 0, '', '{}', '', 0)",
+        "INSERT INTO retry VALUES (zeroblob(16), 1, 1, 0, 1, 1, 0, 0, '', '{}', '', 2)",
         "INSERT INTO deadLetter VALUES (zeroblob(16), 1, 1, 0, 1, 1, 0, 1000, '', 0, '{}')",
         "INSERT INTO rangeTask VALUES (1, 1, 5, 0, 1, 0)",
-        "INSERT INTO badge VALUES (1, 'd', -1)",
+        "INSERT INTO badge VALUES (1, 'd', 1, -1)",
         "INSERT INTO receiptBlock VALUES (1, 2, 1, 0, 0, 1, x'00')",
     ])
     func `the schema refuses`(sql: String) throws {
@@ -107,7 +108,14 @@ import Testing
             "SELECT serial FROM device WHERE container = 1 AND ended IS NULL "
                 + "AND (deviceID = 'a' OR token = 'b')", "deviceActiveToken"
         ),
-        ("SELECT deliveryID FROM retry WHERE dueAt <= 1 ORDER BY dueAt, deliveryID", "retryDue"),
+        (
+            "SELECT deliveryID FROM retry WHERE container = 1 AND lane = 'a' AND dueAt <= 1 "
+                + "ORDER BY dueAt, deliveryID", "retryLaneDue"
+        ),
+        (
+            "SELECT container, lane FROM retry WHERE (container, lane) > (1, 'a') "
+                + "ORDER BY container, lane LIMIT 1", "retryLaneDue"
+        ),
         ("SELECT serial FROM subscription WHERE ended <= 5 LIMIT 10", "subscriptionEnded"),
         (
             "SELECT * FROM deadLetter WHERE container = 1 ORDER BY endedAt DESC",

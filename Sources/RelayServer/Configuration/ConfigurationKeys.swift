@@ -79,6 +79,12 @@ package enum ConfigurationKeys {
         ConfigurationKey(
             "delivery.maxAttempts", .integer(1...Limits.maximumDeliveryAttempts), default: "24",
             "The sends of one delivery before it becomes a dead letter."),
+        ConfigurationKey(
+            "delivery.silentPushesPerHour", .integer(0...3600), default: "0",
+            "The background pushes of one device in an hour, 0 for any number; Apple asks for 3."),
+        ConfigurationKey(
+            "apns.proxy", .text, secrecy: .secret,
+            "The URL of an HTTP proxy on the way to the gateway; it may hold a password."),
     ]
 
     private static let fetching = [

@@ -36,6 +36,8 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
         package var caFile: String?
         /// The connections to each gateway at the most.
         package var connections: Int
+        /// The URL of the proxy on the way to the gateway, which may hold a password.
+        package var proxy: String?
 
         /// The URL of the gateway that issued tokens of `environment`.
         package func url(of environment: GatewayEnvironment) -> String {
@@ -54,6 +56,8 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
         package var rangeInFlight: Int
         /// The sends of one delivery before it becomes a dead letter.
         package var maximumAttempts: Int
+        /// The background pushes of one device in an hour; 0 for any number.
+        package var silentPushesPerHour: Int
     }
 
     /// What is kept for those who fetch their notifications.
@@ -135,7 +139,8 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
         delivery = DeliveryBounds(
             inFlight: values.integer("delivery.inFlight"),
             rangeInFlight: values.integer("delivery.rangeInFlight"),
-            maximumAttempts: values.integer("delivery.maxAttempts"))
+            maximumAttempts: values.integer("delivery.maxAttempts"),
+            silentPushesPerHour: values.integer("delivery.silentPushesPerHour"))
         logLevel = Logger.Level(rawValue: values.required("log.level")) ?? .info
         shutdownGrace = .seconds(values.integer("shutdown.graceSeconds"))
         limits = Self.limits(values)
@@ -174,7 +179,8 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
         return GatewayAccess(
             developmentURL: withoutSlash(both ?? values.required("apns.development.url")),
             productionURL: withoutSlash(both ?? values.required("apns.production.url")),
-            caFile: values.text("apns.caFile"), connections: values.integer("apns.connections"))
+            caFile: values.text("apns.caFile"), connections: values.integer("apns.connections"),
+            proxy: values.text("apns.proxy"))
     }
 
     private static func limits(_ values: ConfigurationValues) -> RequestLimits {

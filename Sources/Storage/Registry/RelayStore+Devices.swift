@@ -62,14 +62,17 @@ extension RelayStore {
             let rows = try Row.fetchAll(
                 db,
                 sql: """
-                    SELECT badge.*, container.name AS containerName, container.environment
+                    SELECT badge.*, container.name AS containerName, container.environment,
+                        user.name AS ownerName
                     FROM badge JOIN container ON container.id = badge.container
+                    JOIN user ON user.id = badge.owner
                     """)
             return try rows.map { row in
                 let stored = StoredRow(row: row, table: "badge")
                 return BadgeMark(
                     container: try stored.containerKey(),
-                    deviceID: try stored.identifier("deviceID"), badge: row["badge"])
+                    deviceID: try stored.identifier("deviceID"),
+                    owner: try stored.identifier("ownerName"), badge: row["badge"])
             }
         }
     }

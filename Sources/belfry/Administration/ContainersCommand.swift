@@ -85,6 +85,12 @@ struct ContainerSettingsOptions: ParsableArguments {
     @Option(help: "The file of the APNs key (.p8).")
     var keyFile: String?
 
+    @Option(help: "The file of an APNs certificate with its key (.p12 or PEM), instead of a key.")
+    var certificateFile: String?
+
+    @Option(help: "The file with the passphrase of the certificate's key.")
+    var passphraseFile: String?
+
     @Option(help: "The file with the shared secret of user tokens (HS256).")
     var sharedSecretFile: String?
 
@@ -143,6 +149,10 @@ struct ContainerSettingsOptions: ParsableArguments {
     }
 
     private func apns() throws -> JSONObject? {
+        if let certificateFile { return try certificate(certificateFile) }
+        guard passphraseFile == nil else {
+            throw ValidationError("--passphrase-file needs --certificate-file")
+        }
         guard teamID != nil || keyID != nil || keyFile != nil else { return nil }
         guard let teamID, let keyID, let keyFile else {
             throw ValidationError("--team-id, --key-id and --key-file belong together")
@@ -151,6 +161,21 @@ struct ContainerSettingsOptions: ParsableArguments {
             "teamID": .string(teamID), "keyID": .string(keyID),
             "privateKey": .string(try InputFile(keyFile).text()),
         ]
+    }
+
+    private func certificate(_ path: String) throws -> JSONObject {
+        guard teamID == nil, keyID == nil, keyFile == nil else {
+            throw ValidationError("a certificate stands instead of --team-id, --key-id, --key-file")
+        }
+        let bytes = try InputFile(path).bytes()
+        let text = String(decoding: bytes, as: UTF8.self)
+        var object: JSONObject = [
+            "certificate": .string(text.contains("-----BEGIN") ? text : Base64.encode(bytes))
+        ]
+        object["passphrase"] = try passphraseFile.map {
+            .string(try InputFile($0).text().trimmingCharacters(in: .newlines))
+        }
+        return object
     }
 
     private func userTokens() throws -> JSONObject? {
@@ -183,11 +208,15 @@ struct InputFile {
     }
 
     func text() throws -> String {
+        String(decoding: try bytes(), as: UTF8.self)
+    }
+
+    func bytes() throws -> [UInt8] {
         let data =
             path == "-"
             ? try? FileHandle.standardInput.readToEnd()
             : try? Data(contentsOf: URL(filePath: path))
         guard let data else { throw ValidationError("the file \(path) cannot be read") }
-        return String(decoding: data, as: UTF8.self)
+        return Array(data)
     }
 }
