@@ -61,6 +61,28 @@ import Testing
         }
     }
 
+    @Test(
+        arguments: [
+            (String(repeating: "q6ur", count: 10) + "q6s=", String(repeating: "ab", count: 32)),
+            (String(repeating: "AB", count: 32), String(repeating: "ab", count: 32)),
+            (String(repeating: "ab", count: 31) + "ag", nil),
+            ("q6ur", nil), ("", nil),
+        ] as [(String, String?)])
+    func `a gateway's token is taken in hexadecimal digits and in base64, and mistyped in neither`(
+        text: String, digits: String?
+    ) async throws {
+        try await TestRelay.with { relay in
+            let answer = try await relay.call(
+                .post, "\(Self.device)/register\(Self.plain)",
+                body: #"{"apnsEnvironment":"development","apnsToken":"\#(text)"}"#)
+            #expect(answer.status == (digits == nil ? 400 : 200), "\(answer.text)")
+            let devices = try await relay.store.devices(
+                of: TestRelay.container, owner: nil, limit: 9)
+            #expect(devices.map(\.device.token.rawValue) == [digits].compactMap(\.self))
+            #expect(devices.allSatisfy { $0.device.gateway == .apns })
+        }
+    }
+
     @Test func `a courier waits for one GET and nothing else`() async throws {
         try await TestRelay.with { relay in
             let made = try await Self.create(relay)

@@ -27,7 +27,7 @@ struct DeviceChoice: Sendable {
         let client: DeviceID? = try body.identifier("clientId")
         let clientToo: DeviceID? = try body.identifier("clientID")
         deviceID = named ?? client ?? clientToo
-        token = try body.identifier("apnsToken")
+        token = try body.deviceToken()
     }
 
     /// Which member it was found by.

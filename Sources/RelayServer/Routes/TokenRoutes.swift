@@ -132,7 +132,7 @@ struct TokenRegistration {
             "apnsEnvironment", "apnsToken", "clientId", "clientID", "deviceID", "topic",
         ])
         let environment = try TokenRoutes.gatewayEnvironment(body)
-        let token: DeviceToken = try body.require("apnsToken", try body.identifier("apnsToken"))
+        let token: DeviceToken = try body.require("apnsToken", try body.deviceToken())
         return Device(
             id: try deviceID(token: token, fallbackID: fallbackID), container: settings.key,
             owner: owner, gatewayEnvironment: environment, token: token, topic: try topic())
@@ -172,5 +172,24 @@ struct TokenRegistration {
                     + settings.topics.joined(separator: ", "))
         }
         return topic
+    }
+}
+
+extension JSONReader {
+    /// The device token in `apnsToken`, in hexadecimal digits, or in base64 as CloudKit's native
+    /// clients write the 32 bytes that APNs gave them.
+    ///
+    /// Of base64 only that length is taken: a mistyped digit must not make another token.
+    ///
+    /// - Throws: `JSONContractError` if it is neither.
+    func deviceToken() throws(JSONContractError) -> DeviceToken? {
+        guard let text = try string("apnsToken") else { return nil }
+        if let token = DeviceToken(rawValue: text) { return token }
+        if let bytes = Base64.decode(text), bytes.count == 32,
+            let token = DeviceToken(rawValue: Hexadecimal.encode(bytes))
+        {
+            return token
+        }
+        throw failure("apnsToken", "not \(DeviceToken.rule); or 32 bytes in base64")
     }
 }
