@@ -41,7 +41,8 @@ import Testing
             "operations: an array is expected, found an object"),
         modify(
             "an unknown field", #"{"operations":[],"atomc":true}"#, 400, "BAD_REQUEST",
-            "atomc: unknown field; allowed are operations, atomic"),
+            "atomc: unknown field; allowed are operations, atomic, clientId, clientID, "
+                + "zoneID, desiredKeys, numbersAsStrings, resultsLimit"),
         modify(
             "no operations", "{}", 400, "BAD_REQUEST", "operations: is required"),
         modify(
