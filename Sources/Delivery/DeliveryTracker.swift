@@ -53,6 +53,15 @@ package struct DeliveryTracker: Sendable {
         let position: LogPosition
         /// The number of the first slot that is not of this entry or an earlier one.
         let slotsBefore: UInt64
+        let ranges: [NewRange]
+    }
+
+    /// The deliveries of ranges, beside the log's.
+    var ranges: RangeLanes
+    private struct InboxGroup: Sendable {
+        let entries: [InboxEntry]
+        /// The number of the first slot that was admitted after these.
+        let slotsBefore: UInt64
     }
 
     private let window: Int
@@ -60,6 +69,8 @@ package struct DeliveryTracker: Sendable {
     private var slots: Deque<Slot> = []
     private var firstSlot: UInt64 = 0
     private var finished: Deque<FinishedEntry> = []
+    private var inboxes: Deque<InboxGroup> = []
+    private var inboxEntries = 0
     private var lastAdmitted: DeliveryOrdinal?
     private var retries: [UInt64: Retry] = [:]
     /// Which retries must not be taken up again, whatever their rows say.
@@ -77,8 +88,11 @@ package struct DeliveryTracker: Sendable {
     private var slotsOnTheirWay = 0
 
     /// Starts at the progress that was recorded last, with room for `window` open deliveries.
-    package init(mark: ProgressMark, window: Int) {
-        precondition(window > 0)
+    ///
+    /// `rangeWindow` is the room for deliveries of ranges.
+    package init(mark: ProgressMark, window: Int, rangeWindow: Int = 512) {
+        precondition(window > 0 && rangeWindow > 0)
+        ranges = RangeLanes(window: rangeWindow)
         self.mark = mark
         self.window = window
     }
@@ -93,7 +107,9 @@ package struct DeliveryTracker: Sendable {
     }
 
     /// How many deliveries and retries are admitted and not yet passed.
-    package var inFlight: Int { slots.count + slotsOnTheirWay + retries.count }
+    package var inFlight: Int {
+        slots.count + slotsOnTheirWay + retries.count + ranges.inFlight
+    }
 
     /// The retries that must not be taken up again: they are being worked, or their end is not yet
     /// durable.
@@ -123,10 +139,26 @@ package struct DeliveryTracker: Sendable {
     }
 
     /// Learns that every delivery of every entry up to `position` has been admitted.
-    package mutating func finish(_ position: LogPosition) {
+    ///
+    /// `new` is what the entry owes besides: written when the progress passes it.
+    package mutating func finish(_ position: LogPosition, ranges new: [NewRange] = []) {
         precondition(finished.last.map { $0.position < position } ?? (mark.position < position))
         finished.append(
-            FinishedEntry(position: position, slotsBefore: firstSlot + UInt64(slots.count)))
+            FinishedEntry(
+                position: position, slotsBefore: firstSlot + UInt64(slots.count), ranges: new))
+    }
+
+    /// Takes what goes to inboxes beside the deliveries admitted last: it is recorded with the step
+    /// that passes them, so that neither is ever known without the other.
+    ///
+    /// - Returns: `false`, and takes nothing, while too many wait.
+    package mutating func add(_ entries: [InboxEntry]) -> Bool {
+        guard !entries.isEmpty else { return true }
+        guard inboxEntries < Limits.maximumInboxEntriesWaiting else { return false }
+        inboxEntries += entries.count
+        inboxes.append(
+            InboxGroup(entries: entries, slotsBefore: firstSlot + UInt64(slots.count)))
+        return true
     }
 
     /// Takes a retry that fell due, and returns the ticket of its next attempt.
@@ -143,6 +175,7 @@ package struct DeliveryTracker: Sendable {
     /// The delivery behind an open ticket, with the attempts made before; `nil` if the ticket is
     /// not open, because it was settled or adopted as a retry before.
     package func openDelivery(_ ticket: Ticket) -> (delivery: OwedDelivery, attempts: UInt16)? {
+        if ticket.isRange { return ranges.openDelivery(ticket).map { ($0, 0) } }
         let ticket = adopted[ticket] ?? ticket
         if ticket.isRetry {
             return retries[ticket.rawValue].map { ($0.delivery, $0.attempts) }
@@ -157,6 +190,7 @@ package struct DeliveryTracker: Sendable {
     ///
     /// A ticket that is not open is ignored: the gateway answered twice.
     package mutating func settle(_ ticket: Ticket, _ resolution: Resolution) {
+        if ticket.isRange { return ranges.settle(ticket, resolution) }
         let ticket = adopted.removeValue(forKey: ticket) ?? ticket
         if ticket.isRetry {
             guard let retry = retries.removeValue(forKey: ticket.rawValue) else { return }
@@ -194,9 +228,15 @@ package struct DeliveryTracker: Sendable {
         slotsOnTheirWay = slots.count
         passSettledSlots(into: &step)
         slotsOnTheirWay -= slots.count
+        passInboxes(into: &step)
         passFinishedEntries(into: &step)
+        ranges.pass(into: &step)
         recordSettledRetries(in: &step)
-        guard step.to != step.from || !step.receipts.isEmpty else { return nil }
+        let isNews =
+            !step.receipts.isEmpty || !step.rangeSteps.isEmpty || !step.inbox.isEmpty
+        guard step.to != step.from || isNews else {
+            return nil
+        }
         stepOnItsWay = step
         return step
     }
@@ -228,9 +268,18 @@ package struct DeliveryTracker: Sendable {
         step.badges.append(contentsOf: badges.values)
     }
 
+    private mutating func passInboxes(into step: inout SettledStep) {
+        while let group = inboxes.first, group.slotsBefore <= firstSlot {
+            inboxes.removeFirst()
+            inboxEntries -= group.entries.count
+            step.inbox.append(contentsOf: group.entries)
+        }
+    }
+
     private mutating func passFinishedEntries(into step: inout SettledStep) {
         while let entry = finished.first, entry.slotsBefore <= firstSlot {
             finished.removeFirst()
+            step.newRanges += entry.ranges
             // Deliveries of a later entry may have been passed already.
             step.to = max(step.to, ProgressMark(position: entry.position, offset: 0))
         }
@@ -244,6 +293,7 @@ package struct DeliveryTracker: Sendable {
         mark = step.to
         stepOnItsWay = nil
         slotsOnTheirWay = 0
+        ranges.stepRecorded()
         busyRetries.subtract(retriesOnTheirWay)
         retriesOnTheirWay.removeAll(keepingCapacity: true)
     }

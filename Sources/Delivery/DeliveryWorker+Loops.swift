@@ -59,6 +59,7 @@ extension DeliveryWorker {
         }
         meter.show(mark, inFlight: inFlight)
         roomAppeared.raise()
+        rangeRoomAppeared.raise()
         // New rows may be due; and those that ended make room for others.
         if !step.retries.isEmpty || !step.endedRetries.isEmpty { retriesChanged.raise() }
         return true
@@ -72,7 +73,9 @@ extension DeliveryWorker {
         var waited: Duration = .zero
         while true {
             do {
-                return try await progress.settle(step)
+                CrashPoint.settle.reach()
+                try await progress.settle(step)
+                return CrashPoint.settled.reach()
             } catch let error as StorageError where error.passes {
                 if let patience, patience <= waited { throw error }
                 logger.error(

@@ -18,6 +18,10 @@ package final class DeliveryWorker: Sendable {
         ///
         /// A crash repeats these at the most, and besides the retries of ``retryWindow``.
         package var window = Limits.maximumDeliveriesInFlight
+        /// Deliveries of ranges admitted and not yet passed, which a crash repeats too.
+        ///
+        /// They share the gateway with the log's: few, so that those need not wait long.
+        package var rangeWindow = 512
         /// Retries that are worked at a time.
         package var retryWindow = 2048
         /// The least time between two steps, unless ``stepSize`` is reached.
@@ -58,6 +62,7 @@ package final class DeliveryWorker: Sendable {
     let somethingSettled = WakeSignal()
     let roomAppeared = WakeSignal()
     let retriesChanged = WakeSignal()
+    let rangeRoomAppeared = WakeSignal()
     let gateway: any PushGateway
 
     /// Creates a worker that goes on at `mark`.
@@ -81,7 +86,8 @@ package final class DeliveryWorker: Sendable {
     ) rethrows {
         state = Mutex(
             State(
-                tracker: DeliveryTracker(mark: mark, window: settings.window),
+                tracker: DeliveryTracker(
+                    mark: mark, window: settings.window, rangeWindow: settings.rangeWindow),
                 pacing: DevicePacing(silentPerHour: settings.silentPushesPerHour),
                 generator: generator))
         self.progress = progress
@@ -108,10 +114,16 @@ package final class DeliveryWorker: Sendable {
             try Task.checkCancellation()
             let requests = admit(&rest)
             gateway.send(requests)
+            CrashPoint.sent.reach()
             if !rest.isEmpty { await roomAppeared.wait() }
         }
+        while !state.withLock({ $0.tracker.add(batch.inbox) }) {
+            try Task.checkCancellation()
+            await roomAppeared.wait()
+        }
+        if !batch.inbox.isEmpty { somethingSettled.raise() }
         if let position = batch.finished {
-            state.withLock { $0.tracker.finish(position) }
+            state.withLock { $0.tracker.finish(position, ranges: batch.ranges) }
             somethingSettled.raise()
         }
     }
@@ -294,6 +306,9 @@ extension PushRequest {
             ticket: ticket.rawValue, deliveryID: delivery.id, container: delivery.container,
             environment: delivery.gatewayEnvironment, token: delivery.token,
             notification: delivery.notification)
+        gateway = delivery.gateway
+        recipient = PushRecipient(
+            owner: delivery.owner, deviceID: delivery.deviceID, position: delivery.ordinal.position)
     }
 }
 

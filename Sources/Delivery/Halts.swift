@@ -43,7 +43,8 @@ struct Halts: Sendable {
 
     /// What `delivery` must wait for, if anything; if it need not, it is the one that tries.
     mutating func halt(of delivery: Delivery, at now: Timestamp) -> OutcomeJudge.Halt? {
-        guard !halts.isEmpty else { return nil }
+        // What is wrong with a credential is no concern of the courier's.
+        guard !halts.isEmpty, delivery.gateway == .apns else { return nil }
         let keys = Key.all(of: RetryLane(of: delivery))
         for key in keys {
             if let halt = halts[key], now < halt.until { return halt }
@@ -62,7 +63,7 @@ struct Halts: Sendable {
     /// Ends what would halt `delivery`, because the gateway accepted it; says whether that was
     /// anything.
     mutating func remove(for delivery: Delivery) -> Bool {
-        guard !halts.isEmpty else { return false }
+        guard !halts.isEmpty, delivery.gateway == .apns else { return false }
         let count = halts.count
         for key in Key.all(of: RetryLane(of: delivery)) { halts[key] = nil }
         return halts.count < count
@@ -71,7 +72,7 @@ struct Halts: Sendable {
     /// Ends the halt of a gateway that answers again, whatever it answers; says whether there was
     /// one.
     mutating func removeGateway(for delivery: Delivery) -> Bool {
-        guard !halts.isEmpty else { return false }
+        guard !halts.isEmpty, delivery.gateway == .apns else { return false }
         let scope = OutcomeJudge.Halt.Scope.gateway(delivery.gatewayEnvironment)
         return halts.removeValue(forKey: Key(container: delivery.container, scope: scope)) != nil
     }

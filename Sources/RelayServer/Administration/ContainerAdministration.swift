@@ -77,7 +77,9 @@ extension ContainerSettings {
     ///
     /// - Throws: `JSONContractError` at the first member that does not fit; nothing is taken over.
     mutating func apply(_ body: JSONReader) throws(JSONContractError) {
-        try body.allowOnly(["topics", "apns", "userTokens", "expirationSeconds"])
+        try body.allowOnly([
+            "topics", "apns", "userTokens", "expirationSeconds", "keepsInbox", "sessions",
+        ])
         var changed = self
         if let topics = try body.strings("topics") {
             try Self.check(topics, body)
@@ -92,6 +94,11 @@ extension ContainerSettings {
         if body.object["userTokens"] == .null { changed.userTokens = nil }
         if let userTokens = try body.reader("userTokens") {
             changed.userTokens = try UserTokenSettings(userTokens)
+        }
+        if let keepsInbox = try body.bool("keepsInbox") { changed.keepsInbox = keepsInbox }
+        if body.object["sessions"] == .null { changed.sessions = nil }
+        if let sessions = try body.reader("sessions") {
+            changed.sessions = try SessionSettings(sessions)
         }
         if let seconds = try body.integer("expirationSeconds") {
             guard (0...31_536_000).contains(seconds) else {
@@ -121,7 +128,9 @@ extension ContainerSettings {
             "environment": .string(key.environment.rawValue),
             "topics": .array(topics.map { .string($0) }),
             "expirationSeconds": .integer(expirationSeconds),
+            "keepsInbox": .bool(keepsInbox),
         ]
+        object["sessions"] = sessions.map(\.shownJSON)
         object["apns"] = credential.map {
             ["teamID": .string($0.teamID), "keyID": .string($0.keyID), "privateKey": "(hidden)"]
         }

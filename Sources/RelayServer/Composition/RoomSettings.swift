@@ -38,6 +38,7 @@ extension DeliveryWorker.Settings {
     init(_ bounds: RelayConfiguration.DeliveryBounds) {
         self.init()
         window = bounds.inFlight
+        rangeWindow = bounds.rangeInFlight
         silentPushesPerHour = bounds.silentPushesPerHour
     }
 }

@@ -8,10 +8,12 @@ extension RelayStore: ShardProgress {
     }
 
     package func settle(_ step: SettledStep) async throws {
-        let writing = SettleStep(step, epoch: epoch)
-        try await write(changes: max(1, step.retries.count + step.deadLetters.count)) { commit in
+        let writing = SettleStep(step, epoch: epoch, inboxLimit: settings.inboxPerUser)
+        let rows = step.retries.count + step.deadLetters.count + step.inbox.count
+        try await write(changes: max(1, rows)) { commit in
             try writing.run(in: &commit)
         }
+        if !step.newRanges.isEmpty { ranges.ring() }
     }
 
     package func claimOnce(

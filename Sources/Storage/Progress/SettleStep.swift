@@ -17,14 +17,18 @@ struct SettleStep: Sendable {
     private let step: SettledStep
     private let epoch: Int64
     private let block: ReceiptBlock?
+    private let ranges: RangeSettling
     private let retries: [(retry: Retry, delivery: StoredDelivery)]
+    private let inboxLimit: Int
     private let deadLetters: [(letter: DeadLetter, delivery: StoredDelivery)]
 
     /// Encodes the step, so that the writer need not.
-    init(_ step: SettledStep, epoch: Int64) {
+    init(_ step: SettledStep, epoch: Int64, inboxLimit: Int) {
+        self.inboxLimit = inboxLimit
         self.step = step
         self.epoch = epoch
         block = ReceiptBlock(step.receipts)
+        ranges = RangeSettling(step)
         retries = step.retries.map { ($0, StoredDelivery($0.delivery)) }
         deadLetters = step.deadLetters.map { ($0, StoredDelivery($0.delivery)) }
     }
@@ -44,6 +48,12 @@ struct SettleStep: Sendable {
         }
         try forgetDeadTokens(in: &commit)
         try saveBadges(in: commit.db)
+        try ranges.run(in: commit.db)
+        for (key, tally) in step.tallies {
+            try commit.db.addToAccount(
+                of: try commit.db.container(key).id, owed: tally.owed, delivered: tally.delivered)
+        }
+        try InboxStep.insert(step.inbox, perUser: inboxLimit, in: commit.db)
     }
 
     private func moveProgress(in db: Database) throws {

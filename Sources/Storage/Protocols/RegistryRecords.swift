@@ -14,12 +14,33 @@ package struct ContainerSettings: Sendable, Hashable {
     package var userTokens: UserTokenSettings?
     /// How long the gateway keeps a push, in seconds, where the subscription does not say.
     package var expirationSeconds: Int64
+    /// Whether notifications are kept in their users' inboxes.
+    package var keepsInbox = false
+    /// How long users' session tokens count; `nil` hands out none.
+    package var sessions: SessionSettings? = SessionSettings()
 
     /// Creates settings; pushes are kept for 30 days unless said otherwise.
     package init(key: ContainerKey, topics: [String]) {
         self.key = key
         self.topics = topics
         expirationSeconds = 30 * 86_400
+    }
+}
+
+/// How long session tokens of users count.
+///
+/// Apple says 30 minutes, or two weeks for those who stay signed in; measured, its tokens keep
+/// working for about a day.
+package struct SessionSettings: Sendable, Hashable {
+    /// The minutes for which one token is good.
+    package var minutes: Int
+    /// The days after which a session ends, however often its tokens are renewed.
+    package var days: Int
+
+    /// Creates settings: a token is good for a day, a session for two weeks.
+    package init(minutes: Int = 1440, days: Int = 14) {
+        self.minutes = minutes
+        self.days = days
     }
 }
 

@@ -79,12 +79,31 @@ package struct SettledStep: Sendable, Hashable {
     package var deadTokens: [DeadToken] = []
     /// Devices' badges as of ``to``.
     package var badges: [BadgeMark] = []
+    /// Ranges of the changes that the step passes.
+    package var newRanges: [NewRange] = []
+    /// How far ranges are settled.
+    package var rangeSteps: [RangeStep] = []
+    /// What the accounts of containers grow by.
+    package var tallies: [ContainerKey: DeliveryTally] = [:]
+    /// Notifications for inboxes; one that is there already stays as it is.
+    package var inbox: [InboxEntry] = []
 
     /// Creates a step that records nothing but the progress.
     package init(from: ProgressMark, to: ProgressMark) {
         self.from = from
         self.to = to
     }
+}
+
+/// What one step adds to the account of a container.
+package struct DeliveryTally: Sendable, Hashable {
+    /// Deliveries that the step passes: their first attempt has ended, however.
+    package var owed = 0
+    /// Deliveries that the gateway accepted, at whichever attempt.
+    package var delivered = 0
+
+    /// Creates a tally of nothing.
+    package init() {}
 }
 
 /// The record of one attempt.

@@ -11,19 +11,24 @@ extension RelayStore {
             credential?.teamID, credential?.keyID, credential?.privateKeyPEM,
             container.userTokens?.storedForm.text, container.expirationSeconds, now.stored,
             container.certificate?.storedForm.text,
+            container.keepsInbox, container.sessions?.minutes ?? 0, container.sessions?.days ?? 0,
         ]
         try await write { commit in
             try commit.db.execute(
                 sql: """
                     INSERT INTO container
                         (name, environment, topics, teamID, keyID, privateKeyPEM, userTokens,
-                        expirationSeconds, savedAt, certificate)
-                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                        expirationSeconds, savedAt, certificate, keepsInbox, sessionMinutes,
+                        sessionDays)
+                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                     ON CONFLICT (name, environment) DO UPDATE SET topics = excluded.topics,
                         teamID = excluded.teamID, keyID = excluded.keyID,
                         privateKeyPEM = excluded.privateKeyPEM, userTokens = excluded.userTokens,
                         certificate = excluded.certificate,
-                        expirationSeconds = excluded.expirationSeconds, savedAt = excluded.savedAt
+                        expirationSeconds = excluded.expirationSeconds, savedAt = excluded.savedAt,
+                        keepsInbox = excluded.keepsInbox,
+                        sessionMinutes = excluded.sessionMinutes,
+                        sessionDays = excluded.sessionDays
                     """, arguments: arguments)
         }
     }
@@ -208,6 +213,9 @@ extension ContainerSettings {
             userTokens = try UserTokenSettings(storedForm: try stored.json("userTokens"))
         }
         expirationSeconds = row["expirationSeconds"]
+        keepsInbox = row["keepsInbox"]
+        let minutes: Int = row["sessionMinutes"]
+        sessions = minutes > 0 ? SessionSettings(minutes: minutes, days: row["sessionDays"]) : nil
     }
 }
 

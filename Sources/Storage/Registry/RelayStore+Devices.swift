@@ -109,6 +109,7 @@ struct DeviceStep {
             try dropBadge(rival.device.id, in: commit)
             try dropBadge(device.id, in: commit)
         }
+        try handOverCourier(of: rivals, to: device, in: commit)
         try end(rivals.map(\.serial), in: commit)
         let version = try insert(device, in: commit)
         let body = LogEntryBody.deviceSaved(version, replaced: rivals.map(\.serial))
@@ -189,8 +190,10 @@ struct DeviceStep {
             registeredAt: now, activation: commit.next)
     }
 
-    private func endAndTell(_ serials: [UInt64], in commit: inout OpenCommit) throws {
+    /// Ends versions of devices, and what waits for their couriers.
+    func endAndTell(_ serials: [UInt64], in commit: inout OpenCommit) throws {
         guard !serials.isEmpty else { return }
+        try dropCourierNotifications(of: serials, in: commit)
         try end(serials, in: commit)
         let body = LogEntryBody.devicesEnded(serials: serials)
         _ = try commit.append(body, storedBody: body.storedBody, in: container, at: now)

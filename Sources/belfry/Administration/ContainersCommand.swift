@@ -109,13 +109,43 @@ struct ContainerSettingsOptions: ParsableArguments {
     @Option(help: "How long the gateway keeps a push, in seconds.")
     var expirationSeconds: Int64?
 
+    @Option(help: "on or off: keep notifications in their users' inboxes.")
+    var inbox: Switch?
+
+    @Option(help: "The minutes for which a session token of a user is good; 0 hands out none.")
+    var sessionMinutes: Int64?
+
+    @Option(help: "The days after which a user's session ends, however often it is renewed.")
+    var sessionDays: Int64?
+
+    /// Something that is on or off.
+    enum Switch: String, ExpressibleByArgument {
+        case on, off
+    }
+
     func body() throws -> JSONValue {
         var body = JSONObject()
+        body["keepsInbox"] = inbox.map { .bool($0 == .on) }
+        if let sessions = try sessions() { body["sessions"] = sessions }
         if !topic.isEmpty { body["topics"] = .array(topic.map { .string($0) }) }
         if let apns = try apns() { body["apns"] = .object(apns) }
         if let userTokens = try userTokens() { body["userTokens"] = .object(userTokens) }
         body["expirationSeconds"] = expirationSeconds.map { .integer($0) }
         return .object(body)
+    }
+
+    private func sessions() throws -> JSONValue? {
+        if sessionMinutes == 0 {
+            guard sessionDays == nil else {
+                throw ValidationError("--session-minutes 0 hands out no sessions; leave out days")
+            }
+            return .null
+        }
+        guard sessionMinutes != nil || sessionDays != nil else { return nil }
+        var object = JSONObject()
+        object["minutes"] = sessionMinutes.map { .integer($0) }
+        object["days"] = sessionDays.map { .integer($0) }
+        return .object(object)
     }
 
     private func apns() throws -> JSONObject? {

@@ -1,5 +1,5 @@
 import RelayModel
-import Storage
+package import Storage
 import Testing
 
 /// The contract of ``Storage/ShardProgress``.
@@ -308,13 +308,14 @@ package enum ProgressConformance {
         ProgressMark(position: LogPosition(position), offset: offset)
     }
 
-    static func retry(_ number: UInt64, dueAt seconds: Int64, attempts: UInt16 = 1) -> Retry {
+    package static func retry(_ number: UInt64, dueAt seconds: Int64, attempts: UInt16 = 1) -> Retry
+    {
         Retry(
             delivery: Sample.owed(number), attempts: attempts, dueAt: Sample.moment(seconds),
             reason: "TooManyRequests")
     }
 
-    static func letter(_ number: UInt64, reason: String = "BadDeviceToken") -> DeadLetter {
+    package static func letter(_ number: UInt64, reason: String = "BadDeviceToken") -> DeadLetter {
         DeadLetter(
             delivery: Sample.owed(number), attempts: 3, status: 400, reason: reason,
             at: Sample.moment(Int64(number)))
