@@ -81,7 +81,9 @@ struct RangeLanes: Sendable {
             let index = Self.index(of: ticket, in: lane)
         else { return }
         let badge = delivery.badge.map {
-            BadgeMark(container: delivery.container, deviceID: delivery.deviceID, badge: $0)
+            BadgeMark(
+                container: delivery.container, deviceID: delivery.deviceID, owner: delivery.owner,
+                badge: $0)
         }
         lanes[ticket.lane]?.slots[index] = .settled(resolution, badge: badge)
     }

@@ -18,7 +18,9 @@ final class RawServer: Sendable {
 
     /// Serves on a free port of the loopback with the simulator's certificate of `folder`;
     /// `trusting` is the PEM text of the client certificate that it asks for.
-    static func start(certificatesIn folder: String, trusting: String? = nil) async throws
+    static func start(
+        certificatesIn folder: String, trusting: String? = nil
+    ) async throws
         -> RawServer
     {
         var tls = TLSConfiguration.makeServerConfiguration(
@@ -132,7 +134,8 @@ private final class RawAnswerer: ChannelInboundHandler {
                 let stream = [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: frame.stream >> $0) }
                 write([0, 0, 1, 1, 5] + stream + [0x88], context)
             }
-            if frame.kind == 4, frame.flags & 1 == 0 { write([0, 0, 0, 4, 1, 0, 0, 0, 0], context) }
+            let isSettings = frame.kind == 4 && frame.flags & 1 == 0
+            if isSettings { write([0, 0, 0, 4, 1, 0, 0, 0, 0], context) }
         }
         answered = frames.count
         context.flush()

@@ -230,7 +230,9 @@ import Testing
     }
 
     @Test(arguments: ["https://127.0.0.2", "https://gateway.invalid"])
-    func `a gateway of another name, and one without an address, get nothing`(url: String)
+    func `a gateway of another name, and one without an address, get nothing`(
+        url: String
+    )
         async throws
     {
         try await run {
