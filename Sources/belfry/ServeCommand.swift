@@ -27,6 +27,9 @@ struct ServeCommand: AsyncParsableCommand {
             print(Belfry.helpMessage(for: Self.self))
             return
         }
+        if let point = ProcessInfo.processInfo.environment["BELFRY_CRASH_AT"] {
+            CrashPoint.arm(point)
+        }
         do {
             let values = try await ConfigurationValues.gather(
                 arguments: settings, environment: ProcessInfo.processInfo.environment)

@@ -1,10 +1,10 @@
-import Foundation
+import Glibc
 import Synchronization
 
 /// A boundary between two stages of the walk, at which a campaign kills the process.
 ///
-/// `BELFRY_CRASH_AT=settled:12` kills it with SIGKILL when ``settled`` is reached for the 12th time.
-/// Without the variable reaching a point costs a comparison.
+/// `belfry serve` with `BELFRY_CRASH_AT=settled:12` dies by SIGKILL when ``settled`` is reached for
+/// the 12th time. Unless one is armed, reaching a point costs a comparison.
 package enum CrashPoint: String, Sendable, CaseIterable {
     /// A transaction is filled and not yet committed.
     case commit
@@ -34,20 +34,27 @@ package enum CrashPoint: String, Sendable, CaseIterable {
         let count: Int
     }
 
-    private static let plan: Plan? = {
-        let text = ProcessInfo.processInfo.environment["BELFRY_CRASH_AT"] ?? ""
-        let parts = text.split(separator: ":", maxSplits: 1)
-        guard let point = parts.first.flatMap({ CrashPoint(rawValue: String($0)) }) else {
-            return nil
-        }
-        return Plan(point: point, count: parts.count > 1 ? Int(parts[1]) ?? 1 : 1)
-    }()
-
+    /// Set once, before anything is reached.
+    private static let plan = Mutex<Plan?>(nil)
+    private static let isArmed = Atomic<Bool>(false)
     private static let reached = Atomic<Int>(0)
+
+    /// Plans to die at a point: its name, and after a colon how often it must be reached before.
+    ///
+    /// A text that names no point plans nothing.
+    package static func arm(_ text: String) {
+        let parts = text.split(separator: ":", maxSplits: 1)
+        guard let point = parts.first.flatMap({ CrashPoint(rawValue: String($0)) }) else { return }
+        let count = parts.count > 1 ? Int(parts[1]) ?? 1 : 1
+        plan.withLock { $0 = Plan(point: point, count: count) }
+        isArmed.store(true, ordering: .releasing)
+    }
 
     /// Kills the process if that is planned here.
     package func reach() {
-        guard let plan = Self.plan, plan.point == self else { return }
+        guard Self.isArmed.load(ordering: .acquiring), let plan = Self.plan.withLock({ $0 }),
+            plan.point == self
+        else { return }
         let count = Self.reached.wrappingAdd(1, ordering: .relaxed).newValue
         if count == plan.count { kill(getpid(), SIGKILL) }
     }
