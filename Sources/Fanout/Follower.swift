@@ -27,6 +27,7 @@ package struct Follower: ~Copyable {
 
     private var state: ShardState
     private var pending: [OwedDelivery] = []
+    private var pendingInbox: [InboxEntry] = []
     private var handedOver = LogPosition.start
     private let identity: DeliveryIdentity
     private let log: any ShardLog
@@ -143,10 +144,12 @@ package struct Follower: ~Copyable {
         finished position: LogPosition, ranges: [NewRange] = []
     ) async throws {
         let isProgress = handedOver < position
-        guard isProgress || !pending.isEmpty else { return }
+        guard isProgress || !pending.isEmpty || !pendingInbox.isEmpty else { return }
         let batch = OwedBatch(
-            deliveries: pending, finished: isProgress ? position : nil, ranges: ranges)
+            deliveries: pending, finished: isProgress ? position : nil, inbox: pendingInbox,
+            ranges: ranges)
         pending.removeAll(keepingCapacity: true)
+        pendingInbox.removeAll(keepingCapacity: true)
         handedOver = max(handedOver, position)
         CrashPoint.handOver.reach()
         try await take(batch)
@@ -210,8 +213,9 @@ package struct Follower: ~Copyable {
             state.expand(fired[start..<end], in: entry.container, into: &fanout)
             meter.countDeliveries(fanout.deliveries.count)
             pending.append(contentsOf: fanout.takeDeliveries())
+            pendingInbox.append(contentsOf: fanout.takeInbox())
             if let onSuppression { fanout.takeSuppressed().forEach(onSuppression) }
-            if pending.count >= Self.deliveriesPerBatch {
+            if max(pending.count, pendingInbox.count) >= Self.deliveriesPerBatch {
                 try await handOver(finished: LogPosition(entry.position.rawValue - 1))
             }
         }

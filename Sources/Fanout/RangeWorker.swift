@@ -85,6 +85,8 @@ package struct RangeWorker: ~Copyable {
                     member.version.subscription, serial: member.version.serial,
                     to: member.devices, badges)
             }
+            let inbox = fanout.takeInbox()
+            if !inbox.isEmpty { try await ranges.keep(inbox) }
             let deliveries = fanout.takeDeliveries()
             meter.countDeliveries(deliveries.count)
             let isLast = end == range.serials.count

@@ -53,8 +53,10 @@ package struct ShardState {
         containers[container]?.removeDevices(serials)
     }
 
-    /// Sets a device's badge as it was at the progress.
+    /// Sets a device's badge as it was at the progress, unless the device is another user's now.
     package func set(_ badge: BadgeMark) {
+        let devices = containers[badge.container]?.devices(of: badge.owner) ?? []
+        guard devices.contains(where: { $0.device.id == badge.deviceID }) else { return }
         badges.set(badge.badge, of: badge.deviceID, in: badge.container)
     }
 

@@ -24,6 +24,8 @@ package struct StoreSettings: Sendable, Hashable {
     package var contentDedupeWindow: Duration = .seconds(60)
     /// The active subscriptions of one user in one database.
     package var maximumSubscriptionsPerOwner = Limits.maximumSubscriptionsPerUser
+    /// The notifications in one user's inbox; beyond, the oldest are dropped.
+    package var inboxPerUser = 1000
     /// Appends are refused while the disk has less room than this, so that settling goes on.
     package var diskReserveBytes: UInt64 = 64 * 1024 * 1024
     /// How long a statement waits for a lock that another connection holds.

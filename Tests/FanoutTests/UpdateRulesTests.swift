@@ -32,13 +32,15 @@ import Testing
         try state.insert(version(2, of: subscription))
         try state.insert(version(3, of: Fixtures.subscription("every")))
         let fired = state.firedSerials(
-            by: change, appendedAt: Fixtures.moment, isStale: false, in: Fixtures.container)
+            by: change, appendedAt: Fixtures.moment, isStale: false, in: Fixtures.container
+        )
         let doesMatch = change.judgedImage?.fields["price"] == .integer(50)
         let expected = (doesMatch ? [1] : []) + (fires ? [2] : []) + [3]
         #expect(fired == expected.map(UInt64.init), sourceLocation: sourceLocation)
         state.removeSubscription(2, of: Fixtures.container)
         let rest = state.firedSerials(
-            by: change, appendedAt: Fixtures.moment, isStale: false, in: Fixtures.container)
+            by: change, appendedAt: Fixtures.moment, isStale: false, in: Fixtures.container
+        )
         #expect(!rest.contains(2), sourceLocation: sourceLocation)
     }
 

@@ -14,6 +14,8 @@ import Testing
             .appending(path: "../../Migrations/sql").standardized
         let files = try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
         #expect(files == Migration.released.map { "\($0.name).sql" })
+        let numbers = Migration.released.map { $0.name.prefix(5) }
+        #expect(Set(numbers).count == numbers.count)
         for migration in Migration.released {
             #expect(migration.name.wholeMatch(of: /v\d{4}_[A-Za-z]+/) != nil)
             let digest = SHA256.hash(data: Data(migration.sql.utf8))

@@ -53,7 +53,7 @@ struct OverviewAdministration: AdministrationTable {
         return [
             "container": .string(key.container.rawValue),
             "environment": .string(key.environment.rawValue),
-            "canSend": .bool(settings.credential != nil),
+            "canSend": .bool(settings.credential != nil || settings.certificate != nil),
             "canSignIn": .bool(settings.userTokens != nil),
             "devices": .integer(Int64(devices)), "parked": .integer(Int64(parked)),
             "retries": .integer(Int64(retries)), "deadLetters": .integer(Int64(dead)),

@@ -24,6 +24,8 @@ package final class Relay: Service {
     let board: ContainerBoard
     let tokens: ProviderTokenBox
     let gateway: CurlPushGateway
+    let courier: CourierPushGateway
+    let desk: CourierDesk
     let worker: DeliveryWorker
     private let onSuppression: Follower.SuppressionWatcher?
     /// The badges, which the follower and the ranges raise.
@@ -65,27 +67,39 @@ package final class Relay: Service {
         let tokens = try await ProviderTokenBox(registry: store, logger: logger)
         self.tokens = tokens
         let settings = try CurlGatewaySettings(configuration.gateway)
-        let built = Mutex<CurlPushGateway?>(nil)
+        let desk = CourierDesk(
+            queue: store, settings: configuration.fetching.desk, clock: world.clock,
+            now: world.now)
+        self.desk = desk
+        let built = Mutex<(CurlPushGateway, CourierPushGateway)?>(nil)
         worker = try DeliveryWorker(
             at: try await store.mark(), recordingTo: store,
             settings: DeliveryWorker.Settings(configuration.delivery),
             judge: OutcomeJudge(
                 retries: RetryPolicy(maximumAttempts: configuration.delivery.maximumAttempts)),
             clock: world.clock, now: world.now, generator: world.generator, logger: logger
-        ) { sink in
+        ) { [store] sink in
             let gateway = try CurlPushGateway(
                 settings: settings,
                 world: GatewayWorld(
                     credentials: { container, _ in board.credential(of: container) },
                     wallClock: world.now, generator: world.generator, keeper: tokens.keeper,
                     observer: { event in logger.log(event) }), sink: sink)
-            built.withLock { $0 = gateway }
-            return gateway
+            let courier = CourierPushGateway(
+                queue: store, bounds: configuration.fetching.bounds, now: world.now, sink: sink,
+                onQueued: { desk.ring($0) },
+                onDropped: { count in
+                    logger.info(
+                        "dropped couriers' oldest notifications", metadata: ["count": "\(count)"])
+                })
+            built.withLock { $0 = (gateway, courier) }
+            return GatewaySwitch(apns: gateway, courier: courier)
         }
-        guard let gateway = built.withLock({ $0 }) else {
+        guard let (gateway, courier) = built.withLock({ $0 }) else {
             preconditionFailure("the worker made no gateway")
         }
         self.gateway = gateway
+        self.courier = courier
     }
 
     // MARK: Running
@@ -98,6 +112,7 @@ package final class Relay: Service {
             [
                 LoopService { try await self.worker.run() },
                 LoopService { await self.tokens.write() },
+                LoopService { await self.courier.run() },
                 LoopService { try await self.follow() },
                 LoopService { try await self.workRanges() },
                 LoopService { try await self.upkeep().run() },

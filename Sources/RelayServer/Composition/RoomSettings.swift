@@ -19,6 +19,7 @@ extension CurlGatewaySettings {
             caFile = file
         }
         connectionsPerCredential = access.connections
+        proxy = access.proxy.map(ConcealedText.init)
     }
 
     private static func endpoint(
@@ -38,6 +39,7 @@ extension DeliveryWorker.Settings {
         self.init()
         window = bounds.inFlight
         rangeWindow = bounds.rangeInFlight
+        silentPushesPerHour = bounds.silentPushesPerHour
     }
 }
 

@@ -13,6 +13,10 @@ struct Upkeep: Sendable {
     struct Settings: Sendable, Hashable {
         /// How long things are kept.
         var retention = Retention()
+        /// A courier that is not polled for so long is forgotten.
+        var courierIdle = Duration.seconds(90 * 86_400)
+        /// Notifications stay so long in inboxes.
+        var inboxAge = Duration.seconds(30 * 86_400)
         /// Entries of the log that may be unsettled before changes are refused; 0 is no bound.
         var logLag = 5_000_000
         /// Retries that may wait before changes are refused; 0 is no bound.
@@ -66,6 +70,15 @@ struct Upkeep: Sendable {
     private func prune() async throws {
         let counts = try await store.prune(settings.retention, at: world.now())
         meter.count(counts)
+        try await pruneWhatIsFetched(at: world.now())
+    }
+
+    private func pruneWhatIsFetched(at now: Timestamp) async throws {
+        let idle = now.advanced(by: .zero - settings.courierIdle)
+        while try await store.pruneCouriers(idleSince: idle, at: now) > 0 {}
+        let old = now.advanced(by: .zero - settings.inboxAge)
+        while try await store.pruneInboxes(unchangedSince: old) > 0 {}
+        while try await store.pruneSessions(at: now) > 0 {}
     }
 
     // MARK: The accounts

@@ -72,6 +72,8 @@ extension Upkeep.Settings {
         retention.deadLetters = letters == 0 ? nil : letters
         retention.parkedAge = hours("retention.parkedHours")
         retention.shadowAge = hours("retention.shadowHours")
+        courierIdle = .seconds(values.integer("courier.idleDays") * 86_400)
+        inboxAge = .seconds(values.integer("inbox.days") * 86_400)
         logLag = values.integer("bounds.logLag")
         retries = values.integer("bounds.retries")
         memoryBytes = bytes("bounds.memoryMegabytes") ?? 0

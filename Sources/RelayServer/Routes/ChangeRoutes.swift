@@ -93,6 +93,7 @@ struct ChangeIntake: Sendable {
             outcomes = try await dependencies.log.append(
                 changes, container: container, source: source.name, at: now)[...]
         }
+        try await learn(from: changes)
         var results = ChangeResults()
         for item in batch.items {
             switch item {
@@ -112,6 +113,16 @@ struct ChangeIntake: Sendable {
             results.parkConflicts(try await park(body, at: now), body)
         }
         return results
+    }
+
+    /// In development the schema learns what record types and fields there are.
+    private func learn(from changes: [ChangeToAppend]) async throws {
+        guard container.environment == .development, !changes.isEmpty else { return }
+        var inference = SchemaInference(
+            try await dependencies.shadow.schema(of: container), environment: .development)
+        for change in changes { inference.observe(change.change) }
+        guard !inference.additions.isEmpty else { return }
+        try await dependencies.shadow.extendSchema(of: container, with: inference.additions)
     }
 
     private func park(_ body: ParkedBody, at now: Timestamp) async throws -> UInt64 {

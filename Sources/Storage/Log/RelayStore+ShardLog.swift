@@ -141,9 +141,14 @@ struct AppendStep: Sendable {
             return known
         }
         let isStale = try isStale(prepared.change, in: commit, container)
+        let filling =
+            isStale
+            ? nil
+            : try ShadowFilling(prepared, source: source, at: now, in: commit.db, container)
         let position = try commit.append(
-            .change(prepared.change, source: source, isStale: isStale), storedBody: prepared.body,
-            in: container, at: now)
+            .change(filling?.change ?? prepared.change, source: source, isStale: isStale),
+            storedBody: filling?.body ?? prepared.body, in: container, at: now)
+        try filling?.write(at: position, in: commit.db)
         return isStale ? .appendedAsStale(position) : .appended(position)
     }
 

@@ -3,8 +3,8 @@ import Synchronization
 
 /// A boundary between two stages of the walk, at which a campaign kills the process.
 ///
-/// `belfry serve` with `BELFRY_CRASH_AT=settled:12` dies by SIGKILL when ``settled`` is reached for
-/// the 12th time. Unless one is armed, reaching a point costs a comparison.
+/// `BELFRY_CRASH_AT=settled:12` makes `belfry serve` kill itself with SIGKILL when ``settled`` is
+/// reached for the 12th time. Unarmed, reaching a point costs one load.
 package enum CrashPoint: String, Sendable, CaseIterable {
     /// A transaction is filled and not yet committed.
     case commit
@@ -34,14 +34,11 @@ package enum CrashPoint: String, Sendable, CaseIterable {
         let count: Int
     }
 
-    /// Set once, before anything is reached.
     private static let plan = Mutex<Plan?>(nil)
-    private static let isArmed = Atomic<Bool>(false)
+    private static let isArmed = Atomic(false)
     private static let reached = Atomic<Int>(0)
 
-    /// Plans to die at a point: its name, and after a colon how often it must be reached before.
-    ///
-    /// A text that names no point plans nothing.
+    /// Plans the kill that `text` names, such as `settled:12`; anything else plans none.
     package static func arm(_ text: String) {
         let parts = text.split(separator: ":", maxSplits: 1)
         guard let point = parts.first.flatMap({ CrashPoint(rawValue: String($0)) }) else { return }
@@ -52,8 +49,8 @@ package enum CrashPoint: String, Sendable, CaseIterable {
 
     /// Kills the process if that is planned here.
     package func reach() {
-        guard Self.isArmed.load(ordering: .acquiring), let plan = Self.plan.withLock({ $0 }),
-            plan.point == self
+        guard Self.isArmed.load(ordering: .acquiring),
+            let plan = Self.plan.withLock({ $0 }), plan.point == self
         else { return }
         let count = Self.reached.wrappingAdd(1, ordering: .relaxed).newValue
         if count == plan.count { kill(getpid(), SIGKILL) }

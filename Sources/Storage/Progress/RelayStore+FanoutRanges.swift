@@ -45,6 +45,13 @@ extension RelayStore: FanoutRanges {
         return try await read { try reading.members(serials, in: $0) }
     }
 
+    package func keep(_ inbox: [InboxEntry]) async throws {
+        let limit = settings.inboxPerUser
+        try await write(changes: inbox.count) { commit in
+            try InboxStep.insert(inbox, perUser: limit, in: commit.db)
+        }
+    }
+
     package var rangesAppeared: AsyncStream<Void> { ranges.stream }
 }
 

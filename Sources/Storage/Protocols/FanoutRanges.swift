@@ -17,6 +17,10 @@ package protocol FanoutRanges: Sendable {
     func members(
         _ serials: ArraySlice<UInt64>, of range: FanoutRange
     ) async throws -> [RangeMember]
+    /// Writes what a range owes to inboxes; what is there already stays as it is.
+    ///
+    /// Durable when it returns, so that no push of a range is known without its notification.
+    func keep(_ inbox: [InboxEntry]) async throws
     /// Says that ranges were written, one element for any number of them; for one reader.
     var rangesAppeared: AsyncStream<Void> { get }
 }

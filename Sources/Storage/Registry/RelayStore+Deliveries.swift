@@ -39,9 +39,12 @@ extension RelayStore: Registry {
                 sql: """
                     INSERT OR REPLACE INTO retry
                         (deliveryID, container, position, "offset", subscriptionSerial,
-                        deviceSerial, attempts, dueAt, reason, body)
+                        deviceSerial, attempts, dueAt, reason, body, lane, collapses)
                     SELECT deliveryID, container, position, "offset", subscriptionSerial,
-                        deviceSerial, 0, ?, reason, body
+                        deviceSerial, 0, ?, reason, body,
+                        json_extract(body, '$.gatewayEnvironment') || ' '
+                            || json_extract(body, '$.topic'),
+                        json_type(body, '$.collapsing') IS NOT NULL
                     FROM deadLetter WHERE container = ? AND deliveryID = ?
                     """
             ).execute(arguments: [now.stored, container.id, id])

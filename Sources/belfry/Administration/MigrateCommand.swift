@@ -76,7 +76,9 @@ struct OverviewCommand: AsyncParsableCommand {
 enum AdministrationCommands {
     static let all: [any ParsableCommand.Type] = [
         OverviewCommand.self, ContainersCommand.self, KeysCommand.self, SourcesCommand.self,
+        SchemaCommand.self,
         SubscriptionsCommand.self, DevicesCommand.self, ChangesCommand.self,
-        DeliveriesCommand.self, MigrateCommand.self, BackupCommand.self, CheckCommand.self,
+        DeliveriesCommand.self, NotificationsCommand.self, SessionsCommand.self,
+        MigrateCommand.self, BackupCommand.self, CheckCommand.self,
     ]
 }
