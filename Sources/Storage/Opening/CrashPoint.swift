@@ -1,4 +1,4 @@
-import Glibc
+import Foundation
 import Synchronization
 
 /// A boundary between two stages of the walk, at which a campaign kills the process.
