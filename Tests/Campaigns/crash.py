@@ -124,7 +124,7 @@ def one_life(relay, gateway, ledger, round, generator, doubtful, shim):
     size = -1
     while size != gateway.size():
         size = gateway.size()
-        time.sleep(0.15)
+        time.sleep(0.4)
     ledger.write(kill=round, offset=gateway.size(), how=kind)
     return kind
 
