@@ -14,9 +14,9 @@ struct BenchIntakeCommand: AsyncParsableCommand {
         commandName: "intake",
         abstract: "Measure durable changes over HTTP, beside SQLite's own limit on this disk.",
         discussion: """
-            A relay in this process, clients on threads of their own, each with one connection, and \
-            a change source that believes everybody. Every change has an ID and fires nothing. An \
-            answer counts when its commit is durable.
+            A relay in this process, clients on threads of their own, each with one connection, \
+            and a change source that believes everybody. Every change has an ID and fires \
+            nothing. An answer counts when its commit is durable.
             """)
 
     @Option(help: "A directory on the disk to be measured; the files in it are removed afterwards.")

@@ -124,7 +124,7 @@ def one_life(relay, gateway, ledger, round, generator, doubtful, shim):
     size = -1
     while size != gateway.size():
         size = gateway.size()
-        time.sleep(0.15)
+        time.sleep(0.4)
     ledger.write(kill=round, offset=gateway.size(), how=kind)
     return kind
 
@@ -185,7 +185,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=1800, help="no kill begins after these")
-    parser.add_argument("--drain", type=float, default=180)
+    parser.add_argument("--drain", type=float, default=600)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--binary")
     parser.add_argument("--keep", action="store_true", help="keep the folder")

@@ -80,7 +80,7 @@ def main():
     folder = tempfile.mkdtemp(prefix="belfry-ranges-")
     gateway = Gateway(binary(options.binary), folder)
     relay = Relay(binary(options.binary), folder, gateway.port, gateway.ca,
-                  {"fanout-range-threshold": 500})
+                  {"fanout-range-threshold": max(1, options.subscriptions // 10)})
     relay.start()
     furnish(relay, options.subscriptions)
     tail, posted = Tail(gateway.record), {}

@@ -1,10 +1,10 @@
 import Foundation
 import GRDB
 
-/// What SQLite does on this disk with nothing around it: the limit against which intake is measured.
+/// What SQLite does on this disk with nothing around it, against which intake is measured.
 package enum BareInserts {
-    /// Rows per second of `bytes` bytes, `perCommit` in a durable transaction, into a table with the
-    /// log's columns, for about `seconds`.
+    /// Rows per second of `bytes` bytes, `perCommit` in a durable transaction, into a table with
+    /// the log's columns, for about `seconds`.
     ///
     /// - Throws: ``StorageError``, or what SQLite says.
     package static func rowsPerSecond(
