@@ -36,6 +36,8 @@ struct GatewayBreaker: Sendable {
     mutating func note(
         _ outcome: PushOutcome, of delivery: Delivery, at now: Timestamp
     ) -> OutcomeJudge.Halt? {
+        // A courier's store that has no room says nothing of APNs.
+        guard delivery.gateway == .apns else { return nil }
         let key = Key(container: delivery.container, environment: delivery.gatewayEnvironment)
         guard outcome.isAnswer else {
             switch outcome {
@@ -52,6 +54,7 @@ struct GatewayBreaker: Sendable {
     mutating func noteSilence(
         in lane: RetryLane, since opened: Timestamp, at now: Timestamp
     ) -> OutcomeJudge.Halt? {
+        guard lane.topic != GatewayKind.courier.rawValue else { return nil }
         let key = Key(container: lane.container, environment: lane.environment)
         if failures[key] == nil { failures[key] = Failures(since: opened) }
         return fail(key, cause: "no answer", at: now)

@@ -14,7 +14,9 @@ struct Halts: Sendable {
         let scope: OutcomeJudge.Halt.Scope
 
         static func all(of lane: RetryLane) -> [Key] {
-            [.container, .gateway(lane.environment), .topic(lane.topic)].map {
+            // What is wrong with APNs is no concern of the courier's.
+            guard lane.topic != GatewayKind.courier.rawValue else { return [] }
+            return [.container, .gateway(lane.environment), .topic(lane.topic)].map {
                 Key(container: lane.container, scope: $0)
             }
         }
