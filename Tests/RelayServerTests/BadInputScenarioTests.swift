@@ -130,7 +130,10 @@ import Testing
             ]
             for round in 0..<400 {
                 let body = Mutation.mutate(seeds[round % seeds.count], using: &generator)
-                let target = targets[round % targets.count] + TestRelay.query()
+                // CloudKit JS gets an empty answer to a registration.
+                let target =
+                    targets[round % targets.count]
+                    + TestRelay.query().replacing("ckjsVersion=2.0.3&", with: "")
                 let answer = try await relay.call(.post, target, body: body)
                 #expect(answer.status < 500, "\(body) → \(answer.text)")
                 #expect(answer.json != .null, "\(body) → \(answer.text)")

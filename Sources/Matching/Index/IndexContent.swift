@@ -6,9 +6,9 @@ import RelayModel
 /// desk,
 /// to read, or all of them, to write.
 final class IndexContent: @unchecked Sendable {
-    private(set) var catalog = Catalog()
+    @exclusivity(unchecked) private(set) var catalog = Catalog()
     /// The cores by the upper bits of their serials, ascending.
-    private(set) var cores: [(base: UInt64, core: IndexCore)] = []
+    @exclusivity(unchecked) private(set) var cores: [(base: UInt64, core: IndexCore)] = []
     private var observed = IndexStatistics()
     let seed: UInt64
 
@@ -22,7 +22,6 @@ final class IndexContent: @unchecked Sendable {
     func insert(_ subscription: IndexedSubscription) -> MatchingCost {
         let core = core(of: subscription.serial)
         let id = UInt32(subscription.serial & UInt64(PostingWord.idMask))
-        _ = core.remove(id)
         return core.insert(id, subscription, catalog: &catalog)
     }
 
@@ -73,7 +72,7 @@ final class IndexContent: @unchecked Sendable {
         for (base, core) in cores {
             core.match(decoded, &scratch)
             MatchOrder.sort(&scratch)
-            append(base, &scratch, to: &serials)
+            MatchOrder.append(base, &scratch, to: &serials)
             if !scratch.errors.isEmpty { keep(&scratch, base) }
         }
         scratch.changes += 1
@@ -85,23 +84,6 @@ final class IndexContent: @unchecked Sendable {
             scratch.serialErrors[base | UInt64(id), default: 0] += count
         }
         scratch.errors.removeAll(keepingCapacity: true)
-    }
-
-    /// Appends the sorted numbers as serials, each once.
-    @inline(__always)
-    private func append(
-        _ base: UInt64, _ scratch: inout MatchScratch, to serials: inout [UInt64]
-    ) {
-        let count = scratch.ids.count
-        if count == 0 { return }
-        let ids = scratch.ids.base
-        serials.reserveCapacity(serials.count + count)
-        var last = UInt32.max
-        for index in 0..<count {
-            let id = ids[index]
-            if id != last { serials.append(base | UInt64(id)) }
-            last = id
-        }
     }
 
     /// Keeps the keys of one change in so many for the writers to learn from.

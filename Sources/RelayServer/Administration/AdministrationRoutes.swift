@@ -24,6 +24,7 @@ struct AdministrationRoutes: Sendable {
             SubscriptionAdministration(dependencies).routes,
             ChangeAdministration(dependencies).routes,
             DeliveryAdministration(dependencies).routes,
+            NotificationAdministration(dependencies).routes,
         ]
         return tables.flatMap { $0 }.map(guarded)
     }
