@@ -12,7 +12,8 @@ struct ContainerState {
     private var subscriptions: [UInt64: Subscription] = [:]
     private var devices: [UserID: [DeviceVersion]] = [:]
     private var holders: [UInt64: Holder] = [:]
-    private var badges: [DeviceID: Int64] = [:]
+    private let badges: BadgeBoard
+    private let key: ContainerKey
 
     /// Whose a version of a device is.
     private struct Holder: Hashable {
@@ -23,10 +24,17 @@ struct ContainerState {
     /// Creates the state of a container of which nothing is known.
     ///
     /// The seed keeps the index's hashes secret.
-    init(indexSeed: UInt64) {
+    init(indexSeed: UInt64, of key: ContainerKey, badges: BadgeBoard) {
+        self.key = key
+        self.badges = badges
         index = SubscriptionIndex(seed: indexSeed)
         updateRules = UpdateRules(indexSeed: indexSeed)
     }
+
+    /// How many of the active subscriptions fire once.
+    private(set) var onceCount = 0
+    /// How many of the active subscriptions show nothing.
+    private(set) var silentCount = 0
 
     /// How many subscriptions are active.
     var subscriptionCount: Int { subscriptions.count }
@@ -45,6 +53,7 @@ struct ContainerState {
     ///   has ruled out; then it is not active.
     mutating func insert(_ version: SubscriptionVersion) throws {
         let subscription = version.subscription
+        removeSubscription(version.serial)
         var predicate: RecordPredicate?
         if case .query(let query, _) = subscription.scope {
             predicate = try query.recordPredicate()
@@ -56,13 +65,20 @@ struct ContainerState {
         index.insert(indexed)
         updateRules.insert(subscription, indexed: indexed)
         subscriptions[version.serial] = subscription
+        count(subscription, by: 1)
     }
 
     /// Ends a subscription.
     mutating func removeSubscription(_ serial: UInt64) {
-        guard subscriptions.removeValue(forKey: serial) != nil else { return }
+        guard let subscription = subscriptions.removeValue(forKey: serial) else { return }
         index.remove(serial: serial)
         updateRules.remove(serial: serial)
+        count(subscription, by: -1)
+    }
+
+    private mutating func count(_ subscription: Subscription, by difference: Int) {
+        if subscription.firesOnce { onceCount += difference }
+        if !subscription.notificationInfo.isVisible { silentCount += difference }
     }
 
     // MARK: Changes
@@ -102,20 +118,7 @@ struct ContainerState {
             guard let holder = holders.removeValue(forKey: serial) else { continue }
             devices[holder.owner]?.removeAll { $0.serial == serial }
             if devices[holder.owner]?.isEmpty == true { devices[holder.owner] = nil }
-            if holder != keeper { badges[holder.device] = nil }
+            if holder != keeper { badges.forget(holder.device, in: key) }
         }
-    }
-
-    // MARK: Badges
-
-    /// Sets a device's badge as it was at the progress.
-    mutating func setBadge(_ badge: Int64, of device: DeviceID) {
-        badges[device] = badge
-    }
-
-    /// Raises a device's badge by one, and returns it.
-    mutating func raiseBadge(of device: DeviceID) -> Int64 {
-        badges[device, default: 0] += 1
-        return badges[device, default: 0]
     }
 }

@@ -22,9 +22,12 @@ package struct Follower: ~Copyable {
     private static let deliveriesPerBatch = 512
     /// Fired subscriptions that are expanded at a time.
     private static let subscriptionsPerPortion = 1024
+    /// Subscriptions of one range.
+    private static let subscriptionsPerRange = 1000
 
     private var state: ShardState
     private var pending: [OwedDelivery] = []
+    private var pendingInbox: [InboxEntry] = []
     private var handedOver = LogPosition.start
     private let identity: DeliveryIdentity
     private let log: any ShardLog
@@ -34,14 +37,29 @@ package struct Follower: ~Copyable {
     private let take: Taker
     private let logger: Logger
     private let meter = FanoutMeter()
+    private let badges: BadgeBoard
+    private let indexSeed: UInt64
+    private let rangeThreshold: Int
+    private let now: @Sendable () -> Timestamp
+    private var registry: (any Registry)?
 
     /// Creates a follower that has not recovered yet.
+    ///
+    /// A ``RangeWorker`` shares the badges. A change that fires more subscriptions than
+    /// `rangeThreshold` is left to ranges. `now` tells when something was set aside.
     package init(
         log: any ShardLog, progress: any ShardProgress, identity: DeliveryIdentity,
-        indexSeed: UInt64, settings: @escaping SettingsSource, logger: Logger,
+        indexSeed: UInt64, badges: BadgeBoard = BadgeBoard(),
+        rangeThreshold: Int = Limits.maximumMatchesAtOnce,
+        now: @escaping @Sendable () -> Timestamp = { Timestamp(seconds: 0) },
+        settings: @escaping SettingsSource, logger: Logger,
         onSuppression: SuppressionWatcher? = nil, take: @escaping Taker
     ) {
-        state = ShardState(indexSeed: indexSeed)
+        state = ShardState(indexSeed: indexSeed, badges: badges)
+        self.badges = badges
+        self.indexSeed = indexSeed
+        self.rangeThreshold = rangeThreshold
+        self.now = now
         self.identity = identity
         self.log = log
         self.progress = progress
@@ -57,10 +75,18 @@ package struct Follower: ~Copyable {
     package mutating func recover(
         at mark: ProgressMark, from registry: any Registry, portion: Int = 5000
     ) async throws {
+        self.registry = registry
+        try await loadVersions(at: mark.position, from: registry, portion: portion)
+        for badge in try await registry.badges() { state.set(badge) }
+    }
+
+    private mutating func loadVersions(
+        at position: LogPosition, from registry: any Registry, portion: Int
+    ) async throws {
         var serial: UInt64 = 0
         while true {
             let versions = try await registry.devices(
-                activeAt: mark.position, after: serial, limit: portion)
+                activeAt: position, after: serial, limit: portion)
             for version in versions { state.insert(version) }
             guard let last = versions.last else { break }
             serial = last.serial
@@ -68,12 +94,11 @@ package struct Follower: ~Copyable {
         serial = 0
         while true {
             let versions = try await registry.subscriptions(
-                activeAt: mark.position, after: serial, limit: portion)
+                activeAt: position, after: serial, limit: portion)
             for version in versions { activate(version) }
             guard let last = versions.last else { break }
             serial = last.serial
         }
-        for badge in try await registry.badges() { state.set(badge) }
         meter.show(subscriptions: state.subscriptionCount)
     }
 
@@ -97,7 +122,10 @@ package struct Follower: ~Copyable {
         handedOver = mark.position
         while true {
             try Task.checkCancellation()
-            let entries = try await log.entries(after: position, limit: Self.entriesPerRead)
+            guard let entries = try await readableEntries(after: &position) else {
+                offset = 0
+                continue
+            }
             for entry in entries {
                 try await work(entry, from: offset)
                 offset = 0
@@ -112,12 +140,18 @@ package struct Follower: ~Copyable {
     }
 
     /// Hands over what is pending, once every entry up to `position` has been worked.
-    private mutating func handOver(finished position: LogPosition) async throws {
+    private mutating func handOver(
+        finished position: LogPosition, ranges: [NewRange] = []
+    ) async throws {
         let isProgress = handedOver < position
-        guard isProgress || !pending.isEmpty else { return }
-        let batch = OwedBatch(deliveries: pending, finished: isProgress ? position : nil)
+        guard isProgress || !pending.isEmpty || !pendingInbox.isEmpty else { return }
+        let batch = OwedBatch(
+            deliveries: pending, finished: isProgress ? position : nil, inbox: pendingInbox,
+            ranges: ranges)
         pending.removeAll(keepingCapacity: true)
+        pendingInbox.removeAll(keepingCapacity: true)
         handedOver = max(handedOver, position)
+        CrashPoint.handOver.reach()
         try await take(batch)
     }
 
@@ -143,7 +177,8 @@ package struct Follower: ~Copyable {
     private mutating func work(
         _ change: RecordChange, isStale: Bool, _ entry: LogEntry, from offset: UInt32
     ) async throws {
-        var fired = state.firedSubscriptions(
+        CrashPoint.match.reach()
+        var fired = state.firedSerials(
             by: change, appendedAt: entry.appendedAt, isStale: isStale, in: entry.container)
         meter.countChange(matches: fired.count)
         guard !fired.isEmpty else { return }
@@ -154,33 +189,100 @@ package struct Follower: ~Copyable {
                 metadata: ["container": "\(entry.container)", "position": "\(entry.position)"])
             return
         }
-        try await claimOnce(&fired, at: entry.position, of: entry.container)
+        let once = try await claimOnce(&fired, at: entry.position, of: entry.container)
+        // With an offset it was worked in the log's turn before a crash, and so it is again.
+        if fired.count > rangeThreshold, offset == 0 {
+            try await leaveToRanges(fired, by: change, entry)
+        } else {
+            try await expand(fired, by: change, entry, settings, from: offset)
+        }
+        for serial in once { state.removeSubscription(serial, of: entry.container) }
+    }
+
+    /// Hands over what a change owes by the subscriptions with these serials.
+    private mutating func expand(
+        _ fired: [UInt64], by change: RecordChange, _ entry: LogEntry,
+        _ settings: ContainerSettings, from offset: UInt32
+    ) async throws {
         var fanout = ChangeFanout(
             entry: entry, change: change, identity: identity, settings: settings,
             firstOffset: offset)
-        // In portions, so that a change that fires a million subscriptions fits the memory.
+        // In portions, so that a change that fires many subscriptions fits the memory.
         for start in stride(from: 0, to: fired.count, by: Self.subscriptionsPerPortion) {
             let end = min(start + Self.subscriptionsPerPortion, fired.count)
             state.expand(fired[start..<end], in: entry.container, into: &fanout)
             meter.countDeliveries(fanout.deliveries.count)
             pending.append(contentsOf: fanout.takeDeliveries())
+            pendingInbox.append(contentsOf: fanout.takeInbox())
             if let onSuppression { fanout.takeSuppressed().forEach(onSuppression) }
-            if pending.count >= Self.deliveriesPerBatch {
+            if max(pending.count, pendingInbox.count) >= Self.deliveriesPerBatch {
                 try await handOver(finished: LogPosition(entry.position.rawValue - 1))
             }
         }
     }
 
-    /// Keeps of the once subscriptions those that this change may fire, and ends them: the claim is
-    /// durable before anything is sent.
-    private mutating func claimOnce(
-        _ fired: inout [(serial: UInt64, subscription: Subscription)], at position: LogPosition,
-        of container: ContainerKey
+    /// Hands a huge fan-out over as ranges, which are written when the progress passes the change.
+    private mutating func leaveToRanges(
+        _ fired: [UInt64], by change: RecordChange, _ entry: LogEntry
     ) async throws {
-        let serials = fired.filter { $0.subscription.firesOnce }.map(\.serial)
-        guard !serials.isEmpty else { return }
-        let won = try await progress.claimOnce(serials, at: position)
-        fired.removeAll { $0.subscription.firesOnce && !won.contains($0.serial) }
-        for serial in serials { state.removeSubscription(serial, of: container) }
+        let serials = state.withoutRepeatedSilence(fired, of: change, in: entry.container)
+        let ranges = stride(from: 0, to: serials.count, by: Self.subscriptionsPerRange).map {
+            NewRange(
+                container: entry.container, position: entry.position,
+                serials: Array(serials[$0..<min($0 + Self.subscriptionsPerRange, serials.count)]))
+        }
+        logger.info(
+            "left a huge fan-out to ranges",
+            metadata: ["position": "\(entry.position)", "subscriptions": "\(serials.count)"])
+        try await handOver(finished: entry.position, ranges: ranges)
+    }
+
+    /// Keeps of the once subscriptions those that this change may fire: the claim is durable before
+    /// anything is sent.
+    ///
+    /// - Returns: All of them, which end after this change, whoever fires them.
+    private mutating func claimOnce(
+        _ fired: inout [UInt64], at position: LogPosition, of container: ContainerKey
+    ) async throws -> [UInt64] {
+        let once = state.onceSerials(among: fired, of: container)
+        guard !once.isEmpty else { return [] }
+        var lost = Set(once)
+        // In portions, so that others may write between them.
+        for start in stride(from: 0, to: once.count, by: Self.subscriptionsPerRange) {
+            let portion = once[start..<min(start + Self.subscriptionsPerRange, once.count)]
+            defer { CrashPoint.claimed.reach() }
+            lost.subtract(try await progress.claimOnce(Array(portion), at: position))
+        }
+        if !lost.isEmpty { fired.removeAll { lost.contains($0) } }
+        return once
+    }
+
+    // MARK: What cannot be read
+
+    /// The next entries; `nil` if the next one could not be read and was passed over.
+    ///
+    /// A change that cannot be read is set aside, and the log goes on: it is one record's word
+    /// against everybody's notifications. What an edit says is in the registry too, which is read
+    /// anew as of that position.
+    private mutating func readableEntries(
+        after position: inout LogPosition
+    ) async throws -> [LogEntry]? {
+        do {
+            return try await log.entries(after: position, limit: Self.entriesPerRead)
+        } catch StorageError.unreadable(let entry) {
+            logger.critical(
+                "an entry of the log cannot be read",
+                metadata: ["position": "\(entry.position)", "reason": "\(entry.reason)"])
+            if entry.isChange {
+                try await log.quarantine(entry, at: now())
+                meter.countQuarantined()
+            } else if let registry {
+                state = ShardState(indexSeed: indexSeed, badges: badges)
+                try await loadVersions(at: entry.position, from: registry, portion: 5000)
+            }
+            position = entry.position
+            try await handOver(finished: position)
+            return nil
+        }
     }
 }

@@ -10,11 +10,14 @@ package struct ShardState {
     private var containers: [ContainerKey: ContainerState] = [:]
     private var matches: [UInt64] = []
     private let indexSeed: UInt64
+    private let badges: BadgeBoard
 
     /// Creates the state before the first entry.
     ///
-    /// - Parameter indexSeed: Keeps the hashes of the indexes secret; drawn at random.
-    package init(indexSeed: UInt64) {
+    /// The seed keeps the hashes of the indexes secret and is drawn at random; the badges may be
+    /// shared with ranges.
+    package init(indexSeed: UInt64, badges: BadgeBoard = BadgeBoard()) {
+        self.badges = badges
         self.indexSeed = indexSeed
     }
 
@@ -25,9 +28,9 @@ package struct ShardState {
     /// - Throws: ``PredicateLanguage/PredicateError`` if its condition cannot be read; then it is
     ///   not active.
     package mutating func insert(_ version: SubscriptionVersion) throws {
-        let seed = indexSeed
-        try containers[version.subscription.container, default: ContainerState(indexSeed: seed)]
-            .insert(version)
+        let key = version.subscription.container
+        let fresh = fresh(key)
+        try containers[key, default: fresh()].insert(version)
     }
 
     /// Ends a subscription.
@@ -40,9 +43,9 @@ package struct ShardState {
     /// A device that the same user registers again keeps its badge; otherwise nobody inherits what
     /// an icon showed.
     package mutating func insert(_ version: DeviceVersion, replacing serials: [UInt64] = []) {
-        let seed = indexSeed
-        containers[version.device.container, default: ContainerState(indexSeed: seed)]
-            .insert(version, replacing: serials)
+        let key = version.device.container
+        let fresh = fresh(key)
+        containers[key, default: fresh()].insert(version, replacing: serials)
     }
 
     /// Ends devices, and forgets their badges.
@@ -50,44 +53,80 @@ package struct ShardState {
         containers[container]?.removeDevices(serials)
     }
 
-    /// Sets a device's badge as it was at the progress.
-    package mutating func set(_ badge: BadgeMark) {
-        let seed = indexSeed
-        containers[badge.container, default: ContainerState(indexSeed: seed)]
-            .setBadge(badge.badge, of: badge.deviceID)
+    /// Sets a device's badge as it was at the progress, unless the device is another user's now.
+    package func set(_ badge: BadgeMark) {
+        let devices = containers[badge.container]?.devices(of: badge.owner) ?? []
+        guard devices.contains(where: { $0.device.id == badge.deviceID }) else { return }
+        badges.set(badge.badge, of: badge.deviceID, in: badge.container)
+    }
+
+    /// Makes the state of a container of which nothing is known.
+    private func fresh(_ key: ContainerKey) -> () -> ContainerState {
+        { [indexSeed, badges] in ContainerState(indexSeed: indexSeed, of: key, badges: badges) }
     }
 
     // MARK: Changes
 
-    /// The subscriptions that a change fires, by ascending serial: the stable order of its fan-out.
+    /// The serials of the subscriptions that a change fires, ascending: the stable order of its
+    /// fan-out.
     ///
     /// Snapshot rows and stale changes fire nothing (design §4.9, §4.11), and nothing fires for a
     /// user who may not read the record (design §4.7).
-    package mutating func firedSubscriptions(
+    package mutating func firedSerials(
         by change: RecordChange, appendedAt: Timestamp, isStale: Bool,
         in container: ContainerKey
-    ) -> [(serial: UInt64, subscription: Subscription)] {
+    ) -> [UInt64] {
         guard !change.isSnapshot, !isStale, let state = containers[container] else { return [] }
         matches.removeAll(keepingCapacity: true)
         // Both moments are in the log, so that the answer is the same after a restart.
         state.matches(for: change, now: change.occurredAt ?? appendedAt, into: &matches)
-        return matches.compactMap { serial in
-            state.subscription(serial).flatMap { subscription in
-                DeviceExpansion.mayRead(subscription.owner, change) ? (serial, subscription) : nil
-            }
+        // Without a rule everybody whom the index names may read it.
+        guard change.readers != nil else { return matches }
+        return matches.filter { serial in
+            state.subscription(serial).map { DeviceExpansion.mayRead($0.owner, change) } ?? false
         }
     }
 
-    /// Adds to `fanout` what a change owes by the subscriptions that it fires.
-    mutating func expand(
-        _ fired: ArraySlice<(serial: UInt64, subscription: Subscription)>,
-        in container: ContainerKey, into fanout: inout ChangeFanout
+    /// The active subscription with this serial.
+    package func subscription(_ serial: UInt64, of container: ContainerKey) -> Subscription? {
+        containers[container]?.subscription(serial)
+    }
+
+    /// Those of the subscriptions with these serials that fire once.
+    func onceSerials(among serials: [UInt64], of container: ContainerKey) -> [UInt64] {
+        guard let state = containers[container], state.onceCount > 0 else { return [] }
+        return serials.filter { state.subscription($0)?.firesOnce == true }
+    }
+
+    /// Adds to `fanout` what a change owes by the subscriptions with these serials.
+    func expand(
+        _ serials: ArraySlice<UInt64>, in container: ContainerKey, into fanout: inout ChangeFanout
     ) {
-        // Taken out and put back, so that raising a badge does not copy the container.
-        guard var state = containers.removeValue(forKey: container) else { return }
-        defer { containers[container] = state }
-        for (serial, subscription) in fired {
-            fanout.append(subscription, serial: serial, in: &state)
+        guard let state = containers[container] else { return }
+        for serial in serials {
+            guard let subscription = state.subscription(serial) else { continue }
+            fanout.append(
+                subscription, serial: serial, to: state.devices(of: subscription.owner), badges)
+        }
+    }
+
+    /// Of the subscriptions with these serials, those by which a change owes anything that those
+    /// before do not owe already.
+    ///
+    /// One push that shows nothing is enough for a device (design §4.10); ranges are expanded one
+    /// by one, and could not know of each other.
+    func withoutRepeatedSilence(
+        _ serials: [UInt64], of change: RecordChange, in container: ContainerKey
+    ) -> [UInt64] {
+        guard let state = containers[container], state.silentCount > 0 else { return serials }
+        var notified: Set<UInt64> = []
+        return serials.filter { serial in
+            guard let subscription = state.subscription(serial) else { return false }
+            if subscription.notificationInfo.isVisible { return true }
+            let devices = DeviceExpansion.devices(
+                among: state.devices(of: subscription.owner), for: subscription, of: change)
+            let new = devices.count { notified.insert($0.serial).inserted }
+            return new > 0
         }
     }
 

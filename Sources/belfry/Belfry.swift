@@ -17,6 +17,6 @@ struct BenchCommand: AsyncParsableCommand {
         abstract: "Measure the rooms, each against a baseline in the same run.",
         subcommands: [
             BenchMatchCommand.self, BenchPredicateCommand.self, BenchPushCommand.self,
-            BenchRelayCommand.self, BenchStorageCommand.self,
+            BenchRelayCommand.self, BenchStorageCommand.self, BenchIntakeCommand.self,
         ])
 }

@@ -36,18 +36,24 @@ extension Relay {
     private func dependencies() -> RelayDependencies {
         let world = world
         var dependencies = RelayDependencies(
-            registry: store, log: store, progress: store, now: world.now,
+            registry: store, log: store, progress: store, shadow: store, now: world.now,
             randomBytes: { world.randomBytes($0) },
             readiness: { [weak self] in
                 self?.readiness ?? .notReady(["relay": "stopped"])
             }, metrics: metrics, renderMetrics: { [metrics] in metrics.render() },
             logger: logger, limits: configuration.limits, adminToken: configuration.adminToken,
-            publicURL: configuration.publicURL, signInURL: configuration.signInURL)
+            publicURL: configuration.publicURL, signInURL: configuration.signInURL,
+            clock: world.clock)
+        dependencies.courier = desk
+        dependencies.courierURL = configuration.hasPublicURL ? configuration.publicURL : nil
+        dependencies.scheme = configuration.tls == nil ? "http" : "https"
         dependencies.containerSaved = { [board, gateway, worker] settings in
             board.put(settings)
             gateway.credentialChanged(for: settings.key)
             worker.resume(settings.key)
         }
+        dependencies.backlog = { [store] in try await store.backlog() }
+        dependencies.boundsReached = { [gate = store.gate] in gate.reached }
         dependencies.deadLettersRedriven = { [worker] in worker.workRetries() }
         return dependencies
     }

@@ -3,7 +3,7 @@ package import RelayModel
 
 extension RelayStore {
     /// Deletes versions of subscriptions and devices that ended at or before `position`, and
-    /// that the progress has passed; returns how many.
+    /// that the progress has passed, except for open ranges; returns how many.
     ///
     /// One call deletes at most `limit` of each.
     ///
@@ -18,7 +18,8 @@ extension RelayStore {
                     sql: """
                         DELETE FROM \(table) WHERE serial IN (
                             SELECT serial FROM \(table)
-                            WHERE ended <= min(?, (SELECT position FROM progress WHERE shard = 0))
+                            WHERE ended <= min(?, (SELECT position FROM progress WHERE shard = 0),
+                                coalesce((SELECT min(position) FROM rangeTask), ended))
                             LIMIT ?)
                         """, arguments: [position.stored, max(0, limit)])
                 count += commit.db.changesCount
