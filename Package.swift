@@ -180,7 +180,8 @@ let package = Package(
             name: "RelayServerTests",
             dependencies: [
                 "RelayModel", "RelayServer", "Storage", "Gateway", "GatewaySimulator",
-                "RelayTestKit", coreMetrics, crypto, httpTypes, hummingbird, hummingbirdTesting, jwt, logging,
+                "RelayTestKit", coreMetrics, crypto, httpTypes, hummingbird, hummingbirdTesting,
+                jwt, logging,
                 serviceLifecycle,
             ]),
         .testTarget(

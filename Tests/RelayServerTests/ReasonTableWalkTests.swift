@@ -74,7 +74,7 @@ import Testing
             #expect(relay.gateway.simulated.pushes.count == 1)
             // Mending the settings lets it go, with the same identity.
             let reply = try await relay.client.administer(
-                "PUT", relay.container.path, ["topics": ["com.example.Art"]])
+                "PATCH", relay.container.path, ["topics": ["com.example.Art"]])
             #expect((200...201).contains(reply.status), "\(reply.text)")
             try await expectSecond(first, relay)
         }

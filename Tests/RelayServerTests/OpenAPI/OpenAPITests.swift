@@ -100,11 +100,14 @@ struct APITester {
     private func send(
         _ call: APIDocument.Call, _ target: String, _ headers: [String: String], _ body: String?
     ) async throws -> RelayClient.Reply {
-        guard call.isAdministrative else {
-            return try await relay.client.call(call.method, target, headers: headers, body: body)
+        let client =
+            call.isAdministrative ? RelayClient.administering(relay.client) : relay.client
+        do {
+            return try await client.call(call.method, target, headers: headers, body: body)
+        } catch  where !(error is CancellationError) {
+            // A refused body ends its connection, which the pool may have handed out again.
+            return try await client.call(call.method, target, headers: headers, body: body)
         }
-        return try await RelayClient.administering(relay.client).call(
-            call.method, target, headers: headers, body: body)
     }
 
     private func problems(_ reply: RelayClient.Reply, _ call: APIDocument.Call) -> [String] {
