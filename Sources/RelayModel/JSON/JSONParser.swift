@@ -75,9 +75,11 @@ private struct JSONParser {
     private mutating func literal(
         _ word: StaticString, _ value: JSONValue
     ) throws(JSONSyntaxError) -> JSONValue {
-        let letters = Array("\(word)".utf8)
-        guard bytes[index...].starts(with: letters) else { throw failure("\(word) is expected") }
-        index += letters.count
+        let end = index + word.utf8CodeUnitCount
+        guard end <= bytes.count,
+            (0..<word.utf8CodeUnitCount).allSatisfy({ word.utf8Start[$0] == bytes[index + $0] })
+        else { throw failure("\(word) is expected") }
+        index = end
         return value
     }
 
@@ -90,6 +92,7 @@ private struct JSONParser {
             index += 1
             return result
         }
+        result.members.reserveCapacity(8)
         while true {
             skipBlanks()
             guard current == UInt8(ascii: "\"") else { throw failure("a member name is expected") }
@@ -205,6 +208,9 @@ extension JSONParser {
     }
 
     private func double(from start: Int) throws(JSONSyntaxError) -> JSONValue {
+        if let exact = bytes[start..<index].withUnsafeBufferPointer({ Double(decimal: $0) }) {
+            return .number(exact)
+        }
         guard let number = Double(String(decoding: bytes[start..<index], as: UTF8.self)),
             number.isFinite
         else {
@@ -220,11 +226,14 @@ extension JSONParser {
     private mutating func string() throws(JSONSyntaxError) -> String {
         let start = index
         index += 1
-        var end = index
-        while end < bytes.count, bytes[end] != UInt8(ascii: "\""), bytes[end] != UInt8(ascii: "\\"),
-            bytes[end] >= 0x20
-        {
-            end += 1
+        let end = bytes.withUnsafeBufferPointer { bytes in
+            var end = index
+            while end < bytes.count, bytes[end] != UInt8(ascii: "\""),
+                bytes[end] != UInt8(ascii: "\\"), bytes[end] >= 0x20
+            {
+                end += 1
+            }
+            return end
         }
         guard end < bytes.count else { throw failure("the text ends inside a string", at: start) }
         if bytes[end] == UInt8(ascii: "\"") {
