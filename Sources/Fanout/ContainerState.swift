@@ -8,32 +8,34 @@ import Storage
 struct ContainerState {
     /// The index over the conditions of the active subscriptions.
     let index: SubscriptionIndex
-    private var subscriptions: [UInt64: Subscription] = [:]
-    private var devices: [UserID: [DeviceVersion]] = [:]
-    private var holders: [UInt64: Holder] = [:]
+    /// What the conditions of the active subscriptions cost.
+    let costs = ConditionLedger()
+    private var subscriptions: PackedSubscriptions
+    private var devices: PackedDevices
     private var badges: [DeviceID: Int64] = [:]
-
-    /// Whose a version of a device is.
-    private struct Holder: Hashable {
-        let owner: UserID
-        let device: DeviceID
-    }
 
     /// Creates the state of a container of which nothing is known.
     ///
     /// The seed keeps the index's hashes secret.
-    init(indexSeed: UInt64) {
+    init(container: ContainerKey, indexSeed: UInt64) {
         index = SubscriptionIndex(seed: indexSeed)
+        subscriptions = PackedSubscriptions(container: container)
+        devices = PackedDevices(container: container)
     }
 
     /// How many subscriptions are active.
     var subscriptionCount: Int { subscriptions.count }
 
-    /// The active subscription with this serial.
-    func subscription(_ serial: UInt64) -> Subscription? { subscriptions[serial] }
+    /// How many devices are active.
+    var deviceCount: Int { devices.count }
+
+    /// The active subscription with this serial, without its condition.
+    mutating func subscription(_ serial: UInt64) -> Subscription? {
+        subscriptions.subscription(serial)
+    }
 
     /// The devices of a user, by ascending serial.
-    func devices(of user: UserID) -> [DeviceVersion] { devices[user] ?? [] }
+    mutating func devices(of user: UserID) -> [DeviceVersion] { devices.devices(of: user) }
 
     // MARK: Edits
 
@@ -42,22 +44,21 @@ struct ContainerState {
     /// - Throws: ``PredicateLanguage/PredicateError`` if its condition cannot be read, which saving
     ///   has ruled out; then it is not active.
     mutating func insert(_ version: SubscriptionVersion) throws {
-        let subscription = version.subscription
-        var predicate: RecordPredicate?
-        if case .query(let query, _) = subscription.scope {
-            predicate = try query.recordPredicate()
-        }
-        index.insert(
-            IndexedSubscription(
-                serial: version.serial, database: subscription.database, owner: subscription.owner,
-                zoneID: subscription.zoneID, recordType: subscription.recordType,
-                firesOn: subscription.firesOn, predicate: predicate))
-        subscriptions[version.serial] = subscription
+        let indexed = try IndexedSubscription(version)
+        if subscriptions.contains(version.serial) { removeSubscription(version.serial) }
+        let cost = index.insert(indexed)
+        let weight = ConditionWeight(cost, of: indexed, in: version.subscription)
+        subscriptions.insert(version.subscription, serial: version.serial, weight: weight)
+        costs.add(weight, of: version.subscription)
     }
 
     /// Ends a subscription.
     mutating func removeSubscription(_ serial: UInt64) {
-        guard subscriptions.removeValue(forKey: serial) != nil else { return }
+        guard let weight = subscriptions.weight(serial) else { return }
+        if weight.cost > 0, let subscription = subscriptions.subscription(serial) {
+            costs.remove(weight, of: subscription)
+        }
+        subscriptions.remove(serial)
         _ = index.remove(serial: serial)
     }
 
@@ -65,19 +66,9 @@ struct ContainerState {
     ///
     /// Its badge stays if the same user had it before.
     mutating func insert(_ version: DeviceVersion, replacing serials: [UInt64]) {
-        let holder = Holder(owner: version.device.owner, device: version.device.id)
+        let holder = DeviceHolder(owner: version.device.owner, device: version.device.id)
         removeDevices(serials, keepingBadgeOf: holder)
-        holders[version.serial] = holder
-        Self.insert(version, into: &devices[holder.owner, default: []])
-    }
-
-    private static func insert(_ version: DeviceVersion, into versions: inout [DeviceVersion]) {
-        let place = versions.firstIndex { $0.serial >= version.serial } ?? versions.endIndex
-        if place < versions.endIndex, versions[place].serial == version.serial {
-            versions[place] = version
-        } else {
-            versions.insert(version, at: place)
-        }
+        devices.insert(version)
     }
 
     /// Ends devices, and forgets their badges.
@@ -85,11 +76,10 @@ struct ContainerState {
         removeDevices(serials, keepingBadgeOf: nil)
     }
 
-    private mutating func removeDevices(_ serials: [UInt64], keepingBadgeOf keeper: Holder?) {
+    private mutating func removeDevices(_ serials: [UInt64], keepingBadgeOf keeper: DeviceHolder?) {
         for serial in serials {
-            guard let holder = holders.removeValue(forKey: serial) else { continue }
-            devices[holder.owner]?.removeAll { $0.serial == serial }
-            if devices[holder.owner]?.isEmpty == true { devices[holder.owner] = nil }
+            guard let holder = devices.holder(serial) else { continue }
+            devices.remove(serial)
             if holder != keeper { badges[holder.device] = nil }
         }
     }
@@ -105,5 +95,55 @@ struct ContainerState {
     mutating func raiseBadge(of device: DeviceID) -> Int64 {
         badges[device, default: 0] += 1
         return badges[device, default: 0]
+    }
+}
+
+extension ContainerState {
+    /// The state as it goes into a snapshot; badges are the progress's, and not part of it.
+    var image: ContainerImage {
+        ContainerImage(
+            index: index.image, subscriptions: subscriptions.image, devices: devices.image)
+    }
+
+    /// Takes the state over from a snapshot.
+    ///
+    /// - Throws: `ImageDamage` if a part cannot be used, or the parts do not belong together.
+    init(container: ContainerKey, image: ContainerImage) throws {
+        index = try SubscriptionIndex(image: image.index)
+        subscriptions = try PackedSubscriptions(container: container, image: image.subscriptions)
+        devices = try PackedDevices(container: container, image: image.devices)
+        guard index.statistics.subscriptions == subscriptions.count else {
+            throw ImageDamage("the index is not that of the subscriptions")
+        }
+        for serial in subscriptions.weighty {
+            guard let weight = subscriptions.weight(serial),
+                let subscription = subscriptions.subscription(serial)
+            else { continue }
+            costs.add(weight, of: subscription)
+        }
+    }
+}
+
+/// The parts of a container's state in a snapshot.
+struct ContainerImage {
+    var index: [UInt8]
+    var subscriptions: [UInt8]
+    var devices: [UInt8]
+}
+
+extension IndexedSubscription {
+    /// Reads the condition of a saved subscription.
+    ///
+    /// - Throws: ``PredicateLanguage/PredicateError`` if it cannot be read.
+    init(_ version: SubscriptionVersion) throws {
+        let subscription = version.subscription
+        var predicate: RecordPredicate?
+        if case .query(let query, _) = subscription.scope {
+            predicate = try query.recordPredicate()
+        }
+        self.init(
+            serial: version.serial, database: subscription.database, owner: subscription.owner,
+            zoneID: subscription.zoneID, recordType: subscription.recordType,
+            firesOn: subscription.firesOn, predicate: predicate)
     }
 }

@@ -10,12 +10,19 @@ package struct ShardState {
     private var containers: [ContainerKey: ContainerState] = [:]
     private var matches: [UInt64] = []
     private let indexSeed: UInt64
+    private let board: IndexBoard?
+    /// The highest serials seen: what the registry gave out later has higher ones.
+    private(set) var lastSubscription: UInt64 = 0
+    private(set) var lastDevice: UInt64 = 0
 
     /// Creates the state before the first entry.
     ///
-    /// - Parameter indexSeed: Keeps the hashes of the indexes secret; drawn at random.
-    package init(indexSeed: UInt64) {
+    /// - Parameters:
+    ///   - indexSeed: Keeps the hashes of the indexes secret; drawn at random.
+    ///   - board: Shows the indexes to whoever wants to know costs and statistics.
+    package init(indexSeed: UInt64, board: IndexBoard? = nil) {
         self.indexSeed = indexSeed
+        self.board = board
     }
 
     // MARK: Edits
@@ -25,9 +32,24 @@ package struct ShardState {
     /// - Throws: ``PredicateLanguage/PredicateError`` if its condition cannot be read; then it is
     ///   not active.
     package mutating func insert(_ version: SubscriptionVersion) throws {
-        let seed = indexSeed
-        try containers[version.subscription.container, default: ContainerState(indexSeed: seed)]
-            .insert(version)
+        lastSubscription = max(lastSubscription, version.serial)
+        try update(version.subscription.container) { try $0.insert(version) }
+    }
+
+    /// Edits the state of a container, which begins with nothing.
+    private mutating func update(
+        _ container: ContainerKey, _ body: (inout ContainerState) throws -> Void
+    ) rethrows {
+        let (seed, board) = (indexSeed, board)
+        try body(&containers[container, default: Self.beginning(container, seed, board)])
+    }
+
+    private static func beginning(
+        _ container: ContainerKey, _ seed: UInt64, _ board: IndexBoard?
+    ) -> ContainerState {
+        let state = ContainerState(container: container, indexSeed: seed)
+        board?.put(state, of: container)
+        return state
     }
 
     /// Ends a subscription.
@@ -40,9 +62,8 @@ package struct ShardState {
     /// A device that the same user registers again keeps its badge; otherwise nobody inherits what
     /// an icon showed.
     package mutating func insert(_ version: DeviceVersion, replacing serials: [UInt64] = []) {
-        let seed = indexSeed
-        containers[version.device.container, default: ContainerState(indexSeed: seed)]
-            .insert(version, replacing: serials)
+        lastDevice = max(lastDevice, version.serial)
+        update(version.device.container) { $0.insert(version, replacing: serials) }
     }
 
     /// Ends devices, and forgets their badges.
@@ -52,9 +73,7 @@ package struct ShardState {
 
     /// Sets a device's badge as it was at the progress.
     package mutating func set(_ badge: BadgeMark) {
-        let seed = indexSeed
-        containers[badge.container, default: ContainerState(indexSeed: seed)]
-            .setBadge(badge.badge, of: badge.deviceID)
+        update(badge.container) { $0.setBadge(badge.badge, of: badge.deviceID) }
     }
 
     // MARK: Changes
@@ -67,16 +86,49 @@ package struct ShardState {
         by change: RecordChange, appendedAt: Timestamp, isStale: Bool,
         in container: ContainerKey
     ) -> [(serial: UInt64, subscription: Subscription)] {
-        guard !change.isSnapshot, !isStale, let state = containers[container] else { return [] }
+        guard !change.isSnapshot, !isStale, let index = containers[container]?.index else {
+            return []
+        }
         matches.removeAll(keepingCapacity: true)
         // Both moments are in the log, so that the answer is the same after a restart.
-        state.index.matches(
-            for: change, now: change.occurredAt ?? appendedAt, into: &matches)
-        return matches.compactMap { serial in
-            state.subscription(serial).flatMap { subscription in
+        index.matches(for: change, now: change.occurredAt ?? appendedAt, into: &matches)
+        return subscriptions(in: container, of: change)
+    }
+
+    /// The subscriptions whose serials were found, without those whose owners may not read.
+    private mutating func subscriptions(
+        in container: ContainerKey, of change: RecordChange
+    ) -> [(serial: UInt64, subscription: Subscription)] {
+        matches.compactMap { serial in
+            containers[container]?.subscription(serial).flatMap { subscription in
                 DeviceExpansion.mayRead(subscription.owner, change) ? (serial, subscription) : nil
             }
         }
+    }
+
+    /// The same for a change as the log holds it, which is read only if it fires something.
+    ///
+    /// - Returns: The change with its subscriptions; `nil` if it fires nothing.
+    /// - Throws: What reading the change throws.
+    mutating func firedSubscriptions(
+        by change: LoggedChange, appendedAt: Timestamp, isStale: Bool, in container: ContainerKey
+    ) throws -> FiredChange? {
+        guard !isStale, let index = containers[container]?.index else { return nil }
+        let read: RecordChange
+        switch change {
+        case .read(let change): read = change
+        case .stored(let text):
+            matches.removeAll(keepingCapacity: true)
+            if index.matches(forStored: text, appendedAt: appendedAt, into: &matches) {
+                if matches.isEmpty { return nil }
+                let read = try change.change()
+                return FiredChange(read, subscriptions(in: container, of: read))
+            }
+            read = try change.change()
+        }
+        return FiredChange(
+            read,
+            firedSubscriptions(by: read, appendedAt: appendedAt, isStale: isStale, in: container))
     }
 
     /// Adds to `fanout` what a change owes by the subscriptions that it fires.
@@ -97,8 +149,54 @@ package struct ShardState {
         containers.values.reduce(0) { $0 + $1.subscriptionCount }
     }
 
+    /// How many devices are active in all containers.
+    package var deviceCount: Int {
+        containers.values.reduce(0) { $0 + $1.deviceCount }
+    }
+
     /// The index of a container, for statistics.
     package func index(of container: ContainerKey) -> SubscriptionIndex? {
         containers[container]?.index
+    }
+
+    // MARK: Snapshots
+
+    /// The state as parts of a snapshot.
+    var parts: StateParts {
+        StateParts(
+            lastSubscription: lastSubscription, lastDevice: lastDevice,
+            containers: containers.map { ($0.key, $0.value.image) })
+    }
+
+    /// Takes the state over from a snapshot, in place of what is here.
+    ///
+    /// - Throws: `ImageDamage` if it cannot be used; then nothing has changed.
+    mutating func load(_ parts: StateParts) throws {
+        var loaded: [ContainerKey: ContainerState] = [:]
+        for (container, image) in parts.containers {
+            loaded[container] = try ContainerState(container: container, image: image)
+        }
+        for (container, state) in loaded { board?.put(state, of: container) }
+        containers = loaded
+        lastSubscription = parts.lastSubscription
+        lastDevice = parts.lastDevice
+    }
+}
+
+/// A shard's state, taken apart for a snapshot.
+struct StateParts {
+    var lastSubscription: UInt64
+    var lastDevice: UInt64
+    var containers: [(container: ContainerKey, image: ContainerImage)]
+}
+
+/// A change with the subscriptions that it fires.
+struct FiredChange {
+    let change: RecordChange
+    var subscriptions: [(serial: UInt64, subscription: Subscription)]
+
+    init(_ change: RecordChange, _ subscriptions: [(serial: UInt64, subscription: Subscription)]) {
+        self.change = change
+        self.subscriptions = subscriptions
     }
 }

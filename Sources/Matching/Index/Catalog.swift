@@ -1,7 +1,8 @@
+import Foundation
 import RelayModel
 
 /// What a key says about a change.
-enum KeyKind: UInt8 {
+enum KeyKind: UInt8, Codable {
     /// The field has this value.
     case equal
     /// The field is a collection with this element.
@@ -19,7 +20,7 @@ enum KeyKind: UInt8 {
 }
 
 /// What one key is about, apart from its bytes; interned to a number.
-struct KeyDimension: Hashable {
+struct KeyDimension: Hashable, Codable {
     var shelf: UInt32
     var kind: KeyKind
     var path: UInt16 = 0
@@ -41,7 +42,7 @@ struct Compartment: Hashable {
 
 /// The keys that changes of one record type are looked up by: what saved predicates ask for, and
 /// nothing else.
-struct PathUse {
+struct PathUse: Codable {
     /// The field of the record.
     var field: String
     /// For each value class, the number of the dimension of equality plus 1, 0 where unused.
@@ -64,7 +65,7 @@ struct PathUse {
 }
 
 /// A number for each class that can be a key.
-struct ClassNumbers {
+struct ClassNumbers: Codable {
     private var numbers: InlineArray<9, UInt32> = .init(repeating: 0)
 
     @inline(__always)
@@ -72,13 +73,26 @@ struct ClassNumbers {
         get { kind.isScalar ? numbers[Int(kind.rawValue)] : 0 }
         set { numbers[Int(kind.rawValue)] = newValue }
     }
+
+    init() {}
+
+    init(from decoder: any Decoder) throws {
+        for (index, number) in try [UInt32](from: decoder).enumerated()
+        where index < numbers.count {
+            numbers[index] = number
+        }
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        try numbers.indices.map { numbers[$0] }.encode(to: encoder)
+    }
 }
 
 /// The plan of one record type: which paths are decoded, and by which keys they are looked up.
 ///
 /// There are two plans of a record type, one for the public database and one for compartments,
 /// because their keys differ; both number their paths alike.
-struct Shelf {
+struct Shelf: Codable {
     /// The record type; `nil` for subscriptions to all.
     let recordType: RecordType?
     /// The paths that rows or keys name, by number.
@@ -127,6 +141,9 @@ struct Catalog {
 
     /// The number of a record type's shelf; 0 is the shelf of subscriptions to all.
     func shelf(of recordType: RecordType) -> Int? { shelfNumbers[recordType] }
+
+    /// Whether any subscription is confined to a part of the container.
+    var hasCompartments: Bool { !compartments.isEmpty }
 
     /// The number of a compartment that some subscription is confined to.
     func compartment(_ compartment: Compartment) -> UInt32? { compartments[compartment] }
@@ -264,3 +281,70 @@ extension PathUse {
         }
     }
 }
+
+// MARK: - Snapshots
+
+extension Catalog {
+    private struct Form: Codable {
+        var version: UInt64
+        var shelves: [Shelf]
+        var dimensions: [KeyDimension]
+    }
+
+    /// Appends the catalog to an image.
+    ///
+    /// - Throws: What the encoder throws.
+    func write(to image: inout ImageWriter) throws {
+        let form = Form(version: version, shelves: shelves, dimensions: dimensions)
+        image.append(bytes: try JSONEncoder().encode(form))
+        image.append(UInt64(compartments.count))
+        for (compartment, number) in compartments {
+            image.append(number)
+            image.append(compartment.database.rawValue)
+            image.append(compartment.owner?.rawValue ?? "")
+            image.append(compartment.zoneID?.zoneName ?? "")
+            image.append(compartment.zoneID?.ownerRecordName?.rawValue ?? "")
+        }
+    }
+
+    /// Fills a catalog that holds nothing from an image.
+    ///
+    /// - Throws: `ImageDamage` if it is not one of ``write(to:)``, or what the decoder throws.
+    mutating func load(_ image: inout ImageReader) throws {
+        let form = try JSONDecoder().decode(Form.self, from: Data(try image.run()))
+        (version, shelves, dimensions) = (form.version, form.shelves, form.dimensions)
+        for (number, shelf) in shelves.enumerated() {
+            if let recordType = shelf.recordType { shelfNumbers[recordType] = number }
+        }
+        for (number, dimension) in dimensions.enumerated() {
+            dimensionNumbers[dimension] = UInt32(number)
+        }
+        let count = try image.count(0...Int(UInt32.max))
+        compartments.reserveCapacity(count)
+        for _ in 0..<count {
+            let number = try image.word(UInt32.self)
+            compartments[try Self.compartment(&image)] = number
+        }
+        guard compartments.count == count, dimensionNumbers.count == dimensions.count,
+            shelves.first?.recordType == nil
+        else { throw ImageDamage("the catalog has something twice") }
+    }
+
+    private static func compartment(_ image: inout ImageReader) throws -> Compartment {
+        let (database, owner) = (try image.text(), try image.text())
+        let (zoneName, zoneOwner) = (try image.text(), try image.text())
+        guard let scope = DatabaseScope(rawValue: database) else {
+            throw ImageDamage("a compartment has no database")
+        }
+        var zoneID: ZoneID?
+        if !zoneName.isEmpty {
+            zoneID = ZoneID(
+                zoneName: zoneName, ownerRecordName: UserID(rawValue: zoneOwner))
+            if zoneID == nil { throw ImageDamage("a compartment has no zone") }
+        }
+        return Compartment(database: scope, owner: UserID(rawValue: owner), zoneID: zoneID)
+    }
+}
+
+/// A record type is encoded as its name.
+extension RecordType: Codable {}

@@ -24,8 +24,20 @@ package final class DecodedChange {
     /// The keys, those of the record type first.
     var probes = GrowingBuffer<Probe>()
     var encoder = ValueEncoder()
-    /// The fields, for what rows cannot judge.
-    var fields: RecordFields = [:]
+    /// The fields, for what rows cannot judge; those of a change that is text still are read when
+    /// they are asked for.
+    var fields: RecordFields {
+        get {
+            if let text { read(text) }
+            return knownFields
+        }
+        set { knownFields = newValue }
+    }
+    private var knownFields: RecordFields = [:]
+    private var text: String?
+    private var fieldNames: [FieldNames?] = []
+    /// Whether it is a row of an initial snapshot, which fires nothing.
+    var isSnapshot = false
     /// Whether absent fields are unknown.
     var isPartial = false
     /// What happened, as the bit of ``FiresOn``.
@@ -40,7 +52,32 @@ package final class DecodedChange {
     /// Creates an empty one.
     package init() {}
 
+    /// Keeps the text that the change is, for what rows cannot judge.
+    func hold(_ text: String) {
+        self.text = text
+        source = nil
+    }
+
+    private func read(_ text: String) {
+        self.text = nil
+        let change = try? RecordChange(storedForm: JSONValue(parsing: text))
+        knownFields = change?.judgedImage?.fields ?? [:]
+    }
+
+    /// The names of a shelf's fields, as bytes.
+    func names(of shelf: Int, in catalog: Catalog) -> FieldNames {
+        while fieldNames.count <= shelf { fieldNames.append(nil) }
+        // Paths are only ever added.
+        if let known = fieldNames[shelf], known.pathCount == catalog.shelves[shelf].paths.count {
+            return known
+        }
+        let names = FieldNames(catalog.shelves[shelf])
+        fieldNames[shelf] = names
+        return names
+    }
+
     func removeAll() {
+        text = nil
         slots.count = 0
         probes.count = 0
         encoder.removeAll()

@@ -39,6 +39,18 @@ extension RelayStore: ShardLog {
         }
     }
 
+    package func followedEntries(
+        after position: LogPosition, limit: Int
+    ) async throws -> [FollowedEntry] {
+        guard limit > 0 else { return [] }
+        if let entries = horizon.entries(after: position, limit: limit) {
+            return entries.map(FollowedEntry.init)
+        }
+        return try await read { db in
+            try FollowedEntryReading(db).entries(after: position, limit: limit)
+        }
+    }
+
     package func head() async throws -> LogPosition {
         horizon.head
     }

@@ -19,6 +19,9 @@ package protocol ShardLog: Sendable {
     /// The entries after `position` in order, at most `limit`; empty at the head.
     func entries(after position: LogPosition, limit: Int) async throws -> [LogEntry]
 
+    /// The same entries for the follower, who need not have every change read.
+    func followedEntries(after position: LogPosition, limit: Int) async throws -> [FollowedEntry]
+
     /// The position of the last entry, ``RelayModel/LogPosition/start`` if there is none.
     func head() async throws -> LogPosition
 

@@ -18,9 +18,10 @@ extension RelayStore {
                     sql: """
                         DELETE FROM \(table) WHERE serial IN (
                             SELECT serial FROM \(table)
-                            WHERE ended <= min(?, (SELECT position FROM progress WHERE shard = 0))
+                            WHERE ended <= min(?, (SELECT position FROM progress WHERE shard = 0),
+                                coalesce((SELECT position FROM stateSnapshot), ?))
                             LIMIT ?)
-                        """, arguments: [position.stored, max(0, limit)])
+                        """, arguments: [position.stored, Int64.max, max(0, limit)])
                 count += commit.db.changesCount
             }
             return count
