@@ -1,6 +1,6 @@
-import Matching
+package import Matching
 import PredicateLanguage
-import RelayModel
+package import RelayModel
 import Storage
 
 /// What a container in one environment knows at a position of the log: its active subscriptions, in
@@ -44,7 +44,7 @@ struct ContainerState {
     /// - Throws: ``PredicateLanguage/PredicateError`` if its condition cannot be read, which saving
     ///   has ruled out; then it is not active.
     mutating func insert(_ version: SubscriptionVersion) throws {
-        let indexed = try IndexedSubscription(version)
+        let indexed = try IndexedSubscription(version.subscription, serial: version.serial)
         if subscriptions.contains(version.serial) { removeSubscription(version.serial) }
         let cost = index.insert(indexed)
         let weight = ConditionWeight(cost, of: indexed, in: version.subscription)
@@ -100,18 +100,20 @@ struct ContainerState {
 
 extension ContainerState {
     /// The state as it goes into a snapshot; badges are the progress's, and not part of it.
-    var image: ContainerImage {
+    ///
+    /// - Throws: What the encoder of the index throws, which is a mistake of the program.
+    func image() throws -> ContainerImage {
         ContainerImage(
-            index: index.image, subscriptions: subscriptions.image, devices: devices.image)
+            index: try index.image(), subscriptions: subscriptions.image, devices: devices.image)
     }
 
-    /// Takes the state over from a snapshot.
+    /// Takes the state over from the parts of a snapshot, which `next` reads one by one.
     ///
     /// - Throws: `ImageDamage` if a part cannot be used, or the parts do not belong together.
-    init(container: ContainerKey, image: ContainerImage) throws {
-        index = try SubscriptionIndex(image: image.index)
-        subscriptions = try PackedSubscriptions(container: container, image: image.subscriptions)
-        devices = try PackedDevices(container: container, image: image.devices)
+    init(container: ContainerKey, next: () throws -> [UInt8]) throws {
+        index = try SubscriptionIndex(image: try next())
+        subscriptions = try PackedSubscriptions(container: container, image: try next())
+        devices = try PackedDevices(container: container, image: try next())
         guard index.statistics.subscriptions == subscriptions.count else {
             throw ImageDamage("the index is not that of the subscriptions")
         }
@@ -125,7 +127,7 @@ extension ContainerState {
 }
 
 /// The parts of a container's state in a snapshot.
-struct ContainerImage {
+struct ContainerImage: Sendable {
     var index: [UInt8]
     var subscriptions: [UInt8]
     var devices: [UInt8]
@@ -135,14 +137,13 @@ extension IndexedSubscription {
     /// Reads the condition of a saved subscription.
     ///
     /// - Throws: ``PredicateLanguage/PredicateError`` if it cannot be read.
-    init(_ version: SubscriptionVersion) throws {
-        let subscription = version.subscription
+    package init(_ subscription: Subscription, serial: UInt64) throws {
         var predicate: RecordPredicate?
         if case .query(let query, _) = subscription.scope {
             predicate = try query.recordPredicate()
         }
         self.init(
-            serial: version.serial, database: subscription.database, owner: subscription.owner,
+            serial: serial, database: subscription.database, owner: subscription.owner,
             zoneID: subscription.zoneID, recordType: subscription.recordType,
             firesOn: subscription.firesOn, predicate: predicate)
     }

@@ -23,25 +23,32 @@ package struct Follower: ~Copyable {
     /// Fired subscriptions that are expanded at a time.
     private static let subscriptionsPerPortion = 1024
 
-    private var state: ShardState
+    var state: ShardState
+    /// The last entry that has been worked: the state is that of this position.
+    var worked = LogPosition.start
+    /// Edits since the last snapshot.
+    var edits = 0
     private var pending: [OwedDelivery] = []
     private var handedOver = LogPosition.start
     private let identity: DeliveryIdentity
-    private let log: any ShardLog
+    let log: any ShardLog
     private let progress: any ShardProgress
     private let settings: SettingsSource
     private let onSuppression: SuppressionWatcher?
     private let take: Taker
-    private let logger: Logger
-    private let meter = FanoutMeter()
+    let keeper: SnapshotKeeper?
+    let logger: Logger
+    let meter = FanoutMeter()
 
     /// Creates a follower that has not recovered yet.
     package init(
         log: any ShardLog, progress: any ShardProgress, identity: DeliveryIdentity,
         indexSeed: UInt64, settings: @escaping SettingsSource, logger: Logger,
+        board: IndexBoard? = nil, keeper: SnapshotKeeper? = nil,
         onSuppression: SuppressionWatcher? = nil, take: @escaping Taker
     ) {
-        state = ShardState(indexSeed: indexSeed)
+        state = ShardState(indexSeed: indexSeed, board: board)
+        self.keeper = keeper
         self.identity = identity
         self.log = log
         self.progress = progress
@@ -53,31 +60,8 @@ package struct Follower: ~Copyable {
 
     // MARK: Recovery
 
-    /// Loads what was active at `mark`, in bounded portions.
-    package mutating func recover(
-        at mark: ProgressMark, from registry: any Registry, portion: Int = 5000
-    ) async throws {
-        var serial: UInt64 = 0
-        while true {
-            let versions = try await registry.devices(
-                activeAt: mark.position, after: serial, limit: portion)
-            for version in versions { state.insert(version) }
-            guard let last = versions.last else { break }
-            serial = last.serial
-        }
-        serial = 0
-        while true {
-            let versions = try await registry.subscriptions(
-                activeAt: mark.position, after: serial, limit: portion)
-            for version in versions { activate(version) }
-            guard let last = versions.last else { break }
-            serial = last.serial
-        }
-        for badge in try await registry.badges() { state.set(badge) }
-        meter.show(subscriptions: state.subscriptionCount)
-    }
-
-    private mutating func activate(_ version: SubscriptionVersion) {
+    /// Makes a subscription active; one that cannot be read is told and left out.
+    mutating func activate(_ version: SubscriptionVersion) {
         do {
             try state.insert(version)
         } catch {
@@ -97,16 +81,20 @@ package struct Follower: ~Copyable {
         handedOver = mark.position
         while true {
             try Task.checkCancellation()
-            let entries = try await log.entries(after: position, limit: Self.entriesPerRead)
+            let entries = try await log.followedEntries(
+                after: position, limit: Self.entriesPerRead)
             for entry in entries {
                 try await work(entry, from: offset)
                 offset = 0
                 position = entry.position
+                worked = position
             }
             if entries.isEmpty {
-                try await log.waitForGrowth(beyond: position)
+                try await waitForGrowth(beyond: position)
+                offerSnapshot()
             } else {
                 try await handOver(finished: position)
+                offerSnapshot()
             }
         }
     }
@@ -122,31 +110,43 @@ package struct Follower: ~Copyable {
     }
 
     /// Applies an edit, or fans a change out.
-    private mutating func work(_ entry: LogEntry, from offset: UInt32) async throws {
+    private mutating func work(_ entry: FollowedEntry, from offset: UInt32) async throws {
         switch entry.body {
+        case .change(let change, let isStale):
+            try await work(change, isStale: isStale, entry, from: offset)
+        case .edit(let edit):
+            apply(edit, of: entry.container)
+            edits += 1
+        }
+    }
+
+    private mutating func apply(_ edit: LogEntryBody, of container: ContainerKey) {
+        switch edit {
         case .subscriptionSaved(let version, let replaced):
-            if let replaced { state.removeSubscription(replaced, of: entry.container) }
+            if let replaced { state.removeSubscription(replaced, of: container) }
             activate(version)
             meter.show(subscriptions: state.subscriptionCount)
         case .subscriptionDeleted(let serial):
-            state.removeSubscription(serial, of: entry.container)
+            state.removeSubscription(serial, of: container)
             meter.show(subscriptions: state.subscriptionCount)
         case .deviceSaved(let version, let replaced):
             state.insert(version, replacing: replaced)
         case .devicesEnded(let serials):
-            state.removeDevices(serials, of: entry.container)
-        case .change(let change, _, let isStale):
-            try await work(change, isStale: isStale, entry, from: offset)
+            state.removeDevices(serials, of: container)
+        case .change:
+            // A change is no edit, and comes as a change.
+            break
         }
     }
 
     private mutating func work(
-        _ change: RecordChange, isStale: Bool, _ entry: LogEntry, from offset: UInt32
+        _ change: LoggedChange, isStale: Bool, _ entry: FollowedEntry, from offset: UInt32
     ) async throws {
-        var fired = state.firedSubscriptions(
+        let found = try state.firedSubscriptions(
             by: change, appendedAt: entry.appendedAt, isStale: isStale, in: entry.container)
-        meter.countChange(matches: fired.count)
-        guard !fired.isEmpty else { return }
+        meter.countChange(matches: found?.subscriptions.count ?? 0)
+        guard let found, !found.subscriptions.isEmpty else { return }
+        var fired = found.subscriptions
         guard let settings = settings(entry.container) else {
             // A container is saved before anything of it is appended, so nobody is owed this.
             logger.error(
@@ -154,10 +154,10 @@ package struct Follower: ~Copyable {
                 metadata: ["container": "\(entry.container)", "position": "\(entry.position)"])
             return
         }
-        try await claimOnce(&fired, at: entry.position, of: entry.container)
+        let claimed = try await claimOnce(&fired, at: entry.position)
         var fanout = ChangeFanout(
-            entry: entry, change: change, identity: identity, settings: settings,
-            firstOffset: offset)
+            of: found.change, at: entry.position, appendedAt: entry.appendedAt,
+            identity: identity, settings: settings, firstOffset: offset)
         // In portions, so that a change that fires a million subscriptions fits the memory.
         for start in stride(from: 0, to: fired.count, by: Self.subscriptionsPerPortion) {
             let end = min(start + Self.subscriptionsPerPortion, fired.count)
@@ -169,18 +169,20 @@ package struct Follower: ~Copyable {
                 try await handOver(finished: LogPosition(entry.position.rawValue - 1))
             }
         }
+        // Last, so that until the change is worked the state is that of the entry before it.
+        for serial in claimed { state.removeSubscription(serial, of: entry.container) }
+        edits += claimed.count
     }
 
-    /// Keeps of the once subscriptions those that this change may fire, and ends them: the claim is
-    /// durable before anything is sent.
-    private mutating func claimOnce(
-        _ fired: inout [(serial: UInt64, subscription: Subscription)], at position: LogPosition,
-        of container: ContainerKey
-    ) async throws {
+    /// Keeps of the once subscriptions those that this change may fire: the claim is durable before
+    /// anything is sent. Returns all that are over with this change.
+    private func claimOnce(
+        _ fired: inout [(serial: UInt64, subscription: Subscription)], at position: LogPosition
+    ) async throws -> [UInt64] {
         let serials = fired.filter { $0.subscription.firesOnce }.map(\.serial)
-        guard !serials.isEmpty else { return }
+        guard !serials.isEmpty else { return [] }
         let won = try await progress.claimOnce(serials, at: position)
         fired.removeAll { $0.subscription.firesOnce && !won.contains($0.serial) }
-        for serial in serials { state.removeSubscription(serial, of: container) }
+        return serials
     }
 }

@@ -162,24 +162,22 @@ package struct ShardState {
     // MARK: Snapshots
 
     /// The state as parts of a snapshot.
-    var parts: StateParts {
+    ///
+    /// - Throws: What the encoder of an index throws, which is a mistake of the program.
+    func parts() throws -> StateParts {
         StateParts(
             lastSubscription: lastSubscription, lastDevice: lastDevice,
-            containers: containers.map { ($0.key, $0.value.image) })
+            containers: try containers.map { ($0.key, try $0.value.image()) })
     }
 
     /// Takes the state over from a snapshot, in place of what is here.
-    ///
-    /// - Throws: `ImageDamage` if it cannot be used; then nothing has changed.
-    mutating func load(_ parts: StateParts) throws {
-        var loaded: [ContainerKey: ContainerState] = [:]
-        for (container, image) in parts.containers {
-            loaded[container] = try ContainerState(container: container, image: image)
-        }
+    mutating func load(
+        _ loaded: [ContainerKey: ContainerState], lastSubscription: UInt64, lastDevice: UInt64
+    ) {
         for (container, state) in loaded { board?.put(state, of: container) }
         containers = loaded
-        lastSubscription = parts.lastSubscription
-        lastDevice = parts.lastDevice
+        self.lastSubscription = lastSubscription
+        self.lastDevice = lastDevice
     }
 }
 

@@ -7,6 +7,7 @@
 //  ErrorMapping and nowhere else. It may import every room.
 
 package import CoreMetrics
+package import Fanout
 package import Logging
 package import RelayModel
 package import Storage
@@ -39,6 +40,8 @@ package struct RelayDependencies: Sendable {
     package var publicURL: String
     /// Where users sign in; `nil` means the relay's own page that says so.
     package var signInURL: String?
+    /// The indexes of the containers: what predicates cost, and statistics.
+    package var indexes = IndexBoard()
     /// Is told of a container's settings once they are saved.
     package var containerSaved: @Sendable (ContainerSettings) -> Void = { _ in }
     /// Is told that dead letters were turned into retries that are due.
@@ -78,6 +81,20 @@ package enum Readiness: Sendable, Hashable {
     case notReady([String: String])
 }
 
+/// What predicates may add to an ordinary change, in comparisons: the change of a record that they
+/// are not about.
+package struct CostLimits: Sendable, Hashable {
+    /// One predicate.
+    package var perPredicate = 500
+    /// Those of one user on one record type.
+    package var perUser = 2000
+    /// All of one record type, equal ones counted once.
+    package var perRecordType = 20_000
+
+    /// Creates limits of the usual size.
+    package init() {}
+}
+
 /// What requests may ask for.
 package struct RequestLimits: Sendable, Hashable {
     /// The body of a client's request, in bytes.
@@ -88,6 +105,8 @@ package struct RequestLimits: Sendable, Hashable {
     package var operations: Int
     /// Record types that subscriptions may not name: patterns in which `*` stands for anything.
     package var deniedRecordTypes: [String]
+    /// What predicates may cost.
+    package var costs = CostLimits()
 
     /// Creates limits; the defaults are those of ``RelayModel/Limits``.
     package init(

@@ -90,6 +90,8 @@ package final class ConditionLedger: Sendable {
     private struct Account {
         var sum: Double = 0
         var uses: [UInt64: Int] = [:]
+        /// What each user's conditions weigh, shared or not.
+        var owners: [UserID: Double] = [:]
     }
 
     /// By record type; `nil` is for subscriptions to all.
@@ -107,6 +109,11 @@ package final class ConditionLedger: Sendable {
         }
     }
 
+    /// Comparisons that the conditions of one user are expected to add to changes of `recordType`.
+    package func comparisonsPerChange(of recordType: RecordType?, by owner: UserID) -> Double {
+        accounts.withLock { $0[recordType]?.owners[owner] ?? 0 }
+    }
+
     /// Enters what the condition of `subscription` weighs.
     func add(_ weight: ConditionWeight, of subscription: Subscription) {
         guard weight.cost > 0 else { return }
@@ -114,6 +121,7 @@ package final class ConditionLedger: Sendable {
             var account = accounts[subscription.recordType] ?? Account()
             accounts[subscription.recordType] = nil
             account.uses[weight.condition, default: 0] += 1
+            account.owners[subscription.owner, default: 0] += Double(weight.cost)
             if account.uses[weight.condition] == 1 { account.sum += Double(weight.cost) }
             accounts[subscription.recordType] = account
         }
@@ -127,6 +135,8 @@ package final class ConditionLedger: Sendable {
                 let uses = account.uses[weight.condition]
             else { return }
             account.uses[weight.condition] = uses > 1 ? uses - 1 : nil
+            let left = account.owners[subscription.owner, default: 0] - Double(weight.cost)
+            account.owners[subscription.owner] = left > 1e-6 ? left : nil
             if uses == 1 { account.sum -= Double(weight.cost) }
             if !account.uses.isEmpty { accounts[subscription.recordType] = account }
         }

@@ -169,6 +169,7 @@ final class IndexContent: @unchecked Sendable {
             sum.residuals += core.residuals
             sum.programs += core.programs.table.count
             sum.bytes += core.bytes
+            sum.errors += core.errors.values.reduce(0, +)
         }
         return sum
     }

@@ -150,7 +150,7 @@ package final class SubscriptionIndex: Sendable {
 
     // MARK: Desks
 
-    private func reading<Result>(
+    func reading<Result>(
         _ body: (IndexContent, inout ReadingDesk.State) -> sending Result
     ) -> sending Result {
         let start = turn.add(1, ordering: .relaxed).newValue

@@ -21,6 +21,7 @@ struct AdministrationRoutes: Sendable {
             KeyAdministration(dependencies).routes,
             SourceAdministration(dependencies).routes,
             SubscriptionAdministration(dependencies).routes,
+            IndexAdministration(dependencies).routes,
             ChangeAdministration(dependencies).routes,
             DeliveryAdministration(dependencies).routes,
         ]

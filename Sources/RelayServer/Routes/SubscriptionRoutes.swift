@@ -53,7 +53,7 @@ struct SubscriptionRoutes: Sendable {
         let identifiers = RandomIdentifiers(dependencies.randomBytes)
         let modification = try SubscriptionModification(
             request.jsonBody(), owner: owner, limits: dependencies.limits,
-            assignID: { identifiers.uuid().uppercased() })
+            indexes: dependencies.indexes, assignID: { identifiers.uuid().uppercased() })
         guard let edits = modification.edits else {
             return answer(modification.entries(outcomes: [], uuid: request.uuid))
                 .keepingUserToken(of: request)
