@@ -8,8 +8,11 @@ import Storage
 struct ContainerState {
     /// The index over the conditions of the active subscriptions.
     let index: SubscriptionIndex
+    /// How the text of an update in the log begins.
+    private static let updateBeginning = Array(#"{"op":"update""#.utf8)
     /// What the conditions of the active subscriptions cost.
     let costs = ConditionLedger()
+    private var updateRules: UpdateRules
     private var subscriptions: PackedSubscriptions
     private var devices: PackedDevices
     private var badges: [DeviceID: Int64] = [:]
@@ -19,6 +22,7 @@ struct ContainerState {
     /// The seed keeps the index's hashes secret.
     init(container: ContainerKey, indexSeed: UInt64) {
         index = SubscriptionIndex(seed: indexSeed)
+        updateRules = UpdateRules(indexSeed: indexSeed)
         subscriptions = PackedSubscriptions(container: container)
         devices = PackedDevices(container: container)
     }
@@ -47,6 +51,7 @@ struct ContainerState {
         let indexed = try IndexedSubscription(version.subscription, serial: version.serial)
         if subscriptions.contains(version.serial) { removeSubscription(version.serial) }
         let cost = index.insert(indexed)
+        updateRules.insert(version.subscription, indexed: indexed)
         let weight = ConditionWeight(cost, of: indexed, in: version.subscription)
         subscriptions.insert(version.subscription, serial: version.serial, weight: weight)
         costs.add(weight, of: version.subscription)
@@ -59,7 +64,24 @@ struct ContainerState {
             costs.remove(weight, of: subscription)
         }
         subscriptions.remove(serial)
-        _ = index.remove(serial: serial)
+        index.remove(serial: serial)
+        updateRules.remove(serial: serial)
+    }
+
+    // MARK: Changes
+
+    /// Adds the serials of the subscriptions that a change fires, ascending, whoever may read it.
+    func matches(for change: RecordChange, now: Timestamp, into serials: inout [UInt64]) {
+        index.matches(for: change, now: now, into: &serials)
+        updateRules.apply(to: change, now: now, matches: &serials)
+    }
+
+    /// The same for a change as the log holds it; says whether its text could be judged as it is.
+    func matches(
+        forStored text: String, appendedAt: Timestamp, into serials: inout [UInt64]
+    ) -> Bool {
+        if !updateRules.isEmpty, text.utf8.starts(with: Self.updateBeginning) { return false }
+        return index.matches(forStored: text, appendedAt: appendedAt, into: &serials)
     }
 
     /// Makes a device active, and ends the versions that it replaces.
@@ -104,7 +126,8 @@ extension ContainerState {
     /// - Throws: What the encoder of the index throws, which is a mistake of the program.
     func image() throws -> ContainerImage {
         ContainerImage(
-            index: try index.image(), subscriptions: subscriptions.image, devices: devices.image)
+            index: try index.image(), updateRules: try updateRules.image(),
+            subscriptions: subscriptions.image, devices: devices.image)
     }
 
     /// Takes the state over from the parts of a snapshot, which `next` reads one by one.
@@ -112,6 +135,7 @@ extension ContainerState {
     /// - Throws: `ImageDamage` if a part cannot be used, or the parts do not belong together.
     init(container: ContainerKey, next: () throws -> [UInt8]) throws {
         index = try SubscriptionIndex(image: try next())
+        updateRules = try UpdateRules(image: try next())
         subscriptions = try PackedSubscriptions(container: container, image: try next())
         devices = try PackedDevices(container: container, image: try next())
         guard index.statistics.subscriptions == subscriptions.count else {
@@ -129,6 +153,7 @@ extension ContainerState {
 /// The parts of a container's state in a snapshot.
 struct ContainerImage: Sendable {
     var index: [UInt8]
+    var updateRules: [UInt8]
     var subscriptions: [UInt8]
     var devices: [UInt8]
 }

@@ -86,12 +86,10 @@ package struct ShardState {
         by change: RecordChange, appendedAt: Timestamp, isStale: Bool,
         in container: ContainerKey
     ) -> [(serial: UInt64, subscription: Subscription)] {
-        guard !change.isSnapshot, !isStale, let index = containers[container]?.index else {
-            return []
-        }
+        guard !change.isSnapshot, !isStale, let state = containers[container] else { return [] }
         matches.removeAll(keepingCapacity: true)
         // Both moments are in the log, so that the answer is the same after a restart.
-        index.matches(for: change, now: change.occurredAt ?? appendedAt, into: &matches)
+        state.matches(for: change, now: change.occurredAt ?? appendedAt, into: &matches)
         return subscriptions(in: container, of: change)
     }
 
@@ -113,13 +111,13 @@ package struct ShardState {
     mutating func firedSubscriptions(
         by change: LoggedChange, appendedAt: Timestamp, isStale: Bool, in container: ContainerKey
     ) throws -> FiredChange? {
-        guard !isStale, let index = containers[container]?.index else { return nil }
+        guard !isStale, let state = containers[container] else { return nil }
         let read: RecordChange
         switch change {
         case .read(let change): read = change
         case .stored(let text):
             matches.removeAll(keepingCapacity: true)
-            if index.matches(forStored: text, appendedAt: appendedAt, into: &matches) {
+            if state.matches(forStored: text, appendedAt: appendedAt, into: &matches) {
                 if matches.isEmpty { return nil }
                 let read = try change.change()
                 return FiredChange(read, subscriptions(in: container, of: read))

@@ -62,6 +62,8 @@ public enum Limits {
     ///
     /// CloudKit allows 3; the payload's size is the real limit.
     public static let maximumDesiredKeys = 32
+    /// Field names in `changedKeys` of a subscription.
+    public static let maximumChangedKeys = 32
     /// Field names in each list of localisation arguments.
     public static let maximumLocalizationArguments = 16
 

@@ -32,6 +32,39 @@ import Testing
 
     // MARK: What is kept
 
+    @Test func `a choice among updates is kept, and refused where there is none`() async throws {
+        @Sendable func choice(_ members: String, firesOn: String = #"["update"]"#) -> String {
+            Self.create(
+                #"{"subscriptionID":"u1","subscriptionType":"query","query":{"recordType":"Artwork"}"#
+                    + #","firesOn":\#(firesOn),\#(members)}"#)
+        }
+        try await TestRelay.with { relay in
+            let saved = try await relay.post(
+                "subscriptions/modify", choice(#""firesWhen":"left","changedKeys":["price"]"#))
+            #expect(member(entries(saved).first, "firesWhen") == "left", "\(saved.text)")
+            #expect(member(entries(saved).first, "changedKeys") == ["price"])
+            let path = "operations[0].subscription."
+            for (body, reason) in [
+                (
+                    choice(#""firesWhen":"came""#),
+                    path + "firesWhen: \"came\" is unknown; allowed are \"matches\", "
+                        + "\"entered\", \"left\", \"stayed\""
+                ),
+                (
+                    choice(#""firesWhen":"left""#, firesOn: #"["create"]"#),
+                    path + "firesWhen: selects among updates: only a query subscription with "
+                        + "\"update\" in firesOn takes it"
+                ),
+                (
+                    choice(#""changedKeys":[""]"#), path + "changedKeys[0]: not a field name"
+                ),
+            ] {
+                let answer = try await relay.post("subscriptions/modify", body)
+                #expect(member(entries(answer).first, "reason") == .string(reason))
+            }
+        }
+    }
+
     @Test func `all three types are saved, listed, looked up and deleted`() async throws {
         try await TestRelay.with { relay in
             let database = #"{"subscriptionID":"d1","subscriptionType":"zone","zoneWide":true}"#

@@ -24,8 +24,8 @@ package struct StateImage: Sendable {
     /// The bytes of all parts.
     package var size: Int {
         containers.reduce(0) { size, entry in
-            size + entry.image.index.count + entry.image.subscriptions.count
-                + entry.image.devices.count
+            size + entry.image.index.count + entry.image.updateRules.count
+                + entry.image.subscriptions.count + entry.image.devices.count
         }
     }
 
@@ -41,7 +41,10 @@ package struct StateImage: Sendable {
                     environment: $0.container.environment.rawValue)
             })
         return [head.bytes]
-            + containers.flatMap { [$0.image.index, $0.image.subscriptions, $0.image.devices] }
+            + containers.flatMap { entry in
+                let image = entry.image
+                return [image.index, image.updateRules, image.subscriptions, image.devices]
+            }
     }
 
     /// The first section.

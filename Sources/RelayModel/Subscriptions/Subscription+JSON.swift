@@ -1,7 +1,7 @@
 extension Subscription {
     static let members = [
         "subscriptionID", "subscriptionType", "query", "firesOn", "firesOnce", "firesWhen",
-        "suppress", "zoneID", "zoneWide", "recordType", "notificationInfo",
+        "changedKeys", "suppress", "zoneID", "zoneWide", "recordType", "notificationInfo",
     ]
 
     /// What a response adds and a client may send back: read past, because the relay decides it.
@@ -36,12 +36,22 @@ extension Subscription {
         guard !firesOnce || scope.isQuery else {
             throw reader.failure("firesOnce", "only a query subscription can fire once")
         }
-        firesWhen = try reader.choice("firesWhen") ?? .matches
+        try readUpdateRule(reader)
         suppress = try reader.choice("suppress") ?? .device
         if let info = reader.value("notificationInfo") {
             notificationInfo = try NotificationInfo(
                 json: info, path: reader.path(of: "notificationInfo"))
         }
+    }
+
+    private mutating func readUpdateRule(_ reader: JSONReader) throws(JSONContractError) {
+        firesWhen = try reader.choice("firesWhen") ?? .matches
+        changedKeys = try reader.fieldNames("changedKeys", atMost: Limits.maximumChangedKeys)
+        let isNarrowed = firesWhen != .matches || !changedKeys.isEmpty
+        guard isNarrowed, !narrowsUpdates || !scope.isQuery else { return }
+        throw reader.failure(
+            firesWhen == .matches ? "changedKeys" : "firesWhen",
+            "selects among updates: only a query subscription with \"update\" in firesOn takes it")
     }
 
     /// CloudKit's subscription dictionary, with our extensions where they are not the default.
@@ -54,6 +64,8 @@ extension Subscription {
             object["zoneID"] = zoneID?.json
             object["firesOn"] = .array(firesOn.operations.map { .string($0.rawValue) })
             object["firesOnce"] = .bool(firesOnce)
+            object["firesWhen"] = firesWhen == .matches ? nil : .string(firesWhen.rawValue)
+            object.set("changedKeys", changedKeys)
         case .zone(let zoneID, let recordType):
             object["subscriptionType"] = "zone"
             object["zoneID"] = zoneID.json

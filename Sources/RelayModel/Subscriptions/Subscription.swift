@@ -33,11 +33,15 @@ public struct FiresOn: OptionSet, Sendable, Hashable {
 }
 
 /// For which updates a query subscription fires (design §4.2).
-///
-/// Only ``matches`` is in force today; the others are refused when saved.
 public enum FiresWhen: String, Sendable, Hashable, CaseIterable {
     /// The after image satisfies the predicate.
     case matches
+    /// The after image satisfies the predicate, and the before image did not.
+    case entered
+    /// The before image satisfied the predicate, and the after image does not.
+    case left
+    /// Both images satisfy the predicate.
+    case stayed
 }
 
 /// Whose devices a change does not notify.
@@ -120,6 +124,8 @@ public struct Subscription: Sendable, Hashable {
     public var firesOnce: Bool
     /// For which updates it fires.
     public var firesWhen: FiresWhen
+    /// Of updates, only those fire that give one of these fields another value; empty: any does.
+    public var changedKeys: [String]
     /// Whose devices are left out.
     public var suppress: OriginSuppression
     /// How the subscriber wants to be told.
@@ -139,6 +145,7 @@ public struct Subscription: Sendable, Hashable {
         self.firesOn = firesOn
         self.firesOnce = firesOnce
         firesWhen = .matches
+        changedKeys = []
         suppress = .device
         self.notificationInfo = notificationInfo
     }
@@ -149,6 +156,11 @@ public struct Subscription: Sendable, Hashable {
         case .query(let query, _): query.recordType
         case .zone(_, let recordType), .database(let recordType): recordType
         }
+    }
+
+    /// Whether a matching after image alone does not make an update fire it.
+    public var narrowsUpdates: Bool {
+        firesOn.contains(.update) && (firesWhen != .matches || !changedKeys.isEmpty)
     }
 
     /// The zone to which it is narrowed, if it is.

@@ -37,6 +37,6 @@ struct SubscriptionContent {
             String(subscription.firesOn.rawValue), String(subscription.firesOnce),
             subscription.firesWhen.rawValue, subscription.zoneID?.zoneName,
             subscription.zoneID?.ownerRecordName?.rawValue,
-        ]
+        ] + Set(subscription.changedKeys).sorted()
     }
 }

@@ -1,0 +1,159 @@
+import Foundation
+import Matching
+import PredicateLanguage
+import RelayModel
+
+/// Which updates fire the subscriptions that ask for more than a matching after image (design §4.2,
+/// 4.3).
+///
+/// Their conditions are filed here once more and judged on the before image; every other
+/// subscription costs nothing. What it takes to decide and the change does not show is unknown, and
+/// then the subscription does not fire: never silently true.
+struct UpdateRules {
+    private let index: SubscriptionIndex
+    private var rules: [UInt64: Rule] = [:]
+
+    struct Rule: Codable {
+        let firesWhen: FiresWhen
+        let changedKeys: [String]
+        /// What the condition reads; `nil` if that cannot be told.
+        let fields: Set<String>?
+    }
+
+    /// Creates rules for no subscription.
+    ///
+    /// The seed keeps the index's hashes secret.
+    init(indexSeed: UInt64) {
+        index = SubscriptionIndex(seed: indexSeed)
+    }
+
+    /// Whether no subscription asks for more than a matching after image.
+    var isEmpty: Bool { rules.isEmpty }
+
+    // MARK: Edits
+
+    /// Files a subscription if it asks for more than a matching after image.
+    mutating func insert(_ subscription: Subscription, indexed: IndexedSubscription) {
+        let serial = indexed.serial
+        guard subscription.narrowsUpdates else { return }
+        rules[serial] = Rule(
+            firesWhen: subscription.firesWhen, changedKeys: subscription.changedKeys,
+            fields: indexed.predicate.map(\.fieldsRead) ?? [])
+        guard subscription.firesWhen != .matches else { return }
+        var updates = indexed
+        updates.firesOn = .update
+        index.insert(updates)
+    }
+
+    /// Takes a subscription out.
+    mutating func remove(serial: UInt64) {
+        guard let rule = rules.removeValue(forKey: serial), rule.firesWhen != .matches else {
+            return
+        }
+        index.remove(serial: serial)
+    }
+
+    // MARK: Changes
+
+    /// Keeps of the subscriptions that match an update's after image those that it fires, and adds
+    /// those that it fires by leaving.
+    ///
+    /// - Parameter matches: Serials, ascending, before and after.
+    func apply(to change: RecordChange, now: Timestamp, matches: inout [UInt64]) {
+        guard change.operation == .update, !rules.isEmpty else { return }
+        let earlier = Set(serials(onBeforeImageOf: change, now: now))
+        let later = Set(matches.lazy.filter { rules[$0] != nil })
+        matches.removeAll { serial in
+            guard let rule = rules[serial] else { return false }
+            return !rule.fires(by: change, didMatch: earlier.contains(serial), doesMatch: true)
+        }
+        let departed = earlier.subtracting(later).filter {
+            rules[$0]?.fires(by: change, didMatch: true, doesMatch: false) ?? false
+        }
+        guard !departed.isEmpty else { return }
+        matches.append(contentsOf: departed)
+        matches.sort()
+    }
+
+    private func serials(onBeforeImageOf change: RecordChange, now: Timestamp) -> [UInt64] {
+        guard let before = change.before else { return [] }
+        var earlier = change
+        earlier.after = before
+        return index.matches(for: earlier, now: now)
+    }
+}
+
+extension UpdateRules.Rule {
+    /// Whether an update fires it, given what its condition said of both images.
+    func fires(
+        by change: RecordChange, didMatch: Bool, doesMatch: Bool
+    ) -> Bool {
+        let fits =
+            switch firesWhen {
+            case .matches: doesMatch
+            case .entered: doesMatch && !didMatch && isDecided(by: change.before)
+            case .stayed: doesMatch && didMatch
+            case .left: didMatch && !doesMatch && isDecided(by: change.after)
+            }
+        return fits && (changedKeys.isEmpty || changedKeys.contains { change.changes(field: $0) })
+    }
+
+    /// Whether an image on which the condition did not hold shows all that it reads.
+    private func isDecided(by image: RecordImage?) -> Bool {
+        guard let image else { return false }
+        if image.completeness == .full { return true }
+        guard let fields else { return false }
+        return fields.allSatisfy { image.fields[$0] != nil }
+    }
+}
+
+extension RecordChange {
+    /// Whether it is known that an update gave a field another value.
+    ///
+    /// The source's own list counts where there is one; otherwise the images are compared.
+    func changes(field name: String) -> Bool {
+        if let changedKeys { return changedKeys.contains(name) }
+        guard let before, let after, before.shows(name), after.shows(name) else { return false }
+        return before.fields[name] ?? .null != after.fields[name] ?? .null
+    }
+}
+
+extension RecordImage {
+    /// Whether it tells what a field holds, be it nothing.
+    func shows(_ name: String) -> Bool {
+        completeness == .full || fields[name] != nil
+    }
+}
+
+// MARK: - Snapshots
+
+extension UpdateRules {
+    /// The rules as bytes.
+    ///
+    /// - Throws: What an encoder throws, which is a mistake of the program.
+    func image() throws -> [UInt8] {
+        var image = ImageWriter()
+        image.append(bytes: try index.image())
+        image.append(UInt64(rules.count))
+        for (serial, rule) in rules {
+            image.append(serial)
+            image.append(bytes: try JSONEncoder().encode(rule))
+        }
+        return image.bytes
+    }
+
+    /// Takes the rules over from a snapshot.
+    ///
+    /// - Throws: `ImageDamage` if the bytes are not those of ``image()``, or what the decoder throws.
+    init(image bytes: [UInt8]) throws {
+        var image = ImageReader(bytes)
+        index = try SubscriptionIndex(image: Array(try image.run()))
+        for _ in 0..<(try image.count(0...Int(Int32.max))) {
+            let serial = try image.word(UInt64.self)
+            rules[serial] = try JSONDecoder().decode(Rule.self, from: Data(try image.run()))
+        }
+        guard image.isAtEnd else { throw ImageDamage("there is more behind the rules") }
+    }
+}
+
+extension FiresWhen: Codable {}

@@ -1,0 +1,120 @@
+import Fanout
+import RelayModel
+import RelayTestKit
+import Storage
+import Testing
+
+/// For which updates a subscription on `price < 100` fires (design §4.2, 4.3).
+@Suite struct UpdateRulesTests {
+    private static let cheap: RecordFields = ["price": .integer(50)]
+    private static let dear: RecordFields = ["price": .integer(120)]
+
+    private static func update(
+        from before: RecordImage?, to after: RecordImage, changedKeys: [String]? = nil
+    ) -> RecordChange {
+        var change = Fixtures.change(.update)
+        change.before = before
+        change.after = after
+        change.changedKeys = changedKeys
+        return change
+    }
+
+    private func check(
+        _ firesWhen: FiresWhen, changedKeys: [String] = [], _ change: RecordChange, fires: Bool,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
+        var subscription = Fixtures.subscription("s1", where: "price < 100")
+        subscription.firesWhen = firesWhen
+        subscription.changedKeys = changedKeys
+        var state = ShardState(indexSeed: 1)
+        // Its neighbours must neither hide it nor be disturbed by it.
+        try state.insert(version(1, of: Fixtures.subscription("plain", where: "price < 100")))
+        try state.insert(version(2, of: subscription))
+        try state.insert(version(3, of: Fixtures.subscription("every")))
+        let fired = state.firedSubscriptions(
+            by: change, appendedAt: Fixtures.moment, isStale: false, in: Fixtures.container
+        ).map(\.serial)
+        let doesMatch = change.judgedImage?.fields["price"] == .integer(50)
+        let expected = (doesMatch ? [1] : []) + (fires ? [2] : []) + [3]
+        #expect(fired == expected.map(UInt64.init), sourceLocation: sourceLocation)
+        state.removeSubscription(2, of: Fixtures.container)
+        let rest = state.firedSubscriptions(
+            by: change, appendedAt: Fixtures.moment, isStale: false, in: Fixtures.container
+        ).map(\.serial)
+        #expect(!rest.contains(2), sourceLocation: sourceLocation)
+    }
+
+    private func version(_ serial: UInt64, of subscription: Subscription) -> SubscriptionVersion {
+        SubscriptionVersion(
+            serial: serial, subscription: subscription, activation: LogPosition(serial))
+    }
+
+    @Test func `both images decide`() throws {
+        let entering = Self.update(from: RecordImage(Self.dear), to: RecordImage(Self.cheap))
+        let leaving = Self.update(from: RecordImage(Self.cheap), to: RecordImage(Self.dear))
+        let staying = Self.update(from: RecordImage(Self.cheap), to: RecordImage(Self.cheap))
+        let apart = Self.update(from: RecordImage(Self.dear), to: RecordImage(Self.dear))
+        let table: [(FiresWhen, [Bool])] = [
+            (.matches, [true, false, true, false]), (.entered, [true, false, false, false]),
+            (.left, [false, true, false, false]), (.stayed, [false, false, true, false]),
+        ]
+        for (firesWhen, expected) in table {
+            for (change, fires) in zip([entering, leaving, staying, apart], expected) {
+                try check(firesWhen, change, fires: fires)
+            }
+        }
+    }
+
+    @Test func `an unknown image is never silently true`() throws {
+        let unknown = RecordImage([:], completeness: .partial)
+        for before in [nil, unknown] {
+            let change = Self.update(from: before, to: RecordImage(Self.cheap))
+            try check(.matches, change, fires: true)
+            for firesWhen in [FiresWhen.entered, .left, .stayed] {
+                try check(firesWhen, change, fires: false)
+            }
+        }
+        try check(.left, Self.update(from: RecordImage(Self.cheap), to: unknown), fires: false)
+    }
+
+    @Test func `a partial image decides if it shows what is asked`() throws {
+        let dear = RecordImage(Self.dear, completeness: .partial)
+        let cheap = RecordImage(Self.cheap, completeness: .partial)
+        try check(.entered, Self.update(from: dear, to: cheap), fires: true)
+        try check(.left, Self.update(from: cheap, to: dear), fires: true)
+        try check(.stayed, Self.update(from: cheap, to: cheap), fires: true)
+    }
+
+    @Test func `creations and deletions are judged as ever`() throws {
+        for firesWhen in FiresWhen.allCases {
+            for operation in [ChangeOperation.create, .delete] {
+                try check(
+                    firesWhen, changedKeys: ["title"],
+                    Fixtures.change(operation, fields: Self.cheap), fires: true)
+                try check(firesWhen, Fixtures.change(operation, fields: Self.dear), fires: false)
+            }
+        }
+    }
+
+    @Test func `changed keys are the source's, or those in which the images differ`() throws {
+        let before = RecordImage(["price": .integer(50), "title": .string("a")])
+        let after = RecordImage(["price": .integer(50), "title": .string("b")])
+        let change = Self.update(from: before, to: after)
+        try check(.matches, changedKeys: ["title"], change, fires: true)
+        try check(.matches, changedKeys: ["price"], change, fires: false)
+        try check(.stayed, changedKeys: ["price", "title"], change, fires: true)
+        try check(.entered, changedKeys: ["title"], change, fires: false)
+        let told = Self.update(from: nil, to: after, changedKeys: ["price"])
+        try check(.matches, changedKeys: ["price"], told, fires: true)
+        try check(.matches, changedKeys: ["title"], told, fires: false)
+        try check(
+            .matches, changedKeys: ["title"], Self.update(from: nil, to: after), fires: false)
+        // A field that comes or goes has changed; one that was nil and is absent has not.
+        let gone = Self.update(from: after, to: RecordImage(Self.cheap))
+        try check(.matches, changedKeys: ["title"], gone, fires: true)
+        let null = RecordImage(["price": .integer(50), "note": .null])
+        try check(
+            .matches, changedKeys: ["note"], Self.update(from: null, to: RecordImage(Self.cheap)),
+            fires: false)
+    }
+}
