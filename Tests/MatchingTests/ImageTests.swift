@@ -15,7 +15,8 @@ import Testing
         index.insert(world.subscription(1 << 40))
         let copy = try SubscriptionIndex(image: try index.image())
         var (kept, made) = (index.statistics, copy.statistics)
-        (kept.changes, made.changes) = (0, 0)
+        // The room that arrays keep differs.
+        (kept.bytes, made.bytes) = (0, 0)
         #expect(kept == made)
         #expect(copy.paths == index.paths)
         for _ in 0..<300 {

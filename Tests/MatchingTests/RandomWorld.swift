@@ -47,7 +47,8 @@ struct RandomWorld {
         let texts = [
             "", "a", "ab", "abc", "abd", "b", "é", "e\u{301}", "漢字", "A1", "A2",
             String(repeating: "x", count: 70), String(repeating: "x", count: 130),
-            String(repeating: "x", count: 129) + "y",
+            String(repeating: "x", count: 129) + "y", "Bob Smith", "bob, the smith", "ABC", "É",
+            "K\u{17F}t", "\u{17F}\u{301}x", "xabcdx", "a_b", "e", "H\u{331}", "Straße", "ΣΑΣ",
         ]
         return generator.pick(texts)
     }
@@ -89,7 +90,9 @@ struct RandomWorld {
     ]
 
     mutating func value() -> FieldValue {
-        switch generator.below(12) {
+        switch generator.below(14) {
+        case 12: place()
+        case 13: .map(["a": .map(["b": scalar()]), "b": value()])
         case 0: .list((0..<generator.below(4)).map { _ in scalar() })
         case 1: .set(Set((0..<generator.below(3)).map { _ in scalar() }))
         case 2: .map(["a": scalar()])
@@ -102,7 +105,7 @@ struct RandomWorld {
     mutating func leaf() -> Node {
         let field = Expression.field(generator.pick(Self.fields))
         let comparison: RecordPredicate.Comparison
-        switch generator.below(15) {
+        switch generator.below(18) {
         case 0...3: comparison = .init(field, .equal, .constant(scalar()))
         case 4: comparison = .init(field, .notEqual, .constant(scalar()))
         case 5...7:
@@ -140,16 +143,78 @@ struct RandomWorld {
         }
     }
 
-    /// What only the reference evaluator judges.
+    /// Texts inside texts, words, patterns, places, members, folding: what has keys of its own kind
+    /// or only the reference evaluator judges.
     private mutating func odd(_ field: Expression) -> RecordPredicate.Comparison {
-        switch generator.below(4) {
-        case 0: .init(field, .equal, .constant(.string(text())), options: .ignoringCase)
-        case 1: .init(field, .like, .constant(.string("a*")))
-        case 2:
+        switch generator.below(12) {
+        case 0: folded(field)
+        case 1, 2: .init(field, .like, .constant(.string(pattern())), options: options())
+        case 3:
             .init(
                 .arithmetic(.add, field, .constant(.integer(1))), .greater, .constant(.integer(2)))
-        default: .init(field, .equal, .field(generator.pick(Self.fields)))
+        case 4: .init(field, .equal, .field(generator.pick(Self.fields)))
+        case 5:
+            .init(
+                field, .matches, .constant(.string(generator.pick(["a.*", "ab?c", "[ab]+", "A1"]))),
+                options: generator.holds(oneIn: 2) ? [] : .ignoringCase)
+        case 6:
+            .init(
+                generator.holds(oneIn: 2) ? field : .record, .tokenMatches,
+                .constant(.string(generator.pick(Self.phrases))))
+        case 7: .init(.record, .contains, .constant(.string(generator.pick(Self.phrases))))
+        case 8, 9: near(field)
+        case 10:
+            .init(
+                .field(generator.pick(Self.fields), generator.pick(["a", "b", "length"])),
+                generator.pick([.equal, .notEqual, .less, .beginsWith, .contains]),
+                .constant(.string(text())))
+        default:
+            .init(
+                field, .in, .constant(.list([scalar(), .string(text())])), options: options(),
+                quantifier: generator.holds(oneIn: 2) ? .any : nil)
         }
+    }
+
+    private mutating func folded(_ field: Expression) -> RecordPredicate.Comparison {
+        let comparator: RecordPredicate.Comparator = generator.pick([
+            .equal, .notEqual, .beginsWith, .contains, .endsWith, .less, .greaterOrEqual,
+        ])
+        return .init(field, comparator, .constant(.string(text())), options: options())
+    }
+
+    private mutating func options() -> RecordPredicate.TextOptions {
+        generator.pick([
+            [], .ignoringCase, .ignoringDiacritics, [.ignoringCase, .ignoringDiacritics],
+            .normalized, .localeAware,
+        ])
+    }
+
+    private mutating func pattern() -> String {
+        generator.pick([
+            "a*", "*b*", "ab?", "", "*", "a*b*c", "*abc", "\\*", "é*", "e\u{301}", "?", "*é?*", "AB*",
+            "*xxxxx*y", "s*", "*bcd*", "ks*",
+        ])
+    }
+
+    static let phrases = ["bob", "Bob Smith", "the", "É", "abc a", "smith-jones", "漢字", "x1 y2"]
+
+    /// A circle around a place of the world.
+    private mutating func near(_ field: Expression) -> RecordPredicate.Comparison {
+        let radius = generator.pick([0, 10, 1000, 150_000, 3_000_000, 15_000_000, 30_000_000.5])
+        let centre = Expression.constant(place())
+        let sides = generator.holds(oneIn: 2) ? [field, centre] : [centre, field]
+        return .init(
+            .call(.distance, sides), generator.pick([.less, .lessOrEqual, .less, .greater]),
+            .constant(
+                generator.holds(oneIn: 2) ? .double(radius) : .integer(Int64(radius))))
+    }
+
+    mutating func place() -> FieldValue {
+        let latitudes = [0, 1, 52.52, 52.521, -90, 90, 89.99, -0.0, 45, -33.8]
+        let longitudes = [0, 2, 13.4, 13.405, 180, -180, 179.999, -179.99, 90, 151.2]
+        return Location(
+            latitude: generator.pick(latitudes), longitude: generator.pick(longitudes)
+        ).map(FieldValue.location) ?? .null
     }
 
     mutating func node(depth: Int) -> Node {

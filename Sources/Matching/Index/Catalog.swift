@@ -1,4 +1,5 @@
 import Foundation
+import PredicateLanguage
 import RelayModel
 
 /// What a key says about a change.
@@ -11,8 +12,14 @@ enum KeyKind: UInt8, Codable {
     case text
     /// The field's text begins so.
     case prefix
+    /// The field's text has these three bytes somewhere.
+    case gram
+    /// The field's texts have this word.
+    case token
     /// The field's number or date lies in this cell.
     case cell
+    /// The field's place lies in this cell.
+    case place
     /// The field is a number or date; its bounds are too wide for cells.
     case open
     /// Nothing but the record type is asked.
@@ -40,54 +47,6 @@ struct Compartment: Hashable {
     var isCommon: Bool { database == .public && owner == nil && zoneID == nil }
 }
 
-/// The keys that changes of one record type are looked up by: what saved predicates ask for, and
-/// nothing else.
-struct PathUse: Codable {
-    /// The field of the record.
-    var field: String
-    /// For each value class, the number of the dimension of equality plus 1, 0 where unused.
-    var equal = ClassNumbers()
-    /// The same for elements of collections.
-    var element = ClassNumbers()
-    /// The same for cells; numbers and dates only.
-    var cell = ClassNumbers()
-    /// The same for open intervals.
-    var open = ClassNumbers()
-    /// The dimension of texts of any content, plus 1.
-    var text: UInt32 = 0
-    /// The dimension of prefixes, plus 1.
-    var prefix: UInt32 = 0
-    /// The prefix lengths in use, as bits.
-    var prefixLengths: UInt64 = 0
-    /// The cell levels in use, as bits, for numbers and for dates.
-    var numberLevels: UInt64 = 0
-    var dateLevels: UInt64 = 0
-}
-
-/// A number for each class that can be a key.
-struct ClassNumbers: Codable {
-    private var numbers: InlineArray<9, UInt32> = .init(repeating: 0)
-
-    @inline(__always)
-    subscript(kind: ValueClass) -> UInt32 {
-        get { kind.isScalar ? numbers[Int(kind.rawValue)] : 0 }
-        set { numbers[Int(kind.rawValue)] = newValue }
-    }
-
-    init() {}
-
-    init(from decoder: any Decoder) throws {
-        for (index, number) in try [UInt32](from: decoder).enumerated()
-        where index < numbers.count {
-            numbers[index] = number
-        }
-    }
-
-    func encode(to encoder: any Encoder) throws {
-        try numbers.indices.map { numbers[$0] }.encode(to: encoder)
-    }
-}
-
 /// The plan of one record type: which paths are decoded, and by which keys they are looked up.
 ///
 /// There are two plans of a record type, one for the public database and one for compartments,
@@ -99,8 +58,14 @@ struct Shelf: Codable {
     var paths: [PathUse] = []
     /// The same for the keys in compartments.
     var compartmentPaths: [PathUse] = []
-    /// The paths by their fields.
+    /// The paths that are plain fields, by their names.
     var fieldNumbers: [String: Int] = [:]
+    /// The paths that are derived from fields, by how; a path comes after what it is derived from.
+    var derivedNumbers: [PathOrigin: Int] = [:]
+    /// The numbers of the derived paths, ascending.
+    var derived: [Int] = []
+    /// Whether some path is derived from whole values, for which canonical bytes do not do.
+    var needsValues = false
     /// The dimension of ``KeyKind/every``, plus 1.
     var every: UInt32 = 0
     var compartmentEvery: UInt32 = 0
@@ -113,15 +78,30 @@ struct Shelf: Codable {
     @inline(__always)
     func path(of field: String) -> Int? {
         // A few short names are found faster by looking at each than by hashing.
-        for number in 0..<min(paths.count, 12) where paths[number].field == field { return number }
+        for number in 0..<min(paths.count, 12)
+        where paths[number].field == field && paths[number].isPlain {
+            return number
+        }
         return paths.count <= 12 ? nil : fieldNumbers[field]
     }
 
-    mutating func addPath(_ field: String) -> Int {
-        fieldNumbers[field] = paths.count
-        paths.append(PathUse(field: field))
-        compartmentPaths.append(PathUse(field: field))
-        return paths.count - 1
+    /// The number of a derived path, if some predicate names it.
+    func path(_ origin: PathOrigin) -> Int? { derivedNumbers[origin] }
+
+    mutating func addPath(_ field: String, _ origin: PathOrigin = .field) -> Int {
+        let number = paths.count
+        switch origin {
+        case .field: fieldNumbers[field] = number
+        case .members, .record: needsValues = true
+        case .folded: break
+        }
+        if origin != .field {
+            derivedNumbers[origin] = number
+            derived.append(number)
+        }
+        paths.append(PathUse(field: field, origin: origin))
+        compartmentPaths.append(PathUse(field: field, origin: origin))
+        return number
     }
 }
 
@@ -172,19 +152,42 @@ struct Catalog {
         return number
     }
 
-    /// Fields of one record type that predicates may name and still be filed under keys; the time
-    /// to
+    /// Paths of one record type that predicates may name and still be judged by rows; the time to
     /// decode a change grows with them.
     static let mostPaths = 1000
 
     /// Whether a record type's predicates name too many fields already.
     func isCrowded(_ shelf: Int) -> Bool { shelves[shelf].paths.count >= Self.mostPaths }
 
-    /// The number of a field, given out when first asked for.
-    mutating func makePath(_ field: String, shelf: Int) -> Int {
+    /// The number of a field, or of a member inside it, given out when first asked for; `nil` if
+    /// the record type has too many already.
+    mutating func makePath(
+        _ field: String, inner: [String] = [], folding: TextOptions = [], shelf: Int
+    ) -> Int? {
+        guard let base = makePath(field, inner, shelf), !folding.isEmpty else {
+            return makePath(field, inner, shelf)
+        }
+        return makePath("", .folded(base, folding), shelf)
+    }
+
+    /// The number of the path to the whole record, which only words are looked up in.
+    mutating func makeRecordPath(shelf: Int) -> Int? { makePath("", .record, shelf) }
+
+    private mutating func makePath(_ field: String, _ inner: [String], _ shelf: Int) -> Int? {
+        if !inner.isEmpty { return makePath("", .members([field] + inner), shelf) }
         if let known = shelves[shelf].path(of: field) { return known }
+        if isCrowded(shelf) { return nil }
         version += 1
         return shelves[shelf].addPath(field)
+    }
+
+    private mutating func makePath(
+        _ field: String, _ origin: PathOrigin, _ shelf: Int
+    ) -> Int? {
+        if let known = shelves[shelf].path(origin) { return known }
+        if isCrowded(shelf) { return nil }
+        version += 1
+        return shelves[shelf].addPath(field, origin)
     }
 
     /// The number of a dimension, given out and entered on its shelf when first asked for.
@@ -203,6 +206,7 @@ struct Catalog {
             }
         } else {
             withUse(of: dimension) { $0.enter(dimension, number: number) }
+            if dimension.kind == .token { shelves[shelf].needsValues = true }
         }
         return number
     }
@@ -220,28 +224,49 @@ struct Catalog {
         return number == 0 ? nil : number
     }
 
-    /// Notes that prefixes of `length` bytes must be looked up.
-    mutating func usePrefix(length: Int, _ dimension: KeyDimension) {
-        let bit: UInt64 = 1 << UInt64(length)
-        let isNew = withUse(of: dimension) { use in
-            defer { use.prefixLengths |= bit }
-            return use.prefixLengths & bit == 0
-        }
-        if isNew { version += 1 }
+    // MARK: What a dimension is looked up by
+
+    /// The best of some sizes of cells in one dimension.
+    func chooseCells(_ interval: borrowing Interval, _ dimension: KeyDimension) -> CellLevel? {
+        let (shelf, path) = (Int(dimension.shelf), Int(dimension.path))
+        return dimension.isCompartmented
+            ? shelves[shelf].compartmentPaths[path].levels.choose(for: interval)
+            : shelves[shelf].paths[path].levels.choose(for: interval)
     }
 
-    /// Notes that cells of `level` must be looked up.
-    mutating func useCell(level: Int, _ dimension: KeyDimension) {
-        let bit: UInt64 = 1 << UInt64(level)
-        let isNew = withUse(of: dimension) { use in
-            if dimension.valueClass == .date {
-                defer { use.dateLevels |= bit }
-                return use.dateLevels & bit == 0
-            }
-            defer { use.numberLevels |= bit }
-            return use.numberLevels & bit == 0
+    /// How much of a prefix is a key in one dimension.
+    func prefixLength(for wanted: Int, _ dimension: KeyDimension) -> Int? {
+        let (shelf, path) = (Int(dimension.shelf), Int(dimension.path))
+        return dimension.isCompartmented
+            ? shelves[shelf].compartmentPaths[path].prefixLength(for: wanted)
+            : shelves[shelf].paths[path].prefixLength(for: wanted)
+    }
+
+    /// Notes that prefixes of `length` bytes must be looked up.
+    mutating func usePrefix(length: Int, _ dimension: KeyDimension) {
+        note(dimension) { $0.prefixLengths.insert(UInt64(1) << UInt64(length)) }
+    }
+
+    /// Notes that cells of this size must be looked up.
+    mutating func useCell(_ cells: CellLevel, _ dimension: KeyDimension) {
+        note(dimension) { $0.levels.insert(cells) }
+    }
+
+    /// Notes that the cells of places of this level must be looked up.
+    mutating func usePlace(level: Int, _ dimension: KeyDimension) {
+        note(dimension) { $0.placeLevels.insert(UInt64(1) << UInt64(level)) }
+    }
+
+    /// Notes that three bytes or a word must be looked up.
+    mutating func useText(_ hash: UInt64, _ dimension: KeyDimension) {
+        note(dimension) { use in
+            dimension.kind == .gram ? use.grams.insert(hash) : use.tokens.insert(hash)
         }
-        if isNew { version += 1 }
+    }
+
+    /// Raises the version if `body` says that it did something new.
+    private mutating func note(_ dimension: KeyDimension, _ body: (inout PathUse) -> Bool) {
+        if withUse(of: dimension, body) { version += 1 }
     }
 
     @discardableResult
@@ -252,33 +277,6 @@ struct Catalog {
         let path = Int(dimension.path)
         if dimension.isCompartmented { return body(&shelves[shelf].compartmentPaths[path]) }
         return body(&shelves[shelf].paths[path])
-    }
-}
-
-extension PathUse {
-    /// The number of a dimension plus 1, or 0.
-    func number(of dimension: KeyDimension) -> UInt32 {
-        switch dimension.kind {
-        case .equal: equal[dimension.valueClass]
-        case .element: element[dimension.valueClass]
-        case .cell: cell[dimension.valueClass]
-        case .open: open[dimension.valueClass]
-        case .text: text
-        case .prefix: prefix
-        case .every: 0
-        }
-    }
-
-    mutating func enter(_ dimension: KeyDimension, number: UInt32) {
-        switch dimension.kind {
-        case .equal: equal[dimension.valueClass] = number + 1
-        case .element: element[dimension.valueClass] = number + 1
-        case .cell: cell[dimension.valueClass] = number + 1
-        case .open: open[dimension.valueClass] = number + 1
-        case .text: text = number + 1
-        case .prefix: prefix = number + 1
-        case .every: break
-        }
     }
 }
 

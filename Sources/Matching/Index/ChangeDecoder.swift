@@ -29,7 +29,7 @@ struct ChangeDecoder {
         decoded.slots.reserve(count)
         for _ in 0..<count { decoded.slots.append(absent) }
         if count * 2 < image.fields.count {
-            for path in 0..<count {
+            for path in 0..<count where catalog.shelves[shelf].paths[path].isPlain {
                 let name = catalog.shelves[shelf].paths[path].field
                 guard let value = image.fields[name] else { continue }
                 decoded.slots[path] = decoded.encoder.encode(value)
@@ -40,6 +40,7 @@ struct ChangeDecoder {
                 decoded.slots[path] = decoded.encoder.encode(value)
             }
         }
+        SlotDerivation(shelf: catalog.shelves[shelf]).derive(decoded)
     }
 
     /// Adds the keys of all compartments that the change lies in, for its record type and for all.

@@ -22,7 +22,6 @@ final class IndexContent: @unchecked Sendable {
     func insert(_ subscription: IndexedSubscription) -> MatchingCost {
         let core = core(of: subscription.serial)
         let id = UInt32(subscription.serial & UInt64(PostingWord.idMask))
-        _ = core.remove(id)
         return core.insert(id, subscription, catalog: &catalog)
     }
 
@@ -101,13 +100,18 @@ final class IndexContent: @unchecked Sendable {
         let count = scratch.ids.count
         if count == 0 { return }
         let ids = scratch.ids.base
-        serials.reserveCapacity(serials.count + count)
+        scratch.answer.count = 0
+        scratch.answer.reserve(count)
+        let answer = scratch.answer.base
+        var end = 0
         var last = UInt32.max
         for index in 0..<count {
             let id = ids[index]
-            if id != last { serials.append(base | UInt64(id)) }
+            answer[end] = base | UInt64(id)
+            end += id != last ? 1 : 0
             last = id
         }
+        serials.append(contentsOf: UnsafeBufferPointer(start: answer, count: end))
     }
 
     /// Keeps the keys of one change in so many for the writers to learn from.

@@ -4,6 +4,8 @@ import RelayModel
 struct MatchScratch: ~Copyable {
     /// Numbers of subscriptions, with repetitions and in runs.
     var ids = GrowingBuffer<UInt32>(capacity: 1024)
+    /// The same as serials, ascending, each once.
+    var answer = GrowingBuffer<UInt64>(capacity: 1024)
     /// Room for sorting.
     var spare = GrowingBuffer<UInt32>(capacity: 1024)
     /// The blocks that the keys of the change lead to, and what they hold; 0 where there are none.
@@ -14,6 +16,9 @@ struct MatchScratch: ~Copyable {
     var candidates: UInt64 = 0
     /// Those that it confirmed.
     var confirmed: UInt64 = 0
+    /// The program that was run last on this change, and what it said.
+    var lastProgram: UInt32 = 0
+    var lastVerdict = Verdict.doesNotFire
     /// Evaluation errors by subscription.
     var errors: [UInt32: UInt64] = [:]
     /// The same by serial, until a writer takes them over.
@@ -29,6 +34,7 @@ extension IndexCore {
     @inline(__always)
     func match(_ change: DecodedChange, _ scratch: inout MatchScratch) {
         scratch.ids.count = 0
+        scratch.lastProgram = 0
         let count = change.probes.count
         scratch.heads.count = 0
         scratch.heads.reserve(count)
@@ -80,6 +86,7 @@ extension IndexCore {
             switch block.kind {
             case .plain: plain(block.postings, block.count, change.operation, &scratch)
             case .range: range(block, change, &scratch)
+            case .sorted: sorted(block, change, &scratch)
             case .directory: directory(block, change, &scratch)
             case .guarded: guarded(block, change, &scratch)
             case .chunk, .group, .program, .filing: break
@@ -167,17 +174,54 @@ extension IndexCore {
         scratch.confirmed += UInt64(end - before)
     }
 
+    /// Intervals in a cell: what begins too early to reach the value, or after it, is passed over.
+    @inline(__always)
+    private func sorted(
+        _ block: PostingBlock, _ change: DecodedChange, _ scratch: inout MatchScratch
+    ) {
+        let kind = IntervalKind(block.interval)
+        guard block.count > 0, let (value, above) = values(kind, change), let cells = kind.cells
+        else { return }
+        let words = block.postings
+        var start = 0
+        var end = block.count
+        if RangePosting.load(words + (end - 1) * 6 + 2) <= value {
+            let floor = cells.floor(value)
+            while start < end, RangePosting.load(words + (end - 1) * 6 + 2) >= floor { end -= 1 }
+            (start, end) = (end, block.count)
+        } else {
+            end = 0
+            while RangePosting.load(words + end * 6 + 2) <= value { end += 1 }
+        }
+        intervals(words + start * 6, end - start, value, above, change, &scratch)
+    }
+
     private func directory(
         _ block: PostingBlock, _ change: DecodedChange, _ scratch: inout MatchScratch
     ) {
-        guard let (value, above) = values(IntervalKind(block.interval), change) else { return }
-        let reach = PostingStore.reach(value, block)
-        for index in 0..<reach {
+        let kind = IntervalKind(block.interval)
+        guard let (value, above) = values(kind, change) else { return }
+        let floor = kind.cells?.floor(value) ?? .min
+        var index = PostingStore.reach(value, block) - 1
+        while index >= 0 {
             let entry = RangePosting(block.postings + index * 6)
-            if entry.high < above { continue }
-            let chunk = PostingBlock(store.arena, entry.word)
-            intervals(chunk.postings, chunk.count, value, above, change, &scratch)
+            if entry.high >= above, !isRuledOut(entry.program, change, &scratch) {
+                let chunk = PostingBlock(store.arena, entry.word)
+                intervals(chunk.postings, chunk.count, value, above, change, &scratch)
+            }
+            // What lies before this chunk begins too early.
+            if entry.low < floor { return }
+            index -= 1
         }
+    }
+
+    /// Whether the one program of a chunk says that none of it fires.
+    @inline(__always)
+    private func isRuledOut(
+        _ program: UInt32, _ change: DecodedChange, _ scratch: inout MatchScratch
+    ) -> Bool {
+        program > PostingStore.mixedPrograms
+            && verdict(program, change, &scratch) == .doesNotFire
     }
 
     // MARK: Programs
@@ -206,11 +250,22 @@ extension IndexCore {
             emit(word, change.operation, &scratch)
             return
         }
-        switch programs.run(program, on: change) {
+        switch verdict(program, change, &scratch) {
         case .fires: emit(word, change.operation, &scratch)
         case .doesNotFire: return
         case .error: count(word, change.operation, &scratch)
         }
+    }
+
+    /// What a program says; the same program often comes many times in a row.
+    @inline(__always)
+    private func verdict(
+        _ program: UInt32, _ change: DecodedChange, _ scratch: inout MatchScratch
+    ) -> Verdict {
+        if program == scratch.lastProgram { return scratch.lastVerdict }
+        let verdict = programs.run(program, on: change)
+        (scratch.lastProgram, scratch.lastVerdict) = (program, verdict)
+        return verdict
     }
 
     /// Notes an evaluation error for all whom a posting names.

@@ -16,6 +16,9 @@ final class IndexCore {
     /// Evaluation errors by subscription, since the start.
     private(set) var errors: [UInt32: UInt64] = [:]
 
+    /// Edits so far, in debug builds.
+    var edits = 0
+
     init(seed: UInt64) {
         programs = ProgramStore(arena: store.arena)
         planner = Planner(seed: seed, store: store, programs: programs)
@@ -29,8 +32,17 @@ final class IndexCore {
 
     // MARK: Inserting
 
-    /// Files a subscription; its number must not be known yet.
+    /// Files a subscription, in place of one with the same number.
     func insert(
+        _ id: UInt32, _ subscription: IndexedSubscription, catalog: inout Catalog
+    ) -> MatchingCost {
+        takeOut(id)
+        let cost = file(id, subscription, catalog: &catalog)
+        assert(checkNowAndThen())
+        return cost
+    }
+
+    private func file(
         _ id: UInt32, _ subscription: IndexedSubscription, catalog: inout Catalog
     ) -> MatchingCost {
         let word = id | UInt32(subscription.firesOn.rawValue & 7) << PostingWord.firesShift
@@ -66,7 +78,8 @@ final class IndexCore {
         if let interval = filing.interval {
             let (kind, low, high) = interval.mirrored
             isShared = store.insertRange(
-                key, kind, RangePosting(word: word, program: program, low: low, high: high))
+                key, filing.isInCell ? .sorted : .range, kind,
+                RangePosting(word: word, program: program, low: low, high: high))
         } else if program != 0 {
             isShared = store.insertGuarded(key, word, program: program)
         } else {
@@ -76,63 +89,58 @@ final class IndexCore {
         if isShared { shared += 1 }
     }
 
+    // MARK: Removing
+
     /// What removal must know: the hash of the only key, or a record of all.
     private func record(_ filing: Filing) -> UInt32 {
         let count = planner.keys.count
-        if count == 1, filing.rest == 0, filing.whole == 0, !filing.isResidual {
-            return planner.keys[0].hash
-        }
-        let isPlain = filing.rest == 0 && filing.whole == 0 && !filing.isResidual
-        let sizeClass = WordArena.sizeClass(holding: count + (isPlain ? 2 : 5))
+        let record = FilingRecord(filing, keys: count)
+        if count == 1, record.isBare { return planner.keys[0].hash }
+        let sizeClass = WordArena.sizeClass(holding: record.words)
         let offset = store.arena.allocate(sizeClass: sizeClass)
         let block = PostingBlock(store.arena, offset)
-        // The place of the key's length says whether three words follow the hashes.
-        block.setHeader(
-            .filing, sizeClass: sizeClass, keyLength: isPlain ? 0 : 1, hasNext: false)
-        block.count = count
+        record.store(in: block, sizeClass: sizeClass)
         for index in 0..<count { block.base[2 + index] = planner.keys[index].hash }
-        if !isPlain {
-            block.base[2 + count] = filing.rest
-            block.base[3 + count] = filing.whole
-            block.base[4 + count] = filing.isResidual ? 1 : 0
-        }
         return offset
     }
 
-    // MARK: Removing
-
     /// Takes a subscription out; says whether it was known.
     func remove(_ id: UInt32) -> Bool {
+        let isKnown = takeOut(id)
+        assert(checkNowAndThen())
+        return isKnown
+    }
+
+    @discardableResult
+    private func takeOut(_ id: UInt32) -> Bool {
         let word = serials.word(id)
         if word == 0 { return false }
         serials.set(id, 0)
         errors[id] = nil
         if word == SerialDirectory.unfiled { return true }
         if word & 1 << 31 != 0 {
-            unfile(id, hash: word)
+            unfile(id, hash: word, FilingRecord())
             return true
         }
         let block = PostingBlock(store.arena, word)
-        let count = block.count
-        for index in 0..<count { unfile(id, hash: block.base[2 + index]) }
-        if block.keyLength == 1 {
-            programs.release(block.base[2 + count])
-            programs.release(block.base[3 + count])
-            if block.base[4 + count] == 1 { residuals -= 1 }
-        }
+        let record = FilingRecord(block)
+        for index in 0..<record.keys { unfile(id, hash: block.base[2 + index], record) }
+        programs.release(record.rest)
+        programs.release(record.whole)
+        if record.isResidual { residuals -= 1 }
         store.arena.release(word, sizeClass: block.sizeClass)
         return true
     }
 
     /// Takes one posting of a subscription out from under a key with this hash.
-    private func unfile(_ id: UInt32, hash: UInt32) {
+    private func unfile(_ id: UInt32, hash: UInt32, _ record: FilingRecord) {
         var slot = store.table.next(hash, from: Int(hash))
         while slot >= 0 {
             var place = BlockPlace(
                 slot: slot, previous: 0, block: KeyTable.block(of: store.table.slots[slot]))
             while true {
                 let next = PostingBlock(store.arena, place.block).next
-                if unfile(id, place) { return }
+                if unfile(id, place, record) { return }
                 if next == 0 { break }
                 place.previous = place.block
                 place.block = next
@@ -142,14 +150,18 @@ final class IndexCore {
         assertionFailure("subscription \(id) is not where it was filed")
     }
 
-    private func unfile(_ id: UInt32, _ place: BlockPlace) -> Bool {
+    private func unfile(_ id: UInt32, _ place: BlockPlace, _ record: FilingRecord) -> Bool {
         switch PostingBlock(store.arena, place.block).kind {
         case .plain:
             guard store.removePlain(id, place) else { return false }
             store.postings.plain -= 1
             return true
-        case .range, .directory: return store.removeRange(id, place) != nil
-        case .guarded: return store.removeGuarded(id, place) != nil
+        case .range, .directory, .sorted:
+            return store.removeRange(id, low: record.low, place)
+        case .guarded:
+            return [record.rest, record.whole].contains { program in
+                program != 0 && store.removeGuarded(id, program: program, place)
+            }
         case .chunk, .group, .program, .filing: return false
         }
     }
@@ -174,7 +186,8 @@ extension Interval {
     /// bound which narrows comes first.
     var mirrored: (kind: IntervalKind, low: Int64, high: Int64) {
         let isMirrored = !isBoundedBelow && isBoundedAbove
-        let kind = IntervalKind(path: path, valueClass: valueClass, isMirrored: isMirrored)
+        var kind = IntervalKind(path: path, valueClass: valueClass, isMirrored: isMirrored)
+        kind.cells = inCells
         return isMirrored ? (kind, ~high, ~low) : (kind, low, high)
     }
 }

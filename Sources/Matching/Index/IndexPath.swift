@@ -41,7 +41,8 @@ extension IndexContent {
             IndexPath(
                 recordType: place.recordType, field: place.field, asks: place.asks, keys: keys)
         }.sorted {
-            ($1.keys, $0.field, $0.asks) < ($0.keys, $1.field, $1.asks)
+            let (left, right) = ($0.recordType?.rawValue ?? "", $1.recordType?.rawValue ?? "")
+            return ($1.keys, left, $0.field, $0.asks) < ($0.keys, right, $1.field, $1.asks)
         }
     }
 }

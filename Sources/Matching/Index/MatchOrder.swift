@@ -30,20 +30,55 @@ enum MatchOrder {
 
     private static func mergeOrRadix(_ scratch: inout MatchScratch) {
         let count = scratch.ids.count
+        let ids = scratch.ids.base
         var runs = 1
-        var union: UInt32 = 0
+        var least = ids[0]
+        var most = ids[0]
         for index in 1..<count {
-            runs += scratch.ids[index] < scratch.ids[index - 1] ? 1 : 0
-            union |= scratch.ids[index] ^ scratch.ids[0]
+            runs += ids[index] < ids[index - 1] ? 1 : 0
+            least = min(least, ids[index])
+            most = max(most, ids[index])
         }
         scratch.spare.count = 0
         scratch.spare.reserve(count)
-        // Two runs are merged in one pass; more are worth the passes of a radix sort.
+        // Two runs are merged in one pass.
         if runs == 2 {
             merge(&scratch, count)
-        } else {
-            radixSort(&scratch, count, differing: union)
+        } else if !spread(&scratch, count, least: least, most: most) {
+            let width = UInt32(UInt32.bitWidth - (most ^ least).leadingZeroBitCount)
+            radixSort(&scratch, count, differing: 1 << width &- 1)
         }
+    }
+
+    /// Sorts numbers that are spread evenly: one pass puts each into the part of the range where it
+    /// belongs, and insertion does the rest. Says no where many fall into one part.
+    private static func spread(
+        _ scratch: inout MatchScratch, _ count: Int, least: UInt32, most: UInt32
+    ) -> Bool {
+        let parts = 256
+        let width = UInt32.bitWidth - (most - least).leadingZeroBitCount
+        let shift = UInt32(max(width - 8, 0))
+        if count > parts * 8 { return false }
+        let ids = scratch.ids.base
+        let out = scratch.spare.base
+        var starts = InlineArray<257, UInt16>(repeating: 0)
+        for index in 0..<count { starts[Int((ids[index] - least) >> shift) + 1] &+= 1 }
+        var sum: UInt16 = 0
+        var largest: UInt16 = 0
+        for part in 1...parts {
+            largest = max(largest, starts[part])
+            sum &+= starts[part]
+            starts[part] = sum
+        }
+        if largest > 16 { return false }
+        for index in 0..<count {
+            let part = Int((ids[index] - least) >> shift)
+            out[Int(starts[part])] = ids[index]
+            starts[part] &+= 1
+        }
+        ids.update(from: out, count: count)
+        insertionSort(ids, from: 1, count)
+        return true
     }
 
     private static func merge(_ scratch: inout MatchScratch, _ count: Int) {

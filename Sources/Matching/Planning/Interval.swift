@@ -7,8 +7,10 @@ struct Interval {
     var valueClass: ValueClass
     var low: Int64 = .min
     var high: Int64 = .max
-    /// The conjuncts that it stands for.
-    var conjuncts: [Int] = []
+    /// The size of the cells under which it is filed, where that is its key.
+    var inCells: CellLevel?
+    /// The conjuncts that it stands for, as bits; only the first 64 are drawn together.
+    var conjuncts: UInt64 = 0
 
     /// No value lies inside.
     var isEmpty: Bool { low > high }
@@ -40,16 +42,14 @@ struct Interval {
         }
     }
 
-    /// The level of the cells that just cover the interval, and the first and last of them; `nil`
-    /// if
-    /// it is too wide for cells.
-    var cells: (level: Int, first: Int64, last: Int64)? {
-        guard isBoundedBelow, isBoundedAbove, !isEmpty else { return nil }
-        let first = CellLine.place(valueClass, low)
-        let last = CellLine.place(valueClass, high)
+    /// The size of cells on a line that is just wider than the interval; `nil` if it is too wide.
+    func cells(_ line: CellLine) -> CellLevel? {
+        guard isBoundedBelow, isBoundedAbove, !isEmpty, let first = line.place(low),
+            let last = line.place(high)
+        else { return nil }
         let (width, overflowed) = last.subtractingReportingOverflow(first)
         guard !overflowed, width < 1 << 60 else { return nil }
         let level = width == 0 ? 0 : Int64.bitWidth - width.leadingZeroBitCount
-        return (level, first >> Int64(level), last >> Int64(level))
+        return CellLevel(line: line, level: level)
     }
 }

@@ -7,11 +7,12 @@ extension Planner {
     /// numbers, ten octaves; of dates, a year.
     func estimate(_ interval: Interval) -> Double {
         if interval.isEmpty { return 0 }
-        guard interval.isBoundedBelow, interval.isBoundedAbove else { return 0.5 }
-        let low = Double(CellLine.place(interval.valueClass, interval.low))
-        let width = Double(CellLine.place(interval.valueClass, interval.high)) - low
+        let line: CellLine = interval.valueClass == .date ? .dates : .logarithmic
+        guard interval.isBoundedBelow, interval.isBoundedAbove,
+            let low = line.place(interval.low), let high = line.place(interval.high)
+        else { return 0.5 }
         let whole = interval.valueClass == .date ? 3e10 : 0x1p52 * 10
-        return min(0.4, width / whole + 0.0005)
+        return min(0.4, (Double(high) - Double(low)) / whole + 0.0005)
     }
 
     /// What filing a part of the predicate under its own keys would cost; `nil` if it has none.
@@ -71,11 +72,13 @@ extension Planner {
         if let interval = interval(of: leaf, isNegated: isNegated) {
             return Access(
                 expected: estimate(interval), isExact: false, isSafe: false,
-                keys: interval.cells == nil ? 1 : 2)
+                keys: 1)
         }
         guard leaf.hasKeys(isNegated: isNegated) else { return nil }
         let mark = keys.count
+        isEstimating = true
         emit(leaf, isNegated: isNegated, &catalog)
+        isEstimating = false
         defer { keys.count = mark }
         var access = Access(
             expected: 0, isExact: true, isSafe: leaf.isSafe, keys: keys.count - mark)
@@ -111,7 +114,7 @@ extension Planner {
     ///
     /// Weighed, a key that is much used already counts more: that is all there is to learn from
     /// before changes arrive.
-    private func expected(_ key: PlannedKey, isWeighed: Bool) -> Double {
+    func expected(_ key: PlannedKey, isWeighed: Bool) -> Double {
         if let observed = selectivity.observed(key.hash) { return observed }
         let guess = guess(key)
         guard isWeighed else { return guess }
@@ -133,6 +136,8 @@ extension Planner {
                 dimension.valueClass, order: order, length: Int(key.length))
             return dimension.kind == .element ? min(guess * 4, 1) : guess
         case .prefix: return key.length < 3 ? 0.05 : 0.005
+        case .gram: return 0.05
+        case .token, .place: return 0.01
         case .cell: return 0.02
         case .text, .open: return 0.5
         case .every: return 1

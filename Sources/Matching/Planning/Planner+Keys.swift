@@ -15,8 +15,9 @@ extension Leaf {
     /// Whether there are keys of which one is hit whenever the comparison (or its contrary) holds.
     func hasKeys(isNegated: Bool) -> Bool {
         switch test {
-        case .equal, .member, .begins, .has, .anyEqual: !isNegated
+        case .equal, .member, .begins, .ends, .has, .anyEqual: !isNegated
         case .notEqual: isNegated
+        case .like, .reference: !isNegated && clue != nil
         default: false
         }
     }
@@ -120,14 +121,32 @@ extension Planner {
             }
         case .anyEqual: addValue(.element, path, encoder.encode(leaf.constant), &catalog)
         case .has:
-            addValue(.element, path, encoder.encode(leaf.constant), &catalog)
-            addKey(dimension(.text, path, .string), begin(), isExact: false, &catalog)
+            let slot = encoder.encode(leaf.constant)
+            addValue(.element, path, slot, &catalog)
+            if slot.kind == .string { addPart(path, slot, &catalog) }
         case .begins: addPrefix(path, encoder.encode(leaf.constant), &catalog)
+        case .ends: addPart(path, encoder.encode(leaf.constant), &catalog)
+        case .like, .reference: leaf.clue.map { emit($0, path, &catalog) }
         default: return
         }
     }
 
-    private func addValue(
+    private func emit(_ clue: KeyClue, _ path: Int, _ catalog: inout Catalog) {
+        let mark = keys.count
+        switch clue {
+        case .prefix(let text): addPrefix(path, encoder.string(text), &catalog)
+        case .part(let text): addPart(path, encoder.string(text), &catalog)
+        case .words(let words):
+            for word in words { addWord(path, word, &catalog) }
+            return
+        case .elements(let values):
+            for value in values { addValue(.element, path, encoder.encode(value), &catalog) }
+        case .near(let place, let metres): addPlaces(path, place, metres, &catalog)
+        }
+        for index in mark..<keys.count { keys[index].isExact = false }
+    }
+
+    func addValue(
         _ kind: KeyKind, _ path: Int, _ slot: FieldSlot, _ catalog: inout Catalog
     ) {
         var start = Int(slot.offset)
@@ -143,34 +162,49 @@ extension Planner {
     private func addPrefix(_ path: Int, _ slot: FieldSlot, _ catalog: inout Catalog) {
         // Nothing begins with the empty text.
         if slot.length == 0 { return }
-        var part = slot
-        part.length = min(slot.length, UInt32(KeyBytes.longestPrefix))
-        let start = begin()
-        KeyBytes.append(part, from: encoder.bytes.base, to: &encoder.bytes)
         let dimension = dimension(.prefix, path, .string)
-        addKey(dimension, start, isExact: part.length == slot.length, &catalog)
-        catalog.usePrefix(length: Int(part.length), dimension)
-    }
-
-    /// Adds the keys of an interval: one or two cells, or the list of those too wide for cells.
-    func emit(_ interval: Interval, _ catalog: inout Catalog) {
-        if interval.isEmpty { return }
-        guard let cells = interval.cells else {
-            let open = dimension(.open, interval.path, interval.valueClass)
-            addKey(open, begin(), isExact: true, &catalog)
+        let wanted = min(Int(slot.length), KeyBytes.longestPrefix)
+        _ = catalog.makeDimension(dimension)
+        guard let length = catalog.prefixLength(for: wanted, dimension) else {
+            addKey(self.dimension(.text, path, .string), begin(), isExact: false, &catalog)
             return
         }
-        let dimension = dimension(.cell, interval.path, interval.valueClass)
-        for cell in cells.first...cells.last {
-            let start = begin()
-            encoder.append(UInt64(bitPattern: cell))
-            encoder.bytes.append(UInt8(cells.level))
-            addKey(dimension, start, isExact: true, &catalog)
-        }
-        catalog.useCell(level: cells.level, dimension)
+        var part = slot
+        part.length = UInt32(length)
+        let start = begin()
+        KeyBytes.append(part, from: encoder.bytes.base, to: &encoder.bytes)
+        addKey(dimension, start, isExact: part.length == slot.length, &catalog)
+        if !isEstimating { catalog.usePrefix(length: length, dimension) }
     }
 
-    private func dimension(_ kind: KeyKind, _ path: Int, _ valueClass: ValueClass) -> KeyDimension {
+    /// Adds the key of an interval: the cell in which it begins, or the list of those too wide for
+    /// cells.
+    ///
+    /// - Returns: the size of the cells.
+    @discardableResult
+    func emit(_ interval: Interval, _ catalog: inout Catalog) -> CellLevel? {
+        if interval.isEmpty { return nil }
+        let dimension = dimension(.cell, interval.path, interval.valueClass)
+        if interval.isBoundedBelow, interval.isBoundedAbove {
+            _ = catalog.makeDimension(dimension)
+        }
+        guard interval.isBoundedBelow, interval.isBoundedAbove,
+            let cells = catalog.chooseCells(interval, dimension),
+            let place = cells.line.place(interval.low)
+        else {
+            let open = self.dimension(.open, interval.path, interval.valueClass)
+            addKey(open, begin(), isExact: true, &catalog)
+            return nil
+        }
+        let start = begin()
+        encoder.append(UInt64(bitPattern: place >> Int64(cells.level)))
+        encoder.bytes.append(cells.code)
+        addKey(dimension, start, isExact: true, &catalog)
+        catalog.useCell(cells, dimension)
+        return cells
+    }
+
+    func dimension(_ kind: KeyKind, _ path: Int, _ valueClass: ValueClass) -> KeyDimension {
         KeyDimension(
             shelf: UInt32(shelf), kind: kind, path: UInt16(path), valueClass: valueClass,
             isCompartmented: compartment != 0)

@@ -35,6 +35,8 @@ struct Filing {
     var expected: Double = 0
     /// Whether it has no key but its record type.
     var isResidual = false
+    /// Whether the key is the cell in which the interval begins.
+    var isInCell: Bool { interval?.inCells != nil }
 }
 
 /// Chooses the keys under which a predicate is filed, and writes the rows that verify the rest.
@@ -59,6 +61,8 @@ final class Planner {
     private let programs: ProgramStore
     /// Estimates made so far.
     var work = 0
+    /// While keys are written only to be weighed, nothing is taken into use.
+    var isEstimating = false
     private(set) var compartment: UInt32 = 0
     private(set) var shelf = 0
 
@@ -135,14 +139,14 @@ final class Planner {
         case .member(let index):
             if keys.count == 0 { emit(members[index], &catalog) }
             if hasKey(isExact: true) { proven = index }
-            for interval in intervals where !interval.conjuncts.contains(index) {
+            for interval in intervals where index >= 64 || interval.conjuncts >> UInt64(index) & 1 == 0 {
                 if filing.interval.map({ estimate(interval) < estimate($0) }) ?? true {
                     filing.interval = interval
                 }
             }
         case .interval(let index):
-            emit(intervals[index], &catalog)
             filing.interval = intervals[index]
+            filing.interval?.inCells = emit(intervals[index], &catalog)
         case nil:
             let dimension = KeyDimension(
                 shelf: UInt32(shelf), kind: .every, isCompartmented: compartment != 0)
@@ -155,7 +159,7 @@ final class Planner {
         }
         filing.isResidual = best == nil
         filing.expected = filing.isResidual ? 1 : expectedHits()
-        let verified = filing.interval?.conjuncts ?? []
+        let verified = filing.interval?.conjuncts ?? 0
         filing.rest = compile(members, without: verified, proven, &catalog)
         if hasKey(isExact: false) {
             filing.whole = compile(members, without: verified, -1, &catalog)
@@ -171,7 +175,13 @@ final class Planner {
     /// Reads a comparison that rows can judge, and numbers its field.
     func leaf(_ comparison: Comparison, _ catalog: inout Catalog) -> Leaf? {
         guard var leaf = Leaf(comparison) else { return nil }
-        leaf.path = catalog.makePath(leaf.field, shelf: shelf)
+        let path =
+            leaf.field.isEmpty && leaf.clue != nil
+            ? catalog.makeRecordPath(shelf: shelf)
+            : catalog.makePath(
+                leaf.field, inner: leaf.inner, folding: leaf.folding, shelf: shelf)
+        guard let path else { return nil }
+        leaf.path = path
         return leaf
     }
 
@@ -211,8 +221,8 @@ final class Planner {
 
     private func intervals(of members: [Member]) -> [Interval] {
         var intervals: [Interval] = []
-        for (index, member) in members.enumerated() {
-            guard let leaf = member.leaf,
+        for (index, member) in members.prefix(64).enumerated() {
+            guard let leaf = member.leaf, leaf.test.isOrdering,
                 let narrower = interval(of: leaf, isNegated: member.isNegated)
             else { continue }
             let known = intervals.firstIndex {
@@ -221,10 +231,10 @@ final class Planner {
             if let known {
                 intervals[known].low = max(intervals[known].low, narrower.low)
                 intervals[known].high = min(intervals[known].high, narrower.high)
-                intervals[known].conjuncts.append(index)
+                intervals[known].conjuncts |= 1 << UInt64(index)
             } else {
                 intervals.append(narrower)
-                intervals[intervals.count - 1].conjuncts = [index]
+                intervals[intervals.count - 1].conjuncts = 1 << UInt64(index)
             }
         }
         return intervals
@@ -243,7 +253,7 @@ final class Planner {
         var least = Double.infinity
         for (index, member) in members.enumerated() {
             // Its interval, narrowed by the other members, is considered below.
-            if member.leaf?.test.isOrdering == true { continue }
+            if index < 64, member.leaf?.test.isOrdering == true { continue }
             guard let access = estimate(member, &catalog), access.keys <= Self.mostKeys,
                 access.expected < least
             else { continue }
@@ -285,13 +295,14 @@ final class Planner {
 
     /// Adds the key whose bytes were written from `start` on, unless it is there already.
     func addKey(
-        _ dimension: KeyDimension, _ start: Int, isExact: Bool, _ catalog: inout Catalog
+        _ dimension: KeyDimension, _ start: Int, length: Int? = nil, isExact: Bool,
+        _ catalog: inout Catalog
     ) {
         let number = catalog.makeDimension(dimension)
         while keyDimensions.count <= Int(number) {
             keyDimensions.append(catalog.dimensions[keyDimensions.count])
         }
-        let length = encoder.bytes.count - start
+        let length = length ?? encoder.bytes.count - start
         let hash = KeyHash.hash(
             encoder.bytes.base + start, length, seed: KeyBytes.seed(seed, number))
         let key = PlannedKey(
@@ -333,15 +344,18 @@ final class Planner {
     }
 
     private func compile(_ root: Node, _ catalog: inout Catalog) -> UInt32 {
-        compile([Member(node: root, isNegated: false)], without: [], -1, &catalog)
+        compile([Member(node: root, isNegated: false)], without: 0, -1, &catalog)
     }
 
     private func compile(
-        _ members: [Member], without verified: [Int], _ proven: Int, _ catalog: inout Catalog
+        _ members: [Member], without verified: UInt64, _ proven: Int, _ catalog: inout Catalog
     ) -> UInt32 {
-        if members.count == verified.count + (proven < 0 ? 0 : 1) { return 0 }
-        let left = members.indices.filter { $0 != proven && !verified.contains($0) }
-            .map { members[$0] }
+        if members.count == verified.nonzeroBitCount + (proven < 0 ? 0 : 1) { return 0 }
+        var left: [Member] = []
+        for (index, member) in members.enumerated() where index != proven {
+            if index < 64, verified >> UInt64(index) & 1 == 1 { continue }
+            left.append(member)
+        }
         let compiler = ProgramCompiler(shelf: shelf)
         let rows = left.reduce(0) { $0 + compiler.rows($1) }
         if rows > ProgramRow.most {

@@ -20,6 +20,12 @@ enum BlockKind: UInt32 {
     case program
     /// The keys under which one subscription is filed.
     case filing
+    /// Intervals that begin in one cell, ascending by their lower bounds: six words each.
+    case sorted
+
+    /// Whether a word about the intervals' path stands before the postings.
+    @inline(__always)
+    var hasIntervals: Bool { self == .range || self == .directory || self == .sorted }
 }
 
 /// A view of one block in the arena: two words of header, then for the first block of a key its
@@ -27,12 +33,15 @@ enum BlockKind: UInt32 {
 /// names the key's next block, if there is one.
 ///
 /// ```
-/// | class 7 · kind 3 · has next 1 · … · key length 16 | count | dimension | key … | (path) |
+/// | class 7 · kind 4 · has next 1 · … · key length 16 | count | dimension | key … | (path) |
 /// postings … | (next) |
 /// ```
 struct PostingBlock {
     let base: UnsafeMutablePointer<UInt32>
     let offset: UInt32
+
+    /// In the first word: the last word names another block.
+    static let nextFlag: UInt32 = 1 << 11
 
     @inline(__always)
     init(_ arena: WordArena, _ offset: UInt32) {
@@ -43,9 +52,9 @@ struct PostingBlock {
     @inline(__always)
     var sizeClass: Int { Int(base[0] & 127) }
     @inline(__always)
-    var kind: BlockKind { BlockKind(rawValue: base[0] >> 7 & 7) ?? .plain }
+    var kind: BlockKind { BlockKind(rawValue: base[0] >> 7 & 15) ?? .plain }
     @inline(__always)
-    var hasNext: Bool { base[0] & 1 << 10 != 0 }
+    var hasNext: Bool { base[0] & Self.nextFlag != 0 }
     @inline(__always)
     var keyLength: Int { Int(base[0] >> 16) }
     @inline(__always)
@@ -62,8 +71,7 @@ struct PostingBlock {
     /// Words before the postings.
     @inline(__always)
     var headerWords: Int {
-        let isInterval = kind == .range || kind == .directory
-        return 3 + (keyLength + 3) >> 2 + (isInterval ? 1 : 0)
+        3 + (keyLength + 3) >> 2 + (kind.hasIntervals ? 1 : 0)
     }
     @inline(__always)
     var postings: UnsafeMutablePointer<UInt32> { base + headerWords }
@@ -90,13 +98,13 @@ struct PostingBlock {
         switch kind {
         case .plain, .group, .filing, .program: 1
         case .guarded: 2
-        case .range, .chunk, .directory: 6
+        case .range, .chunk, .directory, .sorted: 6
         }
     }
 
     func setHeader(_ kind: BlockKind, sizeClass: Int, keyLength: Int, hasNext: Bool) {
         base[0] =
-            UInt32(sizeClass) | kind.rawValue << 7 | (hasNext ? 1 << 10 : 0)
+            UInt32(sizeClass) | kind.rawValue << 7 | (hasNext ? Self.nextFlag : 0)
             | UInt32(keyLength) << 16
     }
 }
@@ -152,12 +160,15 @@ struct RangePosting {
     }
 }
 
-/// The path, value class and direction of a block's intervals, in a word.
+/// The path, value class and direction of a block's intervals, and the cells they begin in, in a
+/// word.
 struct IntervalKind: Equatable {
     var path: Int
     var valueClass: ValueClass
     /// Only bounded above: order and bounds are mirrored, so that the bound still comes first.
     var isMirrored: Bool
+    /// The size of the cells, where the key is one.
+    var cells: CellLevel?
 
     init(path: Int, valueClass: ValueClass, isMirrored: Bool) {
         self.path = path
@@ -168,11 +179,13 @@ struct IntervalKind: Equatable {
     @inline(__always)
     init(_ word: UInt32) {
         path = Int(word & 0xFFFF)
-        valueClass = ValueClass(rawValue: UInt8(truncatingIfNeeded: word >> 16 & 0xFF)) ?? .null
-        isMirrored = word & 1 << 24 != 0
+        valueClass = ValueClass(rawValue: UInt8(truncatingIfNeeded: word >> 16 & 15)) ?? .null
+        isMirrored = word & 1 << 20 != 0
+        if word & 1 << 21 != 0 { cells = CellLevel(code: UInt8(word >> 24)) }
     }
 
     var word: UInt32 {
-        UInt32(path) | UInt32(valueClass.rawValue) << 16 | (isMirrored ? 1 << 24 : 0)
+        UInt32(path) | UInt32(valueClass.rawValue) << 16 | (isMirrored ? 1 << 20 : 0)
+            | (cells.map { 1 << 21 | UInt32($0.code) << 24 } ?? 0)
     }
 }

@@ -19,20 +19,19 @@ extension PostingStore {
         return false
     }
 
-    /// Takes a subscription out; says which program its posting named, or `nil` if it is not there.
-    func removeGuarded(_ id: UInt32, _ place: BlockPlace) -> UInt32? {
+    /// Takes a subscription with a program out; says whether it was there.
+    func removeGuarded(_ id: UInt32, program: UInt32, _ place: BlockPlace) -> Bool {
         let block = PostingBlock(arena, place.block)
-        for index in 0..<block.count {
-            guard let word = leave(block.postings[index * 2], id) else { continue }
-            let program = block.postings[index * 2 + 1]
-            block.postings[index * 2] = word
-            if word == 0 {
-                close(place, at: index * 2, words: 2)
-                postings.guarded -= 1
-            }
-            return program
+        let index = guardedPosition(program, block)
+        guard index < block.count, block.postings[index * 2 + 1] == program,
+            let word = leave(block.postings[index * 2], id)
+        else { return false }
+        block.postings[index * 2] = word
+        if word == 0 {
+            close(place, at: index * 2, words: 2)
+            postings.guarded -= 1
         }
-        return nil
+        return true
     }
 
     private func guardedPosition(_ program: UInt32, _ block: PostingBlock) -> Int {

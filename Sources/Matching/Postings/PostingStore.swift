@@ -31,6 +31,8 @@ final class PostingStore {
     /// that
     /// a look-up passes over what it cannot match.
     static let longestRange = 192
+    /// The same for intervals that are sorted anyway.
+    static let longestSorted = 512
     static let chunkCapacity = 64
 
     // MARK: Keys
@@ -75,15 +77,15 @@ final class PostingStore {
 
     private func matches(_ block: PostingBlock, _ kind: BlockKind, _ interval: UInt32) -> Bool {
         switch kind {
-        case .range:
-            (block.kind == .range || block.kind == .directory) && block.interval == interval
+        case .range, .sorted:
+            (block.kind == kind || block.kind == .directory) && block.interval == interval
         default: block.kind == kind
         }
     }
 
     private func makeHead(_ key: FiledKey, _ kind: BlockKind, _ interval: UInt32) -> BlockPlace {
         let keyWords = (key.length + 3) / 4
-        let needed = 3 + keyWords + (kind == .range ? 1 : 0) + PostingBlock.stride(kind)
+        let needed = 3 + keyWords + (kind.hasIntervals ? 1 : 0) + PostingBlock.stride(kind)
         let sizeClass = WordArena.sizeClass(holding: needed)
         let offset = arena.allocate(sizeClass: sizeClass)
         let block = PostingBlock(arena, offset)
@@ -92,7 +94,7 @@ final class PostingStore {
         block.base[2] = key.dimension
         if keyWords > 0 { block.base[2 + keyWords] = 0 }
         memcpy(block.key, key.bytes, key.length)
-        if kind == .range { block.interval = interval }
+        if kind.hasIntervals { block.interval = interval }
         table.insert(key.hash, block: offset)
         let slot = slot(key.hash, key.dimension, key.bytes, key.length)
         return BlockPlace(slot: slot, previous: 0, block: offset)
@@ -102,14 +104,14 @@ final class PostingStore {
         _ kind: BlockKind, _ interval: UInt32, after place: BlockPlace
     ) -> BlockPlace {
         let dimension = PostingBlock(arena, place.block).dimension
-        let needed = 3 + (kind == .range ? 1 : 0) + PostingBlock.stride(kind)
+        let needed = 3 + (kind.hasIntervals ? 1 : 0) + PostingBlock.stride(kind)
         let sizeClass = WordArena.sizeClass(holding: needed)
         let offset = arena.allocate(sizeClass: sizeClass)
         let block = PostingBlock(arena, offset)
         block.setHeader(kind, sizeClass: sizeClass, keyLength: 0, hasNext: false)
         block.count = 0
         block.base[2] = dimension
-        if kind == .range { block.interval = interval }
+        if kind.hasIntervals { block.interval = interval }
         var previous = place
         setNext(&previous, offset)
         return BlockPlace(slot: place.slot, previous: previous.block, block: offset)
@@ -121,7 +123,7 @@ final class PostingStore {
     func setNext(_ place: inout BlockPlace, _ next: UInt32) {
         var block = PostingBlock(arena, place.block)
         if next == 0 {
-            block.base[0] &= ~(1 << 10)
+            block.base[0] &= ~PostingBlock.nextFlag
             return
         }
         if !block.hasNext {
@@ -129,7 +131,7 @@ final class PostingStore {
                 grow(&place, holding: block.count * block.stride + 1)
                 block = PostingBlock(arena, place.block)
             }
-            block.base[0] |= 1 << 10
+            block.base[0] |= PostingBlock.nextFlag
         }
         block.base[block.words - 1] = next
     }

@@ -30,7 +30,7 @@ struct ProgramCompiler {
             let onward = isLast ? ProgramRow.accept : UInt16(next)
             let onTrue = member.isNegated ? ProgramRow.reject : onward
             let onFalse = member.isNegated ? onward : ProgramRow.reject
-            if let leaf = member.leaf {
+            if let leaf = member.leaf, leaf.test != .reference {
                 compile(
                     leaf, isNegated: member.isNegated, onTrue: onTrue, onFalse: onFalse,
                     into: planner)
@@ -61,7 +61,7 @@ struct ProgramCompiler {
                     onFalse: !isAnd && !isLast ? next : onFalse, into: planner, &catalog)
             }
         case .comparison(let comparison):
-            guard let leaf = planner.leaf(comparison, &catalog) else {
+            guard let leaf = planner.leaf(comparison, &catalog), leaf.test != .reference else {
                 planner.appendReference(
                     node, isNegated: isNegated, onTrue: onTrue, onFalse: onFalse)
                 return
@@ -99,6 +99,10 @@ struct ProgramCompiler {
     }
 
     private func constants(of leaf: Leaf, _ planner: Planner) -> UInt32 {
+        if leaf.test == .like, case .string(let text) = leaf.constant {
+            let slot = planner.encoder.pattern(PatternText(text).bytes)
+            return planner.draft.append(constant: slot, bytes: planner.encoder.bytes.base)
+        }
         guard leaf.test == .member else {
             let slot = planner.encoder.encode(leaf.constant)
             return planner.draft.append(constant: slot, bytes: planner.encoder.bytes.base)

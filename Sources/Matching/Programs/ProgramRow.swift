@@ -16,6 +16,8 @@ enum RowTest: UInt8 {
     case has
     /// The field is a collection with the constant (`ANY field == constant`).
     case anyEqual
+    /// The field's text fits the pattern of `*` and `?`.
+    case like
     /// What rows cannot judge: the reference evaluator does.
     case reference
 }

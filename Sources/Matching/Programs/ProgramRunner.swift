@@ -66,6 +66,7 @@ struct ProgramRunner {
         case .begins, .ends: return text(row.test, slot, RowConstant(words))
         case .has: return has(slot, RowConstant(words))
         case .anyEqual: return anyEqual(slot, RowConstant(words))
+        case .like: return like(slot, RowConstant(words))
         case .reference: return .error
         }
     }
@@ -160,6 +161,45 @@ struct ProgramRunner {
             place = start + 1
         }
         return false
+    }
+
+    /// Whether a text fits a pattern, by going back to the last `*` where it does not: time
+    /// proportional to the text, as the pattern is short.
+    private func like(_ slot: FieldSlot, _ constant: RowConstant) -> RowAnswer {
+        if slot.kind == .null { return .fails }
+        guard slot.kind == .string else { return .error }
+        let text = change.start(of: slot)
+        let (length, count) = (Int(slot.length), Int(constant.length))
+        var (place, index) = (0, 0)
+        var (retry, star) = (0, -1)
+        while place < length {
+            let wanted = index < count ? constant.bytes[index] : 0
+            if index < count, wanted == PatternText.many {
+                (star, retry) = (index, place)
+                index += 1
+            } else if index < count, wanted == PatternText.one {
+                place = after(place, text, length)
+                index += 1
+            } else if index < count, wanted == text[place] {
+                place += 1
+                index += 1
+            } else if star >= 0 {
+                retry = after(retry, text, length)
+                (place, index) = (retry, star + 1)
+            } else {
+                return .fails
+            }
+        }
+        while index < count, constant.bytes[index] == PatternText.many { index += 1 }
+        return index == count ? .holds : .fails
+    }
+
+    /// Where the next character begins.
+    @inline(__always)
+    private func after(_ place: Int, _ text: UnsafePointer<UInt8>, _ length: Int) -> Int {
+        var next = place + 1
+        while next < length, text[next] & 0xC0 == 0x80 { next += 1 }
+        return next
     }
 
     private func anyEqual(_ slot: FieldSlot, _ constant: RowConstant) -> RowAnswer {

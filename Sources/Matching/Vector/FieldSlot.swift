@@ -114,29 +114,3 @@ extension Timestamp {
     /// Whether ``order`` is this moment's alone.
     var isExact: Bool { (Self.firstOrder + 1..<Self.lastOrder).contains(order) }
 }
-
-/// The position of a number or date on the line that interval cells divide.
-///
-/// Any monotone mapping is correct. This one is even near zero and logarithmic further out, so that
-/// `price` between 0 and 10 and between 500,000 and 500,100 both get cells of their own size.
-enum CellLine {
-    /// The place of a number.
-    @inline(__always)
-    static func place(ofNumber order: Int64) -> Int64 {
-        let number = OrderedNumber.number(of: order)
-        let one = Int64(bitPattern: (1.0).bitPattern)
-        let size = Int64(bitPattern: (number.magnitude + 1).bitPattern) - one
-        return number < 0 ? -size : size
-    }
-
-    /// The place of a date: milliseconds.
-    @inline(__always)
-    static func place(ofDate order: Int64) -> Int64 {
-        order >> 20
-    }
-
-    @inline(__always)
-    static func place(_ kind: ValueClass, _ order: Int64) -> Int64 {
-        kind == .date ? place(ofDate: order) : place(ofNumber: order)
-    }
-}

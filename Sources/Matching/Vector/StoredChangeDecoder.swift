@@ -38,7 +38,10 @@ struct StoredChangeDecoder {
             else { return false }
             decoded.operation = operation
             decoded.now = head.occurredAt ?? appendedAt
-            if let shelf = head.shelf { fill(shelf, decoded) }
+            if let shelf = head.shelf {
+                fill(shelf, decoded)
+                SlotDerivation(shelf: catalog.shelves[shelf]).derive(decoded)
+            }
             ChangeDecoder(catalog: catalog, seed: seed).probes(
                 head.database, head.owner, head.zoneID, head.shelf, decoded)
             return true

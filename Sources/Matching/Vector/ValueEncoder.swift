@@ -127,6 +127,9 @@ struct ValueEncoder: ~Copyable {
         return slot
     }
 
+    /// The slot of a pattern's bytes.
+    mutating func pattern(_ content: [UInt8]) -> FieldSlot { blob(.string, content) }
+
     private mutating func reference(_ recordID: RecordID) -> FieldSlot {
         var slot = FieldSlot(.reference)
         slot.offset = UInt32(bytes.count)
@@ -153,7 +156,7 @@ struct ValueEncoder: ~Copyable {
         return slot
     }
 
-    private mutating func append(_ content: some Collection<UInt8>) {
+    mutating func append(_ content: some Collection<UInt8>) {
         bytes.reserve(content.count)
         for byte in content { bytes.append(byte) }
     }

@@ -1,0 +1,94 @@
+/// A pattern of `*` and `?` taken apart.
+///
+/// A backslash makes `*`, `?` and itself plain, and stands for itself before anything else.
+struct PatternText {
+    /// The literal text before the first wildcard.
+    private(set) var prefix = ""
+    /// The longest literal text between wildcards.
+    private(set) var longest = ""
+    /// Whether there is a wildcard.
+    private(set) var hasWildcards = false
+    /// The bytes of the pattern as rows want them: 0xFF for `*`, 0xFE for `?`, which no text has.
+    private(set) var bytes: [UInt8] = []
+
+    /// Longer patterns are not matched by rows.
+    static let longestRow = 64
+    static let many: UInt8 = 0xFF
+    static let one: UInt8 = 0xFE
+
+    init(_ pattern: String) {
+        var literal = String.UnicodeScalarView()
+        var isEscaped = false
+        for scalar in pattern.unicodeScalars {
+            if scalar == "\\", !isEscaped {
+                isEscaped = true
+                continue
+            }
+            let isSpecial = scalar == "*" || scalar == "?"
+            if isSpecial, !isEscaped {
+                end(literal)
+                literal.removeAll()
+                bytes.append(scalar == "*" ? Self.many : Self.one)
+            } else {
+                if isEscaped, !isSpecial, scalar != "\\" { append("\\", to: &literal) }
+                append(scalar, to: &literal)
+            }
+            isEscaped = false
+        }
+        if isEscaped { append("\\", to: &literal) }
+        let isWhole = !hasWildcards
+        end(literal)
+        hasWildcards = !isWhole
+    }
+
+    private mutating func append(
+        _ scalar: Unicode.Scalar, to literal: inout String.UnicodeScalarView
+    ) {
+        literal.append(scalar)
+        bytes.append(contentsOf: UTF8.encode(scalar).map { Array($0) } ?? [])
+    }
+
+    private mutating func end(_ literal: String.UnicodeScalarView) {
+        let text = String(literal)
+        if !hasWildcards { prefix = text }
+        hasWildcards = true
+        if text.utf8.count > longest.utf8.count { longest = text }
+    }
+
+    /// What is known about texts that fit.
+    var clue: KeyClue? {
+        if prefix.utf8.count >= 3 || prefix.utf8.count >= longest.utf8.count, !prefix.isEmpty {
+            return .prefix(prefix)
+        }
+        return longest.utf8.count >= 3 ? .part(longest) : nil
+    }
+
+    /// What of a folded prefix a text must begin with where a regular expression ignored case.
+    ///
+    /// Beyond ASCII the two notions of case differ. At its end an `s` may have been a long s with a
+    /// mark, which folds to a letter of its own.
+    static func plainPrefix(_ prefix: String) -> String? {
+        var plain = Array(prefix.utf8.prefix { $0 < 0x80 })
+        while let last = plain.last, [0x73, 0x6B].contains(last) { plain.removeLast() }
+        return plain.isEmpty ? nil : String(decoding: plain, as: UTF8.self)
+    }
+
+    /// The letters and digits with which every text begins that a regular expression matches as a
+    /// whole; `nil` if it does not say.
+    static func prefix(ofRegularExpression pattern: String) -> String? {
+        let bytes = Array(pattern.utf8)
+        if bytes.contains(UInt8(ascii: "|")) || pattern.contains("(?") { return nil }
+        var count = 0
+        while count < bytes.count, isPlain(bytes[count]) { count += 1 }
+        // What a quantifier may repeat no times is not there for sure.
+        if count < bytes.count, [0x2A, 0x3F, 0x7B].contains(bytes[count]) { count -= 1 }
+        return count > 0 ? String(decoding: bytes[..<count], as: UTF8.self) : nil
+    }
+
+    private static func isPlain(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x20, 0x2D, 0x5F: true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,84 @@
+import PredicateLanguage
+import RelayModel
+
+extension RecordPredicate.Node {
+    /// Whether some expression binds a variable for comparisons after it, which ties them together.
+    var bindsVariables: Bool {
+        switch self {
+        case .constant: false
+        case .comparison(let comparison):
+            comparison.left.bindsVariables || comparison.right.bindsVariables
+        case .and(let nodes), .or(let nodes): nodes.contains { $0.bindsVariables }
+        case .not(let node): node.bindsVariables
+        }
+    }
+}
+
+extension RecordPredicate.Expression {
+    /// Whether it contains an assignment.
+    var bindsVariables: Bool {
+        switch self {
+        case .assignment: true
+        case .constant, .variable, .anyKey: false
+        case .path(let path): path.expressions.contains { $0.bindsVariables }
+        case .member(let base, let path):
+            base.bindsVariables || path.expressions.contains { $0.bindsVariables }
+        case .list(let elements), .call(_, let elements): elements.contains { $0.bindsVariables }
+        case .arithmetic(_, let left, let right): left.bindsVariables || right.bindsVariables
+        case .negative(let inner), .complement(let inner), .cast(let inner, _):
+            inner.bindsVariables
+        case .conditional(let node, let yes, let other):
+            node.bindsVariables || yes.bindsVariables || other.bindsVariables
+        case .subquery(let list, _, let node): list.bindsVariables || node.bindsVariables
+        }
+    }
+
+    /// Adds the fields of the record that it reads; says whether these are all that can be.
+    func collectFields(_ fields: inout Set<String>) -> Bool {
+        switch self {
+        case .constant, .variable: return true
+        case .anyKey: return false
+        case .path(let path):
+            guard case .member(let name)? = path.components.first else { return false }
+            fields.insert(name)
+            return path.expressions.allSatisfy { $0.collectFields(&fields) }
+        case .member(let base, let path):
+            return base.collectFields(&fields)
+                && path.expressions.allSatisfy { $0.collectFields(&fields) }
+        case .list(let elements), .call(_, let elements):
+            return elements.allSatisfy { $0.collectFields(&fields) }
+        case .arithmetic(_, let left, let right):
+            return left.collectFields(&fields) && right.collectFields(&fields)
+        case .negative(let inner), .complement(let inner), .cast(let inner, _),
+            .assignment(_, let inner):
+            return inner.collectFields(&fields)
+        case .conditional(let node, let yes, let other):
+            return node.collectFields(&fields) && yes.collectFields(&fields)
+                && other.collectFields(&fields)
+        case .subquery(let list, _, let node):
+            return list.collectFields(&fields) && node.collectFields(&fields)
+        }
+    }
+}
+
+extension RecordPredicate.Node {
+    /// Adds the fields of the record that it reads; says whether these are all that can be.
+    func collectFields(_ fields: inout Set<String>) -> Bool {
+        switch self {
+        case .constant: true
+        case .comparison(let comparison):
+            comparison.left.collectFields(&fields) && comparison.right.collectFields(&fields)
+        case .and(let nodes), .or(let nodes): nodes.allSatisfy { $0.collectFields(&fields) }
+        case .not(let node): node.collectFields(&fields)
+        }
+    }
+}
+
+extension RecordPredicate.RecordPath {
+    /// The expressions inside index brackets.
+    var expressions: [RecordPredicate.Expression] {
+        components.compactMap { component in
+            if case .element(let index) = component { index } else { nil }
+        }
+    }
+}

@@ -1,0 +1,67 @@
+import PredicateLanguage
+import RelayModel
+
+/// Fills the slots of paths that are no plain fields, after those of the fields.
+struct SlotDerivation {
+    let shelf: Shelf
+
+    func derive(_ change: DecodedChange) {
+        for path in shelf.derived {
+            switch shelf.paths[path].origin {
+            case .field: continue
+            // Nothing is compared with the whole record.
+            case .record: change.slots[path] = FieldSlot(.unknown)
+            case .members(let names): members(names, path, change)
+            case .folded(let base, let options):
+                change.slots[path] = change.encoder.folded(change.slots[base], options)
+            }
+        }
+    }
+
+    private func members(_ names: [String], _ path: Int, _ change: DecodedChange) {
+        guard let first = names.first, let value = change.fields[first] else { return }
+        change.slots[path] = change.encoder.encode(value.value(at: names.dropFirst()))
+    }
+}
+
+extension ValueEncoder {
+    /// The same value with its texts folded.
+    mutating func folded(_ slot: FieldSlot, _ options: TextOptions) -> FieldSlot {
+        switch slot.kind {
+        case .string: return foldedText(slot, options)
+        case .collection:
+            var copy = slot
+            elements.reserve(Int(slot.length))
+            copy.offset = UInt32(elements.count)
+            for index in 0..<Int(slot.length) {
+                let element = elements[Int(slot.offset) + index]
+                let folded = element.kind == .string ? foldedText(element, options) : element
+                elements.append(folded)
+            }
+            return copy
+        default: return slot
+        }
+    }
+
+    private mutating func foldedText(_ slot: FieldSlot, _ options: TextOptions) -> FieldSlot {
+        let length = Int(slot.length)
+        bytes.reserve(length)
+        let start = bytes.count
+        let source = bytes.base + Int(slot.offset)
+        let target = bytes.base + start
+        var union: UInt8 = 0
+        let ignoresCase = options.contains(.ignoringCase)
+        for index in 0..<length {
+            union |= source[index]
+            target[index] = ignoresCase ? TextWords.lowercase(source[index]) : source[index]
+        }
+        if union < 0x80 {
+            bytes.count += length
+        } else {
+            let text = String(
+                decoding: UnsafeBufferPointer(start: source, count: length), as: UTF8.self)
+            append(IndexedText.folded(text, options).utf8)
+        }
+        return string(from: start)
+    }
+}
