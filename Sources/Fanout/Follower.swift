@@ -174,8 +174,10 @@ package struct Follower: ~Copyable {
         edits += claimed.count
     }
 
-    /// Keeps of the once subscriptions those that this change may fire: the claim is durable before
-    /// anything is sent. Returns all that are over with this change.
+    /// Keeps of the once subscriptions those that this change may fire: the claim is durable
+    /// before anything is sent.
+    ///
+    /// Returns all that are over with this change.
     private func claimOnce(
         _ fired: inout [(serial: UInt64, subscription: Subscription)], at position: LogPosition
     ) async throws -> [UInt64] {

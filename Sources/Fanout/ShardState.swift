@@ -108,7 +108,7 @@ package struct ShardState {
     ///
     /// - Returns: The change with its subscriptions; `nil` if it fires nothing.
     /// - Throws: What reading the change throws.
-    mutating func firedSubscriptions(
+    package mutating func firedSubscriptions(
         by change: LoggedChange, appendedAt: Timestamp, isStale: Bool, in container: ContainerKey
     ) throws -> FiredChange? {
         guard !isStale, let state = containers[container] else { return nil }
@@ -127,6 +127,11 @@ package struct ShardState {
         return FiredChange(
             read,
             firedSubscriptions(by: read, appendedAt: appendedAt, isStale: isStale, in: container))
+    }
+
+    /// The devices of a user, by ascending serial.
+    package mutating func devices(of user: UserID, in container: ContainerKey) -> [DeviceVersion] {
+        containers[container]?.devices(of: user) ?? []
     }
 
     /// Adds to `fanout` what a change owes by the subscriptions that it fires.
@@ -187,9 +192,11 @@ struct StateParts {
 }
 
 /// A change with the subscriptions that it fires.
-struct FiredChange {
-    let change: RecordChange
-    var subscriptions: [(serial: UInt64, subscription: Subscription)]
+package struct FiredChange {
+    /// The change, which has been read.
+    package let change: RecordChange
+    /// The subscriptions by ascending serial.
+    package var subscriptions: [(serial: UInt64, subscription: Subscription)]
 
     init(_ change: RecordChange, _ subscriptions: [(serial: UInt64, subscription: Subscription)]) {
         self.change = change

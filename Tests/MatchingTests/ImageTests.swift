@@ -64,7 +64,6 @@ import Testing
                 UInt64(SubscriptionIndex.imageVersion), UInt64(statistics.keys),
                 UInt64(statistics.plainPostings), UInt64(statistics.rangePostings),
                 UInt64(statistics.guardedPostings), UInt64(statistics.programs),
-                UInt64(statistics.bytes),
-            ] == [1, 0, 0, 0, 0, 0, 0])
+            ] == [1, 0, 0, 0, 0, 0])
     }
 }

@@ -48,9 +48,7 @@ package final class SnapshotKeeper: Sendable {
     private let meter = SnapshotMeter()
     private let state = Mutex(State())
 
-    /// Creates a keeper of the snapshots of one store.
-    ///
-    /// - Parameter makeIdentity: Draws the identity of a snapshot.
+    /// Creates a keeper of the snapshots of one store; `makeIdentity` draws the identity of each.
     package init(
         _ settings: Settings, storeIdentity: UUIDBytes, store: any StateSnapshots,
         now: @escaping @Sendable () -> Timestamp, clock: any Clock<Duration>,

@@ -100,7 +100,8 @@ struct TemplateTable<Value: Hashable> {
             if uses <= 0 {
                 free.append(UInt32(number))
             } else if numbers.count < Self.mostShared {
-                entry.isShared = numbers.updateValue(UInt32(number), forKey: try read(entry.text))
+                entry.isShared =
+                    numbers.updateValue(UInt32(number), forKey: try read(entry.text))
                     == nil
             }
             entries.append(entry)

@@ -104,8 +104,10 @@ package final class SubscriptionIndex: Sendable {
     }
 
     /// The serials of the subscriptions that a change fires, ascending, from the text of
-    /// ``RelayModel/RecordChange/storedForm`` as the log keeps it: nothing is made of the text but
-    /// what predicates ask for. A row of an initial snapshot fires nothing.
+    /// ``RelayModel/RecordChange/storedForm`` as the log keeps it: nothing is made of the text
+    /// but what predicates ask for.
+    ///
+    /// A row of an initial snapshot fires nothing.
     ///
     /// `appendedAt` is the moment of the evaluation where the source says none.
     ///

@@ -164,8 +164,9 @@ struct JSONCursor {
         case double(Double)
     }
 
-    /// Passes over a number; `nil` if its value takes more than one rounding to tell. Then the
-    /// place is where it was.
+    /// Passes over a number; `nil` if its value takes more than one rounding to tell.
+    ///
+    /// Then the place is where it was.
     @inline(__always)
     mutating func number() -> Number? {
         let start = index

@@ -17,7 +17,8 @@ package enum SnapshotFile {
 
     /// Writes the file at `path`; blocks.
     ///
-    /// - Parameter onPortion: Is called after each portion and each step, for tests of crashes.
+    /// `onPortion` is called after each portion and each step, for tests of crashes.
+    ///
     /// - Throws: ``SnapshotFailure`` if it could not be brought to the disk; then there is none.
     package static func write(
         _ sections: [[UInt8]], to path: String, onPortion: () -> Void = {}
@@ -74,7 +75,9 @@ package enum SnapshotFile {
         guard fsync(descriptor) == 0 else { throw SnapshotFailure("cannot sync", errno) }
     }
 
-    /// Reads the sections of a file one by one; blocks. Not safe for concurrent use.
+    /// Reads the sections of a file one by one; blocks.
+    ///
+    /// Not safe for concurrent use.
     ///
     /// One section is in memory at a time.
     package final class Reading {
@@ -139,9 +142,8 @@ package enum SnapshotFile {
         }
     }
 
-    /// Removes the snapshots of a store other than the one to keep, and drafts of any.
-    ///
-    /// - Parameter stem: What the paths of the store's snapshots begin with.
+    /// Removes the files whose paths begin with `stem`, other than the one to keep: snapshots of a
+    /// store, and drafts of any.
     package static func removeAll(stem: String, except kept: String?) {
         let url = URL(filePath: stem)
         let directory = url.deletingLastPathComponent()

@@ -4,7 +4,8 @@ import RelayModel
 /// Subscriptions, for whoever has to help a user.
 struct SubscriptionsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "subscriptions", abstract: "Lists and deletes subscriptions, and shows their index.",
+        commandName: "subscriptions",
+        abstract: "Lists and deletes subscriptions, and shows their index.",
         subcommands: [List.self, Delete.self, Index.self])
 
     struct List: AsyncParsableCommand {
