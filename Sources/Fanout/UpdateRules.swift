@@ -144,7 +144,7 @@ extension UpdateRules {
 
     /// Takes the rules over from a snapshot.
     ///
-    /// - Throws: `ImageDamage` if the bytes are not those of ``image()``, or what the decoder throws.
+    /// - Throws: `ImageDamage` if the bytes are not those of ``image()``, or what decoding throws.
     init(image bytes: [UInt8]) throws {
         var image = ImageReader(bytes)
         index = try SubscriptionIndex(image: Array(try image.run()))

@@ -252,7 +252,8 @@ struct StoredChangeDecoder {
         return decoded.encoder.string(from: start)
     }
 
-    /// The value in hand, made as everywhere else; dates are frequent enough for a way of their own.
+    /// The value in hand, made as everywhere else; dates are frequent enough for a way of their
+    /// own.
     private func value(_ cursor: inout JSONCursor) -> FieldValue? {
         let start = cursor.index
         if let moment = moment(&cursor) { return .timestamp(moment) }

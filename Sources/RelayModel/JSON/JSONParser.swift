@@ -208,7 +208,7 @@ extension JSONParser {
     }
 
     private func double(from start: Int) throws(JSONSyntaxError) -> JSONValue {
-        if let exact = bytes[start..<index].withUnsafeBufferPointer({ Double(decimal: $0) }) {
+        if let exact = Double(decimal: bytes[start..<index]) {
             return .number(exact)
         }
         guard let number = Double(String(decoding: bytes[start..<index], as: UTF8.self)),
@@ -226,7 +226,7 @@ extension JSONParser {
     private mutating func string() throws(JSONSyntaxError) -> String {
         let start = index
         index += 1
-        let end = bytes.withUnsafeBufferPointer { bytes in
+        let scanned = bytes.withContiguousStorageIfAvailable { bytes in
             var end = index
             while end < bytes.count, bytes[end] != UInt8(ascii: "\""),
                 bytes[end] != UInt8(ascii: "\\"), bytes[end] >= 0x20
@@ -235,6 +235,7 @@ extension JSONParser {
             }
             return end
         }
+        let end = scanned ?? bytes.count
         guard end < bytes.count else { throw failure("the text ends inside a string", at: start) }
         if bytes[end] == UInt8(ascii: "\"") {
             let text = try text(bytes[index..<end])
