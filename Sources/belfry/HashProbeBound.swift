@@ -1,15 +1,20 @@
 import PredicateLanguage
 import RelayModel
 
-/// What a hash table made for one workload alone can reach: static, without keys to compare,
-/// without
-/// sorting its answers, with the hashes of the changes at hand.
+#if canImport(Glibc)
+    import Glibc
+#endif
+
+/// What a hash table made for one workload alone can reach: static, on bare memory, without keys to
+/// compare, without sorting its answers, with the hashes of the changes at hand.
 ///
 /// It is the yardstick of `belfry bench match`, not an index: it knows just the predicates that
-/// ``BenchWorkload`` makes, and trusts 64 bits of hash.
-struct HashProbeBound {
+/// ``BenchWorkload`` makes, and trusts 64 bits of hash. It does what the researchers' C++ program
+/// of
+/// the same purpose does, and reaches about the same (docs/matching.md).
+final class HashProbeBound {
     /// A subscription under a key, with at most one thing left to compare.
-    struct Posting {
+    struct Posting: BitwiseCopyable {
         /// The number of the subscription, and above it what is compared.
         var word: UInt32
         var low = Int32.min
@@ -19,10 +24,12 @@ struct HashProbeBound {
             get { word >> 28 }
             set { word = word & 0x0FFF_FFFF | newValue << 28 }
         }
+
+        var order: Int32 { test == 4 ? low : .min }
     }
 
     /// A key's place in the table and its postings.
-    struct Slot {
+    struct Slot: BitwiseCopyable {
         var key: UInt64 = 0
         var start: UInt32 = 0
         var count: UInt32 = 0
@@ -37,64 +44,87 @@ struct HashProbeBound {
         var isFlagged: Bool
     }
 
-    private var slots: ContiguousArray<Slot> = []
+    private var slots = Column<Slot>(1)
+    private var postings = Column<Posting>(1)
+    private var mask = 0
     /// The keys of all changes, one change after the other.
     private var keys: ContiguousArray<UInt64> = []
-    private var postings: ContiguousArray<Posting> = []
-    private var mask = 0
-    /// Narrow ranges by the thousandth of the price's domain in which they lie.
-    private var grid: ContiguousArray<ContiguousArray<Posting>> = []
+    /// Narrow ranges by the part of the price's domain in which they lie: where each part begins,
+    /// and the columns.
+    private var starts = Column<Int32>(1)
+    private var lows = Column<Int32>(1)
+    private var highs = Column<Int32>(1)
+    private var ids = Column<UInt32>(1)
+    private var hasGrid = false
     private var prefixLengths: [Int] = []
     /// The fields by which something is filed.
     private var keyedFields: Set<String> = []
-    private static let cells = 16_384
+    static let cells = 16_384
+    /// The answers to the last change.
+    private(set) var answer = Column<UInt32>(1 << 20)
 
     init(_ predicates: some Sequence<RecordPredicate>) {
         var filed: [(key: UInt64, posting: Posting)] = []
         var lengths: Set<Int> = []
-        grid = ContiguousArray(repeating: [], count: Self.cells)
-        var hasGrid = false
+        var ranges: [Posting] = []
         for (id, predicate) in predicates.enumerated() {
             for field in Self.fields(of: predicate.root) { keyedFields.insert(field) }
             let members: [RecordPredicate.Node] =
                 if case .or(let members) = predicate.root { members } else { [predicate.root] }
             for member in members {
                 let (keys, posting) = Self.filing(of: member, UInt32(id), &lengths)
-                if keys.isEmpty {
-                    hasGrid = true
-                    for cell in Self.cell(posting.low)...Self.cell(posting.high) {
-                        grid[cell].append(posting)
-                    }
-                }
+                if keys.isEmpty { ranges.append(posting) }
                 for key in keys { filed.append((key, posting)) }
             }
         }
-        if !hasGrid { grid = [] }
         prefixLengths = lengths.sorted()
         build(filed)
+        if !ranges.isEmpty { build(ranges) }
     }
 
-    private mutating func build(_ filed: [(key: UInt64, posting: Posting)]) {
+    private func build(_ filed: [(key: UInt64, posting: Posting)]) {
+        // Under a genre the lowest prices come first, so that a look-up can stop.
+        let filed = filed.sorted { $0.posting.order < $1.posting.order }
         var capacity = 16
         while capacity * 3 < filed.count * 4 + 4 { capacity *= 2 }
         mask = capacity - 1
-        slots = ContiguousArray(repeating: Slot(), count: capacity)
+        slots = Column(capacity)
         for (key, _) in filed {
             let slot = place(key)
             slots[slot].key = key
             slots[slot].count += 1
         }
         var sum: UInt32 = 0
-        for slot in slots.indices {
+        for slot in 0..<capacity {
             slots[slot].start = sum
             sum += slots[slot].count
             slots[slot].count = 0
         }
-        postings = ContiguousArray(repeating: Posting(word: 0), count: filed.count)
+        postings = Column(filed.count + 1)
         for (key, posting) in filed {
             let slot = place(key)
             postings[Int(slots[slot].start + slots[slot].count)] = posting
             slots[slot].count += 1
+        }
+    }
+
+    private func build(_ ranges: [Posting]) {
+        hasGrid = true
+        starts = Column(Self.cells + 2)
+        for range in ranges {
+            for cell in Self.cell(range.low)...Self.cell(range.high) { starts[cell + 1] += 1 }
+        }
+        for cell in 0...Self.cells { starts[cell + 1] += starts[cell] }
+        let count = Int(starts[Self.cells + 1])
+        (lows, highs, ids) = (Column(count + 1), Column(count + 1), Column(count + 1))
+        let ends = Column<Int32>(Self.cells + 2)
+        for range in ranges {
+            for cell in Self.cell(range.low)...Self.cell(range.high) {
+                let place = Int(starts[cell] + ends[cell])
+                (lows[place], highs[place]) = (range.low, range.high)
+                ids[place] = range.word & 0x0FFF_FFFF
+                ends[cell] += 1
+            }
         }
     }
 
@@ -108,20 +138,35 @@ struct HashProbeBound {
 
     // MARK: Matching
 
-    func match(_ change: Change, into ids: inout [UInt32]) {
-        ids.removeAll(keepingCapacity: true)
+    /// Collects the answers into ``answer``; says how many.
+    func match(_ change: Change) -> Int {
+        var end = 0
+        var touched: UInt64 = 0
+        for key in change.keys {
+            touched &+= slots[Int(truncatingIfNeeded: keys[Int(key)]) & mask].key
+        }
+        answer[0] = UInt32(truncatingIfNeeded: touched)
         for key in change.keys {
             let slot = slots[place(keys[Int(key)])]
             for index in Int(slot.start)..<Int(slot.start) + Int(slot.count) {
                 let posting = postings[index]
-                if holds(posting, change) { ids.append(posting.word & 0x0FFF_FFFF) }
+                if posting.test == 4, posting.low >= change.price || !change.isFlagged { break }
+                answer[end] = posting.word & 0x0FFF_FFFF
+                end += holds(posting, change) ? 1 : 0
             }
         }
-        if grid.isEmpty { return }
-        for posting in grid[Self.cell(change.price)]
-        where posting.low <= change.price && change.price < posting.high {
-            ids.append(posting.word & 0x0FFF_FFFF)
+        return hasGrid ? ranges(change.price, end) : end
+    }
+
+    @inline(__always)
+    private func ranges(_ price: Int32, _ start: Int) -> Int {
+        let cell = Self.cell(price)
+        var end = start
+        for index in Int(starts[cell])..<Int(starts[cell + 1]) {
+            answer[end] = ids[index]
+            end += (lows[index] <= price) && (price < highs[index]) ? 1 : 0
         }
+        return end
     }
 
     @inline(__always)
@@ -131,11 +176,11 @@ struct HashProbeBound {
         case 1: posting.low <= change.price && change.price < posting.high
         case 2: change.score > posting.low
         case 3: change.status != posting.low
-        default: change.isFlagged && change.price > posting.low
+        default: true
         }
     }
 
-    mutating func change(_ fields: RecordFields) -> Change {
+    func change(_ fields: RecordFields) -> Change {
         let start = Int32(keys.count)
         for name in ["artist", "owner", "genre"] where keyedFields.contains(name) {
             if let value = fields[name] { add(Self.key(name, value)) }
@@ -156,82 +201,36 @@ struct HashProbeBound {
             isFlagged: flagged)
     }
 
-    private mutating func add(_ key: UInt64) {
+    private func add(_ key: UInt64) {
         keys.append(key)
     }
 
-    // MARK: Reading what the workload makes
+}
 
-    private static func filing(
-        of node: RecordPredicate.Node, _ id: UInt32, _ lengths: inout Set<Int>
-    ) -> ([UInt64], Posting) {
-        var keys: [UInt64] = []
-        var posting = Posting(word: id)
-        let members: [RecordPredicate.Node] = if case .and(let all) = node { all } else { [node] }
-        for member in members {
-            guard case .comparison(let comparison) = member,
-                case .path(let path) = comparison.left, let field = path.fieldName,
-                let value = comparison.right.literal
-            else { continue }
-            switch (field, comparison.comparator) {
-            case ("artist", .in):
-                if case .list(let values) = value { keys = values.map { key(field, $0) } }
-            case ("artist", .equal), ("owner", .equal), ("genre", .equal), ("tags", .contains):
-                keys = [key(field, value)]
-                if field == "genre" { posting.test = 4 }
-            case ("title", _):
-                keys = [key(field, value)]
-                if case .string(let text) = value { lengths.insert(text.utf8.count) }
-            case ("price", .greaterOrEqual), ("price", .greater):
-                posting.low = cents(value)
-                posting.test = max(posting.test, 1)
-            case ("price", _):
-                posting.high = cents(value)
-                posting.test = max(posting.test, 1)
-            case ("score", _): (posting.low, posting.test) = (number(value), 2)
-            case ("status", _): (posting.low, posting.test) = (status(value), 3)
-            default: continue
-            }
-        }
-        return (keys, posting)
+/// A run of values on bare memory, zeroed, in large pages where it is long.
+final class Column<Value: BitwiseCopyable> {
+    private let base: UnsafeMutablePointer<Value>
+
+    init(_ count: Int) {
+        let hugePage = 2 << 20
+        let bytes = max(count * MemoryLayout<Value>.stride, 64)
+        let isLong = bytes >= 2 * hugePage
+        let unit = isLong ? hugePage : 64
+        let length = (bytes + unit - 1) / unit * unit
+        let memory = UnsafeMutableRawPointer.allocate(byteCount: length, alignment: unit)
+        // MADV_HUGEPAGE
+        if isLong { madvise(memory, length, 14) }
+        memset(memory, 0, length)
+        base = memory.bindMemory(to: Value.self, capacity: count)
     }
 
-    private static func fields(of node: RecordPredicate.Node) -> [String] {
-        switch node {
-        case .and(let nodes), .or(let nodes): nodes.flatMap(fields)
-        case .comparison(let comparison):
-            if case .path(let path) = comparison.left {
-                path.fieldName.map { [$0] } ?? []
-            } else {
-                []
-            }
-        default: []
-        }
+    deinit {
+        base.deallocate()
     }
 
-    private static func key(_ field: String, _ value: FieldValue) -> UInt64 {
-        var hash: UInt64 = 0xCBF2_9CE4_8422_2325
-        if case .string(let text) = value {
-            for byte in field.utf8 { hash = SplitMix.mix(hash ^ UInt64(byte)) }
-            for byte in text.utf8 { hash = SplitMix.mix(hash ^ UInt64(byte)) }
-        }
-        return hash | 1
-    }
-
-    private static func cell(_ price: Int32) -> Int {
-        Int(Int64(price) * Int64(cells) / 100_000_001)
-    }
-
-    private static func cents(_ value: FieldValue?) -> Int32 {
-        if case .double(let price)? = value { Int32((price * 100).rounded()) } else { 0 }
-    }
-
-    private static func number(_ value: FieldValue?) -> Int32 {
-        if case .integer(let number)? = value { Int32(number) } else { 0 }
-    }
-
-    private static func status(_ value: FieldValue?) -> Int32 {
-        guard case .string(let text)? = value else { return -1 }
-        return Int32(text.dropFirst()) ?? -1
+    @inline(__always)
+    subscript(index: Int) -> Value {
+        get { base[index] }
+        _modify { yield &base[index] }
     }
 }

@@ -1,6 +1,7 @@
 import Matching
 import PredicateLanguage
 import RelayModel
+import Synchronization
 import Testing
 
 @Suite struct ConcurrencyTests {
@@ -32,23 +33,92 @@ import Testing
         #expect(index.statistics.subscriptions == 400)
     }
 
+    /// One writer saves 0, 1, 2 … and then removes them in the same order, so what is saved at any
+    /// moment is a run of numbers of which both ends only ever rise.
+    @Test func `a match answers as of one moment between its beginning and its end`() async throws {
+        let index = SubscriptionIndex(seed: 4)
+        let change = try Self.change()
+        let all = try (0..<600).map { try Self.any($0) }
+        let (saved, removed) = (Moment(), Moment())
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<3 {
+                group.addTask {
+                    var last = 0..<0
+                    while removed.number.load(ordering: .acquiring) < all.count {
+                        let early = removed.number.load(ordering: .acquiring)
+                        let least = saved.number.load(ordering: .acquiring)
+                        let found = index.matches(for: change).map { Int($0) }
+                        let most = saved.number.load(ordering: .acquiring) + 1
+                        if let first = found.first, let end = found.last {
+                            #expect(found == Array(first...end))
+                            #expect(early <= first && least <= end + 1 && end < most)
+                            #expect(last.lowerBound <= first && last.upperBound <= end + 1)
+                            last = first..<end + 1
+                        } else {
+                            #expect(least == 0 || last.upperBound <= all.count)
+                        }
+                        await Task.yield()
+                    }
+                }
+            }
+            group.addTask {
+                for one in all {
+                    index.insert(one)
+                    saved.number.add(1, ordering: .releasing)
+                    await Task.yield()
+                }
+                for one in all {
+                    index.remove(serial: one.serial)
+                    removed.number.add(1, ordering: .releasing)
+                    await Task.yield()
+                }
+            }
+        }
+        #expect(index.statistics.keys == 0)
+    }
+
+    /// How far the writer is.
+    private final class Moment: Sendable {
+        let number = Atomic<Int>(0)
+    }
+
+    /// A subscription that fires on the change, under one of many kinds of key.
+    private static func any(_ number: Int) throws -> IndexedSubscription {
+        let formats = [
+            "artist == 'a1'", "price < \(6 + number)",
+            "price > 4.5 AND price < \(5.5 + Double(number))",
+            "artist BEGINSWITH 'a'", "title CONTAINS 'needle'", "SELF CONTAINS 'Needle'",
+            "artist ==[c] 'A1'", "title LIKE '*need?e*'",
+            "artist == 'a1' AND price != \(number + 7)",
+            "price + 1 == 6", "artist IN {'a1', 'b\(number)'}",
+        ]
+        return try subscription(number, formats[number % formats.count])
+    }
+
+    private static func subscription(
+        _ serial: Int, _ format: String
+    ) throws -> IndexedSubscription {
+        IndexedSubscription(
+            serial: UInt64(serial), database: .public,
+            owner: try #require(UserID(rawValue: "ada")), recordType: RecordType(rawValue: "Art"),
+            predicate: try RecordPredicate(format: format))
+    }
+
     private static func change() throws -> RecordChange {
         let type = try #require(RecordType(rawValue: "Art"))
         let name = try #require(RecordName(rawValue: "r"))
         var change = RecordChange(.update, of: type, RecordID(recordName: name))
-        change.after = RecordImage(["artist": .string("a1"), "price": .double(5)])
+        change.after = RecordImage([
+            "artist": .string("a1"), "price": .double(5), "title": .string("a needle in hay"),
+        ])
         return change
     }
 
     /// Two subscriptions with serials that differ in the last bit and keys of different kinds.
     private static func pair(_ number: Int) throws -> [IndexedSubscription] {
-        let type = try #require(RecordType(rawValue: "Art"))
-        let owner = try #require(UserID(rawValue: "ada"))
         let formats = ["artist == 'a1'", "price < \(6 + number) AND artist BEGINSWITH 'a'"]
         return try formats.enumerated().map { offset, format in
-            IndexedSubscription(
-                serial: UInt64(number * 2 + offset), database: .public, owner: owner,
-                recordType: type, predicate: try RecordPredicate(format: format))
+            try subscription(number * 2 + offset, format)
         }
     }
 }

@@ -1,26 +1,37 @@
+import Foundation
 import Matching
 import PredicateLanguage
 import RelayModel
 import Testing
 
 @Suite struct OracleTests {
-    @Test(arguments: 1...12 as ClosedRange<UInt64>)
+    /// Predicates saved for each seed: `BELFRY_ORACLE_PREDICATES` for a longer run.
+    private static let predicates =
+        ProcessInfo.processInfo.environment["BELFRY_ORACLE_PREDICATES"].flatMap(Int.init) ?? 1600
+    /// The seeds: `BELFRY_ORACLE_SEEDS` as `first-last`.
+    private static let seeds: ClosedRange<UInt64> = {
+        let text = ProcessInfo.processInfo.environment["BELFRY_ORACLE_SEEDS"] ?? "1-12"
+        let ends = text.split(separator: "-").compactMap { UInt64($0) }
+        return ends.count == 2 && ends[0] <= ends[1] ? ends[0]...ends[1] : 1...12
+    }()
+
+    @Test(arguments: OracleTests.seeds)
     func `the index agrees with the reference evaluator while subscriptions come and go`(
         seed: UInt64
     ) throws {
         var world = RandomWorld(seed: seed)
         let index = SubscriptionIndex(seed: seed &* 77)
         var reference = ReferenceIndex()
-        for round in 0..<40 {
+        for round in 0..<Self.predicates / 40 {
             for _ in 0..<40 {
                 let serial = UInt64(world.generator.below(900))
                 let subscription = world.subscription(serial)
                 index.insert(subscription)
-                reference.subscriptions[serial] = subscription
+                reference.insert(subscription)
             }
             for _ in 0..<20 {
                 let serial = UInt64(world.generator.below(900))
-                let isKnown = reference.subscriptions.removeValue(forKey: serial) != nil
+                let isKnown = reference.remove(serial)
                 #expect(index.remove(serial: serial) == isKnown)
             }
             for _ in 0..<12 {
@@ -87,7 +98,7 @@ import Testing
                 serial: UInt64(serial), database: .public, owner: owner, recordType: type,
                 predicate: RecordPredicate(node))
             index.insert(subscription)
-            reference.subscriptions[UInt64(serial)] = subscription
+            reference.insert(subscription)
         }
         for x in values {
             for y in values {

@@ -155,7 +155,8 @@ struct RandomWorld {
         case 4: .init(field, .equal, .field(generator.pick(Self.fields)))
         case 5:
             .init(
-                field, .matches, .constant(.string(generator.pick(["a.*", "ab?c", "[ab]+", "A1"]))),
+                field, .matches,
+                .constant(.string(generator.pick(["a.*", "ab?c", "[ab]+", "A1"]))),
                 options: generator.holds(oneIn: 2) ? [] : .ignoringCase)
         case 6:
             .init(
@@ -191,7 +192,8 @@ struct RandomWorld {
 
     private mutating func pattern() -> String {
         generator.pick([
-            "a*", "*b*", "ab?", "", "*", "a*b*c", "*abc", "\\*", "é*", "e\u{301}", "?", "*é?*", "AB*",
+            "a*", "*b*", "ab?", "", "*", "a*b*c", "*abc", "\\*", "é*", "e\u{301}", "?", "*é?*",
+            "AB*",
             "*xxxxx*y", "s*", "*bcd*", "ks*",
         ])
     }
@@ -249,6 +251,10 @@ struct RandomWorld {
         return fields
     }
 
+    private mutating func image() -> RecordImage {
+        RecordImage(fields(), completeness: generator.holds(oneIn: 6) ? .partial : .full)
+    }
+
     mutating func change() throws -> RecordChange {
         let name = try #require(RecordName(rawValue: "r"))
         var change = RecordChange(
@@ -256,15 +262,28 @@ struct RandomWorld {
             RecordID(recordName: name, zoneID: generator.pick(zones)))
         change.database = generator.pick(DatabaseScope.allCases + [.public, .public])
         change.owner = change.database == .public ? nil : generator.pick(owners)
-        if change.operation != .create { change.before = RecordImage(fields()) }
-        if change.operation != .delete { change.after = RecordImage(fields()) }
+        if change.operation != .create { change.before = image() }
+        if change.operation != .delete { change.after = image() }
         return change
     }
 }
 
 /// The obvious way: every subscription, one after the other, by the reference evaluator.
 struct ReferenceIndex {
-    var subscriptions: [UInt64: IndexedSubscription] = [:]
+    private(set) var subscriptions: [UInt64: IndexedSubscription] = [:]
+    private var prepared: [UInt64: PreparedPredicate] = [:]
+
+    mutating func insert(_ subscription: IndexedSubscription) {
+        subscriptions[subscription.serial] = subscription
+        prepared[subscription.serial] = subscription.predicate.flatMap { predicate in
+            try? PreparedPredicate(predicate)
+        }
+    }
+
+    mutating func remove(_ serial: UInt64) -> Bool {
+        prepared[serial] = nil
+        return subscriptions.removeValue(forKey: serial) != nil
+    }
 
     func matches(for change: RecordChange) -> [UInt64] {
         subscriptions.values.filter { fires($0, on: change) }.map(\.serial).sorted()
@@ -277,8 +296,11 @@ struct ReferenceIndex {
             subscription.zoneID == nil || subscription.zoneID == change.recordID.zoneID,
             subscription.recordType == nil || subscription.recordType == change.recordType
         else { return false }
-        guard let predicate = subscription.predicate else { return true }
+        guard subscription.predicate != nil else { return true }
         guard let image = change.judgedImage else { return false }
-        return predicate.evaluate(on: image.fields) == .true
+        guard let predicate = prepared[subscription.serial] else { return false }
+        if image.completeness == .full { return predicate.evaluate(on: image.fields) == .true }
+        let known = predicate.predicate.knowing(image.fields.keys)
+        return known.evaluate(on: image.fields) == .true
     }
 }

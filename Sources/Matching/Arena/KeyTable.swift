@@ -10,11 +10,11 @@ import RelayModel
 /// Not safe for concurrent use: ``IndexCore`` is guarded as a whole.
 final class KeyTable {
     /// The slots: the hash in the low half, the block in the high half, 0 where empty.
-    private(set) var slots: UnsafeMutablePointer<UInt64>
+    @exclusivity(unchecked) private(set) var slots: UnsafeMutablePointer<UInt64>
     /// The number of slots, a power of two, less one.
-    private(set) var mask: Int
+    @exclusivity(unchecked) private(set) var mask: Int
     /// Slots in use.
-    private(set) var count = 0
+    @exclusivity(unchecked) private(set) var count = 0
 
     init(capacity: Int = 64) {
         slots = Region.map(capacity, of: UInt64.self)

@@ -14,16 +14,16 @@ import RelayModel
 /// Not safe for concurrent use: ``IndexCore`` is guarded as a whole.
 final class WordArena {
     /// The first word; offset 0 is never a block and so means "none".
-    private(set) var base: UnsafeMutablePointer<UInt32>
+    @exclusivity(unchecked) private(set) var base: UnsafeMutablePointer<UInt32>
     /// Words in use or in free lists, and the place of the next new block.
-    private(set) var top = 4
+    @exclusivity(unchecked) private(set) var top = 4
     /// Words in free lists.
-    private(set) var freeWords = 0
-    private var capacity: Int
-    private var free = [UInt32](repeating: 0, count: WordArena.classes)
+    @exclusivity(unchecked) private(set) var freeWords = 0
+    @exclusivity(unchecked) private var capacity: Int
+    @exclusivity(unchecked) private var free = [UInt32](repeating: 0, count: WordArena.classes)
 
     /// The free block that is being cut up.
-    private var scrap: (start: UInt32, words: Int) = (0, 0)
+    @exclusivity(unchecked) private var scrap: (start: UInt32, words: Int) = (0, 0)
 
     /// Blocks of up to so many words are cut off free ones.
     private static let small = 16

@@ -7,9 +7,8 @@ struct FilingRecord {
     var rest: UInt32 = 0
     var whole: UInt32 = 0
     var isResidual = false
-    /// The lower bound of its interval as filed.
-    var low: Int64 = 0
-    var hasInterval = false
+    /// The lower bound of its interval as filed, where it is among many.
+    var low: Int64?
 
     private static let programsFlag = 1
     private static let residualFlag = 2
@@ -17,15 +16,12 @@ struct FilingRecord {
 
     init() {}
 
-    init(_ filing: Filing, keys: Int) {
+    init(_ filing: Filing, keys: Int, needsBound: Bool) {
         self.keys = keys
         rest = filing.rest
         whole = filing.whole
         isResidual = filing.isResidual
-        if let interval = filing.interval {
-            hasInterval = true
-            low = interval.mirrored.low
-        }
+        if needsBound { low = filing.interval?.mirrored.low }
     }
 
     init(_ block: PostingBlock) {
@@ -39,24 +35,23 @@ struct FilingRecord {
             next += 2
         }
         if flags & Self.intervalFlag != 0 {
-            hasInterval = true
             low = RangePosting.load(block.base + next)
         }
     }
 
     /// Whether there is nothing to know but the hashes.
-    var isBare: Bool { !hasPrograms && !isResidual && !hasInterval }
+    var isBare: Bool { !hasPrograms && !isResidual && low == nil }
 
     private var hasPrograms: Bool { rest != 0 || whole != 0 }
 
     /// Words of the block.
-    var words: Int { 2 + keys + (hasPrograms ? 2 : 0) + (hasInterval ? 2 : 0) }
+    var words: Int { 2 + keys + (hasPrograms ? 2 : 0) + (low == nil ? 0 : 2) }
 
     /// Writes everything but the hashes.
     func store(in block: PostingBlock, sizeClass: Int) {
         let flags =
             (hasPrograms ? Self.programsFlag : 0) | (isResidual ? Self.residualFlag : 0)
-            | (hasInterval ? Self.intervalFlag : 0)
+            | (low == nil ? 0 : Self.intervalFlag)
         block.setHeader(.filing, sizeClass: sizeClass, keyLength: flags, hasNext: false)
         block.count = keys
         var next = 2 + keys
@@ -65,6 +60,6 @@ struct FilingRecord {
             block.base[next + 1] = whole
             next += 2
         }
-        if hasInterval { RangePosting.store(low, block.base + next) }
+        if let low { RangePosting.store(low, block.base + next) }
     }
 }

@@ -6,9 +6,9 @@ import RelayModel
 /// desk,
 /// to read, or all of them, to write.
 final class IndexContent: @unchecked Sendable {
-    private(set) var catalog = Catalog()
+    @exclusivity(unchecked) private(set) var catalog = Catalog()
     /// The cores by the upper bits of their serials, ascending.
-    private(set) var cores: [(base: UInt64, core: IndexCore)] = []
+    @exclusivity(unchecked) private(set) var cores: [(base: UInt64, core: IndexCore)] = []
     private var observed = IndexStatistics()
     let seed: UInt64
 
@@ -78,7 +78,7 @@ final class IndexContent: @unchecked Sendable {
         for (base, core) in cores {
             core.match(decoded, &scratch)
             MatchOrder.sort(&scratch)
-            append(base, &scratch, to: &serials)
+            MatchOrder.append(base, &scratch, to: &serials)
             if !scratch.errors.isEmpty { keep(&scratch, base) }
         }
         scratch.changes += 1
@@ -90,28 +90,6 @@ final class IndexContent: @unchecked Sendable {
             scratch.serialErrors[base | UInt64(id), default: 0] += count
         }
         scratch.errors.removeAll(keepingCapacity: true)
-    }
-
-    /// Appends the sorted numbers as serials, each once.
-    @inline(__always)
-    private func append(
-        _ base: UInt64, _ scratch: inout MatchScratch, to serials: inout [UInt64]
-    ) {
-        let count = scratch.ids.count
-        if count == 0 { return }
-        let ids = scratch.ids.base
-        scratch.answer.count = 0
-        scratch.answer.reserve(count)
-        let answer = scratch.answer.base
-        var end = 0
-        var last = UInt32.max
-        for index in 0..<count {
-            let id = ids[index]
-            answer[end] = base | UInt64(id)
-            end += id != last ? 1 : 0
-            last = id
-        }
-        serials.append(contentsOf: UnsafeBufferPointer(start: answer, count: end))
     }
 
     /// Keeps the keys of one change in so many for the writers to learn from.

@@ -30,7 +30,9 @@ extension IndexCore {
                 uses[program, default: 0] += 1
             }
         }
-        if filed != census.subscriptions { return "\(filed) filings, \(census.subscriptions) found" }
+        if filed != census.subscriptions {
+            return "\(filed) filings, \(census.subscriptions) found"
+        }
         if census.plain != store.postings.plain || census.range != store.postings.range
             || census.guarded != store.postings.guarded
         {
@@ -74,7 +76,8 @@ extension IndexCore {
             census.guarded += block.count
             for index in 0..<block.count {
                 census.subscriptions += members(block.postings[index * 2])
-                let isAfter = index == 0
+                let isAfter =
+                    index == 0
                     || block.postings[index * 2 - 1] < block.postings[index * 2 + 1]
                 if !isAfter { return "programs of block \(block.offset) are out of order" }
             }

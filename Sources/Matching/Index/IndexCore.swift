@@ -8,16 +8,16 @@ final class IndexCore {
     let store = PostingStore()
     let programs: ProgramStore
     let planner: Planner
-    var serials = SerialDirectory()
+    @exclusivity(unchecked) var serials = SerialDirectory()
     /// Postings saved because an equal one was there.
-    private(set) var shared = 0
+    @exclusivity(unchecked) private(set) var shared = 0
     /// Subscriptions filed under their record type alone.
-    private(set) var residuals = 0
+    @exclusivity(unchecked) private(set) var residuals = 0
     /// Evaluation errors by subscription, since the start.
-    private(set) var errors: [UInt32: UInt64] = [:]
+    @exclusivity(unchecked) private(set) var errors: [UInt32: UInt64] = [:]
 
     /// Edits so far, in debug builds.
-    var edits = 0
+    @exclusivity(unchecked) var edits = 0
 
     init(seed: UInt64) {
         programs = ProgramStore(arena: store.arena)
@@ -56,8 +56,11 @@ final class IndexCore {
             serials.set(id, SerialDirectory.unfiled)
             return MatchingCost(candidatesPerChange: 0, isResidual: false, keys: 0)
         }
-        for index in 0..<count { file(planner.keys[index], word, filing) }
-        serials.set(id, record(filing))
+        var isInDirectory = false
+        for index in 0..<count {
+            isInDirectory = file(planner.keys[index], word, filing) || isInDirectory
+        }
+        serials.set(id, record(filing, isInDirectory))
         if filing.isResidual { residuals += 1 }
         return MatchingCost(
             candidatesPerChange: filing.expected, isResidual: filing.isResidual, keys: count)
@@ -68,33 +71,38 @@ final class IndexCore {
         programs.release(filing.whole)
     }
 
-    private func file(_ planned: PlannedKey, _ word: UInt32, _ filing: Filing) {
+    /// Files a subscription under one key; says whether among intervals so many that its lower
+    /// bound
+    /// is needed to find it again.
+    private func file(_ planned: PlannedKey, _ word: UInt32, _ filing: Filing) -> Bool {
         let key = FiledKey(
             hash: planned.hash, dimension: planned.dimension,
             bytes: UnsafePointer(planner.encoder.bytes.base + Int(planned.offset)),
             length: Int(planned.length))
         let program = planned.isExact ? filing.rest : filing.whole
-        let isShared: Bool
+        var isShared = false
+        var isInDirectory = false
         if let interval = filing.interval {
             let (kind, low, high) = interval.mirrored
-            isShared = store.insertRange(
+            (isShared, isInDirectory) = store.insertRange(
                 key, filing.isInCell ? .sorted : .range, kind,
                 RangePosting(word: word, program: program, low: low, high: high))
         } else if program != 0 {
             isShared = store.insertGuarded(key, word, program: program)
         } else {
             store.insertPlain(key, word)
-            isShared = false
         }
         if isShared { shared += 1 }
+        return isInDirectory
     }
 
     // MARK: Removing
 
     /// What removal must know: the hash of the only key, or a record of all.
-    private func record(_ filing: Filing) -> UInt32 {
+    private func record(_ filing: Filing, _ isInDirectory: Bool) -> UInt32 {
         let count = planner.keys.count
-        let record = FilingRecord(filing, keys: count)
+        let record = FilingRecord(
+            filing, keys: count, needsBound: filing.isInCell || isInDirectory)
         if count == 1, record.isBare { return planner.keys[0].hash }
         let sizeClass = WordArena.sizeClass(holding: record.words)
         let offset = store.arena.allocate(sizeClass: sizeClass)

@@ -50,8 +50,10 @@ enum MatchOrder {
         }
     }
 
-    /// Sorts numbers that are spread evenly: one pass puts each into the part of the range where it
-    /// belongs, and insertion does the rest. Says no where many fall into one part.
+    /// Sorts numbers that are spread evenly: one pass puts each into the part of the range
+    /// where it belongs, and insertion does the rest.
+    ///
+    /// Says no where many fall into one part.
     private static func spread(
         _ scratch: inout MatchScratch, _ count: Int, least: UInt32, most: UInt32
     ) -> Bool {
@@ -130,5 +132,27 @@ enum MatchOrder {
             isSwapped.toggle()
         }
         if isSwapped { scratch.ids.base.update(from: source, count: count) }
+    }
+
+    /// Appends the sorted numbers as serials, each once.
+    @inline(__always)
+    static func append(
+        _ base: UInt64, _ scratch: inout MatchScratch, to serials: inout [UInt64]
+    ) {
+        let count = scratch.ids.count
+        if count == 0 { return }
+        let ids = scratch.ids.base
+        scratch.answer.count = 0
+        scratch.answer.reserve(count)
+        let answer = scratch.answer.base
+        var end = 0
+        var last = UInt32.max
+        for index in 0..<count {
+            let id = ids[index]
+            answer[end] = base | UInt64(id)
+            end += id != last ? 1 : 0
+            last = id
+        }
+        serials.append(contentsOf: UnsafeBufferPointer(start: answer, count: end))
     }
 }

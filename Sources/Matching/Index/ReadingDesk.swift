@@ -1,8 +1,9 @@
 import RelayModel
-import Synchronization
 
 /// Where one reader at a time sits: its permission to read, and the memory it works with.
-final class ReadingDesk: Sendable {
+///
+/// `@unchecked Sendable`: the state is touched by whoever holds the lock alone.
+final class ReadingDesk: @unchecked Sendable {
     /// What a reader works with.
     struct State: ~Copyable {
         /// The change in hand.
@@ -13,7 +14,22 @@ final class ReadingDesk: Sendable {
         var samples = KeySamples()
     }
 
-    let state = Mutex(State())
+    private let lock = DeskLock()
+    @exclusivity(unchecked) private var state = State()
+
+    /// Works at the desk, waiting until it is free.
+    func withLock<Result>(_ body: (inout State) -> Result) -> Result {
+        lock.take()
+        defer { lock.giveBack() }
+        return body(&state)
+    }
+
+    /// Works at the desk if it is free.
+    func withLockIfFree<Result>(_ body: (inout State) -> Result) -> Result? {
+        guard lock.takeIfFree() else { return nil }
+        defer { lock.giveBack() }
+        return body(&state)
+    }
 }
 
 /// The hashes of the keys of every so many-th change.

@@ -153,28 +153,24 @@ package final class SubscriptionIndex: Sendable {
     // MARK: Desks
 
     func reading<Result>(
-        _ body: (IndexContent, inout ReadingDesk.State) -> sending Result
-    ) -> sending Result {
+        _ body: (IndexContent, inout ReadingDesk.State) -> Result
+    ) -> Result {
         let start = turn.add(1, ordering: .relaxed).newValue
         for offset in 0..<desks.count {
             let desk = desks[(start &+ offset) & (Self.deskCount - 1)]
-            if let result = desk.state.withLockIfAvailable({ body(content, &$0) }) {
-                return result
-            }
+            if let result = desk.withLockIfFree({ body(content, &$0) }) { return result }
         }
-        return desks[start & (Self.deskCount - 1)].state.withLock { body(content, &$0) }
+        return desks[start & (Self.deskCount - 1)].withLock { body(content, &$0) }
     }
 
-    func writing<Result>(_ body: (IndexContent) -> sending Result) -> sending Result {
+    func writing<Result>(_ body: (IndexContent) -> Result) -> Result {
         hold(0, body)
     }
 
     /// Takes the desks one after the other, always in the same order, then writes.
-    private func hold<Result>(
-        _ index: Int, _ body: (IndexContent) -> sending Result
-    ) -> sending Result {
+    private func hold<Result>(_ index: Int, _ body: (IndexContent) -> Result) -> Result {
         if index == desks.count { return body(content) }
-        return desks[index].state.withLock { state in
+        return desks[index].withLock { state in
             content.takeOver(&state)
             return hold(index + 1, body)
         }

@@ -114,6 +114,10 @@ extension FieldValue {
 
     /// The same with a text folded.
     func folded(_ options: TextOptions) -> FieldValue {
-        if case .string(let text) = self { .string(IndexedText.folded(text, options)) } else { self }
+        if case .string(let text) = self {
+            .string(IndexedText.folded(text, options))
+        } else {
+            self
+        }
     }
 }

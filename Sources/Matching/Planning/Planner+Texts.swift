@@ -3,8 +3,10 @@ import RelayModel
 
 // Keys for what stands somewhere in a text, and for places.
 extension Planner {
-    /// Adds the key of a text that has another inside: its rarest three bytes, or just that it is a
-    /// text. It proves nothing.
+    /// Adds the key of a text that has another inside: its rarest three bytes, or just that it
+    /// is a text.
+    ///
+    /// It proves nothing.
     func addPart(_ path: Int, _ slot: FieldSlot, _ catalog: inout Catalog) {
         // Nothing has the empty text inside.
         if slot.length == 0 { return }
@@ -51,7 +53,9 @@ extension Planner {
         catalog.useText(TextWords.hash(encoder.bytes.base, slot), dimension)
     }
 
-    /// Adds the keys of the cells that a circle touches. They prove nothing.
+    /// Adds the keys of the cells that a circle touches.
+    ///
+    /// They prove nothing.
     func addPlaces(
         _ path: Int, _ centre: Location, _ metres: Double, _ catalog: inout Catalog
     ) {

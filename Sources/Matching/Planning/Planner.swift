@@ -53,18 +53,18 @@ final class Planner {
     static let mostWork = 50_000
 
     let seed: UInt64
-    var selectivity = Selectivity()
-    var keys = GrowingBuffer<PlannedKey>()
-    var encoder = ValueEncoder()
-    var draft = ProgramDraft()
+    @exclusivity(unchecked) var selectivity = Selectivity()
+    @exclusivity(unchecked) var keys = GrowingBuffer<PlannedKey>()
+    @exclusivity(unchecked) var encoder = ValueEncoder()
+    @exclusivity(unchecked) var draft = ProgramDraft()
     let store: PostingStore
     private let programs: ProgramStore
     /// Estimates made so far.
-    var work = 0
+    @exclusivity(unchecked) var work = 0
     /// While keys are written only to be weighed, nothing is taken into use.
-    var isEstimating = false
-    private(set) var compartment: UInt32 = 0
-    private(set) var shelf = 0
+    @exclusivity(unchecked) var isEstimating = false
+    @exclusivity(unchecked) private(set) var compartment: UInt32 = 0
+    @exclusivity(unchecked) private(set) var shelf = 0
 
     init(seed: UInt64, store: PostingStore, programs: ProgramStore) {
         self.seed = seed
@@ -86,12 +86,12 @@ final class Planner {
         if case .constant(let holds) = root {
             return holds ? every(&catalog, Filing()) : Filing()
         }
-        if !catalog.isCrowded(shelf), case .comparison(let comparison) = root,
-            let leaf = leaf(comparison, &catalog), let filing = planLeaf(leaf, root, &catalog)
+        if case .comparison(let comparison) = root, let leaf = leaf(comparison, &catalog),
+            let filing = planLeaf(leaf, root, &catalog)
         {
             return filing
         }
-        if root.bindsVariables || catalog.isCrowded(shelf) {
+        if root.bindsVariables {
             var filing = Filing()
             filing.whole = reference(root)
             return every(&catalog, filing)
@@ -139,7 +139,8 @@ final class Planner {
         case .member(let index):
             if keys.count == 0 { emit(members[index], &catalog) }
             if hasKey(isExact: true) { proven = index }
-            for interval in intervals where index >= 64 || interval.conjuncts >> UInt64(index) & 1 == 0 {
+            for interval in intervals
+            where index >= 64 || interval.conjuncts >> UInt64(index) & 1 == 0 {
                 if filing.interval.map({ estimate(interval) < estimate($0) }) ?? true {
                     filing.interval = interval
                 }
@@ -284,7 +285,7 @@ final class Planner {
     // MARK: Keys
 
     /// The dimensions by their numbers, as far as keys were planned in them.
-    private(set) var keyDimensions: [KeyDimension] = []
+    @exclusivity(unchecked) private(set) var keyDimensions: [KeyDimension] = []
 
     /// Where the bytes of the next key begin; in a compartment they begin with its number.
     func begin() -> Int {

@@ -1,5 +1,38 @@
-import PredicateLanguage
+package import PredicateLanguage
 import RelayModel
+
+extension RecordPredicate {
+    /// The predicate as it is judged on an image that has only `known` fields, so that it fires
+    /// only
+    /// if it would whatever the others hold: a comparison that reads another field fails, and so
+    /// does its contrary under NOT.
+    package func knowing(_ known: some Sequence<String>) -> RecordPredicate {
+        let known = Set(known)
+        if root.bindsVariables {
+            var fields: Set<String> = []
+            let isKnown = root.collectFields(&fields) && fields.isSubset(of: known)
+            return isKnown ? self : .noRecord
+        }
+        return RecordPredicate(root.knowing(known, isNegated: false))
+    }
+}
+
+extension RecordPredicate.Node {
+    func knowing(_ known: Set<String>, isNegated: Bool) -> Self {
+        switch self {
+        case .constant: return self
+        case .comparison:
+            var fields: Set<String> = []
+            let isKnown = collectFields(&fields) && fields.isSubset(of: known)
+            return isKnown ? self : .constant(isNegated)
+        case .not(let inner): return .not(inner.knowing(known, isNegated: !isNegated))
+        case .and(let nodes):
+            return .and(nodes.map { $0.knowing(known, isNegated: isNegated) })
+        case .or(let nodes):
+            return .or(nodes.map { $0.knowing(known, isNegated: isNegated) })
+        }
+    }
+}
 
 extension RecordPredicate.Node {
     /// Whether some expression binds a variable for comparisons after it, which ties them together.

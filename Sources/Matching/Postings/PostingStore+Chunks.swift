@@ -111,14 +111,16 @@ extension PostingStore {
         upperEntry.store(directory.postings + (entry + 1) * 6)
     }
 
-    /// Takes a subscription out of the chunks that may hold its lower bound.
-    func removeFromChunks(_ id: UInt32, low: Int64, _ place: BlockPlace) -> Bool {
+    /// Takes a subscription out of the chunks that may hold its lower bound, or out of any.
+    func removeFromChunks(_ id: UInt32, low: Int64?, _ place: BlockPlace) -> Bool {
         let directory = PostingBlock(arena, place.block)
-        var entry = Self.reach(low, directory) - 1
+        var entry = (low.map { Self.reach($0, directory) } ?? directory.count) - 1
         while entry >= 0 {
             let summary = RangePosting(directory.postings + entry * 6)
             let chunk = PostingBlock(arena, summary.word)
-            for index in Self.first(low, chunk)..<Self.reach(low, chunk) {
+            var within = 0..<chunk.count
+            if let low { within = Self.first(low, chunk)..<Self.reach(low, chunk) }
+            for index in within {
                 let words = chunk.postings + index * 6
                 guard let word = leave(words[0], id) else { continue }
                 words[0] = word
@@ -126,7 +128,7 @@ extension PostingStore {
                 return true
             }
             // Equal bounds may begin in the chunk before.
-            if summary.low < low { return false }
+            if let low, summary.low < low { return false }
             entry -= 1
         }
         return false

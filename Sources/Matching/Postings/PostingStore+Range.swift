@@ -5,21 +5,22 @@ extension PostingStore {
     ///
     /// `kind` is ``BlockKind/sorted`` under a cell, else ``BlockKind/range``.
     ///
-    /// - Returns: whether it shares the posting of an equal one.
+    /// - Returns: whether it shares the posting of an equal one, and whether it went into a
+    /// directory.
     func insertRange(
         _ key: FiledKey, _ kind: BlockKind, _ interval: IntervalKind, _ posting: RangePosting
-    ) -> Bool {
+    ) -> (isShared: Bool, isInDirectory: Bool) {
         var place = place(key, kind, interval: interval.word)
         let block = PostingBlock(arena, place.block)
         if block.kind == .directory {
-            if block.count > 0 { return insertIntoChunks(posting, &place) }
+            if block.count > 0 { return (insertIntoChunks(posting, &place), true) }
             // It was kept empty, for the sake of the key.
             block.setHeader(
                 kind, sizeClass: block.sizeClass, keyLength: block.keyLength,
                 hasNext: block.hasNext)
         }
         return kind == .sorted
-            ? insertSorted(posting, &place) : insertUnsorted(posting, &place)
+            ? (insertSorted(posting, &place), false) : (insertUnsorted(posting, &place), false)
     }
 
     private func insertUnsorted(_ posting: RangePosting, _ place: inout BlockPlace) -> Bool {
@@ -65,21 +66,20 @@ extension PostingStore {
         (PostingBlock(arena, block.offset).postings + index * 6)[0] = joined
     }
 
-    /// Takes a subscription out of intervals, whose lower bound as it was filed is `low`; says
-    /// whether it was there.
-    func removeRange(_ id: UInt32, low: Int64, _ place: BlockPlace) -> Bool {
+    /// Takes a subscription out of intervals; says whether it was there.
+    ///
+    /// `low` is its lower bound as it was filed, if that is known: without it all are looked
+    /// through.
+    func removeRange(_ id: UInt32, low: Int64?, _ place: BlockPlace) -> Bool {
         let block = PostingBlock(arena, place.block)
-        let within: Range<Int>
-        switch block.kind {
-        case .directory: return removeFromChunks(id, low: low, place)
-        case .sorted: within = Self.first(low, block)..<Self.reach(low, block)
-        default: within = 0..<block.count
+        if block.kind == .directory { return removeFromChunks(id, low: low, place) }
+        var within = 0..<block.count
+        if block.kind == .sorted, let low {
+            within = Self.first(low, block)..<Self.reach(low, block)
         }
         for index in within {
             let words = block.postings + index * 6
-            guard RangePosting.load(words + 2) == low, let word = leave(words[0], id) else {
-                continue
-            }
+            guard let word = leave(words[0], id) else { continue }
             words[0] = word
             if word == 0 {
                 close(place, at: index * 6, words: 6)

@@ -25,7 +25,7 @@ final class PostingStore {
     let arena = WordArena()
     let table = KeyTable()
     /// Postings by kind of block, groups counted once.
-    var postings = (plain: 0, range: 0, guarded: 0)
+    @exclusivity(unchecked) var postings = (plain: 0, range: 0, guarded: 0)
 
     /// Up to here intervals stay in the order they came; beyond they are sorted into chunks, so
     /// that

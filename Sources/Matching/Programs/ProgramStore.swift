@@ -55,9 +55,9 @@ final class ProgramStore {
     private let arena: WordArena
     let table = KeyTable()
     /// The parts that only the reference evaluator judges.
-    private(set) var references: [ReferenceRow] = []
-    private var referenceNumbers: [RecordPredicate: Int] = [:]
-    private var freeReferences: [Int] = []
+    @exclusivity(unchecked) private(set) var references: [ReferenceRow] = []
+    @exclusivity(unchecked) private var referenceNumbers: [RecordPredicate: Int] = [:]
+    @exclusivity(unchecked) private var freeReferences: [Int] = []
 
     static let headerWords = 5
 

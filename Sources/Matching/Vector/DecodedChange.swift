@@ -20,12 +20,12 @@ struct Probe: BitwiseCopyable {
 /// is allocated. Not safe for concurrent use.
 package final class DecodedChange {
     /// The values of the shelf's paths, by number.
-    var slots = GrowingBuffer<FieldSlot>()
+    @exclusivity(unchecked) var slots = GrowingBuffer<FieldSlot>()
     /// The keys, those of the record type first.
-    var probes = GrowingBuffer<Probe>()
-    var encoder = ValueEncoder()
+    @exclusivity(unchecked) var probes = GrowingBuffer<Probe>()
+    @exclusivity(unchecked) var encoder = ValueEncoder()
     /// Words of a text that are to be looked up.
-    var words = GrowingBuffer<FieldSlot>(capacity: 1)
+    @exclusivity(unchecked) var words = GrowingBuffer<FieldSlot>(capacity: 1)
     /// Where keys of texts and elements are among ``probes``, by the lower bits of their hashes, so
     /// that what a text says often is looked up once; below the round in which they were noted.
     private var seen = GrowingBuffer<UInt64>(capacity: 1)
@@ -45,15 +45,15 @@ package final class DecodedChange {
     /// Whether it is a row of an initial snapshot, which fires nothing.
     var isSnapshot = false
     /// Whether absent fields are unknown.
-    var isPartial = false
+    @exclusivity(unchecked) var isPartial = false
     /// What happened, as the bit of ``FiresOn``.
-    var operation = FiresOn.create
+    @exclusivity(unchecked) var operation = FiresOn.create
     /// The moment of the evaluation.
-    var now: Timestamp?
+    @exclusivity(unchecked) var now: Timestamp?
     /// The catalog's version that the numbers are of; 0 while nothing was decoded.
-    var catalogVersion: UInt64 = .max
+    @exclusivity(unchecked) var catalogVersion: UInt64 = .max
     /// What was decoded, to be decoded again if the catalog has grown meanwhile.
-    var source: RecordChange?
+    @exclusivity(unchecked) var source: RecordChange?
 
     /// Creates an empty one.
     package init() {}
