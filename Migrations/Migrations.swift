@@ -24,5 +24,21 @@ package struct Migration: Sendable, Hashable {
             name: "v0002_recordSnapshots",
             sql: String(decoding: PackageResources.v0002_recordSnapshots_sql, as: UTF8.self),
             checksum: "4bc159b864c3998b2304892d66e2dfd106d75a3907d6cf1ccc3a8d0804610a69"),
+        Migration(
+            name: "v0003_addRetryLane",
+            sql: String(decoding: PackageResources.v0003_addRetryLane_sql, as: UTF8.self),
+            checksum: "d27aaf466ed8c18f32ff70d707d307cb8bcd9de6eb837f1284fccef700209e54"),
+        Migration(
+            name: "v0004_keepHouse",
+            sql: String(decoding: PackageResources.v0004_keepHouse_sql, as: UTF8.self),
+            checksum: "54ea1ae70d6677fa866a12866f0c3eac112399402b3b940f3fed110245aba710"),
+        Migration(
+            name: "v0005_keepRecords",
+            sql: String(decoding: PackageResources.v0005_keepRecords_sql, as: UTF8.self),
+            checksum: "79cac567f73b089cbb136211d9bce9261e15cd1a0e8a860cef2184144d6160d5"),
+        Migration(
+            name: "v0006_keepNotifications",
+            sql: String(decoding: PackageResources.v0006_keepNotifications_sql, as: UTF8.self),
+            checksum: "3480c61c357b4baf28789019c3eff0568deff54f477162dbe83c3ea1bcd5db05"),
     ]
 }

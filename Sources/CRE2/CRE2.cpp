@@ -54,4 +54,8 @@ bool belfry_re2_matches_whole(const belfry_re2 *expression, const char *text, si
     return RE2::FullMatch(re2::StringPiece(text, length), expression->expression);
 }
 
+size_t belfry_re2_size(const belfry_re2 *expression) {
+    return static_cast<size_t>(std::max(expression->expression.ProgramSize(), 0));
+}
+
 void belfry_re2_free(belfry_re2 *expression) { delete expression; }

@@ -13,8 +13,9 @@ package import Storage
 /// step, whether or not the progress moves.
 ///
 /// - Invariant: `mark` is where the last recorded step ended; between ``takeStep()`` and
-///   ``stepRecorded()`` one step is on its way and no other is taken. ``room`` and what is admitted
-///   from the log, settled or adopted, never exceed the window together.
+///   ``stepRecorded()`` one step is on its way and no other is taken. What is
+///   admitted from the log and not yet passed never exceeds the window, and what is adopted and
+///   not yet answered hardly another one.
 package struct DeliveryTracker: Sendable {
     /// Names one attempt that is open.
     package struct Ticket: Sendable, Hashable {
@@ -39,16 +40,27 @@ package struct DeliveryTracker: Sendable {
     private struct BadgeHolder: Hashable {
         let container: ContainerKey
         let deviceID: DeviceID
+        let owner: UserID
 
         init(of mark: BadgeMark) {
             container = mark.container
             deviceID = mark.deviceID
+            owner = mark.owner
         }
     }
 
     private struct FinishedEntry: Sendable {
         let position: LogPosition
         /// The number of the first slot that is not of this entry or an earlier one.
+        let slotsBefore: UInt64
+        let ranges: [NewRange]
+    }
+
+    /// The deliveries of ranges, beside the log's.
+    var ranges: RangeLanes
+    private struct InboxGroup: Sendable {
+        let entries: [InboxEntry]
+        /// The number of the first slot that was admitted after these.
         let slotsBefore: UInt64
     }
 
@@ -57,6 +69,8 @@ package struct DeliveryTracker: Sendable {
     private var slots: Deque<Slot> = []
     private var firstSlot: UInt64 = 0
     private var finished: Deque<FinishedEntry> = []
+    private var inboxes: Deque<InboxGroup> = []
+    private var inboxEntries = 0
     private var lastAdmitted: DeliveryOrdinal?
     private var retries: [UInt64: Retry] = [:]
     /// Which retries must not be taken up again, whatever their rows say.
@@ -74,20 +88,28 @@ package struct DeliveryTracker: Sendable {
     private var slotsOnTheirWay = 0
 
     /// Starts at the progress that was recorded last, with room for `window` open deliveries.
-    package init(mark: ProgressMark, window: Int) {
-        precondition(window > 0)
+    ///
+    /// `rangeWindow` is the room for deliveries of ranges.
+    package init(mark: ProgressMark, window: Int, rangeWindow: Int = 512) {
+        precondition(window > 0 && rangeWindow > 0)
+        ranges = RangeLanes(window: rangeWindow)
         self.mark = mark
         self.window = window
     }
 
     /// How many more deliveries may be admitted.
     ///
-    /// An adopted delivery keeps its place until it is answered: a gateway that answers nothing
-    /// gets no more than the window.
-    package var room: Int { max(0, window - slots.count - slotsOnTheirWay - adopted.count) }
+    /// Adopted deliveries have places of their own, as many again, so that one container's gateway
+    /// that does not answer leaves room for the others; a gateway that answers nothing at all gets
+    /// no more than two windows.
+    package var room: Int {
+        max(0, window - slots.count - slotsOnTheirWay - max(0, adopted.count - window))
+    }
 
     /// How many deliveries and retries are admitted and not yet passed.
-    package var inFlight: Int { slots.count + slotsOnTheirWay + retries.count }
+    package var inFlight: Int {
+        slots.count + slotsOnTheirWay + retries.count + ranges.inFlight
+    }
 
     /// The retries that must not be taken up again: they are being worked, or their end is not yet
     /// durable.
@@ -117,10 +139,26 @@ package struct DeliveryTracker: Sendable {
     }
 
     /// Learns that every delivery of every entry up to `position` has been admitted.
-    package mutating func finish(_ position: LogPosition) {
+    ///
+    /// `new` is what the entry owes besides: written when the progress passes it.
+    package mutating func finish(_ position: LogPosition, ranges new: [NewRange] = []) {
         precondition(finished.last.map { $0.position < position } ?? (mark.position < position))
         finished.append(
-            FinishedEntry(position: position, slotsBefore: firstSlot + UInt64(slots.count)))
+            FinishedEntry(
+                position: position, slotsBefore: firstSlot + UInt64(slots.count), ranges: new))
+    }
+
+    /// Takes what goes to inboxes beside the deliveries admitted last: it is recorded with the step
+    /// that passes them, so that neither is ever known without the other.
+    ///
+    /// - Returns: `false`, and takes nothing, while too many wait.
+    package mutating func add(_ entries: [InboxEntry]) -> Bool {
+        guard !entries.isEmpty else { return true }
+        guard inboxEntries < Limits.maximumInboxEntriesWaiting else { return false }
+        inboxEntries += entries.count
+        inboxes.append(
+            InboxGroup(entries: entries, slotsBefore: firstSlot + UInt64(slots.count)))
+        return true
     }
 
     /// Takes a retry that fell due, and returns the ticket of its next attempt.
@@ -137,6 +175,7 @@ package struct DeliveryTracker: Sendable {
     /// The delivery behind an open ticket, with the attempts made before; `nil` if the ticket is
     /// not open, because it was settled or adopted as a retry before.
     package func openDelivery(_ ticket: Ticket) -> (delivery: OwedDelivery, attempts: UInt16)? {
+        if ticket.isRange { return ranges.openDelivery(ticket).map { ($0, 0) } }
         let ticket = adopted[ticket] ?? ticket
         if ticket.isRetry {
             return retries[ticket.rawValue].map { ($0.delivery, $0.attempts) }
@@ -151,6 +190,7 @@ package struct DeliveryTracker: Sendable {
     ///
     /// A ticket that is not open is ignored: the gateway answered twice.
     package mutating func settle(_ ticket: Ticket, _ resolution: Resolution) {
+        if ticket.isRange { return ranges.settle(ticket, resolution) }
         let ticket = adopted.removeValue(forKey: ticket) ?? ticket
         if ticket.isRetry {
             guard let retry = retries.removeValue(forKey: ticket.rawValue) else { return }
@@ -163,7 +203,9 @@ package struct DeliveryTracker: Sendable {
         }
         let delivery = owed.delivery
         let badge = delivery.badge.map {
-            BadgeMark(container: delivery.container, deviceID: delivery.deviceID, badge: $0)
+            BadgeMark(
+                container: delivery.container, deviceID: delivery.deviceID, owner: delivery.owner,
+                badge: $0)
         }
         slots[index] = .settled(resolution, badge: badge, ordinal: delivery.ordinal)
     }
@@ -186,9 +228,15 @@ package struct DeliveryTracker: Sendable {
         slotsOnTheirWay = slots.count
         passSettledSlots(into: &step)
         slotsOnTheirWay -= slots.count
+        passInboxes(into: &step)
         passFinishedEntries(into: &step)
+        ranges.pass(into: &step)
         recordSettledRetries(in: &step)
-        guard step.to != step.from || !step.receipts.isEmpty else { return nil }
+        let isNews =
+            !step.receipts.isEmpty || !step.rangeSteps.isEmpty || !step.inbox.isEmpty
+        guard step.to != step.from || isNews else {
+            return nil
+        }
         stepOnItsWay = step
         return step
     }
@@ -208,24 +256,30 @@ package struct DeliveryTracker: Sendable {
     }
 
     private mutating func passSettledSlots(into step: inout SettledStep) {
-        var badges: [BadgeHolder: Int64] = [:]
+        var badges: [BadgeHolder: BadgeMark] = [:]
         while case .settled(let resolution, let badge, let ordinal)? = slots.first {
             slots.removeFirst()
             firstSlot += 1
             resolution.record(in: &step, origin: .log)
-            if let badge { badges[BadgeHolder(of: badge)] = badge.badge }
+            if let badge { badges[BadgeHolder(of: badge)] = badge }
             step.to = ProgressMark(
                 position: LogPosition(ordinal.position.rawValue - 1), offset: ordinal.offset + 1)
         }
-        for (holder, badge) in badges {
-            step.badges.append(
-                BadgeMark(container: holder.container, deviceID: holder.deviceID, badge: badge))
+        step.badges.append(contentsOf: badges.values)
+    }
+
+    private mutating func passInboxes(into step: inout SettledStep) {
+        while let group = inboxes.first, group.slotsBefore <= firstSlot {
+            inboxes.removeFirst()
+            inboxEntries -= group.entries.count
+            step.inbox.append(contentsOf: group.entries)
         }
     }
 
     private mutating func passFinishedEntries(into step: inout SettledStep) {
         while let entry = finished.first, entry.slotsBefore <= firstSlot {
             finished.removeFirst()
+            step.newRanges += entry.ranges
             // Deliveries of a later entry may have been passed already.
             step.to = max(step.to, ProgressMark(position: entry.position, offset: 0))
         }
@@ -239,6 +293,7 @@ package struct DeliveryTracker: Sendable {
         mark = step.to
         stepOnItsWay = nil
         slotsOnTheirWay = 0
+        ranges.stepRecorded()
         busyRetries.subtract(retriesOnTheirWay)
         retriesOnTheirWay.removeAll(keepingCapacity: true)
     }
@@ -253,27 +308,27 @@ package struct DeliveryTracker: Sendable {
     /// Turns the deliveries at the front of the window that are open since before `limit` into
     /// retries, so that one answer that does not come cannot hold back the progress of all behind.
     ///
-    /// Their tickets stay open: the answer, when it comes, settles the retry. Until then the retry
-    /// is not due before `dueAt`, which matters after a crash only.
+    /// Their tickets stay open: the answer, when it comes, settles the retry, and until then nobody
+    /// takes it up. After a crash it is due at once.
     ///
-    /// - Returns: How many were turned.
+    /// - Returns: The lane of each that was turned.
     package mutating func adoptDeliveries(
-        openSinceBefore limit: Timestamp, at now: Timestamp, dueAt: Timestamp
-    ) -> Int {
-        var count = 0
+        openSinceBefore limit: Timestamp, at now: Timestamp
+    ) -> [RetryLane] {
+        var lanes: [RetryLane] = []
         for index in slots.indices {
             guard case .open(let delivery, let since) = slots[index] else { continue }
             guard since < limit else { break }
             let ticket = Ticket(rawValue: (firstSlot + UInt64(index)) << 1)
             let retry = Retry(
-                delivery: delivery, attempts: 1, dueAt: dueAt, reason: "no answer yet")
+                delivery: delivery, attempts: 1, dueAt: now, reason: "no answer yet")
             settle(ticket, Resolution(retry: retry, status: 0, at: now))
             // The attempt that is still open is the first; it is counted when it ends.
             var open = retry
             open.attempts = 0
             adopted[ticket] = admit(open)
-            count += 1
+            lanes.append(RetryLane(of: delivery.delivery))
         }
-        return count
+        return lanes
     }
 }

@@ -10,6 +10,7 @@ extension DeliveryWorker {
     /// - Throws: ``Storage/StorageError`` when the progress cannot be recorded any more: another
     ///   process owns it, or the store has failed. The relay must stop then.
     package func run() async throws {
+        try await recallCollapses()
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await self.recordSteps() }
             group.addTask { try await self.sendRetries() }
@@ -58,6 +59,7 @@ extension DeliveryWorker {
         }
         meter.show(mark, inFlight: inFlight)
         roomAppeared.raise()
+        rangeRoomAppeared.raise()
         // New rows may be due; and those that ended make room for others.
         if !step.retries.isEmpty || !step.endedRetries.isEmpty { retriesChanged.raise() }
         return true
@@ -71,7 +73,9 @@ extension DeliveryWorker {
         var waited: Duration = .zero
         while true {
             do {
-                return try await progress.settle(step)
+                CrashPoint.settle.reach()
+                try await progress.settle(step)
+                return CrashPoint.settled.reach()
             } catch let error as StorageError where error.passes {
                 if let patience, patience <= waited { throw error }
                 logger.error(
@@ -85,46 +89,88 @@ extension DeliveryWorker {
 
     // MARK: Retries
 
+    /// What waits from before the start knows of what is newer than it.
+    private func recallCollapses() async throws {
+        let waiting = try await progress.collapsingRetries(limit: CollapseMemory.limit)
+        state.withLock { state in
+            for retry in waiting { state.collapses.insert(retry.delivery.delivery) }
+        }
+    }
+
     private func sendRetries() async throws {
         while !Task.isCancelled {
             if try await sendDueRetries() { continue }
-            let (excluded, room) = retriesInFlight
-            let next = room == 0 ? nil : try await progress.nextRetryDue(excluding: excluded)
-            await waitForRetries(until: next)
+            let look = retryLook
+            let next =
+                look.room == 0
+                ? nil
+                : try await progress.nextRetryDue(excluding: look.excluded) {
+                    look.held.contains($0)
+                }
+            await waitForRetries(until: [next, look.nextTrial].compactMap(\.self).min())
         }
     }
 
     /// Sends what is due, and says whether there may be more.
     private func sendDueRetries() async throws -> Bool {
-        let (excluded, room) = retriesInFlight
-        guard room > 0 else { return false }
+        let look = retryLook
+        guard look.room > 0 else { return false }
         let due = try await progress.dueRetries(
-            at: now(), limit: min(256, room), excluding: excluded)
+            at: now(), limit: min(Self.retriesPerRead, look.room), excluding: look.excluded
+        ) { look.held.contains($0) }
         guard !due.isEmpty else { return false }
         let now = now()
-        let requests = state.withLock { state in
-            due.compactMap { retry -> PushRequest? in
-                let ticket = state.tracker.admit(retry)
-                let ending = ending(
-                    of: retry.delivery, attempts: retry.attempts, reason: retry.reason, at: now,
-                    in: &state)
-                guard let ending else {
-                    return PushRequest(retry.delivery.delivery, ticket: ticket)
-                }
-                state.tracker.settle(ticket, ending)
-                return nil
+        let (requests, admitted) = state.withLock { state in
+            var requests: [PushRequest] = []
+            var admitted = 0
+            for retry in due where take(retry, at: now, in: &state, into: &requests) {
+                admitted += 1
             }
+            return (requests, admitted)
         }
         gateway.send(requests)
-        if requests.count < due.count { somethingSettled.raise() }
+        if requests.count < admitted { somethingSettled.raise() }
+        return admitted > 0
+    }
+
+    /// Takes a retry up, unless its lane waits: then its row stays as it is.
+    private func take(
+        _ retry: Retry, at now: Timestamp, in state: inout State,
+        into requests: inout [PushRequest]
+    ) -> Bool {
+        let delivery = retry.delivery
+        let ending = finalEnding(
+            of: delivery, attempts: retry.attempts, reason: retry.reason, at: now, in: &state)
+        if ending == nil, state.halts.halt(of: delivery.delivery, at: now) != nil { return false }
+        let ticket = state.tracker.admit(retry)
+        if let ending {
+            state.tracker.settle(ticket, ending)
+        } else {
+            requests.append(PushRequest(delivery.delivery, ticket: ticket))
+        }
         return true
     }
 
-    /// The retries that must not be taken up, and how many others may be.
-    private var retriesInFlight: (excluded: Set<DeliveryID>, room: Int) {
-        state.withLock { state in
+    /// Retries that are read at a time.
+    private static let retriesPerRead = 256
+
+    /// What is to be known before retries are read.
+    private struct RetryLook {
+        /// The retries that must not be taken up.
+        let excluded: Set<DeliveryID>
+        /// How many others may be.
+        let room: Int
+        let held: Halts.Held
+        let nextTrial: Timestamp?
+    }
+
+    private var retryLook: RetryLook {
+        let now = now()
+        return state.withLock { state in
             let room = settings.retryWindow - state.tracker.openRetries
-            return (state.tracker.retriesInFlight, max(0, room))
+            return RetryLook(
+                excluded: state.tracker.retriesInFlight, room: max(0, room),
+                held: state.halts.held(at: now), nextTrial: state.halts.nextTrial(after: now))
         }
     }
 
@@ -146,12 +192,22 @@ extension DeliveryWorker {
         while !Task.isCancelled {
             try await clock.sleep(for: settings.slowAfter / 2)
             let now = now()
-            let count = state.withLock { state in
-                state.tracker.adoptDeliveries(
-                    openSinceBefore: now.advanced(by: .zero - settings.slowAfter), at: now,
-                    dueAt: now.advanced(by: .seconds(60)))
+            let news = state.withLock { state -> HaltNews? in
+                let opened = now.advanced(by: .zero - settings.slowAfter)
+                let lanes = state.tracker.adoptDeliveries(openSinceBefore: opened, at: now)
+                var news = HaltNews()
+                for lane in lanes {
+                    let halt = state.gatewayBreaker.noteSilence(
+                        in: lane, since: opened, at: now)
+                    if let halt, state.halts.add(halt, for: lane.container) {
+                        news.begun.append(halt)
+                    }
+                }
+                return lanes.isEmpty ? nil : news
             }
-            if count > 0 { somethingSettled.raise() }
+            guard let news else { continue }
+            somethingSettled.raise()
+            tell(news)
         }
     }
 }

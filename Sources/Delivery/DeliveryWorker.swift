@@ -18,6 +18,10 @@ package final class DeliveryWorker: Sendable {
         ///
         /// A crash repeats these at the most, and besides the retries of ``retryWindow``.
         package var window = Limits.maximumDeliveriesInFlight
+        /// Deliveries of ranges admitted and not yet passed, which a crash repeats too.
+        ///
+        /// They share the gateway with the log's: few, so that those need not wait long.
+        package var rangeWindow = 512
         /// Retries that are worked at a time.
         package var retryWindow = 2048
         /// The least time between two steps, unless ``stepSize`` is reached.
@@ -26,6 +30,10 @@ package final class DeliveryWorker: Sendable {
         package var stepSize = 512
         /// How long the front of the window may wait for an answer before it becomes a retry.
         package var slowAfter: Duration = .seconds(2)
+        /// Background pushes that one device gets in an hour; 0 for any number.
+        ///
+        /// Apple asks for two or three.
+        package var silentPushesPerHour = 0
 
         /// Creates the default settings.
         package init() {}
@@ -34,7 +42,10 @@ package final class DeliveryWorker: Sendable {
     struct State: ~Copyable {
         var tracker: DeliveryTracker
         var halts = Halts()
-        var breaker = TokenVerdictBreaker()
+        var tokenBreaker = TokenVerdictBreaker()
+        var gatewayBreaker = GatewayBreaker()
+        var pacing: DevicePacing
+        var collapses = CollapseMemory()
         var generator: any RandomNumberGenerator & Sendable
         var deadTokens = DeadTokenMemory()
         var settledSinceStep = 0
@@ -51,6 +62,7 @@ package final class DeliveryWorker: Sendable {
     let somethingSettled = WakeSignal()
     let roomAppeared = WakeSignal()
     let retriesChanged = WakeSignal()
+    let rangeRoomAppeared = WakeSignal()
     let gateway: any PushGateway
 
     /// Creates a worker that goes on at `mark`.
@@ -74,7 +86,9 @@ package final class DeliveryWorker: Sendable {
     ) rethrows {
         state = Mutex(
             State(
-                tracker: DeliveryTracker(mark: mark, window: settings.window),
+                tracker: DeliveryTracker(
+                    mark: mark, window: settings.window, rangeWindow: settings.rangeWindow),
+                pacing: DevicePacing(silentPerHour: settings.silentPushesPerHour),
                 generator: generator))
         self.progress = progress
         self.settings = settings
@@ -100,10 +114,16 @@ package final class DeliveryWorker: Sendable {
             try Task.checkCancellation()
             let requests = admit(&rest)
             gateway.send(requests)
+            CrashPoint.sent.reach()
             if !rest.isEmpty { await roomAppeared.wait() }
         }
+        while !state.withLock({ $0.tracker.add(batch.inbox) }) {
+            try Task.checkCancellation()
+            await roomAppeared.wait()
+        }
+        if !batch.inbox.isEmpty { somethingSettled.raise() }
         if let position = batch.finished {
-            state.withLock { $0.tracker.finish(position) }
+            state.withLock { $0.tracker.finish(position, ranges: batch.ranges) }
             somethingSettled.raise()
         }
     }
@@ -116,6 +136,7 @@ package final class DeliveryWorker: Sendable {
             requests.reserveCapacity(count)
             for delivery in rest.prefix(count) {
                 let ticket = state.tracker.admit(delivery, at: now)
+                state.collapses.insert(delivery.delivery)
                 if let ending = ending(of: delivery, attempts: 0, at: now, in: &state) {
                     state.tracker.settle(ticket, ending)
                 } else {
@@ -131,6 +152,19 @@ package final class DeliveryWorker: Sendable {
 
     /// What becomes of a delivery that need not or must not be sent now; `nil` sends it.
     func ending(
+        of delivery: OwedDelivery, attempts: UInt16, at now: Timestamp, in state: inout State
+    ) -> Resolution? {
+        if let ending = finalEnding(of: delivery, attempts: attempts, at: now, in: &state) {
+            return ending
+        }
+        guard let halt = state.halts.halt(of: delivery.delivery, at: now) else { return nil }
+        return judge.waiting(
+            delivery, attempts: attempts, until: now, status: 0, reason: halt.reason, at: now)
+    }
+
+    /// What becomes of a delivery that is not to be sent whatever the gateway's state: it expired,
+    /// its token is dead, a newer one takes its place, or its device is to be left alone.
+    func finalEnding(
         of delivery: OwedDelivery, attempts: UInt16, reason: String = "", at now: Timestamp,
         in state: inout State
     ) -> Resolution? {
@@ -138,16 +172,26 @@ package final class DeliveryWorker: Sendable {
             return ending
         }
         if state.deadTokens.holds(delivery.delivery) {
-            return Resolution(
-                deadLetter: DeadLetter(
-                    delivery: delivery, attempts: attempts, status: 0,
-                    reason: "the device token is dead", at: now))
+            return unsent(delivery, attempts, "the device token is dead", now)
         }
-        let halt = state.halts.halt(of: delivery.delivery, at: now, pause: judge.pause)
-        guard let halt else { return nil }
-        return judge.waiting(
-            delivery, attempts: attempts, until: halt.until, status: 0, reason: halt.reason,
-            at: now)
+        let hasWaited = attempts > 0 || !reason.isEmpty
+        if hasWaited, state.collapses.supersedes(delivery.delivery) {
+            return unsent(delivery, attempts, "superseded by a newer change of the record", now)
+        }
+        let wait = state.pacing.wait(of: delivery.delivery, waitingFor: reason, at: now)
+        return wait.map { wait in
+            judge.waiting(
+                delivery, attempts: attempts, until: wait.until, status: 0, reason: wait.reason,
+                at: now)
+        }
+    }
+
+    private func unsent(
+        _ delivery: OwedDelivery, _ attempts: UInt16, _ reason: String, _ now: Timestamp
+    ) -> Resolution {
+        Resolution(
+            deadLetter: DeadLetter(
+                delivery: delivery, attempts: attempts, status: 0, reason: reason, at: now))
     }
 
     // MARK: Answers
@@ -157,40 +201,66 @@ package final class DeliveryWorker: Sendable {
     /// It runs on the gateway's thread.
     private func take(_ completions: [PushCompletion]) {
         let now = now()
-        let (alarms, tally) = state.withLock { state in
-            var alarms: [OutcomeJudge.Halt] = []
+        let (news, tally) = state.withLock { state in
+            var news = HaltNews()
             var tally = DeliveryMeter.Tally()
             for completion in completions {
-                let halt = settle(completion, at: now, in: &state, tally: &tally)
-                if let halt { alarms.append(halt) }
+                settle(completion, at: now, in: &state, tally: &tally, news: &news)
             }
             state.settledSinceStep += completions.count
-            return (alarms, tally)
+            return (news, tally)
         }
-        somethingSettled.raise()
+        // Counted first: whoever sees the progress pass a delivery finds it in the metrics.
         meter.count(tally)
-        for alarm in alarms {
+        somethingSettled.raise()
+        tell(news)
+    }
+
+    /// What changed among the halts.
+    struct HaltNews {
+        var begun: [OutcomeJudge.Halt] = []
+        var hasEnded = false
+    }
+
+    func tell(_ news: HaltNews) {
+        for halt in news.begun {
             logger.warning(
                 "paused deliveries",
-                metadata: ["scope": "\(alarm.scope)", "reason": "\(alarm.reason)"])
+                metadata: ["scope": "\(halt.scope)", "reason": "\(halt.reason)"])
+        }
+        if news.hasEnded {
+            logger.info("deliveries go on")
+            retriesChanged.raise()
         }
     }
 
     private func settle(
         _ completion: PushCompletion, at now: Timestamp, in state: inout State,
-        tally: inout DeliveryMeter.Tally
-    ) -> OutcomeJudge.Halt? {
+        tally: inout DeliveryMeter.Tally, news: inout HaltNews
+    ) {
         let ticket = DeliveryTracker.Ticket(rawValue: completion.ticket)
-        guard let (delivery, attempts) = state.tracker.openDelivery(ticket) else { return nil }
-        let outcome = state.breaker.weigh(completion.outcome, of: delivery.delivery)
+        guard let (owed, attempts) = state.tracker.openDelivery(ticket) else { return }
+        let delivery = owed.delivery
+        let outcome = state.tokenBreaker.weigh(completion.outcome, of: delivery)
         let verdict = judge.judge(
-            outcome, of: delivery, attempts: attempts, at: now, using: &state.generator)
+            outcome, of: owed, attempts: attempts, at: now, using: &state.generator)
         state.tracker.settle(ticket, verdict.resolution)
-        tally.add(verdict.resolution.outcome, of: delivery.delivery, at: now)
-        if case .accepted = outcome { state.halts.remove(for: delivery.delivery) }
+        tally.add(verdict.resolution.outcome, of: delivery, at: now)
+        if case .accepted = outcome, state.halts.remove(for: delivery) { news.hasEnded = true }
         if let dead = verdict.resolution.deadToken { state.deadTokens.insert(dead) }
-        guard let halt = verdict.halt else { return nil }
-        return state.halts.add(halt, for: delivery.delivery.container) ? halt : nil
+        if case .refused(let refusal) = outcome, case .retry(_, .device) = refusal.reaction,
+            let dueAt = verdict.resolution.dueAt
+        {
+            state.pacing.hold(delivery, until: dueAt, at: now)
+        }
+        let broken = state.gatewayBreaker.note(outcome, of: delivery, at: now)
+        if broken == nil, outcome.isAnswer, state.halts.removeGateway(for: delivery) {
+            news.hasEnded = true
+        }
+        for halt in [verdict.halt, broken].compactMap(\.self)
+        where state.halts.add(halt, for: delivery.container) {
+            news.begun.append(halt)
+        }
     }
 
     // MARK: For whoever asks
@@ -203,18 +273,30 @@ package final class DeliveryWorker: Sendable {
 
     /// Lets a container's deliveries go again, after its settings were mended.
     ///
-    /// New ones go at once; those that wait go when their pause is over, within
-    /// ``OutcomeJudge/pause``.
     package func resume(_ container: ContainerKey) {
         state.withLock { state in
             state.halts.remove(container)
-            state.breaker.reset(container)
+            state.tokenBreaker.reset(container)
+            state.gatewayBreaker.reset(container)
         }
+        retriesChanged.raise()
     }
 
     /// Looks for due retries now, after somebody else wrote some.
     package func workRetries() {
         retriesChanged.raise()
+    }
+}
+
+extension PushOutcome {
+    /// Whether the gateway answered, and not that it cannot be used.
+    var isAnswer: Bool {
+        switch self {
+        case .accepted: true
+        case .unknown, .notSent: false
+        case .refused(let refusal):
+            if case .retry(_, .gateway) = refusal.reaction { false } else { true }
+        }
     }
 }
 
@@ -224,6 +306,9 @@ extension PushRequest {
             ticket: ticket.rawValue, deliveryID: delivery.id, container: delivery.container,
             environment: delivery.gatewayEnvironment, token: delivery.token,
             notification: delivery.notification)
+        gateway = delivery.gateway
+        recipient = PushRecipient(
+            owner: delivery.owner, deviceID: delivery.deviceID, position: delivery.ordinal.position)
     }
 }
 

@@ -33,12 +33,17 @@ package struct OutcomeJudge: Sendable {
             case topic(String)
             /// Everything for the container.
             case container
+            /// Everything for the container by one of the gateway's environments, because the
+            /// gateway cannot be used.
+            case gateway(GatewayEnvironment)
         }
 
         /// Who waits.
         package var scope: Scope
         /// Until when; then one attempt is made again.
         package var until: Timestamp
+        /// How long the others wait after one was let through.
+        package var pause: Duration
         /// What the gateway said.
         package var reason: String
     }
@@ -111,13 +116,15 @@ package struct OutcomeJudge: Sendable {
         _ scope: Halt.Scope, _ delivery: OwedDelivery, _ attempt: UInt16,
         _ refusal: GatewayRefusal, _ now: Timestamp
     ) -> Verdict {
-        let until = now.advanced(by: pause)
-        return Verdict(
+        // It is due, and lies in a lane that is halted: so it goes at once when the halt ends.
+        Verdict(
             resolution: waiting(
-                delivery, attempts: attempt - 1, until: until,
+                delivery, attempts: attempt - 1, until: now,
                 status: UInt16(clamping: refusal.status),
                 reason: refusal.reason, at: now),
-            halt: Halt(scope: scope, until: until, reason: refusal.reason))
+            halt: Halt(
+                scope: scope, until: now.advanced(by: pause), pause: pause,
+                reason: refusal.reason))
     }
 
     /// What becomes of a delivery whose notification expired before it could be sent; `nil` if it

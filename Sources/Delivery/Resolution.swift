@@ -11,6 +11,7 @@ package struct Resolution: Sendable, Hashable {
         case retry
     }
 
+    private let container: ContainerKey
     private let receipt: DeliveryReceipt
     private let retry: Retry?
     private let deadLetter: DeadLetter?
@@ -19,6 +20,7 @@ package struct Resolution: Sendable, Hashable {
 
     /// The gateway accepted the push.
     package init(accepted delivery: OwedDelivery, attempts: UInt16, at now: Timestamp) {
+        container = delivery.delivery.container
         receipt = DeliveryReceipt(
             of: delivery, .accepted, status: 200, reason: "", attempt: attempts, at: now)
         retry = nil
@@ -28,6 +30,7 @@ package struct Resolution: Sendable, Hashable {
 
     /// The push is to be tried again; `retry` counts this attempt.
     package init(retry: Retry, status: UInt16, at now: Timestamp) {
+        container = retry.delivery.delivery.container
         receipt = DeliveryReceipt(
             of: retry.delivery, .deferred, status: status, reason: retry.reason,
             attempt: retry.attempts, at: now)
@@ -40,6 +43,7 @@ package struct Resolution: Sendable, Hashable {
     ///
     /// With `deadToken` the device's token is forgotten too.
     package init(deadLetter: DeadLetter, deadToken: DeadToken? = nil) {
+        container = deadLetter.delivery.delivery.container
         receipt = DeliveryReceipt(
             of: deadLetter.delivery, deadToken == nil ? .dead : .unregistered,
             status: deadLetter.status, reason: deadLetter.reason, attempt: deadLetter.attempts,
@@ -58,6 +62,11 @@ package struct Resolution: Sendable, Hashable {
     /// Writes this resolution into a step.
     func record(in step: inout SettledStep, origin: Origin) {
         step.receipts.append(receipt)
+        // A retry was counted as owed when it was passed the first time.
+        if origin == .log { step.tallies[container, default: DeliveryTally()].owed += 1 }
+        if receipt.outcome == .accepted {
+            step.tallies[container, default: DeliveryTally()].delivered += 1
+        }
         if let retry { step.retries.append(retry) }
         if let deadLetter { step.deadLetters.append(deadLetter) }
         if let deadToken { step.deadTokens.append(deadToken) }

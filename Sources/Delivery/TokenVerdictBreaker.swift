@@ -59,7 +59,7 @@ extension TokenVerdictBreaker {
         guard case .refused(var refusal) = outcome,
             case .forgetDeviceToken(.unknownToGateway) = refusal.reaction
         else {
-            if case .accepted = outcome {
+            if case .accepted = outcome, delivery.gateway == .apns {
                 _ = mayForget(
                     isUnknownToGateway: false, container: delivery.container,
                     topic: delivery.notification.topic)

@@ -14,6 +14,9 @@ struct ChangeFanout {
     /// The devices that got a push of this change that shows nothing: one is enough (design §4.10).
     private var silentlyNotified: Set<UInt64> = []
 
+    /// What the change owes to inboxes and has not been taken.
+    private(set) var inbox: [InboxEntry] = []
+
     /// The devices that were left out because they made the change.
     private var suppressed: [SuppressedDevice] = []
 
@@ -50,11 +53,16 @@ struct ChangeFanout {
         return deliveries
     }
 
-    /// Appends what the change owes by one subscription.
+    /// Takes what goes to inboxes as far as it was appended.
+    mutating func takeInbox() -> [InboxEntry] {
+        defer { inbox.removeAll(keepingCapacity: true) }
+        return inbox
+    }
+
+    /// Appends what the change owes by one subscription, whose owner has the devices `all`.
     mutating func append(
-        _ subscription: Subscription, serial: UInt64, in state: inout ContainerState
+        _ subscription: Subscription, serial: UInt64, to all: [DeviceVersion], _ badges: BadgeBoard
     ) {
-        let all = state.devices(of: subscription.owner)
         let devices = DeviceExpansion.devices(among: all, for: subscription, of: change)
         if devices.count < all.count, let origin = change.origin.deviceID,
             all.contains(where: { $0.device.id == origin }),
@@ -64,9 +72,10 @@ struct ChangeFanout {
                 SuppressedDevice(
                     position: position, subscriptionID: subscription.id, deviceID: origin))
         }
-        guard !devices.isEmpty else { return }
         let notificationID = identity.notificationID(
             position: position, owner: subscription.owner)
+        appendToInbox(subscription, serial: serial, notificationID)
+        guard !devices.isEmpty else { return }
         var composed: [String?: PushNotification] = [:]
         for version in devices {
             if !subscription.notificationInfo.isVisible,
@@ -79,28 +88,47 @@ struct ChangeFanout {
             let topic = version.device.topic
             let badge =
                 subscription.notificationInfo.shouldBadge
-                ? state.raiseBadge(of: version.device.id) : nil
+                ? badges.raise(version.device.id, in: settings.key) : nil
             // The pushes of one user's devices differ in topic and badge only.
             let push =
                 composed[topic].flatMap { badge == nil ? $0 : nil }
                 ?? composer.notification(
-                    by: subscription, notificationID: notificationID, topic: topic, badge: badge)
+                    by: subscription, notificationID: notificationID, topic: topic, badge: badge,
+                    gateway: version.device.gateway)
             composed[topic] = push
             append(push, badge: badge, to: version, of: subscription, serial: serial)
         }
+    }
+
+    /// The inbox has the notification whether or not the user has a device that could be pushed to.
+    private mutating func appendToInbox(
+        _ subscription: Subscription, serial: UInt64, _ notificationID: UUIDBytes
+    ) {
+        guard settings.keepsInbox else { return }
+        let isOwn = subscription.suppress == .user && subscription.owner == change.origin.userID
+        guard !isOwn else { return }
+        inbox.append(
+            InboxEntry(
+                owner: InboxOwner(container: settings.key, user: subscription.owner),
+                position: position, subscriptionSerial: serial, subscriptionID: subscription.id,
+                database: subscription.database, notificationID: notificationID,
+                originDevice: subscription.suppress == .device ? change.origin.deviceID : nil,
+                payload: composer.inboxPayload(by: subscription, notificationID: notificationID),
+                at: appendedAt))
     }
 
     private mutating func append(
         _ notification: PushNotification, badge: Int64?, to version: DeviceVersion,
         of subscription: Subscription, serial: UInt64
     ) {
-        let delivery = Delivery(
+        var delivery = Delivery(
             id: identity.deliveryID(
                 position: position, subscriptionSerial: serial, deviceSerial: version.serial),
             ordinal: DeliveryOrdinal(position: position, offset: offset),
             container: settings.key, subscriptionID: subscription.id, owner: subscription.owner,
             device: version.device, registeredAt: version.registeredAt,
             appendedAt: appendedAt, notification: notification, badge: badge)
+        if notification.collapseID != nil { delivery.collapsingRecord = change.recordID }
         deliveries.append(
             OwedDelivery(delivery, subscriptionSerial: serial, deviceSerial: version.serial))
     }

@@ -15,12 +15,15 @@ struct ContainerState {
     private var updateRules: UpdateRules
     private var subscriptions: PackedSubscriptions
     private var devices: PackedDevices
-    private var badges: [DeviceID: Int64] = [:]
+    private let badges: BadgeBoard
+    private let key: ContainerKey
 
     /// Creates the state of a container of which nothing is known.
     ///
     /// The seed keeps the index's hashes secret.
-    init(container: ContainerKey, indexSeed: UInt64) {
+    init(container: ContainerKey, indexSeed: UInt64, badges: BadgeBoard) {
+        key = container
+        self.badges = badges
         index = SubscriptionIndex(seed: indexSeed)
         updateRules = UpdateRules(indexSeed: indexSeed)
         subscriptions = PackedSubscriptions(container: container)
@@ -29,6 +32,12 @@ struct ContainerState {
 
     /// How many subscriptions are active.
     var subscriptionCount: Int { subscriptions.count }
+
+    /// How many of the active subscriptions fire once.
+    var onceCount: Int { subscriptions.onceCount }
+
+    /// How many of the active subscriptions show nothing.
+    var silentCount: Int { subscriptions.silentCount }
 
     /// How many devices are active.
     var deviceCount: Int { devices.count }
@@ -102,21 +111,52 @@ struct ContainerState {
         for serial in serials {
             guard let holder = devices.holder(serial) else { continue }
             devices.remove(serial)
-            if holder != keeper { badges[holder.device] = nil }
+            if holder != keeper { badges.forget(holder.device, in: key) }
+        }
+    }
+}
+
+extension ContainerState {
+    /// Keeps of `serials` those whose owners may read what `change` did.
+    mutating func keepReaders(of change: RecordChange, among serials: inout [UInt64]) {
+        // Without a rule everybody whom the index names may read it.
+        guard change.readers != nil else { return }
+        serials.removeAll { serial in
+            guard let subscription = subscription(serial) else { return true }
+            return !DeviceExpansion.mayRead(subscription.owner, change)
         }
     }
 
-    // MARK: Badges
-
-    /// Sets a device's badge as it was at the progress.
-    mutating func setBadge(_ badge: Int64, of device: DeviceID) {
-        badges[device] = badge
+    /// Those of the subscriptions with these serials that fire once.
+    mutating func onceSerials(among serials: [UInt64]) -> [UInt64] {
+        guard onceCount > 0 else { return [] }
+        return serials.filter { subscription($0)?.firesOnce == true }
     }
 
-    /// Raises a device's badge by one, and returns it.
-    mutating func raiseBadge(of device: DeviceID) -> Int64 {
-        badges[device, default: 0] += 1
-        return badges[device, default: 0]
+    /// Adds to `fanout` what a change owes by the subscriptions with these serials.
+    mutating func expand(_ serials: ArraySlice<UInt64>, into fanout: inout ChangeFanout) {
+        for serial in serials {
+            guard let subscription = subscription(serial) else { continue }
+            fanout.append(
+                subscription, serial: serial, to: devices(of: subscription.owner), badges)
+        }
+    }
+
+    /// Of the subscriptions with these serials, those by which a change owes anything that those
+    /// before do not owe already.
+    mutating func withoutRepeatedSilence(
+        _ serials: [UInt64], of change: RecordChange
+    ) -> [UInt64] {
+        guard silentCount > 0 else { return serials }
+        var notified: Set<UInt64> = []
+        return serials.filter { serial in
+            guard let subscription = subscription(serial) else { return false }
+            if subscription.notificationInfo.isVisible { return true }
+            let devices = DeviceExpansion.devices(
+                among: self.devices(of: subscription.owner), for: subscription, of: change)
+            let new = devices.count { notified.insert($0.serial).inserted }
+            return new > 0
+        }
     }
 }
 
@@ -133,7 +173,9 @@ extension ContainerState {
     /// Takes the state over from the parts of a snapshot, which `next` reads one by one.
     ///
     /// - Throws: `ImageDamage` if a part cannot be used, or the parts do not belong together.
-    init(container: ContainerKey, next: () throws -> [UInt8]) throws {
+    init(container: ContainerKey, badges: BadgeBoard, next: () throws -> [UInt8]) throws {
+        key = container
+        self.badges = badges
         index = try SubscriptionIndex(image: try next())
         updateRules = try UpdateRules(image: try next())
         subscriptions = try PackedSubscriptions(container: container, image: try next())

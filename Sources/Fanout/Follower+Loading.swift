@@ -34,6 +34,7 @@ extension Follower {
         onLoading: (LoadingStage) -> Void = { _ in }
     ) async throws {
         worked = mark.position
+        self.registry = registry
         if let keeper {
             onLoading(.snapshot)
             if let start = try await keeper.load(&state, upTo: mark.position) {
@@ -46,6 +47,24 @@ extension Follower {
         try await loadSubscriptions(mark.position, registry, portion, onLoading)
         onLoading(.badges)
         for badge in try await registry.badges() { state.set(badge) }
+        meter.show(subscriptions: state.subscriptionCount)
+    }
+
+    /// Loads anew what was active at `position`, from the registry alone.
+    ///
+    /// The badges stay: they are not the log's.
+    mutating func reload(at position: LogPosition, portion: Int = 5000) async throws {
+        guard let registry else { return }
+        let before = state
+        state.clear()
+        do {
+            try await loadDevices(position, registry, portion) { _ in }
+            try await loadSubscriptions(position, registry, portion) { _ in }
+        } catch {
+            // Half a state must not become a snapshot.
+            state = before
+            throw error
+        }
         meter.show(subscriptions: state.subscriptionCount)
     }
 

@@ -22,6 +22,8 @@ package struct Follower: ~Copyable {
     private static let deliveriesPerBatch = 512
     /// Fired subscriptions that are expanded at a time.
     private static let subscriptionsPerPortion = 1024
+    /// Subscriptions of one range.
+    private static let subscriptionsPerRange = 1000
 
     var state: ShardState
     /// The last entry that has been worked: the state is that of this position.
@@ -29,6 +31,7 @@ package struct Follower: ~Copyable {
     /// Edits since the last snapshot.
     var edits = 0
     private var pending: [OwedDelivery] = []
+    private var pendingInbox: [InboxEntry] = []
     private var handedOver = LogPosition.start
     private let identity: DeliveryIdentity
     let log: any ShardLog
@@ -39,16 +42,28 @@ package struct Follower: ~Copyable {
     let keeper: SnapshotKeeper?
     let logger: Logger
     let meter = FanoutMeter()
+    private let rangeThreshold: Int
+    let now: @Sendable () -> Timestamp
+    /// Where the state is loaded from, once it has been.
+    var registry: (any Registry)?
 
     /// Creates a follower that has not recovered yet.
+    ///
+    /// A ``RangeWorker`` shares the badges. A change that fires more subscriptions than
+    /// `rangeThreshold` is left to ranges. `now` tells when something was set aside.
     package init(
         log: any ShardLog, progress: any ShardProgress, identity: DeliveryIdentity,
-        indexSeed: UInt64, settings: @escaping SettingsSource, logger: Logger,
+        indexSeed: UInt64, badges: BadgeBoard = BadgeBoard(),
+        rangeThreshold: Int = Limits.maximumMatchesAtOnce,
+        now: @escaping @Sendable () -> Timestamp = { Timestamp(seconds: 0) },
+        settings: @escaping SettingsSource, logger: Logger,
         board: IndexBoard? = nil, keeper: SnapshotKeeper? = nil,
         onSuppression: SuppressionWatcher? = nil, take: @escaping Taker
     ) {
-        state = ShardState(indexSeed: indexSeed, board: board)
+        state = ShardState(indexSeed: indexSeed, badges: badges, board: board)
         self.keeper = keeper
+        self.rangeThreshold = rangeThreshold
+        self.now = now
         self.identity = identity
         self.log = log
         self.progress = progress
@@ -81,8 +96,10 @@ package struct Follower: ~Copyable {
         handedOver = mark.position
         while true {
             try Task.checkCancellation()
-            let entries = try await log.followedEntries(
-                after: position, limit: Self.entriesPerRead)
+            guard let entries = try await readableEntries(after: &position) else {
+                offset = 0
+                continue
+            }
             for entry in entries {
                 try await work(entry, from: offset)
                 offset = 0
@@ -100,12 +117,18 @@ package struct Follower: ~Copyable {
     }
 
     /// Hands over what is pending, once every entry up to `position` has been worked.
-    private mutating func handOver(finished position: LogPosition) async throws {
+    private mutating func handOver(
+        finished position: LogPosition, ranges: [NewRange] = []
+    ) async throws {
         let isProgress = handedOver < position
-        guard isProgress || !pending.isEmpty else { return }
-        let batch = OwedBatch(deliveries: pending, finished: isProgress ? position : nil)
+        guard isProgress || !pending.isEmpty || !pendingInbox.isEmpty else { return }
+        let batch = OwedBatch(
+            deliveries: pending, finished: isProgress ? position : nil, inbox: pendingInbox,
+            ranges: ranges)
         pending.removeAll(keepingCapacity: true)
+        pendingInbox.removeAll(keepingCapacity: true)
         handedOver = max(handedOver, position)
+        CrashPoint.handOver.reach()
         try await take(batch)
     }
 
@@ -142,11 +165,11 @@ package struct Follower: ~Copyable {
     private mutating func work(
         _ change: LoggedChange, isStale: Bool, _ entry: FollowedEntry, from offset: UInt32
     ) async throws {
-        let found = try state.firedSubscriptions(
-            by: change, appendedAt: entry.appendedAt, isStale: isStale, in: entry.container)
-        meter.countChange(matches: found?.subscriptions.count ?? 0)
-        guard let found, !found.subscriptions.isEmpty else { return }
-        var fired = found.subscriptions
+        CrashPoint.match.reach()
+        guard
+            let found = try await found(by: change, isStale: isStale, entry),
+            !found.serials.isEmpty
+        else { return }
         guard let settings = settings(entry.container) else {
             // A container is saved before anything of it is appended, so nobody is owed this.
             logger.error(
@@ -154,37 +177,128 @@ package struct Follower: ~Copyable {
                 metadata: ["container": "\(entry.container)", "position": "\(entry.position)"])
             return
         }
-        let claimed = try await claimOnce(&fired, at: entry.position)
+        var fired = found.serials
+        let once = try await claimOnce(&fired, at: entry.position, of: entry.container)
+        // With an offset it was worked in the log's turn before a crash, and so it is again.
+        if fired.count > rangeThreshold, offset == 0 {
+            try await leaveToRanges(fired, by: found.change, entry)
+        } else {
+            try await expand(fired, by: found.change, entry, settings, from: offset)
+        }
+        // Last, so that until the change is worked the state is that of the entry before it.
+        for serial in once { state.removeSubscription(serial, of: entry.container) }
+        edits += once.count
+    }
+
+    /// Matches a change; one that turns out to be unreadable is set aside, and fires nothing.
+    private mutating func found(
+        by change: LoggedChange, isStale: Bool, _ entry: FollowedEntry
+    ) async throws -> FiredChange? {
+        do {
+            let found = try state.firedSerials(
+                by: change, appendedAt: entry.appendedAt, isStale: isStale, in: entry.container)
+            meter.countChange(matches: found?.serials.count ?? 0)
+            return found
+        } catch StorageError.damaged(_, let reason) {
+            try await setAside(
+                UnreadableEntry(position: entry.position, isChange: true, reason: reason))
+            return nil
+        }
+    }
+
+    /// Hands over what a change owes by the subscriptions with these serials.
+    private mutating func expand(
+        _ fired: [UInt64], by change: RecordChange, _ entry: FollowedEntry,
+        _ settings: ContainerSettings, from offset: UInt32
+    ) async throws {
         var fanout = ChangeFanout(
-            of: found.change, at: entry.position, appendedAt: entry.appendedAt,
+            of: change, at: entry.position, appendedAt: entry.appendedAt,
             identity: identity, settings: settings, firstOffset: offset)
-        // In portions, so that a change that fires a million subscriptions fits the memory.
+        // In portions, so that a change that fires many subscriptions fits the memory.
         for start in stride(from: 0, to: fired.count, by: Self.subscriptionsPerPortion) {
             let end = min(start + Self.subscriptionsPerPortion, fired.count)
             state.expand(fired[start..<end], in: entry.container, into: &fanout)
             meter.countDeliveries(fanout.deliveries.count)
             pending.append(contentsOf: fanout.takeDeliveries())
+            pendingInbox.append(contentsOf: fanout.takeInbox())
             if let onSuppression { fanout.takeSuppressed().forEach(onSuppression) }
-            if pending.count >= Self.deliveriesPerBatch {
+            if max(pending.count, pendingInbox.count) >= Self.deliveriesPerBatch {
                 try await handOver(finished: LogPosition(entry.position.rawValue - 1))
             }
         }
-        // Last, so that until the change is worked the state is that of the entry before it.
-        for serial in claimed { state.removeSubscription(serial, of: entry.container) }
-        edits += claimed.count
     }
 
-    /// Keeps of the once subscriptions those that this change may fire: the claim is durable
-    /// before anything is sent.
+    /// Hands a huge fan-out over as ranges, which are written when the progress passes the change.
+    private mutating func leaveToRanges(
+        _ fired: [UInt64], by change: RecordChange, _ entry: FollowedEntry
+    ) async throws {
+        let serials = state.withoutRepeatedSilence(fired, of: change, in: entry.container)
+        let ranges = stride(from: 0, to: serials.count, by: Self.subscriptionsPerRange).map {
+            NewRange(
+                container: entry.container, position: entry.position,
+                serials: Array(serials[$0..<min($0 + Self.subscriptionsPerRange, serials.count)]))
+        }
+        logger.info(
+            "left a huge fan-out to ranges",
+            metadata: ["position": "\(entry.position)", "subscriptions": "\(serials.count)"])
+        try await handOver(finished: entry.position, ranges: ranges)
+    }
+
+    /// Keeps of the once subscriptions those that this change may fire: the claim is durable before
+    /// anything is sent.
     ///
-    /// Returns all that are over with this change.
-    private func claimOnce(
-        _ fired: inout [(serial: UInt64, subscription: Subscription)], at position: LogPosition
+    /// - Returns: All of them, which end after this change, whoever fires them.
+    private mutating func claimOnce(
+        _ fired: inout [UInt64], at position: LogPosition, of container: ContainerKey
     ) async throws -> [UInt64] {
-        let serials = fired.filter { $0.subscription.firesOnce }.map(\.serial)
-        guard !serials.isEmpty else { return [] }
-        let won = try await progress.claimOnce(serials, at: position)
-        fired.removeAll { $0.subscription.firesOnce && !won.contains($0.serial) }
-        return serials
+        let once = state.onceSerials(among: fired, of: container)
+        guard !once.isEmpty else { return [] }
+        var lost = Set(once)
+        // In portions, so that others may write between them.
+        for start in stride(from: 0, to: once.count, by: Self.subscriptionsPerRange) {
+            let portion = once[start..<min(start + Self.subscriptionsPerRange, once.count)]
+            defer { CrashPoint.claimed.reach() }
+            lost.subtract(try await progress.claimOnce(Array(portion), at: position))
+        }
+        if !lost.isEmpty { fired.removeAll { lost.contains($0) } }
+        return once
+    }
+
+    // MARK: What cannot be read
+
+    /// The next entries; `nil` if the next one could not be read and was passed over.
+    ///
+    /// A change that cannot be read is set aside, and the log goes on: it is one record's word
+    /// against everybody's notifications. What an edit says is in the registry too, which is read
+    /// anew as of that position.
+    private mutating func readableEntries(
+        after position: inout LogPosition
+    ) async throws -> [FollowedEntry]? {
+        do {
+            return try await log.followedEntries(after: position, limit: Self.entriesPerRead)
+        } catch StorageError.unreadable(let entry) {
+            if entry.isChange {
+                try await setAside(entry)
+            } else {
+                warn(of: entry)
+                try await reload(at: entry.position)
+            }
+            position = entry.position
+            worked = position
+            try await handOver(finished: position)
+            return nil
+        }
+    }
+
+    private func setAside(_ entry: UnreadableEntry) async throws {
+        warn(of: entry)
+        try await log.quarantine(entry, at: now())
+        meter.countQuarantined()
+    }
+
+    private func warn(of entry: UnreadableEntry) {
+        logger.critical(
+            "an entry of the log cannot be read",
+            metadata: ["position": "\(entry.position)", "reason": "\(entry.reason)"])
     }
 }

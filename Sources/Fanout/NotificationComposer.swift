@@ -27,10 +27,37 @@ package struct NotificationComposer: Sendable {
     /// `notificationID` is the `nid`. Without a `topic` it is the container's first; without a
     /// `badge` the icon's number is left alone.
     package func notification(
-        by subscription: Subscription, notificationID: UUIDBytes, topic: String?, badge: Int64?
+        by subscription: Subscription, notificationID: UUIDBytes, topic: String?, badge: Int64?,
+        gateway: GatewayKind = .apns
     ) -> PushNotification {
         let info = subscription.notificationInfo
-        let payload = PushPayload(
+        var payload = payload(by: subscription, notificationID, badge: badge)
+        payload.alertForm = gateway == .courier ? .dictionary : .compact
+        let lifetime = info.expirationSeconds ?? settings.expirationSeconds
+        return PushNotification(
+            pushType: info.isVisible ? .alert : .background,
+            // A background push has 5 and nothing else (APNs), also where an older version saved 1.
+            priority: info.isVisible ? Int(info.priority ?? 10) : 5,
+            topic: topic ?? settings.topics.first ?? "", collapseID: info.collapseIDKey,
+            expiration: appendedAt.advanced(by: .seconds(lifetime)), payload: payload.fitted())
+    }
+
+    /// What the inbox keeps: the whole payload, with nothing left out, up to
+    /// ``RelayModel/Limits/maximumInboxPayloadBytes``; a larger one as it is pushed.
+    package func inboxPayload(
+        by subscription: Subscription, notificationID: UUIDBytes
+    ) -> [UInt8] {
+        var payload = payload(by: subscription, notificationID, badge: nil)
+        payload.alertForm = .dictionary
+        let whole = payload.utf8()
+        return whole.count <= Limits.maximumInboxPayloadBytes ? whole : payload.fitted()
+    }
+
+    private func payload(
+        by subscription: Subscription, _ notificationID: UUIDBytes, badge: Int64?
+    ) -> PushPayload {
+        let info = subscription.notificationInfo
+        return PushPayload(
             // What only decorates an alert must not be in a background push (APNs).
             alert: info.hasAlert ? alert(info) : [:], badge: badge, sound: info.soundName,
             category: info.category,
@@ -39,12 +66,6 @@ package struct NotificationComposer: Sendable {
             isMutable: info.shouldSendMutableContent,
             envelope: envelope(subscription, notificationID), bodyName: bodyName(subscription),
             body: body(subscription), sequence: position)
-        let lifetime = info.expirationSeconds ?? settings.expirationSeconds
-        return PushNotification(
-            pushType: info.isVisible ? .alert : .background,
-            priority: Int(info.priority ?? (info.isVisible ? 10 : 5)),
-            topic: topic ?? settings.topics.first ?? "", collapseID: info.collapseIDKey,
-            expiration: appendedAt.advanced(by: .seconds(lifetime)), payload: payload.fitted())
     }
 
     // MARK: aps

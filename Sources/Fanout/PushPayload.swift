@@ -2,6 +2,15 @@ import RelayModel
 
 /// The parts of a push payload that can be left out one by one, until it fits.
 struct PushPayload: Sendable {
+    /// How an alert that is a text alone is written.
+    enum AlertForm: Sendable {
+        /// As a bare string, as CloudKit's pushes do.
+        case compact
+        /// As a dictionary, which every client of the web courier reads: CloudKit JS loses a bare
+        /// string.
+        case dictionary
+    }
+
     /// What is shown.
     var alert: JSONObject
     /// The number on the icon.
@@ -24,11 +33,13 @@ struct PushPayload: Sendable {
     var sequence: LogPosition?
     /// Whether anything was left out.
     var isPruned = false
+    /// How an alert that is a text alone is written.
+    var alertForm = AlertForm.compact
 
     /// The JSON text.
     func utf8() -> [UInt8] {
         var aps = JSONObject()
-        if !alert.members.isEmpty { aps["alert"] = compactAlert }
+        if !alert.members.isEmpty { aps["alert"] = writtenAlert }
         aps["badge"] = badge.map { .integer($0) }
         aps["sound"] = sound.map { .string($0) }
         aps["category"] = category.map { .string($0) }
@@ -45,9 +56,8 @@ struct PushPayload: Sendable {
         return output
     }
 
-    /// A text alone is written as a bare string, as CloudKit's pushes do.
-    private var compactAlert: JSONValue {
-        if alert.members.count == 1, let text = alert["body"] { return text }
+    private var writtenAlert: JSONValue {
+        if alertForm == .compact, alert.members.count == 1, let text = alert["body"] { return text }
         return .object(alert)
     }
 

@@ -10,6 +10,8 @@ package struct ShardState {
     private var containers: [ContainerKey: ContainerState] = [:]
     private var matches: [UInt64] = []
     private let indexSeed: UInt64
+    /// The numbers on icons, which a snapshot does not hold.
+    let badges: BadgeBoard
     private let board: IndexBoard?
     /// The highest serials seen: what the registry gave out later has higher ones.
     private(set) var lastSubscription: UInt64 = 0
@@ -19,8 +21,12 @@ package struct ShardState {
     ///
     /// - Parameters:
     ///   - indexSeed: Keeps the hashes of the indexes secret; drawn at random.
+    ///   - badges: The badges, which ranges may share.
     ///   - board: Shows the indexes to whoever wants to know costs and statistics.
-    package init(indexSeed: UInt64, board: IndexBoard? = nil) {
+    package init(
+        indexSeed: UInt64, badges: BadgeBoard = BadgeBoard(), board: IndexBoard? = nil
+    ) {
+        self.badges = badges
         self.indexSeed = indexSeed
         self.board = board
     }
@@ -40,16 +46,27 @@ package struct ShardState {
     private mutating func update(
         _ container: ContainerKey, _ body: (inout ContainerState) throws -> Void
     ) rethrows {
-        let (seed, board) = (indexSeed, board)
-        try body(&containers[container, default: Self.beginning(container, seed, board)])
+        let beginning = beginning(container)
+        try body(&containers[container, default: beginning()])
     }
 
-    private static func beginning(
-        _ container: ContainerKey, _ seed: UInt64, _ board: IndexBoard?
-    ) -> ContainerState {
-        let state = ContainerState(container: container, indexSeed: seed)
-        board?.put(state, of: container)
-        return state
+    /// The state of a container of which nothing is known, hung up on the board.
+    private func beginning(_ container: ContainerKey) -> () -> ContainerState {
+        { [indexSeed, badges, board] in
+            let state = ContainerState(
+                container: container, indexSeed: indexSeed, badges: badges)
+            board?.put(state, of: container)
+            return state
+        }
+    }
+
+    /// Forgets everything but the badges, so that it can be loaded anew.
+    mutating func clear() {
+        for container in Array(containers.keys) {
+            containers[container] = beginning(container)()
+        }
+        lastSubscription = 0
+        lastDevice = 0
     }
 
     /// Ends a subscription.
@@ -71,62 +88,65 @@ package struct ShardState {
         containers[container]?.removeDevices(serials)
     }
 
-    /// Sets a device's badge as it was at the progress.
+    /// Sets a device's badge as it was at the progress, unless the device is another user's now.
     package mutating func set(_ badge: BadgeMark) {
-        update(badge.container) { $0.setBadge(badge.badge, of: badge.deviceID) }
+        let devices = devices(of: badge.owner, in: badge.container)
+        guard devices.contains(where: { $0.device.id == badge.deviceID }) else { return }
+        badges.set(badge.badge, of: badge.deviceID, in: badge.container)
     }
 
     // MARK: Changes
 
-    /// The subscriptions that a change fires, by ascending serial: the stable order of its fan-out.
+    /// The serials of the subscriptions that a change fires, ascending: the stable order of its
+    /// fan-out.
     ///
     /// Snapshot rows and stale changes fire nothing (design §4.9, §4.11), and nothing fires for a
     /// user who may not read the record (design §4.7).
-    package mutating func firedSubscriptions(
+    package mutating func firedSerials(
         by change: RecordChange, appendedAt: Timestamp, isStale: Bool,
         in container: ContainerKey
-    ) -> [(serial: UInt64, subscription: Subscription)] {
-        guard !change.isSnapshot, !isStale, let state = containers[container] else { return [] }
+    ) -> [UInt64] {
+        guard !change.isSnapshot, !isStale else { return [] }
         matches.removeAll(keepingCapacity: true)
         // Both moments are in the log, so that the answer is the same after a restart.
-        state.matches(for: change, now: change.occurredAt ?? appendedAt, into: &matches)
-        return subscriptions(in: container, of: change)
-    }
-
-    /// The subscriptions whose serials were found, without those whose owners may not read.
-    private mutating func subscriptions(
-        in container: ContainerKey, of change: RecordChange
-    ) -> [(serial: UInt64, subscription: Subscription)] {
-        matches.compactMap { serial in
-            containers[container]?.subscription(serial).flatMap { subscription in
-                DeviceExpansion.mayRead(subscription.owner, change) ? (serial, subscription) : nil
-            }
-        }
+        containers[container]?.matches(
+            for: change, now: change.occurredAt ?? appendedAt, into: &matches)
+        containers[container]?.keepReaders(of: change, among: &matches)
+        return matches
     }
 
     /// The same for a change as the log holds it, which is read only if it fires something.
     ///
     /// - Returns: The change with its subscriptions; `nil` if it fires nothing.
     /// - Throws: What reading the change throws.
-    package mutating func firedSubscriptions(
+    package mutating func firedSerials(
         by change: LoggedChange, appendedAt: Timestamp, isStale: Bool, in container: ContainerKey
     ) throws -> FiredChange? {
-        guard !isStale, let state = containers[container] else { return nil }
-        let read: RecordChange
-        switch change {
-        case .read(let change): read = change
-        case .stored(let text):
+        guard !isStale, containers[container] != nil else { return nil }
+        if case .stored(let text) = change {
             matches.removeAll(keepingCapacity: true)
-            if state.matches(forStored: text, appendedAt: appendedAt, into: &matches) {
+            let isJudged =
+                containers[container]?.matches(
+                    forStored: text, appendedAt: appendedAt, into: &matches) ?? false
+            if isJudged {
                 if matches.isEmpty { return nil }
                 let read = try change.change()
-                return FiredChange(read, subscriptions(in: container, of: read))
+                containers[container]?.keepReaders(of: read, among: &matches)
+                return FiredChange(change: read, serials: matches)
             }
-            read = try change.change()
         }
+        let read = try change.change()
         return FiredChange(
-            read,
-            firedSubscriptions(by: read, appendedAt: appendedAt, isStale: isStale, in: container))
+            change: read,
+            serials: firedSerials(
+                by: read, appendedAt: appendedAt, isStale: isStale, in: container))
+    }
+
+    /// The active subscription with this serial, without its condition.
+    package mutating func subscription(
+        _ serial: UInt64, of container: ContainerKey
+    ) -> Subscription? {
+        containers[container]?.subscription(serial)
     }
 
     /// The devices of a user, by ascending serial.
@@ -134,17 +154,27 @@ package struct ShardState {
         containers[container]?.devices(of: user) ?? []
     }
 
-    /// Adds to `fanout` what a change owes by the subscriptions that it fires.
+    /// Those of the subscriptions with these serials that fire once.
+    mutating func onceSerials(among serials: [UInt64], of container: ContainerKey) -> [UInt64] {
+        containers[container]?.onceSerials(among: serials) ?? []
+    }
+
+    /// Adds to `fanout` what a change owes by the subscriptions with these serials.
     mutating func expand(
-        _ fired: ArraySlice<(serial: UInt64, subscription: Subscription)>,
-        in container: ContainerKey, into fanout: inout ChangeFanout
+        _ serials: ArraySlice<UInt64>, in container: ContainerKey, into fanout: inout ChangeFanout
     ) {
-        // Taken out and put back, so that raising a badge does not copy the container.
-        guard var state = containers.removeValue(forKey: container) else { return }
-        defer { containers[container] = state }
-        for (serial, subscription) in fired {
-            fanout.append(subscription, serial: serial, in: &state)
-        }
+        containers[container]?.expand(serials, into: &fanout)
+    }
+
+    /// Of the subscriptions with these serials, those by which a change owes anything that those
+    /// before do not owe already.
+    ///
+    /// One push that shows nothing is enough for a device (design §4.10); ranges are expanded one
+    /// by one, and could not know of each other.
+    mutating func withoutRepeatedSilence(
+        _ serials: [UInt64], of change: RecordChange, in container: ContainerKey
+    ) -> [UInt64] {
+        containers[container]?.withoutRepeatedSilence(serials, of: change) ?? serials
     }
 
     /// How many subscriptions are active in all containers.
@@ -195,11 +225,6 @@ struct StateParts {
 package struct FiredChange {
     /// The change, which has been read.
     package let change: RecordChange
-    /// The subscriptions by ascending serial.
-    package var subscriptions: [(serial: UInt64, subscription: Subscription)]
-
-    init(_ change: RecordChange, _ subscriptions: [(serial: UInt64, subscription: Subscription)]) {
-        self.change = change
-        self.subscriptions = subscriptions
-    }
+    /// The serials of the subscriptions, ascending.
+    package let serials: [UInt64]
 }

@@ -58,10 +58,10 @@ package struct CurlGatewaySettings: Sendable {
     package var production = GatewayEndpoint.apns(.production)
     /// A file of PEM certificates that replaces the system's trusted ones.
     package var caFile: String?
-    /// A proxy's URL.
+    /// A proxy's URL, which may hold a password.
     ///
     /// Without it there is none, whatever the process's variables say.
-    package var proxy: String?
+    package var proxy: ConcealedText?
     /// The most connections for one credential and environment, 1 or more.
     package var connectionsPerCredential = 4
     /// The most requests open at once on one connection, 1 to 1000.

@@ -14,8 +14,12 @@ package struct PushRequest: Sendable, Hashable {
     package var token: DeviceToken
     /// What the device gets.
     package var notification: PushNotification
+    /// By which kind of gateway it goes.
+    package var gateway: GatewayKind = .apns
+    /// Whose device it is, for gateways that find it by its name.
+    package var recipient: PushRecipient?
 
-    /// Creates an attempt.
+    /// Creates an attempt by APNs.
     package init(
         ticket: UInt64, deliveryID: DeliveryID, container: ContainerKey,
         environment: GatewayEnvironment, token: DeviceToken, notification: PushNotification
@@ -26,6 +30,23 @@ package struct PushRequest: Sendable, Hashable {
         self.environment = environment
         self.token = token
         self.notification = notification
+    }
+}
+
+/// Whose device a push is for, and which change owes it.
+package struct PushRecipient: Sendable, Hashable {
+    /// The user.
+    package var owner: UserID
+    /// The device.
+    package var deviceID: DeviceID
+    /// The change.
+    package var position: LogPosition
+
+    /// Names a recipient.
+    package init(owner: UserID, deviceID: DeviceID, position: LogPosition) {
+        self.owner = owner
+        self.deviceID = deviceID
+        self.position = position
     }
 }
 

@@ -27,6 +27,16 @@ public enum Limits {
     public static let maximumChangesPerRequest = 1000
     /// Fields of one record image.
     public static let maximumFieldsPerRecord = 1000
+    /// Record types of one container in one environment.
+    public static let maximumRecordTypes = 1000
+    /// A record without assets (CloudKit: 1 MB).
+    public static let maximumRecordBytes = 1024 * 1024
+    /// Records in one answer (CloudKit's limit).
+    public static let maximumRecordsPerAnswer = 200
+    /// Zones of one database.
+    public static let maximumZonesPerDatabase = 10_000
+    /// The text of a schema.
+    public static let maximumSchemaBytes = 1024 * 1024
     /// Subscriptions of one user in one database.
     public static let maximumSubscriptionsPerUser = 10_000
     /// How far the date of a signed request may be from the relay's clock (CloudKit).
@@ -71,6 +81,25 @@ public enum Limits {
 
     /// Deliveries that may be admitted and not yet settled: the most that a crash can repeat.
     public static let maximumDeliveriesInFlight = 16_384
+    /// Subscriptions that one change fires and that are worked in the log's turn; what fires more
+    /// is worked in ranges beside the log.
+    public static let maximumMatchesAtOnce = 10_000
     /// Sends of one delivery before it becomes a dead letter.
     public static let maximumDeliveryAttempts = 24
+
+    // MARK: The web courier, the inbox and sessions
+
+    /// Polls of one courier that are held at a time.
+    public static let maximumPollsPerCourier = 4
+    /// Couriers of one user in one container; a further one ends the one that was polled least
+    /// recently.
+    public static let maximumCouriersPerUser = 50
+    /// The payload of a notification in the inbox; a longer one is kept as it was pushed.
+    public static let maximumInboxPayloadBytes = 32 * 1024
+    /// Notifications in one answer (CloudKit: 200 results).
+    public static let maximumNotificationsPerPage = 200
+    /// Notifications that may wait to be written to inboxes beside deliveries in flight.
+    public static let maximumInboxEntriesWaiting = 8192
+    /// Sessions of one user in one container; a further one ends the oldest.
+    public static let maximumSessionsPerUser = 100
 }

@@ -20,6 +20,8 @@ package struct RelayDependencies: Sendable {
     package var log: any ShardLog
     /// How far deliveries are settled.
     package var progress: any ShardProgress
+    /// The records that are kept, and the schema.
+    package var shadow: any Shadow
     /// The relay's clock.
     package var now: @Sendable () -> Timestamp
     /// So many unpredictable bytes.
@@ -42,24 +44,39 @@ package struct RelayDependencies: Sendable {
     package var signInURL: String?
     /// The indexes of the containers: what predicates cost, and statistics.
     package var indexes = IndexBoard()
+    /// Where polls of web couriers wait.
+    package var courier: CourierDesk
+    /// What courier URLs begin with; `nil` means the host that the client asked for.
+    package var courierURL: String?
+    /// The scheme of URLs that begin with the host that the client asked for.
+    package var scheme = "http"
     /// Is told of a container's settings once they are saved.
     package var containerSaved: @Sendable (ContainerSettings) -> Void = { _ in }
     /// Is told that dead letters were turned into retries that are due.
     package var deadLettersRedriven: @Sendable () -> Void = {}
 
+    /// What is owed besides the log.
+    package var backlog: @Sendable () async throws -> Backlog = {
+        Backlog(retries: 0, ranges: 0, rangeSubscriptions: 0, quarantined: 0)
+    }
+    /// The bounds that are reached, each with what people should know.
+    package var boundsReached: @Sendable () -> [IntakeBound: String] = { [:] }
+
     /// Collects what the routes need; limits and URLs have defaults.
     package init(
         registry: any Registry, log: any ShardLog, progress: any ShardProgress,
-        now: @escaping @Sendable () -> Timestamp,
+        shadow: any Shadow, now: @escaping @Sendable () -> Timestamp,
         randomBytes: @escaping @Sendable (Int) -> [UInt8],
         readiness: @escaping @Sendable () async -> Readiness, metrics: any MetricsFactory,
         renderMetrics: @escaping @Sendable () -> String, logger: Logger,
         limits: RequestLimits = RequestLimits(), adminToken: String? = nil,
-        publicURL: String = "http://localhost:8080", signInURL: String? = nil
+        publicURL: String = "http://localhost:8080", signInURL: String? = nil,
+        clock: any Clock<Duration>
     ) {
         self.registry = registry
         self.log = log
         self.progress = progress
+        self.shadow = shadow
         self.now = now
         self.randomBytes = randomBytes
         self.readiness = readiness
@@ -70,6 +87,7 @@ package struct RelayDependencies: Sendable {
         self.adminToken = adminToken
         self.publicURL = publicURL
         self.signInURL = signInURL
+        courier = CourierDesk(queue: registry, clock: clock, now: now)
     }
 }
 

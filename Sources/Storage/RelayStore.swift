@@ -24,6 +24,11 @@ package final class RelayStore: Sendable {
     let pool: DatabasePool
     let horizon: LogHorizon
     let disk: DiskReserve
+    let ranges = RangeBell()
+    /// What refuses changes before they would be lost; whoever watches the bounds sets it.
+    package let gate = IntakeGate()
+    /// The schemas that were read.
+    let schemas = SchemaMemory()
     /// How often the file has been opened: who settles under an older number has lost the shard.
     let epoch: Int64
     private let inbox: WriteInbox
@@ -101,7 +106,8 @@ package final class RelayStore: Sendable {
         disk = DiskReserve(path: path, reserve: settings.diskReserveBytes)
         inbox = WriteInbox(settings: settings)
         ending = WriterEnding()
-        writer = GroupWriter(pool: pool, inbox: inbox, horizon: horizon)
+        writer = GroupWriter(
+            pool: pool, inbox: inbox, horizon: horizon, walBytes: settings.walBytes)
         writer.start { [pool, ending, horizon] in
             horizon.close(.closed("the store is closed"))
             // So that a copy of the file alone holds everything; readers that close last could not.

@@ -16,6 +16,10 @@ package enum StorageError: Error, Sendable, Hashable {
     case noRoom(String)
     /// Too much is waiting to be written; nothing was written.
     case overloaded(String)
+    /// A bound is reached beyond which changes are refused rather than lost; nothing was written.
+    case bounded(IntakeBound, reason: String)
+    /// An entry of the log cannot be read, and those before it are all handed out.
+    case unreadable(UnreadableEntry)
     /// The progress is not where its owner left it.
     case progressMoved(ProgressMark)
     /// No such container in this environment.
@@ -39,6 +43,9 @@ extension StorageError: CustomStringConvertible {
             "SQLite's \(name) is \(found) and not \(wanted): acknowledged changes could be lost"
         case .noRoom(let reason): "no room on the disk: \(reason)"
         case .overloaded(let reason): "too much is waiting to be written: \(reason)"
+        case .bounded(_, let reason): "changes are refused for a while: \(reason)"
+        case .unreadable(let entry):
+            "the log's entry \(entry.position) cannot be read: \(entry.reason)"
         case .progressMoved(let mark):
             "somebody else moved the progress to \(mark.position): this relay must stop"
         case .unknownContainer(let key): "there is no container \(key)"

@@ -24,6 +24,8 @@ package struct StoreSettings: Sendable, Hashable {
     package var contentDedupeWindow: Duration = .seconds(60)
     /// The active subscriptions of one user in one database.
     package var maximumSubscriptionsPerOwner = Limits.maximumSubscriptionsPerUser
+    /// The notifications in one user's inbox; beyond, the oldest are dropped.
+    package var inboxPerUser = 1000
     /// Appends are refused while the disk has less room than this, so that settling goes on.
     package var diskReserveBytes: UInt64 = 64 * 1024 * 1024
     /// How long a statement waits for a lock that another connection holds.
@@ -32,6 +34,9 @@ package struct StoreSettings: Sendable, Hashable {
     package var readers = 5
     /// The writer checkpoints when the write-ahead log has grown by so many pages.
     package var checkpointPages = 4000
+    /// The writer starts the write-ahead log anew when it has more bytes than this, as soon as
+    /// readers let it.
+    package var walBytes = 64 * 1024 * 1024
     /// Files up to this size are checked page by page at start; of larger ones only the tables on
     /// which every promise rests.
     package var quickCheckBytes: UInt64 = 256 * 1024 * 1024

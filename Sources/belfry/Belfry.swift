@@ -16,8 +16,8 @@ struct BenchCommand: AsyncParsableCommand {
         commandName: "bench",
         abstract: "Measure the rooms, each against a baseline in the same run.",
         subcommands: [
-            BenchDecodeCommand.self, BenchLoadingCommand.self, BenchMatchCommand.self,
-            BenchPredicateCommand.self, BenchPushCommand.self,
+            BenchDecodeCommand.self, BenchIntakeCommand.self, BenchLoadingCommand.self,
+            BenchMatchCommand.self, BenchPredicateCommand.self, BenchPushCommand.self,
             BenchRelayCommand.self, BenchStorageCommand.self,
         ])
 }

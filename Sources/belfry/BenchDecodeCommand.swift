@@ -92,12 +92,15 @@ struct BenchDecodeCommand: ParsableCommand {
             (matches, devices) = (0, 0)
             let start = ContinuousClock.now
             for text in texts {
-                let fired = try state.firedSubscriptions(
-                    by: .stored(text), appendedAt: Timestamp(seconds: 1_700_000_000),
+                let fired = try state.firedSerials(
+                    by: LoggedChange.stored(text), appendedAt: Timestamp(seconds: 1_700_000_000),
                     isStale: false, in: container)
                 guard let fired else { continue }
-                matches += fired.subscriptions.count
-                for (_, subscription) in fired.subscriptions {
+                matches += fired.serials.count
+                for serial in fired.serials {
+                    guard let subscription = state.subscription(serial, of: container) else {
+                        continue
+                    }
                     let all = state.devices(of: subscription.owner, in: container)
                     devices +=
                         DeviceExpansion.devices(

@@ -1,24 +1,27 @@
 import ArgumentParser
 import Crypto
 import Dispatch
+import Foundation
 import Gateway
-import Glibc
+import GatewaySimulator
 import RelayModel
 import Synchronization
 
 /// Measures the gateway room alone: pushes against a gateway that answers at once.
-struct BenchPushCommand: ParsableCommand {
+struct BenchPushCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "push",
         abstract: "Measures how many pushes the gateway room sends, and what one costs.",
         discussion: """
             Prints one JSON object: pushes per second, CPU seconds per 100,000 pushes, latency \
             from the hand-over to a connection to the answer, and memory. Without --rate a new \
-            push is sent for every answer; with it pushes are sent at that rate.
+            push is sent for every answer; with it pushes are sent at that rate. Without --url \
+            pushes go to a sink in this process that accepts everything; its CPU time is told \
+            apart, its memory is not. Resident memory is given after each tenth of the pushes.
             """)
 
     @Option(help: "The gateway, for instance https://127.0.0.1:8543.")
-    var url: String
+    var url: String?
     @Option(help: "A file of PEM certificates to trust instead of the system's.")
     var ca: String?
     @Option(help: "Pushes to measure.")
@@ -37,7 +40,7 @@ struct BenchPushCommand: ParsableCommand {
     var rate = 0
 
     func validate() throws {
-        guard GatewayEndpoint(url) != nil else {
+        if let url, GatewayEndpoint(url) == nil {
             throw ValidationError("--url must be https://host or https://host:port, not \(url)")
         }
         guard count > 0, warmUp > 0, inFlight > 0, payload >= 64, rate >= 0 else {
@@ -46,12 +49,25 @@ struct BenchPushCommand: ParsableCommand {
         }
     }
 
-    func run() throws {
+    func run() async throws {
+        if let url { return try measure(url: url, ca: ca, sink: nil) }
+        let place = URL(filePath: NSTemporaryDirectory())
+            .appending(path: "belfry-bench-\(UUID().uuidString)", directoryHint: .isDirectory)
+        try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: place) }
+        try LoopbackCertificates.write(to: place.path)
+        let sink = try await BenchPushSink(certificates: place.path)
+        try measure(url: sink.url, ca: place.appending(path: "ca.pem").path, sink: sink)
+        try await sink.close()
+    }
+
+    private func measure(url: String, ca: String?, sink: BenchPushSink?) throws {
         let load = PushLoad(
             total: count + warmUp, warmUp: warmUp, payloadBytes: payload, isPaced: rate > 0)
-        let gateway = try CurlPushGateway(settings: settings(), world: world()) { completions in
-            load.take(completions)
+        let gateway = try CurlPushGateway(settings: settings(url, ca), world: world()) { ends in
+            load.take(ends)
         }
+        let sinkStart = sink?.cpuSecondsNow ?? 0
         load.attach(gateway)
         if rate > 0 {
             load.pace(at: rate)
@@ -60,10 +76,10 @@ struct BenchPushCommand: ParsableCommand {
         }
         load.finished.wait()
         load.detach()
-        print(load.report())
+        print(load.report(sinkCPU: (sink?.cpuSecondsNow ?? 0) - sinkStart))
     }
 
-    private func settings() throws -> CurlGatewaySettings {
+    private func settings(_ url: String, _ ca: String?) throws -> CurlGatewaySettings {
         var settings = CurlGatewaySettings()
         guard let endpoint = GatewayEndpoint(url) else { throw ExitCode.validationFailure }
         settings.production = endpoint
@@ -107,7 +123,8 @@ private final class PushLoad: Sendable {
         var ended = 0
         var accepted = 0
         var causes: [String: Int] = [:]
-        var latencies: [UInt32] = []
+        var latencies = LatencyHistogram()
+        var residentMegabytes: [Int64] = []
         var startedAt = Usage.now
         var endedAt = Usage.now
     }
@@ -129,9 +146,7 @@ private final class PushLoad: Sendable {
         let name = ContainerID(rawValue: "iCloud.com.example.bench")
         guard let name else { preconditionFailure("the benchmark's container has a bad name") }
         container = ContainerKey(container: name, environment: .production)
-        var tally = Tally()
-        tally.latencies.reserveCapacity(total)
-        state = Mutex(tally)
+        state = Mutex(Tally())
     }
 
     func attach(_ gateway: CurlPushGateway) {
@@ -166,6 +181,9 @@ private final class PushLoad: Sendable {
                 state.ended += 1
                 count(completion, into: &state)
                 if state.ended == warmUp { state.startedAt = Usage.now }
+                if state.ended % max(1, total / 10) == 0 {
+                    state.residentMegabytes.append(Int64(Usage.residentKilobytes / 1024))
+                }
             }
             if state.ended == total { state.endedAt = Usage.now }
             return (state.gateway, state.ended == total)
@@ -183,8 +201,7 @@ private final class PushLoad: Sendable {
         case .notSent(let cause): state.causes["not sent: \(cause)", default: 0] += 1
         }
         guard state.ended > warmUp else { return }
-        let (seconds, attoseconds) = completion.latency.components
-        state.latencies.append(UInt32(seconds * 1_000_000 + attoseconds / 1_000_000_000_000))
+        state.latencies.add(completion.latency)
     }
 
     /// Sends `rate` requests a second until all are sent.
@@ -203,19 +220,21 @@ private final class PushLoad: Sendable {
         }
     }
 
-    /// The figures as a JSON object.
-    func report() -> String {
+    /// The figures as a JSON object; `sinkCPU` seconds are the sink's.
+    func report(sinkCPU: Double) -> String {
         let state = self.state.withLock { $0 }
-        let sorted = state.latencies.sorted()
-        let measured = Double(sorted.count)
+        let measured = Double(max(1, state.latencies.count))
         let wall = state.endedAt.wall - state.startedAt.wall
-        let cpu = state.endedAt.cpu - state.startedAt.cpu
+        let cpu = state.endedAt.cpu - state.startedAt.cpu - sinkCPU
+        func round(_ value: Double) -> JSONValue { .number((value * 1000).rounded() / 1000) }
         var members: [(name: String, value: JSONValue)] = [
             ("pushesPerSecond", .integer(Int64(measured / wall))),
-            ("cpuSecondsPer100k", .number((cpu * 1e5 / measured * 1000).rounded() / 1000)),
-            ("p50Milliseconds", .number(Double(sorted[sorted.count / 2]) / 1000)),
-            ("p99Milliseconds", .number(Double(sorted[sorted.count * 99 / 100]) / 1000)),
-            ("residentMegabytes", .integer(Int64(Usage.maximumResidentKilobytes / 1024))),
+            ("cpuSecondsPer100k", round(cpu * 1e5 / measured)),
+            ("sinkCPUSecondsPer100k", round(sinkCPU * 1e5 / measured)),
+            ("p50Milliseconds", round(state.latencies.milliseconds(at: 0.5))),
+            ("p99Milliseconds", round(state.latencies.milliseconds(at: 0.99))),
+            ("residentMegabytes", .array(state.residentMegabytes.map { .integer($0) })),
+            ("maximumMegabytes", .integer(Int64(Usage.maximumResidentKilobytes / 1024))),
             ("accepted", .integer(Int64(state.accepted))),
         ]
         let others = state.causes.sorted { $0.key < $1.key }
@@ -223,6 +242,29 @@ private final class PushLoad: Sendable {
             ("others", .object(JSONObject(others.map { ($0.key, .integer(Int64($0.value))) }))))
         members.append(("transport", .string(CurlPushGateway.version.description)))
         return JSONValue.object(JSONObject(members)).text
+    }
+}
+
+/// Counts latencies in steps of 20 µs up to two seconds, in the same memory for any number.
+struct LatencyHistogram: Sendable {
+    private static let step = Duration.microseconds(20)
+    private var counts = [UInt32](repeating: 0, count: 100_001)
+    private(set) var count = 0
+
+    mutating func add(_ latency: Duration) {
+        counts[min(counts.count - 1, max(0, Int(latency / Self.step)))] += 1
+        count += 1
+    }
+
+    /// The latency that `part` of all are not above.
+    func milliseconds(at part: Double) -> Double {
+        let wanted = Int((Double(count) * part).rounded(.up))
+        var seen = 0
+        for (index, number) in counts.enumerated() {
+            seen += Int(number)
+            if seen >= wanted { return Double(index) * 0.02 }
+        }
+        return 0
     }
 }
 
@@ -242,6 +284,15 @@ struct Usage {
             Double(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec)
             + Double(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6
         return Usage(wall: Double(time.tv_sec) + Double(time.tv_nsec) / 1e9, cpu: cpu)
+    }
+
+    /// What the process holds of memory now.
+    static var residentKilobytes: Int {
+        guard let text = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8) else {
+            return 0
+        }
+        let pages = text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
+        return pages * Int(getpagesize()) / 1024
     }
 
     static var maximumResidentKilobytes: Int {

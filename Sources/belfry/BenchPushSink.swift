@@ -46,6 +46,15 @@ final class BenchPushSink: Sendable {
         }
     }
 
+    /// The same, for callers that cannot suspend; not from the sink's own thread.
+    var cpuSecondsNow: Double {
+        (try? channel.eventLoop.submit {
+            var time = timespec()
+            clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+            return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+        }.wait()) ?? 0
+    }
+
     /// Stops serving.
     func close() async throws {
         try await channel.close()

@@ -94,13 +94,14 @@ struct BenchRelayCommand: AsyncParsableCommand {
             try await house.waitUntilSettled()
             let end = Usage.now
             let sinkCPU = try await (sink?.cpuSeconds ?? 0) - sinkStart
-            return report(from: start, to: end, sinkCPU: sinkCPU, delays.sorted)
+            return report(
+                from: start, to: end, sinkCPU: sinkCPU, delays.sorted, others: delays.others)
         }
         print(figures.text)
     }
 
     private func report(
-        from start: Usage, to end: Usage, sinkCPU: Double, _ delays: [Int64]
+        from start: Usage, to end: Usage, sinkCPU: Double, _ delays: [Int64], others: Int
     ) -> JSONValue {
         func round(_ value: Double) -> JSONValue { .number((value * 1000).rounded() / 1000) }
         func milliseconds(_ part: Double) -> JSONValue {
@@ -122,19 +123,23 @@ struct BenchRelayCommand: AsyncParsableCommand {
             "residentMegabytes": .integer(Int64(Usage.maximumResidentKilobytes / 1024)),
             "accepted": .integer(Int64(delays.count)),
             "owed": .integer(Int64(changes * devices)),
+            "otherAttempts": .integer(Int64(others)),
         ]
     }
 }
 
 /// Collects how long each delivery took from its change to its acceptance, as the relay itself
-/// measures it; no other metric is kept.
+/// measures it, and how many attempts ended otherwise; no other metric is kept.
 private final class AcceptanceDelays: MetricsFactory, TimerHandler, Sendable {
     private let nanoseconds = Mutex<[Int64]>([])
+    private let otherwise = AttemptCounter()
 
     var sorted: [Int64] { nanoseconds.withLock { $0.sorted() } }
+    var others: Int { otherwise.count.load(ordering: .relaxed) }
 
     func forget() {
         nanoseconds.withLock { $0.removeAll(keepingCapacity: true) }
+        otherwise.reset()
     }
 
     func recordNanoseconds(_ duration: Int64) {
@@ -146,7 +151,8 @@ private final class AcceptanceDelays: MetricsFactory, TimerHandler, Sendable {
     }
 
     func makeCounter(label: String, dimensions: [(String, String)]) -> any CounterHandler {
-        NOOPMetricsHandler.instance
+        let isOther = label == "belfry_attempts_total" && dimensions.first?.1 != "accepted"
+        return isOther ? otherwise : NOOPMetricsHandler.instance
     }
 
     func makeRecorder(
@@ -160,4 +166,16 @@ private final class AcceptanceDelays: MetricsFactory, TimerHandler, Sendable {
     func destroyRecorder(_ handler: any RecorderHandler) {}
 
     func destroyTimer(_ handler: any TimerHandler) {}
+}
+
+private final class AttemptCounter: CounterHandler, Sendable {
+    let count = Atomic<Int>(0)
+
+    func increment(by amount: Int64) {
+        count.wrappingAdd(Int(amount), ordering: .relaxed)
+    }
+
+    func reset() {
+        count.store(0, ordering: .relaxed)
+    }
 }

@@ -98,10 +98,16 @@ struct BenchRelayHouse: Sendable {
             changes, container: settings.key, source: try load.source, at: world.now())
     }
 
-    /// Returns when everything in the log is settled.
+    /// The progress passes what must be tried again, so the retries are looked at too.
+    private func isSettled(_ head: LogPosition) async throws -> Bool {
+        guard worker.recordedMark.position >= head, worker.inFlight == 0 else { return false }
+        return try await store.retries(of: settings.key, limit: 1).isEmpty
+    }
+
+    /// Returns when everything in the log is settled, retries included.
     func waitUntilSettled() async throws {
         let head = try await store.head()
-        while worker.recordedMark.position < head {
+        while try await !isSettled(head) {
             try await Task.sleep(for: .milliseconds(1))
         }
     }
@@ -181,7 +187,8 @@ struct RelayLoad: Sendable {
 
     private func token(_ number: Int) throws -> DeviceToken {
         let digits = String(number, radix: 16)
-        return try named(String(repeating: "a", count: 64 - digits.count) + digits)
+        // Filled up with a digit that no number begins with, or two devices would share a token.
+        return try named(String(repeating: "0", count: 64 - digits.count) + digits)
     }
 
     private func named<Identifier: ValidatedIdentifier>(_ text: String) throws -> Identifier {

@@ -25,7 +25,9 @@ extension PredicateLine {
         } else if input.countsRecords {
             try query.check(against: RecordSchema(inferredFrom: rows))
         }
-        if query.suffixes.isEmpty { return try evaluate(query.predicate, input, now) }
+        if query.suffixes.isEmpty {
+            return evaluate(try PreparedPredicate(query.predicate), input, now)
+        }
         return try arranged(query, rows)
     }
 

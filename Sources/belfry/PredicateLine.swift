@@ -23,6 +23,13 @@ struct PredicateLine {
     /// The dialect of every line; `nil` leaves it to each line.
     let dialect: PredicateDialect?
     let task: Task
+    /// The conditions of the lines before.
+    private let conditions = RecentConditions()
+
+    init(dialect: PredicateDialect?, task: Task) {
+        self.dialect = dialect
+        self.task = task
+    }
 
     /// Answers one line.
     func answer(to line: LineBuffer.Line, now: Timestamp?) -> Answer {
@@ -42,29 +49,51 @@ struct PredicateLine {
             json = try JSONValue(parsing: bytes)
         } catch {
             let place = SourceSpan(offset: error.utf8Offset, length: 0)
+            let rest = bytes.dropFirst(error.utf8Offset).prefix(20)
             return refusal(
-                PredicateError(.parse, "the line is not JSON: \(error.reason)", at: place), "")
+                PredicateError(
+                    .parse, "the line is not JSON: \(error.reason)", at: place,
+                    found: rest.isEmpty
+                        ? "the end of the line" : "`\(String(decoding: rest, as: UTF8.self))`",
+                    expected: "JSON"), "")
         }
         do throws(JSONContractError) {
             let input = try PredicateInput(json, dialect: dialect)
             return answer(to: input, now: now)
         } catch {
-            return refusal(PredicateError(.parse, error.reason, path: error.path), "")
+            return refusal(
+                PredicateError(
+                    .parse, error.reason, expected: Self.lineForm, path: error.path
+                ).completed(in: json), "")
         }
     }
 
     private func answer(to input: PredicateInput, now: Timestamp?) -> Answer {
         do throws(PredicateError) {
             if input.dialect == .rql { return try answerRealm(input, now) }
-            let predicate = try RecordPredicate.parse(
-                input.source, dialect: input.dialect, arguments: input.arguments)
             switch task {
-            case .check: return try check(predicate, input)
-            case .evaluate, .trace: return try evaluate(predicate, input, now)
+            case .check: return try check(try predicate(of: input), input)
+            case .evaluate, .trace:
+                let prepared = try conditions.prepared(input) { () throws(PredicateError) in
+                    try PreparedPredicate(try predicate(of: input))
+                }
+                return evaluate(prepared, input, now)
             }
         } catch {
-            return refusal(error, input.text)
+            return refusal(error.completed(in: input.source), input.text)
         }
+    }
+
+    /// What a line consists of.
+    private static let lineForm =
+        #"{"predicate", "query", "where" or "filterBy": …, "args": […], "record": {…}}"#
+
+    private func predicate(
+        of input: PredicateInput
+    ) throws(PredicateError) -> RecordPredicate {
+        try RecordPredicate.parse(
+            input.source, dialect: input.dialect, arguments: input.arguments,
+            schema: input.schema)
     }
 
     private func check(
@@ -84,10 +113,10 @@ struct PredicateLine {
             ], text: "valid: \(canonical)")
     }
 
+    /// Evaluates a condition on the records of a line.
     func evaluate(
-        _ predicate: RecordPredicate, _ input: PredicateInput, _ now: Timestamp?
-    ) throws(PredicateError) -> Answer {
-        let prepared = try PreparedPredicate(predicate)
+        _ prepared: PreparedPredicate, _ input: PredicateInput, _ now: Timestamp?
+    ) -> Answer {
         var count: Int64 = 0
         var traces: [EvaluationTrace] = []
         for record in input.records {
@@ -108,7 +137,8 @@ struct PredicateLine {
                     onValue: record, variables: input.variables, now: now
                 ).comparisons.last { $0.outcome == outcome }?.comparison.span
                 var answer = refusal(
-                    PredicateError(.evaluate, error.reason, at: place ?? .none), input.text)
+                    PredicateError(.evaluate, error.reason, at: place ?? .none)
+                        .completed(in: input.source), input.text)
                 append(traces, to: &answer, input)
                 return answer
             }
@@ -135,6 +165,53 @@ struct PredicateLine {
         var json: JSONObject = ["error": .object(error.json)]
         if task == .check { json = ["valid": false, "error": .object(error.json)] }
         return Answer(json: json, text: error.rendered(in: source), isError: true)
+    }
+}
+
+/// The conditions of recent lines, prepared: a stream mostly asks the same of many records.
+private final class RecentConditions {
+    private struct Key: Hashable {
+        let dialect: PredicateDialect
+        let source: JSONValue
+        let arguments: [FieldValue]
+    }
+
+    /// How many are kept before all are forgotten.
+    private static let capacity = 64
+
+    /// The longest text of a condition or argument that is kept, in bytes.
+    private static let longestText = 1024
+
+    private var prepared: [Key: PreparedPredicate] = [:]
+
+    private static func isShort(_ value: FieldValue) -> Bool {
+        switch value {
+        case .string(let text): text.utf8.count <= longestText
+        case .bytes, .map, .set: false
+        case .list(let values):
+            values.count <= 16
+                && values.allSatisfy { if case .list = $0 { false } else { isShort($0) } }
+        default: true
+        }
+    }
+
+    /// The condition of a line, prepared by `prepare` if it is new.
+    ///
+    /// A schema may change what a condition means, and a long one takes memory: those are not kept.
+    func prepared(
+        _ input: PredicateInput,
+        _ prepare: () throws(PredicateError) -> PreparedPredicate
+    ) throws(PredicateError) -> PreparedPredicate {
+        guard input.schema == nil, case .string(let text) = input.source,
+            text.utf8.count <= Self.longestText, input.arguments.allSatisfy(Self.isShort)
+        else { return try prepare() }
+        let key = Key(
+            dialect: input.dialect, source: input.source, arguments: input.arguments)
+        if let known = prepared[key] { return known }
+        let new = try prepare()
+        if prepared.count >= Self.capacity { prepared.removeAll(keepingCapacity: true) }
+        prepared[key] = new
+        return new
     }
 }
 

@@ -27,9 +27,11 @@ struct ServeCommand: AsyncParsableCommand {
             print(Belfry.helpMessage(for: Self.self))
             return
         }
+        let environment = ProcessInfo.processInfo.environment
+        if let point = environment["BELFRY_CRASH_AT"] { CrashPoint.arm(point) }
         do {
             let values = try await ConfigurationValues.gather(
-                arguments: settings, environment: ProcessInfo.processInfo.environment)
+                arguments: settings, environment: environment)
             try await serve(try RelayConfiguration(values))
         } catch let error as ConfigurationError {
             throw Self.ending(.configuration, error)

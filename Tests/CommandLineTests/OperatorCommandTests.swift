@@ -136,6 +136,42 @@ import Testing
     }
 
     @Test(arguments: Place.allCases)
+    func `a schema is imported, shown and exported as text`(place: Place) async throws {
+        let text = """
+            DEFINE SCHEMA
+
+                RECORD TYPE Note (
+                    text STRING QUERYABLE,
+                    GRANT READ TO "_world"
+                );
+
+            """
+        try await with(place) { shell, folder, _ in
+            try await shell.json(
+                "containers", "create", "-c", "iCloud.com.example.Art", "--topic",
+                "com.example.Art")
+            let file = folder.appending(path: "schema.ckdb")
+            try Data(text.utf8).write(to: file)
+            let imported = try await shell.run(
+                "schema", "import", "-c", "iCloud.com.example.Art", file.path)
+            #expect(imported.code == 0, "\(imported.complaint)")
+            let exported = try await shell.run("schema", "export", "-c", "iCloud.com.example.Art")
+            #expect(exported.output.hasPrefix(text), "\(exported.output)")
+            let kept = try await shell.json(
+                "schema", "keep", "-c", "iCloud.com.example.Art", "Note", "--forget")
+            #expect(kept.value(at: ["shadow"]) == false)
+            let shown = try await shell.json("schema", "show", "-c", "iCloud.com.example.Art")
+            #expect(shown.value(at: ["recordTypes", "0", "shadow"]) == false)
+            try Data("DEFINE SCHEMA\nRECORD".utf8).write(to: file)
+            let wrong = try await shell.run(
+                "schema", "import", "-c", "iCloud.com.example.Art", file.path)
+            #expect(wrong.code == 1)
+            #expect(
+                wrong.complaint == "error: text: line 2: TYPE is expected, the text ends\n")
+        }
+    }
+
+    @Test(arguments: Place.allCases)
     func `an unknown container is refused by every command`(place: Place) async throws {
         try await with(place) { shell, _, _ in
             let commands: [[String]] = [

@@ -23,7 +23,7 @@ import Testing
         ),
         (
             #"{"predicate":"TRUEPREDICATE AND age > 'x'","record":{"age":3}}"#,
-            #"{"error":{"stage":"evaluate","offset":18,"length":9,"reason":"a number cannot be ordered against a text"}}"#
+            #"{"error":{"stage":"evaluate","offset":18,"length":9,"found":"`age > 'x'`","reason":"a number cannot be ordered against a text"}}"#
         ),
         (
             #"{"predicate":1}"#,
@@ -31,11 +31,11 @@ import Testing
         ),
         (
             #"{"record":{}}"#,
-            #"{"error":{"stage":"parse","offset":0,"length":0,"path":"predicate","reason":"one of predicate, query, where, filterBy is required"}}"#
+            #"{"error":{"stage":"parse","offset":0,"length":0,"found":"nothing","expected":"{\"predicate\", \"query\", \"where\" or \"filterBy\": …, \"args\": […], \"record\": {…}}","path":"predicate","reason":"one of predicate, query, where, filterBy is required"}}"#
         ),
         (
             "{]",
-            #"{"error":{"stage":"parse","offset":1,"length":0,"reason":"the line is not JSON: a member name is expected"}}"#
+            #"{"error":{"stage":"parse","offset":1,"length":0,"found":"`]`","expected":"JSON","reason":"the line is not JSON: a member name is expected"}}"#
         ),
     ])
     func `evaluate answers a line with a line`(line: String, answer: String) {
@@ -63,7 +63,7 @@ import Testing
     @Test func `the strict dialect is chosen for all lines`() {
         check(
             .check, .ckquery, #"{"predicate":"a = 1 OR b = 2"}"#,
-            #"{"valid":false,"error":{"stage":"check","offset":0,"length":5,"expected":"AND","hint":"save one subscription for each alternative, or use IN","reason":"CloudKit: OR is not supported"}}"#
+            #"{"valid":false,"error":{"stage":"check","offset":0,"length":5,"found":"`a = 1`","expected":"AND","hint":"save one subscription for each alternative, or use IN","reason":"CloudKit: OR is not supported"}}"#
         )
     }
 

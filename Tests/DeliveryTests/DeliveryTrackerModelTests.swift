@@ -89,7 +89,7 @@ import Testing
                 if generator.chance(20) {
                     _ = tracker.adoptDeliveries(
                         openSinceBefore: Fixtures.moment.advanced(by: .seconds(1)),
-                        at: Fixtures.moment, dueAt: Fixtures.moment)
+                        at: Fixtures.moment)
                 } else if let retry = ledger.retries.values.first(where: {
                     !tracker.retriesInFlight.contains($0.delivery.delivery.id)
                 }), tracker.retriesInFlight.count < 4 {

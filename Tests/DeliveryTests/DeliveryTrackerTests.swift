@@ -121,10 +121,9 @@ import Testing
         tracker.finish(LogPosition(2))
         tracker.settle(quickTicket, accepted(quick))
         let later = Fixtures.moment.advanced(by: .seconds(5))
-        let adopted = tracker.adoptDeliveries(
-            openSinceBefore: later, at: later, dueAt: later.advanced(by: .seconds(60)))
+        let adopted = tracker.adoptDeliveries(openSinceBefore: later, at: later)
         let step = tracker.takeStep()
-        #expect(adopted == 1)
+        #expect(adopted == [RetryLane(of: slow.delivery)])
         #expect(step?.to == mark(2))
         #expect(step?.retries.map(\.delivery) == [slow])
         tracker.stepRecorded()
@@ -140,7 +139,7 @@ import Testing
         let ticket = tracker.admit(slow, at: Fixtures.moment)
         tracker.finish(LogPosition(1))
         let later = Fixtures.moment.advanced(by: .seconds(5))
-        _ = tracker.adoptDeliveries(openSinceBefore: later, at: later, dueAt: later)
+        _ = tracker.adoptDeliveries(openSinceBefore: later, at: later)
         tracker.settle(ticket, accepted(slow))
         let step = tracker.takeStep()
         // A row that is written after its end would be sent once more.
@@ -149,19 +148,23 @@ import Testing
         #expect(step?.to == mark(1))
     }
 
-    @Test func `an adopted delivery keeps its place in the window until it is answered`() {
+    @Test func `adopted deliveries leave the window, which closes when they are as many again`() {
         var tracker = DeliveryTracker(mark: .start, window: 2)
-        let slow = Fixtures.delivery(at: 1)
-        let ticket = tracker.admit(slow, at: Fixtures.moment)
-        tracker.finish(LogPosition(1))
-        let later = Fixtures.moment.advanced(by: .seconds(5))
-        _ = tracker.adoptDeliveries(openSinceBefore: later, at: later, dueAt: later)
-        _ = tracker.takeStep()
-        tracker.stepRecorded()
-        #expect(tracker.room == 1)
+        var tickets: [DeliveryTracker.Ticket] = []
+        var rooms: [Int] = []
+        for position: UInt64 in 1...4 {
+            tickets.append(tracker.admit(Fixtures.delivery(at: position), at: Fixtures.moment))
+            tracker.finish(LogPosition(position))
+            let later = Fixtures.moment.advanced(by: .seconds(5))
+            _ = tracker.adoptDeliveries(openSinceBefore: later, at: later)
+            _ = tracker.takeStep()
+            tracker.stepRecorded()
+            rooms.append(tracker.room)
+        }
+        #expect(rooms == [2, 2, 1, 0])
         #expect(tracker.openRetries == 0)
-        tracker.settle(ticket, accepted(slow))
-        #expect(tracker.room == 2)
+        tracker.settle(tickets[0], accepted(Fixtures.delivery(at: 1)))
+        #expect(tracker.room == 1)
     }
 
     @Test func `a step that could not be recorded is offered again, unchanged`() {

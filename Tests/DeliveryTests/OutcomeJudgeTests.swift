@@ -109,7 +109,7 @@ import Testing
             verdict.halt
                 == OutcomeJudge.Halt(
                     scope: .container, until: now.advanced(by: .seconds(60)),
-                    reason: "InvalidProviderToken"))
+                    pause: .seconds(60), reason: "InvalidProviderToken"))
         #expect(step.retries.map(\.attempts) == [1])
     }
 }

@@ -13,22 +13,26 @@ struct WorkerBench {
     let worker: DeliveryWorker
     let gateway: ScriptedGateway
     let progress: FaultyProgress
+    static let otherContainer = ContainerKey(
+        container: Fixtures.identifier("iCloud.com.example.other"), environment: .development)
 
     init(
         window: Int = 64, retryWindow: Int = 64, at mark: ProgressMark = .start,
-        on temporary: TemporaryStore? = nil, maximumAttempts: Int = 24,
+        on temporary: TemporaryStore? = nil, maximumAttempts: Int = 24, silentPerHour: Int = 0,
         script: @escaping ScriptedGateway.Script = { _, _ in .accepted }
     ) async throws {
         let store = try (temporary ?? TemporaryStore()).open()
-        try await store.save(
-            ContainerSettings(key: Fixtures.container, topics: ["com.example.art"]),
-            at: Fixtures.moment)
+        for key in [Fixtures.container, Self.otherContainer] {
+            try await store.save(
+                ContainerSettings(key: key, topics: ["com.example.art"]), at: Fixtures.moment)
+        }
         self.store = store
         progress = FaultyProgress(store)
         var settings = DeliveryWorker.Settings()
         settings.window = window
         settings.retryWindow = retryWindow
         settings.stepInterval = .zero
+        settings.silentPushesPerHour = silentPerHour
         let built = Mutex<ScriptedGateway?>(nil)
         worker = DeliveryWorker(
             at: mark, recordingTo: progress, settings: settings,
@@ -63,6 +67,13 @@ struct WorkerBench {
         let deliveries = positions.map { Fixtures.delivery(at: $0, expiration: expiration) }
         try await worker.accept(
             OwedBatch(deliveries: deliveries, finished: LogPosition(positions.upperBound)))
+    }
+
+    /// Hands over deliveries of ascending positions, one for each.
+    func accept(_ deliveries: [OwedDelivery]) async throws {
+        try await worker.accept(
+            OwedBatch(
+                deliveries: deliveries, finished: deliveries.last?.delivery.ordinal.position))
     }
 
     /// Waits until the progress stands at the end of `position`.
@@ -113,12 +124,19 @@ final class FaultyProgress: ShardProgress {
     }
 
     func dueRetries(
-        at now: Timestamp, limit: Int, excluding: Set<DeliveryID>
+        at now: Timestamp, limit: Int, excluding: Set<DeliveryID>,
+        unless isHeld: @escaping @Sendable (RetryLane) -> Bool
     ) async throws -> [Retry] {
-        try await store.dueRetries(at: now, limit: limit, excluding: excluding)
+        try await store.dueRetries(at: now, limit: limit, excluding: excluding, unless: isHeld)
     }
 
-    func nextRetryDue(excluding: Set<DeliveryID>) async throws -> Timestamp? {
-        try await store.nextRetryDue(excluding: excluding)
+    func nextRetryDue(
+        excluding: Set<DeliveryID>, unless isHeld: @escaping @Sendable (RetryLane) -> Bool
+    ) async throws -> Timestamp? {
+        try await store.nextRetryDue(excluding: excluding, unless: isHeld)
+    }
+
+    func collapsingRetries(limit: Int) async throws -> [Retry] {
+        try await store.collapsingRetries(limit: limit)
     }
 }

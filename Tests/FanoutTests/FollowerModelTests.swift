@@ -223,7 +223,7 @@ actor Collector {
                 step.badges = [
                     BadgeMark(
                         container: Fixtures.container, deviceID: passed.delivery.deviceID,
-                        badge: badge)
+                        owner: passed.delivery.owner, badge: badge)
                 ]
             }
             try await store.settle(step)

@@ -31,16 +31,16 @@ import Testing
         try state.insert(version(1, of: Fixtures.subscription("plain", where: "price < 100")))
         try state.insert(version(2, of: subscription))
         try state.insert(version(3, of: Fixtures.subscription("every")))
-        let fired = state.firedSubscriptions(
+        let fired = state.firedSerials(
             by: change, appendedAt: Fixtures.moment, isStale: false, in: Fixtures.container
-        ).map(\.serial)
+        )
         let doesMatch = change.judgedImage?.fields["price"] == .integer(50)
         let expected = (doesMatch ? [1] : []) + (fires ? [2] : []) + [3]
         #expect(fired == expected.map(UInt64.init), sourceLocation: sourceLocation)
         state.removeSubscription(2, of: Fixtures.container)
-        let rest = state.firedSubscriptions(
+        let rest = state.firedSerials(
             by: change, appendedAt: Fixtures.moment, isStale: false, in: Fixtures.container
-        ).map(\.serial)
+        )
         #expect(!rest.contains(2), sourceLocation: sourceLocation)
     }
 

@@ -35,6 +35,7 @@ enum Probe {
             .map(["price": .double(5.5), "name": .string("milk"), "tags": .list([])]),
             .map(["price": .null, "name": .string("ßẞ")]), .null,
         ]),
+        "@links": .map(["Type": .map(["prop": .list([.map(["name": .string("x")])])])]),
         "time": .timestamp(Timestamp(seconds: 0)), "data": .bytes([0, 255]),
         "location": .list([.integer(1), .integer(2)]),
         "place": Location(latitude: 1, longitude: 2).map(FieldValue.location) ?? .null,
@@ -82,12 +83,16 @@ private func tryOut(_ predicate: RecordPredicate) {
         }
     }
     let moment = Timestamp(seconds: 1_700_000_000)
-    guard let prepared = try? PreparedPredicate(predicate) else { return }
+    var layout = FieldLayout()
+    guard let prepared = try? PreparedPredicate(predicate, layout: &layout) else { return }
     for record in [Probe.record, [:]] {
         let outcome = prepared.evaluate(on: record, variables: Probe.variables, now: moment)
         let trace = prepared.trace(
             onValue: .map(record), variables: Probe.variables, now: moment)
         precondition(outcome == trace.outcome, canonical)
+        let placed = prepared.evaluate(
+            on: layout.row(of: record), variables: Probe.variables, now: moment)
+        precondition(placed == outcome, canonical)
         _ = trace.text
     }
 }

@@ -17,7 +17,7 @@ import Testing
         func time(_ length: Int) -> Duration {
             let text = String(repeating: "a", count: length) + "!"
             return (0..<3).map { _ in
-                ContinuousClock().measure { #expect(!expression.matchesWhole(text)) }
+                ContinuousClock().measure { #expect(expression.matchesWhole(text) == false) }
             }.min() ?? .zero
         }
         _ = time(1000)
@@ -68,5 +68,25 @@ import Testing
             Issue.record("a broken pattern in a record must be an error")
             return
         }
+    }
+
+    @Test func `a text that is too long for a large pattern is an error, and not a wait`() throws {
+        let pattern = String(repeating: ".*x", count: 1300) + "y"
+        let predicate = try RecordPredicate(format: "s MATCHES %@", arguments: [.string(pattern)])
+        let text = String(repeating: "x", count: 100_000)
+        let error = EvaluationError.badRegularExpression(
+            "it is too large for a text of 100000 bytes")
+        #expect(predicate.evaluate(on: ["s": .string(text)]) == .error(error))
+        #expect(predicate.evaluate(on: ["s": .string("xy")]) == .false)
+        let word = try RecordPredicate(format: "s MATCHES '\\\\w+'")
+        #expect(word.evaluate(on: ["s": .string(text)]) == .true)
+    }
+
+    @Test func `LIKE takes no longer for many stars`() throws {
+        let pattern = String(repeating: "*x", count: 2000) + "y"
+        let predicate = try RecordPredicate(format: "s LIKE[cd] %@", arguments: [.string(pattern)])
+        let text = String(repeating: "x", count: 100_000)
+        #expect(predicate.evaluate(on: ["s": .string(text)]) == .false)
+        #expect(predicate.evaluate(on: ["s": .string(text + "Y")]) == .true)
     }
 }

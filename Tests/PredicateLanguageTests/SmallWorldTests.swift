@@ -17,7 +17,7 @@ import Testing
             .constant(.list(values)), .constant(.list([.integer(0), .integer(1)])),
         ]
         var nodes: [Node] = []
-        for comparator in RecordPredicate.Comparator.allCases where comparator != .geoWithin {
+        for comparator in RecordPredicate.Comparator.allCases {
             let isOfLists = comparator == .in || comparator == .between
             for left in fields {
                 for right in isOfLists ? lists : sides {
@@ -28,6 +28,19 @@ import Testing
         }
         return nodes
     }()
+
+    /// The same comparisons under every quantifier and every set of options.
+    private static let adornedComparisons: [Node] = comparisons.flatMap { node in
+        guard case .comparison(let plain) = node else { return [Node]() }
+        return (UInt8(0)..<16).flatMap { letters in
+            ([nil] + RecordPredicate.Quantifier.allCases).map { quantifier in
+                var comparison = plain
+                comparison.options = RecordPredicate.TextOptions(rawValue: letters)
+                comparison.quantifier = quantifier
+                return .comparison(comparison)
+            }
+        }
+    }
 
     /// The simple parts of which deeper ones are made: comparisons, their contraries, constants.
     private static let parts: [Node] =
@@ -54,6 +67,77 @@ import Testing
             }
         }
         #expect(count > 30_000)
+    }
+
+    @Test func `every quantifier and option is printed and read back`() throws {
+        for node in Self.adornedComparisons {
+            try check(RecordPredicate(node))
+            try check(RecordPredicate(.not(node)))
+        }
+        #expect(Self.adornedComparisons.count == Self.comparisons.count * 64)
+    }
+
+    @Test func `the builder makes what the parser reads`() throws {
+        for node in Self.comparisons {
+            let built = RecordPredicate(Self.built(node).node)
+            let read = try RecordPredicate(format: RecordPredicate(node).canonicalText)
+            if built != read { Issue.record("\(node) is built as \(built)") }
+        }
+        for node in Self.comparisons {
+            for other in Self.parts {
+                let pairs = [
+                    (Self.built(node) && Self.built(other), Node.and([node, other])),
+                    (Self.built(node) || Self.built(other), Node.or([node, other])),
+                    (!(Self.built(node) && Self.built(other)), Node.not(.and([node, other]))),
+                ]
+                for (condition, tree) in pairs
+                where RecordPredicate(condition.node) != RecordPredicate(tree) {
+                    Issue.record("\(tree) is built as \(condition.node)")
+                }
+            }
+        }
+    }
+
+    /// A part as the Swift builder writes it.
+    private static func built(_ node: Node) -> PredicateCondition {
+        switch node {
+        case .constant(let isTrue): return isTrue ? .always : .never
+        case .not(let inner): return !built(inner)
+        case .comparison(let comparison):
+            guard case .path(let path) = comparison.left, let name = path.fieldName else {
+                return .never
+            }
+            let field = RecordFieldReference.record[name]
+            return built(comparison.comparator, field, comparison.right)
+        case .and, .or: return .never
+        }
+    }
+
+    private static func built(
+        _ comparator: RecordPredicate.Comparator, _ field: RecordFieldReference,
+        _ right: RecordPredicate.Expression
+    ) -> PredicateCondition {
+        let value = PredicateValue(right)
+        switch comparator {
+        case .equal: return field == value
+        case .notEqual: return field != value
+        case .less: return field < value
+        case .lessOrEqual: return field <= value
+        case .greater: return field > value
+        case .greaterOrEqual: return field >= value
+        case .in: return field.isIn(value)
+        case .contains: return field.contains(value)
+        case .beginsWith: return field.beginsWith(value)
+        case .endsWith: return field.endsWith(value)
+        case .like: return field.isLike(value)
+        case .matches: return field.matches(value)
+        case .between:
+            guard case .list(let bounds)? = right.literal, bounds.count == 2 else {
+                return field.compare(.between, value)
+            }
+            return field.isBetween(bounds[0], bounds[1])
+        case .tokenMatches, .typeEquals, .geoWithin: return field.compare(comparator, value)
+        }
     }
 
     @Test func `AND, OR and NOT follow from their parts in every world`() throws {

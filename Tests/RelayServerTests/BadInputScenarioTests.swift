@@ -41,7 +41,8 @@ import Testing
             "operations: an array is expected, found an object"),
         modify(
             "an unknown field", #"{"operations":[],"atomc":true}"#, 400, "BAD_REQUEST",
-            "atomc: unknown field; allowed are operations, atomic"),
+            "atomc: unknown field; allowed are operations, atomic, clientId, clientID, "
+                + "zoneID, desiredKeys, numbersAsStrings, resultsLimit"),
         modify(
             "no operations", "{}", 400, "BAD_REQUEST", "operations: is required"),
         modify(
@@ -63,7 +64,7 @@ import Testing
             testDescription: "a method that the path does not have", method: .put,
             target: TestRelay.path + "/public/subscriptions/list" + TestRelay.query(),
             status: 405, code: "BAD_REQUEST",
-            reason: "PUT is not allowed here; allowed: GET, HEAD, OPTIONS"),
+            reason: "PUT is not allowed here; allowed: GET, HEAD, OPTIONS, POST"),
         register(
             "a token", #"{"apnsEnvironment":"development","apnsToken":"\#(token)"}"#, 200, nil),
         register(
@@ -129,7 +130,10 @@ import Testing
             ]
             for round in 0..<400 {
                 let body = Mutation.mutate(seeds[round % seeds.count], using: &generator)
-                let target = targets[round % targets.count] + TestRelay.query()
+                // CloudKit JS gets an empty answer to a registration.
+                let target =
+                    targets[round % targets.count]
+                    + TestRelay.query().replacing("ckjsVersion=2.0.3&", with: "")
                 let answer = try await relay.call(.post, target, body: body)
                 #expect(answer.status < 500, "\(body) → \(answer.text)")
                 #expect(answer.json != .null, "\(body) → \(answer.text)")

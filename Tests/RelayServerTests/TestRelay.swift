@@ -53,12 +53,20 @@ struct TestRelay: Sendable {
         _ store: RelayStore, readiness: Readiness, limits: RequestLimits, adminToken: String?
     ) -> RelayDependencies {
         let metrics = PrometheusMetrics()
-        return RelayDependencies(
-            registry: store, log: store, progress: store, now: { now },
+        var dependencies = RelayDependencies(
+            registry: store, log: store, progress: store, shadow: store, now: { now },
             randomBytes: { count in (0..<count).map { _ in UInt8.random(in: 0...255) } },
             readiness: { readiness }, metrics: metrics, renderMetrics: { metrics.render() },
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, limits: limits,
-            adminToken: adminToken, publicURL: "https://relay.example")
+            adminToken: adminToken, publicURL: "https://relay.example", clock: ContinuousClock())
+        // Nobody waits here: what a poll does while it waits is the desk's own test.
+        var polls = CourierDesk.Settings()
+        polls.hold = .milliseconds(1)
+        polls.refusalDelay = .zero
+        dependencies.courier = CourierDesk(
+            queue: store, settings: polls, clock: ContinuousClock(), now: { now })
+        dependencies.courierURL = "https://relay.example"
+        return dependencies
     }
 
     private static func prepare(_ store: RelayStore) async throws {

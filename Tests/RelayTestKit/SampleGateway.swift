@@ -1,4 +1,4 @@
-import Crypto
+package import Crypto
 package import Foundation
 package import GatewaySimulator
 package import RelayModel
@@ -26,10 +26,13 @@ package struct SampleGateway: Sendable {
     /// Starts a gateway that answers as `script` says, with the file of its certificate authority
     /// in `directory`.
     package static func start(
-        _ script: AnswerScript = AnswerScript(), in directory: URL
+        _ script: AnswerScript = AnswerScript(), in directory: URL, port: Int = 0,
+        signingKey: P256.Signing.PrivateKey = P256.Signing.PrivateKey()
     ) async throws -> SampleGateway {
-        let key = P256.Signing.PrivateKey()
+        let key = signingKey
         var configuration = SimulatedGateway.Configuration()
+        configuration.port = port
+        configuration.certificates = .kept(folder: directory.appending(path: "gateway").path)
         configuration.caFile = directory.appending(path: "gateway-ca.pem").path
         configuration.trust = .keys([
             SigningKey(keyID: keyID, teamID: teamID, publicKey: key.publicKey)
@@ -39,6 +42,13 @@ package struct SampleGateway: Sendable {
         return SampleGateway(
             simulated: try await SimulatedGateway.start(configuration), signingKey: key,
             caFile: configuration.caFile ?? "")
+    }
+
+    /// Starts a gateway in the place of this one, which must have stopped.
+    package func startAgain(_ script: AnswerScript = AnswerScript()) async throws -> SampleGateway {
+        try await Self.start(
+            script, in: URL(filePath: caFile).deletingLastPathComponent(), port: simulated.port,
+            signingKey: signingKey)
     }
 
     /// The settings of a relay that pushes here.

@@ -103,23 +103,28 @@ import Testing
         var settings = StoreSettings.forTests
         settings.maximumPages = 200
         let store = try home.open(settings)
-        let parked = ParkedChange(
-            container: Sample.container, source: Sample.source, reason: "", path: "",
-            body: Array(repeating: 1, count: 40_000), headers: [:], receivedAt: Sample.moment(0))
+        @Sendable func parked(_ number: Int) -> ParkedChange {
+            ParkedChange(
+                container: Sample.container, source: Sample.source, reason: "",
+                path: "\(number)", body: Array(repeating: 1, count: 40_000), headers: [:],
+                receivedAt: Sample.moment(0))
+        }
         var numbers: [UInt64] = []
         let error = await #expect(throws: StorageError.self) {
-            while numbers.count < 100 { numbers.append(try await store.park(parked)) }
+            while numbers.count < 100 {
+                numbers.append(try await store.park(parked(numbers.count)))
+            }
         }
         #expect(error?.isNoRoom == true)
         #expect(numbers.count > 5)
         // Small neighbours of what does not fit go in all the same.
-        let large = Task { try await store.park(parked) }
+        let large = Task { try await store.park(parked(200)) }
         let small = Task { try await Self.append("small", to: store) }
         let refused = await #expect(throws: StorageError.self) { try await large.value }
         #expect(refused?.isNoRoom == true)
         #expect(try await small.value == [.appended(LogPosition(1))])
         #expect(try await store.deleteParkedChange(numbers[0], of: Sample.container))
-        numbers.append(try await store.park(parked))
+        numbers.append(try await store.park(parked(201)))
         #expect(
             try await store.parkedChanges(of: Sample.container, after: 0, limit: 100).count
                 == numbers.count - 1)

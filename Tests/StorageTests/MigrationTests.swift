@@ -14,7 +14,10 @@ import Testing
             .appending(path: "../../Migrations/sql").standardized
         let files = try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
         #expect(files == Migration.released.map { "\($0.name).sql" })
+        let numbers = Migration.released.map { $0.name.prefix(5) }
+        #expect(Set(numbers).count == numbers.count)
         for migration in Migration.released {
+            #expect(migration.name.wholeMatch(of: /v\d{4}_[A-Za-z]+/) != nil)
             let digest = SHA256.hash(data: Data(migration.sql.utf8))
             #expect(Hexadecimal.encode(Array(digest)) == migration.checksum)
         }
@@ -22,9 +25,9 @@ import Testing
 
     /// Steps that a later release might have: a new column, a table built anew, an index.
     private static let later: [Migration] = [
-        step("v0002_addLabel", "ALTER TABLE container ADD COLUMN label TEXT NOT NULL DEFAULT ''"),
+        step("v9002_addLabel", "ALTER TABLE container ADD COLUMN label TEXT NOT NULL DEFAULT ''"),
         step(
-            "v0003_rebuildAccessKey",
+            "v9003_rebuildAccessKey",
             """
             CREATE TABLE newKey (
                 container INTEGER NOT NULL REFERENCES container (id), id TEXT NOT NULL,
@@ -34,7 +37,7 @@ import Testing
             DROP TABLE accessKey;
             ALTER TABLE newKey RENAME TO accessKey;
             """),
-        step("v0004_indexLabel", "CREATE INDEX containerLabel ON container (label)"),
+        step("v9004_indexLabel", "CREATE INDEX containerLabel ON container (label)"),
     ]
 
     private static let all = Migration.released + later
@@ -119,11 +122,11 @@ import Testing
         let home = try TemporaryStore()
         _ = try Self.connections(home).prepare(StoreSchema(migrations: Self.all))
         var changed = Self.all
-        changed[Migration.released.count] = Self.step("v0002_addOtherLabel", "SELECT 1")
+        changed[Migration.released.count] = Self.step("v9002_addOtherLabel", "SELECT 1")
         #expect(
             throws: StorageError.damaged(
                 path: home.path,
-                reason: "migration v0002_addLabel is not the released v0002_addOtherLabel")
+                reason: "migration v9002_addLabel is not the released v9002_addOtherLabel")
         ) {
             try Self.connections(home).prepare(StoreSchema(migrations: changed))
         }
@@ -132,27 +135,28 @@ import Testing
     @Test func `a step that fails leaves the version before it`() throws {
         let home = try TemporaryStore()
         let broken = Self.step(
-            "v0003_break", "CREATE TABLE half (id INTEGER); INSERT INTO nowhere VALUES (1)")
-        let steps = [Self.all[0], Self.later[0], broken]
+            "v9003_break", "CREATE TABLE half (id INTEGER); INSERT INTO nowhere VALUES (1)")
+        let steps = Migration.released + [Self.later[0], broken]
         #expect(throws: DatabaseError.self) {
             try Self.connections(home).prepare(StoreSchema(migrations: steps))
         }
-        #expect(try RelayStore.schemaVersion(of: home.path) == 2)
+        #expect(try RelayStore.schemaVersion(of: home.path) == Migration.released.count + 1)
         #expect(try Self.schema(home).contains { $0.contains("half") } == false)
     }
 
     @Test func `a step that would break references is undone`() throws {
         let home = try TemporaryStore()
-        _ = try Self.connections(home).prepare(StoreSchema(migrations: [Self.all[0]]))
+        _ = try Self.connections(home).prepare(StoreSchema(migrations: Migration.released))
         try Self.fill(home)
-        let broken = Self.step("v0002_break", "DELETE FROM container")
+        let broken = Self.step("v9002_break", "DELETE FROM container")
         #expect(
             throws: StorageError.damaged(
-                path: home.path, reason: "v0002_break would break references of accessKey")
+                path: home.path, reason: "v9002_break would break references of accessKey")
         ) {
-            try Self.connections(home).prepare(StoreSchema(migrations: [Self.all[0], broken]))
+            try Self.connections(home).prepare(
+                StoreSchema(migrations: Migration.released + [broken]))
         }
-        #expect(try RelayStore.schemaVersion(of: home.path) == 1)
+        #expect(try RelayStore.schemaVersion(of: home.path) == Migration.released.count)
     }
 
     @Test func `migrate names the steps that it applied`() throws {

@@ -31,6 +31,14 @@ import Testing
         """
     }
 
+    private static func waiting(payload: String, takenAt: String, owner: Int = 1) -> String {
+        """
+        INSERT INTO courier VALUES (1, 'a', 0, 0);
+        INSERT INTO courierNotification VALUES (1, 1, 1, \(owner), zeroblob(16), 1, NULL,
+            \(payload), 0, 9, \(takenAt));
+        """
+    }
+
     private static let one = "zeroblob(32)"
     private static let two = "x'\(String(repeating: "01", count: 32))'"
 
@@ -53,6 +61,18 @@ import Testing
         "INSERT INTO onceClaim VALUES (77, 1)",
         "INSERT INTO shardHead VALUES (1, 0)",
         "UPDATE shardHead SET position = -1",
+        "INSERT INTO courier VALUES (1, '', 0, 0)",
+        "INSERT INTO courier VALUES (1, 'a', 0, 0), (2, 'a', 0, 0)",
+        waiting(payload: "'{}'", takenAt: "5"),
+        waiting(payload: "NULL", takenAt: "NULL"),
+        waiting(payload: "'{}'", takenAt: "NULL", owner: 2),
+        device("a", "t1") + "UPDATE device SET gateway = 'mail'",
+        "INSERT INTO inbox VALUES (1, 1, 1, 2)",
+        "INSERT INTO inbox VALUES (2, 1, 1, 0)",
+        "UPDATE sessionSecret SET secret = zeroblob(31)",
+        "INSERT INTO sessionSecret VALUES (2, zeroblob(32))",
+        "INSERT INTO userSession VALUES (1, zeroblob(15), 1, 0, 0, NULL)",
+        "INSERT INTO userSession VALUES (2, zeroblob(16), 1, 0, 0, NULL)",
         "INSERT INTO logEntry VALUES (1, 9, 0, 2, NULL, 0, '{}')",
         "INSERT INTO logEntry VALUES (1, 1, 0, 1, NULL, 0, '{}')",
         "INSERT INTO logEntry VALUES (1, 1, 0, 2, NULL, 1, '{}')",
@@ -62,11 +82,12 @@ import Testing
         "INSERT INTO dedupe VALUES (1, 's', 5, x'00', x'00', 1, 0)",
         "INSERT INTO progress (shard, position, \"offset\", epoch) VALUES (1, 0, 0, 0)",
         "UPDATE progress SET \"offset\" = -1",
-        "INSERT INTO retry VALUES (x'00', 1, 1, 0, 1, 1, 0, 0, '', '{}')",
-        "INSERT INTO retry VALUES (zeroblob(16), 9, 1, 0, 1, 1, 0, 0, '', '{}')",
+        "INSERT INTO retry VALUES (x'00', 1, 1, 0, 1, 1, 0, 0, '', '{}', '', 0)",
+        "INSERT INTO retry VALUES (zeroblob(16), 9, 1, 0, 1, 1, 0, 0, '', '{}', '', 0)",
+        "INSERT INTO retry VALUES (zeroblob(16), 1, 1, 0, 1, 1, 0, 0, '', '{}', '', 2)",
         "INSERT INTO deadLetter VALUES (zeroblob(16), 1, 1, 0, 1, 1, 0, 1000, '', 0, '{}')",
         "INSERT INTO rangeTask VALUES (1, 1, 5, 0, 1, 0)",
-        "INSERT INTO badge VALUES (1, 'd', -1)",
+        "INSERT INTO badge VALUES (1, 'd', 1, -1)",
         "INSERT INTO receiptBlock VALUES (1, 2, 1, 0, 0, 1, x'00')",
     ])
     func `the schema refuses`(sql: String) throws {
@@ -107,7 +128,14 @@ import Testing
             "SELECT serial FROM device WHERE container = 1 AND ended IS NULL "
                 + "AND (deviceID = 'a' OR token = 'b')", "deviceActiveToken"
         ),
-        ("SELECT deliveryID FROM retry WHERE dueAt <= 1 ORDER BY dueAt, deliveryID", "retryDue"),
+        (
+            "SELECT deliveryID FROM retry WHERE container = 1 AND lane = 'a' AND dueAt <= 1 "
+                + "ORDER BY dueAt, deliveryID", "retryLaneDue"
+        ),
+        (
+            "SELECT container, lane FROM retry WHERE (container, lane) > (1, 'a') "
+                + "ORDER BY container, lane LIMIT 1", "retryLaneDue"
+        ),
         ("SELECT serial FROM subscription WHERE ended <= 5 LIMIT 10", "subscriptionEnded"),
         (
             "SELECT * FROM deadLetter WHERE container = 1 ORDER BY endedAt DESC",

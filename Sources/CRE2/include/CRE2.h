@@ -38,6 +38,10 @@ belfry_re2 *belfry_re2_compile(const char *pattern, size_t length, belfry_re2_ca
 /// Whether the whole of `text` matches; takes time proportional to its length.
 bool belfry_re2_matches_whole(const belfry_re2 *expression, const char *text, size_t length);
 
+/// The number of instructions of an expression: matching takes time proportional to it times the
+/// length of the text, at the worst.
+size_t belfry_re2_size(const belfry_re2 *expression);
+
 /// Frees an expression.
 void belfry_re2_free(belfry_re2 *expression);
 

@@ -159,8 +159,9 @@ extension ChangeSource {
         return (list, member)
     }
 
-    /// Keeps a body that could not even be divided.
-    func parked(
+    /// Keeps a whole body, with what is wrong about it: one that could not even be divided, or one
+    /// with a change that conflicts with an earlier one.
+    package func parked(
         _ body: [UInt8], _ error: DecodeError, _ headers: WebhookHeaders
     ) -> ParkedBody {
         let raw = (try? JSONValue(parsing: body)) ?? ["$bytes": .string(Base64.encode(body))]

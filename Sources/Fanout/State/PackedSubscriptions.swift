@@ -33,6 +33,16 @@ struct PackedSubscriptions {
     /// How many there are.
     var count: Int { places.count }
 
+    /// How many of them fire once.
+    private(set) var onceCount = 0
+    /// How many of them show nothing.
+    private(set) var silentCount = 0
+
+    private mutating func count(_ subscription: Subscription, by difference: Int) {
+        if subscription.firesOnce { onceCount += difference }
+        if !subscription.notificationInfo.isVisible { silentCount += difference }
+    }
+
     /// Adds a subscription; its serial must not be known.
     mutating func insert(_ subscription: Subscription, serial: UInt64, weight: ConditionWeight) {
         var record = ImageWriter()
@@ -46,6 +56,7 @@ struct PackedSubscriptions {
         record.append(raw: owner)
         record.append(raw: id)
         places[serial] = heap.append(record)
+        count(subscription, by: 1)
     }
 
     /// The subscription with this serial.
@@ -94,7 +105,9 @@ struct PackedSubscriptions {
     /// Takes a subscription out.
     mutating func remove(_ serial: UInt64) {
         guard let place = places.removeValue(forKey: serial) else { return }
-        templates.release(heap.word(Offset.template, of: place))
+        let template: UInt32 = heap.word(Offset.template, of: place)
+        if let subscription = templates.value(template) { count(subscription, by: -1) }
+        templates.release(template)
         heap.remove(at: place)
         guard heap.isSparse else { return }
         heap.pack()
@@ -113,7 +126,7 @@ struct PackedSubscriptions {
         var image = ImageWriter()
         image.reserve(heap.bytes.count + 1024)
         templates.write(to: &image)
-        image.append(UInt64(places.count))
+        for count in [places.count, onceCount, silentCount] { image.append(UInt64(count)) }
         image.append(bytes: heap.bytes)
         return image.bytes
     }
@@ -126,6 +139,8 @@ struct PackedSubscriptions {
         var image = ImageReader(bytes)
         try templates.load(&image)
         let count = try image.count(0...Int(Int32.max))
+        onceCount = try image.count(0...count)
+        silentCount = try image.count(0...count)
         heap = try RecordHeap(image: try image.run())
         places.reserveCapacity(count)
         var isSound = image.isAtEnd

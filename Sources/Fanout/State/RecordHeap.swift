@@ -45,7 +45,7 @@ struct RecordHeap {
     mutating func append(_ content: borrowing ImageWriter) -> Int {
         let place = bytes.count
         let length = UInt32(content.bytes.count)
-        withUnsafeBytes(of: length.littleEndian) { bytes.append(contentsOf: $0) }
+        unsafe withUnsafeBytes(of: length.littleEndian) { unsafe bytes.append(contentsOf: $0) }
         bytes.append(contentsOf: content.bytes)
         return place
     }
@@ -111,8 +111,8 @@ struct RecordHeap {
     }
 
     private func word<Word: FixedWidthInteger>(at place: Int) -> Word {
-        bytes.withUnsafeBytes { raw in
-            Word(littleEndian: raw.loadUnaligned(fromByteOffset: place, as: Word.self))
+        unsafe bytes.withUnsafeBytes { raw in
+            unsafe Word(littleEndian: raw.loadUnaligned(fromByteOffset: place, as: Word.self))
         }
     }
 }

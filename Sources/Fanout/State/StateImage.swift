@@ -89,7 +89,7 @@ package struct StateImage: Sendable {
                 let environment = ContainerEnvironment(rawValue: place.environment)
             else { throw ImageDamage("a container has no name") }
             let key = ContainerKey(container: name, environment: environment)
-            containers[key] = try ContainerState(container: key) {
+            containers[key] = try ContainerState(container: key, badges: state.badges) {
                 guard let section = try file.next() else { throw ImageDamage("a part is missing") }
                 return section
             }

@@ -14,7 +14,7 @@ extension PushNotification {
             return (400, "BadCollapseId")
         }
         switch (pushType, priority) {
-        case (.alert, 10), (_, 5), (_, 1): return nil
+        case (.alert, 10), (.alert, 5), (.alert, 1), (.background, 5): return nil
         default: return (400, "BadPriority")
         }
     }

@@ -129,7 +129,7 @@ extension CurlTransfer {
         let settings = setup.settings
         set(CURLOPT_URL, setup.endpoint.url)
         set(CURLOPT_PROTOCOLS_STR, "https")
-        set(CURLOPT_PROXY, settings.proxy ?? "")
+        set(CURLOPT_PROXY, settings.proxy?.revealed ?? "")
         set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
         set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
         set(CURLOPT_SSL_VERIFYPEER, 1)

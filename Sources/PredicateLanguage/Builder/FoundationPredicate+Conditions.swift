@@ -61,7 +61,8 @@ extension PredicateExpressions.CollectionContainsCollection: FoundationCondition
     func node(_ translation: FoundationTranslation) throws(PredicateError) -> RecordPredicate.Node {
         guard Base.Output.self == String.self else {
             throw PredicateError(
-                .check, "contains of a list in a list cannot be translated", found: "contains")
+                .check, "contains of a list in a list cannot be translated", found: "contains",
+                expected: "contains of an element or a text")
         }
         return translation.compare(
             try translation.expression(base), .contains, try translation.expression(other))
@@ -72,7 +73,8 @@ extension PredicateExpressions.SequenceStartsWith: FoundationCondition {
     func node(_ translation: FoundationTranslation) throws(PredicateError) -> RecordPredicate.Node {
         guard Base.Output.self == String.self else {
             throw PredicateError(
-                .check, "starts(with:) of a list cannot be translated", found: "starts(with:)")
+                .check, "starts(with:) of a list cannot be translated", found: "starts(with:)",
+                expected: "starts(with:) of a text")
         }
         return translation.compare(
             try translation.expression(base), .beginsWith, try translation.expression(prefix))
@@ -100,7 +102,8 @@ extension PredicateExpressions.RangeExpressionContains: FoundationCondition {
         let element = try translation.expression(element)
         guard let bounds = try (range as? any FoundationRange)?.bounds(translation) else {
             throw PredicateError(
-                .check, "this range cannot be translated", found: "\(RangeExpression.self)")
+                .check, "this range cannot be translated", found: "\(RangeExpression.self)",
+                expected: "a closed or half-open range of constants")
         }
         if bounds.isClosed {
             return translation.compare(element, .between, .list([bounds.lower, bounds.upper]))

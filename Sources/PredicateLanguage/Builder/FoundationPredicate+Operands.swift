@@ -6,7 +6,8 @@ extension PredicateExpressions.Variable: FoundationOperand {
         _ translation: FoundationTranslation
     ) throws(PredicateError) -> RecordPredicate.Expression {
         guard let expression = translation.names[key] else {
-            throw PredicateError(.check, "a second input cannot be translated")
+            throw PredicateError(
+                .check, "a second input cannot be translated", expected: "one input")
         }
         return expression
     }
@@ -25,14 +26,17 @@ extension PredicateExpressions.KeyPath: FoundationOperand {
         }
         guard Root.Output.self != String.self else {
             throw PredicateError(
-                .check, "\(kind) of a text cannot be translated", found: "\(kind)")
+                .check, "\(kind) of a text cannot be translated", found: "\(kind)",
+                expected: "a comparison of the text")
         }
         switch kind {
         case .collectionCount: return translation.member(.collection(.count), of: base)
         case .collectionFirst: return translation.member(.first, of: base)
         case .bidirectionalCollectionLast: return translation.member(.last, of: base)
         default:
-            throw PredicateError(.check, "\(kind) cannot be translated", found: "\(kind)")
+            throw PredicateError(
+                .check, "\(kind) cannot be translated", found: "\(kind)",
+                expected: "a comparison, membership or arithmetic")
         }
     }
 }
@@ -44,7 +48,7 @@ extension PredicateExpressions.Value: FoundationOperand {
         guard let value = FieldValue(foundation: value) else {
             throw PredicateError(
                 .check, "a value of type \(Output.self) cannot be translated",
-                found: "\(Output.self)")
+                found: "\(Output.self)", expected: "a text, number, boolean, date or UUID")
         }
         return .constant(value)
     }
@@ -104,7 +108,9 @@ extension PredicateExpressions.Arithmetic: FoundationOperand {
         case .add: symbol = .add
         case .subtract: symbol = .subtract
         case .multiply: symbol = .multiply
-        @unknown default: throw PredicateError(.check, "this arithmetic cannot be translated")
+        @unknown default:
+            throw PredicateError(
+                .check, "this arithmetic cannot be translated", expected: "+, -, * or /")
         }
         return .arithmetic(
             symbol, try translation.expression(lhs), try translation.expression(rhs))

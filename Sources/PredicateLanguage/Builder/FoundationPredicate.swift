@@ -56,7 +56,8 @@ final class FoundationTranslation {
         }
         throw PredicateError(
             .check, "\(Self.name(of: part)) of #Predicate cannot be translated",
-            found: Self.name(of: part))
+            found: Self.name(of: part),
+            expected: "comparisons, membership, arithmetic, AND, OR and NOT")
     }
 
     func compare(
@@ -107,7 +108,7 @@ final class FoundationTranslation {
         guard let dot = description.lastIndex(of: "."), !description.hasSuffix(">") else {
             throw PredicateError(
                 .check, "the name of the property \(description) is not in the binary",
-                hint: "give its name with fieldName:")
+                expected: "a field name", hint: "give its name with fieldName:")
         }
         return String(description[description.index(after: dot)...])
     }

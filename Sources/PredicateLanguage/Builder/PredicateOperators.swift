@@ -1,13 +1,19 @@
 public import RelayModel
 
-/// What a field or an arithmetic expression can be compared by.
-public protocol ComparablePredicateOperand: PredicateOperand {}
+/// The left side of a comparison: a field, an arithmetic expression, or a field under a quantifier.
+public protocol PredicateSubject {
+    /// The expression in the tree.
+    var predicateExpression: RecordPredicate.Expression { get }
+    /// Which elements must satisfy the comparison; `nil` compares the value itself.
+    var quantifier: RecordPredicate.Quantifier? { get }
+}
 
-extension RecordFieldReference: ComparablePredicateOperand {}
-extension PredicateValue: ComparablePredicateOperand {}
+extension PredicateSubject {
+    /// Without a quantifier the value itself is compared.
+    public var quantifier: RecordPredicate.Quantifier? { nil }
 
-extension ComparablePredicateOperand {
-    private func compare(
+    /// A comparison by any of the tree's comparators.
+    public func compare(
         _ comparator: RecordPredicate.Comparator, _ other: some PredicateOperand,
         _ options: RecordPredicate.TextOptions = []
     ) -> PredicateCondition {
@@ -15,7 +21,7 @@ extension ComparablePredicateOperand {
             .comparison(
                 RecordPredicate.Comparison(
                     predicateExpression, comparator, other.predicateExpression,
-                    options: options)))
+                    options: options, quantifier: quantifier)))
     }
 
     /// Equal.
@@ -121,9 +127,15 @@ extension ComparablePredicateOperand {
     ) -> PredicateCondition {
         compare(.matches, expression, options)
     }
+}
 
-    // MARK: Arithmetic
+/// A left side of which one can also calculate.
+public protocol ArithmeticPredicateOperand: PredicateSubject, PredicateOperand {}
 
+extension RecordFieldReference: ArithmeticPredicateOperand {}
+extension PredicateValue: ArithmeticPredicateOperand {}
+
+extension ArithmeticPredicateOperand {
     private func apply(
         _ symbol: RecordPredicate.ArithmeticOperator, _ other: some PredicateOperand
     ) -> PredicateValue {

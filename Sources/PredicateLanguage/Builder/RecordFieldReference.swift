@@ -107,22 +107,27 @@ public struct PredicateValue: Sendable, Hashable, PredicateOperand {
 }
 
 /// A field under ANY, ALL or NONE.
-public struct QuantifiedReference: Sendable, Hashable {
-    let quantifier: RecordPredicate.Quantifier
-    let expression: RecordPredicate.Expression
+public struct QuantifiedReference: Sendable, Hashable, PredicateSubject {
+    /// Which elements must satisfy a comparison.
+    public let quantifier: RecordPredicate.Quantifier?
+    /// The path to the list.
+    public let predicateExpression: RecordPredicate.Expression
 }
 
 /// Any element of a list: `any($0.tags) == "red"`.
 public func any(_ field: RecordFieldReference) -> QuantifiedReference {
-    QuantifiedReference(quantifier: .any, expression: field.predicateExpression)
+    QuantifiedReference(
+        quantifier: .any, predicateExpression: field.predicateExpression)
 }
 
 /// Every element of a list.
 public func all(_ field: RecordFieldReference) -> QuantifiedReference {
-    QuantifiedReference(quantifier: .all, expression: field.predicateExpression)
+    QuantifiedReference(
+        quantifier: .all, predicateExpression: field.predicateExpression)
 }
 
 /// No element of a list.
 public func none(_ field: RecordFieldReference) -> QuantifiedReference {
-    QuantifiedReference(quantifier: .none, expression: field.predicateExpression)
+    QuantifiedReference(
+        quantifier: RecordPredicate.Quantifier.none, predicateExpression: field.predicateExpression)
 }

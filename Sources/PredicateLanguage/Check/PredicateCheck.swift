@@ -16,7 +16,8 @@ extension RecordPredicate {
             throw PredicateError(
                 .check,
                 "the canonical text is longer than \(Limits.maximumPredicateBytes) bytes",
-                found: "\(length) bytes")
+                found: "\(length) bytes",
+                expected: "\(Limits.maximumPredicateBytes) bytes at the most")
         }
         var check = PredicateCheck(schema: schema, variables: variables)
         try check.check(root)
@@ -221,7 +222,8 @@ struct PredicateCheck {
         else { return }
         throw failure(
             "a list has at most \(Limits.maximumPredicateListElements) elements", at: span,
-            found: "\(values.count) elements")
+            found: "\(values.count) elements",
+            expected: "\(Limits.maximumPredicateListElements) elements at the most")
     }
 
     private func checkOperand(

@@ -35,16 +35,24 @@ enum CloudKitSubset {
         case .constant: return
         case .not(let inner): try checkNegated(inner)
         case .and, .or:
-            throw refusal("NOT of a compound is not supported", at: span(of: node))
+            throw refusal(
+                "NOT of a compound is not supported", at: span(of: node),
+                expected: "NOT before one comparison")
         case .comparison(let comparison):
             if comparison.comparator == .between {
-                throw refusal("NOT of BETWEEN is not supported", at: comparison.span)
+                throw refusal(
+                    "NOT of BETWEEN is not supported", at: comparison.span,
+                    expected: "two comparisons, one for each bound, in two subscriptions")
             }
             if isTokenSearch(comparison) {
-                throw refusal("NOT of a token search is not supported", at: comparison.span)
+                throw refusal(
+                    "NOT of a token search is not supported", at: comparison.span,
+                    expected: "a token search without NOT")
             }
             if isDistance(comparison.left) {
-                throw refusal("NOT of a distance is not supported", at: comparison.span)
+                throw refusal(
+                    "NOT of a distance is not supported", at: comparison.span,
+                    expected: "a distance without NOT")
             }
             try check(comparison)
         }
@@ -146,7 +154,8 @@ enum CloudKitSubset {
         default:
             throw refusal(
                 "only fields, values, now() and distanceToLocation:fromLocation: are supported",
-                at: span, found: "`\(side.canonicalText.prefix(60))`")
+                at: span, found: "`\(side.canonicalText.prefix(60))`",
+                expected: "a field, a value, now() or distanceToLocation:fromLocation:")
         }
     }
 
@@ -176,7 +185,8 @@ enum CloudKitSubset {
         else {
             throw refusal(
                 "a distance is compared as distanceToLocation:fromLocation:(field, place) < radius",
-                at: comparison.span)
+                at: comparison.span,
+                expected: "distanceToLocation:fromLocation:(field, place) < radius")
         }
         guard comparison.comparator == .less || comparison.comparator == .lessOrEqual else {
             throw refusal(

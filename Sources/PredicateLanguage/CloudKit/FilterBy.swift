@@ -28,7 +28,9 @@ extension RecordPredicate {
                     reason: "an array of filters is expected, found \(source.kind)")
             }
         } catch {
-            throw PredicateError(.parse, error.reason, path: error.path)
+            throw PredicateError(
+                .parse, error.reason, expected: "{comparator, fieldName, fieldValue: {value}}",
+                path: error.path)
         }
     }
 }

@@ -62,31 +62,28 @@ extension AppleRules {
     static func matches(
         _ text: FieldValue, _ pattern: FieldValue, _ comparison: PreparedComparison
     ) throws(EvaluationError) -> Bool {
-        let source = comparison.source
         switch (text, pattern) {
         case (.string(let text), .string(let pattern)):
-            let prepared = comparison.expression
-            let expression = if let prepared { prepared } else { try compile(pattern, source) }
-            if source.options.ignoresMarks {
-                let folding: Options =
-                    source.comparator == .like ? source.options : .ignoringDiacritics
-                return expression.matchesWhole(TextFolding.fold(text, folding))
+            let prepared = comparison.pattern
+            let compiled =
+                if let prepared { prepared } else { try compile(pattern, comparison.source) }
+            guard let matches = compiled.matches(text) else {
+                throw .badRegularExpression(
+                    "it is too large for a text of \(text.utf8.count) bytes")
             }
-            let isLike = source.comparator == .like && !source.options.contains(.normalized)
-            return expression.matchesWhole(isLike ? TextFolding.fold(text, []) : text)
+            return matches
         case (.null, .null), (.null, .string), (.string, .null): return false
         case (.string, let other), (.null, let other), (let other, _):
-            throw .wrongKind(operation: source.comparator.rawValue, found: other.kind)
+            throw .wrongKind(
+                operation: comparison.source.comparator.rawValue, found: other.kind)
         }
     }
 
     private static func compile(
         _ pattern: String, _ source: RecordPredicate.Comparison
-    ) throws(EvaluationError) -> RegularExpression {
+    ) throws(EvaluationError) -> TextPattern {
         do throws(RegularExpressionRefusal) {
-            return source.comparator == .like
-                ? try RegularExpression(like: pattern, source.options)
-                : try RegularExpression(icu: pattern, source.options)
+            return try TextPattern(pattern, of: source)
         } catch {
             throw .badRegularExpression(error.reason)
         }

@@ -41,7 +41,8 @@ struct Evaluation {
         }
     }
 
-    private mutating func holds(
+    /// Whether a comparison holds.
+    mutating func holds(
         _ comparison: PreparedComparison
     ) throws(EvaluationError) -> Bool {
         let rules = comparison.source.rules
@@ -89,7 +90,7 @@ extension Evaluation {
     ) throws(EvaluationError) -> (holds: Bool, left: FieldValue, right: FieldValue)? {
         guard comparison.source.rules != .apple else { return nil }
         return try ForeignRules.judge(
-            comparison.source, record: record, variables: variables)
+            comparison, record: record, variables: variables, now: now)
     }
 
     /// Compares two values by the rules of the comparison.

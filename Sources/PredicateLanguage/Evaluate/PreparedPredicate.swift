@@ -1,33 +1,74 @@
 public import RelayModel
 
 /// A predicate made ready to be evaluated many times: regular expressions are compiled, texts to be
-/// searched for are folded, long lists are hashed.
+/// searched for are folded, lists are sorted, and the comparisons stand in a flat program.
 ///
 /// It is immutable and may be used from any thread.
 public struct PreparedPredicate: Sendable {
     /// The predicate that was prepared.
     public let predicate: RecordPredicate
     private let root: PreparedNode
+    /// The flat form; not to be run for a predicate with assignments, whose comparisons depend on
+    /// each other.
+    private let program: PredicateProgram
+    private let assigns: Bool
 
     /// Prepares a predicate.
     ///
     /// - Throws: ``PredicateError`` of the stage `check` if a regular expression is refused.
     public init(_ predicate: RecordPredicate) throws(PredicateError) {
+        var layout = FieldLayout()
+        try self.init(predicate, layout: &layout)
+    }
+
+    /// Prepares a predicate for rows of a layout, which gets a place for each field it reads.
+    ///
+    /// - Throws: ``PredicateError`` of the stage `check` if a regular expression is refused.
+    public init(
+        _ predicate: RecordPredicate, layout: inout FieldLayout
+    ) throws(PredicateError) {
         self.predicate = predicate
-        root = try PreparedNode(predicate.root)
+        let root = try PreparedNode(predicate.root)
+        self.root = root
+        program = ProgramCompiler.compile(root, layout: &layout)
+        assigns = predicate.root.assigns
     }
 
     /// Evaluates the predicate on a record; runs until the outcome is known, from left to right.
     ///
     /// Variables are the values of `$name` by name, without the `$`; `now` is the value of `now()`.
     public func evaluate(
-        on fields: RecordFields, variables: RecordFields = [:], now: Timestamp? = nil
+        on fields: RecordFields, variables: RecordFields? = nil, now: Timestamp? = nil
     ) -> PredicateOutcome {
-        evaluate(onValue: .map(fields), variables: variables, now: now)
+        if assigns {
+            return reference(onValue: .map(fields), variables: variables ?? [:], now: now)
+        }
+        return program.outcome(on: NamedFields(fields: fields), variables: variables, now: now)
+    }
+
+    /// Evaluates the predicate on a row of the layout that it was prepared with.
+    public func evaluate(
+        on row: FieldRow, variables: RecordFields? = nil, now: Timestamp? = nil
+    ) -> PredicateOutcome {
+        if assigns {
+            return reference(onValue: .map(row.fields), variables: variables ?? [:], now: now)
+        }
+        return program.outcome(on: row, variables: variables, now: now)
     }
 
     /// Evaluates the predicate on a bare value, which `SELF` then names.
     public func evaluate(
+        onValue value: FieldValue, variables: RecordFields = [:], now: Timestamp? = nil
+    ) -> PredicateOutcome {
+        if case .map(let fields) = value {
+            return evaluate(on: fields, variables: variables, now: now)
+        }
+        return reference(onValue: value, variables: variables, now: now)
+    }
+
+    /// Evaluates the predicate by the slow evaluator, which is the truth that every faster way is
+    /// tested against.
+    public func reference(
         onValue value: FieldValue, variables: RecordFields = [:], now: Timestamp? = nil
     ) -> PredicateOutcome {
         var evaluation = Evaluation(record: value, variables: variables, now: now)

@@ -4,24 +4,15 @@ import RelayModel
 struct FirebaseEvaluator {
     /// The fields of the child (see ``FirebaseChild/fields``).
     let record: FieldValue
-
-    /// Whether the child satisfies a part of a predicate.
-    func holds(_ node: RecordPredicate.Node) -> Bool {
-        switch node {
-        case .constant(let value): value
-        case .comparison(let comparison): judge(comparison).holds
-        case .not(let inner): !holds(inner)
-        case .and(let nodes): nodes.allSatisfy(holds)
-        case .or(let nodes): nodes.contains(where: holds)
-        }
-    }
+    /// The value of `now()`.
+    var now: Timestamp?
 
     /// Judges one comparison, and says what its two sides were.
     func judge(
         _ comparison: RecordPredicate.Comparison
-    ) -> (holds: Bool, left: FieldValue, right: FieldValue) {
-        let left = value(of: comparison.left)
-        let right = value(of: comparison.right)
+    ) throws(EvaluationError) -> (holds: Bool, left: FieldValue, right: FieldValue) {
+        let left = try value(of: comparison.left)
+        let right = try value(of: comparison.right)
         if case .path(let path) = comparison.left, path.fieldName == "$key",
             case .string(let key) = left, case .string(let bound) = right
         {
@@ -48,11 +39,17 @@ struct FirebaseEvaluator {
         }
     }
 
-    private func value(of expression: RecordPredicate.Expression) -> FieldValue {
+    private func value(
+        of expression: RecordPredicate.Expression
+    ) throws(EvaluationError) -> FieldValue {
         switch expression {
-        case .constant(let value): value
-        case .path(let path): value(at: path)
-        default: .null
+        case .constant(let value): return value
+        case .path(let path): return value(at: path)
+        case .call(.now, _):
+            guard let now else { throw .noClock }
+            return .timestamp(now)
+        default:
+            throw .wrongKind(operation: "a Firebase query", found: "this expression")
         }
     }
 

@@ -82,10 +82,11 @@ extension FirebaseQuery {
     ///
     /// - Complexity: O(*n* log *n*) in the children.
     public func window(of children: [FirebaseChild]) -> [FirebaseChild] {
-        let root = predicate.root
+        // A query's own comparisons have no pattern that could be refused.
+        let prepared = try? PreparedPredicate(predicate)
         let inside = children.filter { !$0.value.isNull }
             .map { (child: $0, fields: $0.fields) }
-            .filter { FirebaseEvaluator(record: .map($0.fields)).holds(root) }
+            .filter { prepared?.evaluate(on: $0.fields) == .true }
             .map { (child: $0.child, place: place(of: $0.fields, key: $0.child.key)) }
             .sorted { $0.place < $1.place }
             .map(\.child)

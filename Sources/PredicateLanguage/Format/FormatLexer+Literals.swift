@@ -5,7 +5,9 @@ extension FormatLexer {
         let prefixed = try prefixedInteger()
         let token = if let prefixed { prefixed } else { try decimal() }
         if identifier() != nil {
-            throw failure("a number may not run into a word", from: start)
+            throw failure(
+                "a number may not run into a word", from: start,
+                expected: "a blank after the number")
         }
         return token
     }
@@ -25,7 +27,9 @@ extension FormatLexer {
         while Character(Unicode.Scalar(byte(position))).isHexDigit { position += 1 }
         let text = String(decoding: bytes[digits..<position], as: UTF8.self)
         guard let value = UInt64(text, radix: radix) else {
-            throw failure("not an integer of 64 bits", from: start)
+            throw failure(
+                "not an integer of 64 bits", from: start,
+                expected: "digits of the base, at most 64 bits")
         }
         return token(.integer(value), from: start)
     }
@@ -53,12 +57,15 @@ extension FormatLexer {
             guard let value = UInt64(text) else {
                 throw failure(
                     "the integer does not fit 64 bits", from: start,
+                    expected: "-9223372036854775808 to 9223372036854775807",
                     hint: "\(text.prefix(40)).0 is a floating-point number")
             }
             return token(.integer(value), from: start)
         }
         guard let value = Double(text), value.isFinite else {
-            throw failure("the number is out of range", from: start)
+            throw failure(
+                "the number is out of range", from: start,
+                expected: "a number that a 64-bit double can hold")
         }
         return token(.double(value), from: start)
     }
@@ -133,7 +140,8 @@ extension FormatLexer {
         guard text.utf8.count >= digits.lowerBound, let value = UInt32(text, radix: radix),
             let scalar = Unicode.Scalar(value)
         else {
-            throw failure("the escape names no character", from: start)
+            throw failure(
+                "the escape names no character", from: start, expected: "a Unicode character")
         }
         return scalar
     }
@@ -141,7 +149,9 @@ extension FormatLexer {
     /// Reads the digits after `\u`, and a second `\uHHHH` if the first is half of a pair.
     private mutating func utf16Code(from start: Int) throws(PredicateError) -> Unicode.Scalar {
         guard let high = fourDigits() else {
-            throw failure("\\u needs four hexadecimal digits", from: start)
+            throw failure(
+                "\\u needs four hexadecimal digits", from: start,
+                expected: "four hexadecimal digits")
         }
         if let scalar = Unicode.Scalar(high) { return scalar }
         if byte(position) == UInt8(ascii: "\\"), byte(position + 1) == UInt8(ascii: "u") {
@@ -152,7 +162,8 @@ extension FormatLexer {
                 return scalar
             }
         }
-        throw failure("half of a surrogate pair", from: start)
+        throw failure(
+            "half of a surrogate pair", from: start, expected: "both halves, or one \\UHHHHHHHH")
     }
 
     private mutating func fourDigits() -> UInt32? {

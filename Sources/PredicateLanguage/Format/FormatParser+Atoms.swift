@@ -16,7 +16,9 @@ extension FormatParser {
         switch token.kind {
         case .integer(let number):
             guard let value = Int64(exactly: number) else {
-                throw unexpected("the integer does not fit 64 bits")
+                throw unexpected(
+                    "the integer does not fit 64 bits",
+                    expected: "-9223372036854775808 to 9223372036854775807")
             }
             return try constant(.integer(value))
         case .double(let number): return try constant(.double(number))
@@ -101,7 +103,8 @@ extension FormatParser {
             height = max(height, phrase.height)
             guard elements.count <= Limits.maximumPredicateListElements else {
                 throw unexpected(
-                    "the list has more than \(Limits.maximumPredicateListElements) elements")
+                    "the list has more than \(Limits.maximumPredicateListElements) elements",
+                    expected: "\(Limits.maximumPredicateListElements) elements at the most")
             }
         }
         try advance()
@@ -115,7 +118,9 @@ extension FormatParser {
 
     /// Reads a word: a constant, a special form, a call, or a key.
     private mutating func word() throws(PredicateError) -> Phrase {
-        guard case .word(let word) = token.kind else { throw unexpected("a word is missing") }
+        guard case .word(let word) = token.kind else {
+            throw unexpected("a word is missing", expected: "a field, or a word after #")
+        }
         let start = token.span.offset
         switch token.keyword {
         case "TRUE", "YES": return try constant(.bool(true))
@@ -126,7 +131,8 @@ extension FormatParser {
             try advance()
             return Phrase(content: .expression(.anyKey), height: 1, start: start)
         case "TRUEPREDICATE", "FALSEPREDICATE":
-            throw unexpected("a predicate stands where a value is needed")
+            throw unexpected(
+                "a predicate stands where a value is needed", expected: "an expression")
         case "CAST", "TERNARY", "SUBQUERY", "FUNCTION", "FETCH": return try specialForm()
         case let keyword? where Self.reserved.contains(keyword):
             throw unexpected(
@@ -182,7 +188,8 @@ extension FormatParser {
         }
         guard count <= Limits.maximumPredicateListElements else {
             throw unexpected(
-                "the list has more than \(Limits.maximumPredicateListElements) elements")
+                "the list has more than \(Limits.maximumPredicateListElements) elements",
+                expected: "\(Limits.maximumPredicateListElements) elements at the most")
         }
         return value
     }
@@ -195,14 +202,17 @@ extension FormatParser {
         case (.value, _), (.integer, .integer), (.double, .double), (.text, .string): break
         case (.integer, .double(let number)):
             guard let whole = Int64(exactly: number.rounded(.towardZero)) else {
-                throw unexpected("the argument does not fit an integer")
+                throw unexpected(
+                    "the argument does not fit an integer", expected: "an integer of 64 bits")
             }
             return try constant(.integer(whole))
         case (.integer, .bool(let flag)): return try constant(.integer(flag ? 1 : 0))
         case (.double, .integer(let number)): return try constant(.double(Double(number)))
         case (.character, .integer(let code)):
             guard let scalar = UInt32(exactly: code).flatMap(Unicode.Scalar.init) else {
-                throw unexpected("the argument is no character code")
+                throw unexpected(
+                    "the argument is no character code", expected: "the code of a Unicode character"
+                )
             }
             return try constant(.string(String(scalar)))
         case (.character, .string): break
@@ -224,7 +234,9 @@ extension FormatParser {
         }
         var parts = text.split(separator: ".", omittingEmptySubsequences: false)
         guard !parts.contains("") else {
-            throw unexpected("the argument of %K has an empty key between points")
+            throw unexpected(
+                "the argument of %K has an empty key between points",
+                expected: "names joined by single points")
         }
         try advance()
         if parts[0] == "self" || parts[0] == "SELF" { parts.removeFirst() }

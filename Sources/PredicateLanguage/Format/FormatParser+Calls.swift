@@ -11,7 +11,9 @@ extension FormatParser {
                 expected: "a built-in function such as sum: or length:")
         }
         if keyword == "FETCH" {
-            throw unexpected("FETCH reads a database, which a saved predicate cannot")
+            throw unexpected(
+                "FETCH reads a database, which a saved predicate cannot",
+                expected: "a field or constant")
         }
         try advance()
         try expect("(", "\(keyword ?? "") needs its arguments in parentheses")
@@ -123,7 +125,8 @@ extension FormatParser {
             values.append(try expression(phrase))
             height = max(height, phrase.height)
             guard values.count <= Limits.maximumPredicateListElements else {
-                throw unexpected("too many arguments")
+                throw unexpected(
+                    "too many arguments", expected: "as many arguments as the function takes")
             }
         }
         try advance()
@@ -141,7 +144,7 @@ extension FormatParser {
         if full == "random:" || full == "randomn:" {
             throw PredicateError(
                 .parse, "a saved predicate may not depend on chance", at: span,
-                found: "`\(name)`")
+                found: "`\(name)`", expected: "a function of the record alone")
         }
         if let symbol = operators[full] {
             try check(name, values.count, 2...2, at: span)

@@ -16,7 +16,8 @@ extension RecordPredicate {
             throw PredicateError(
                 .parse, "the text is longer than \(Limits.maximumPredicateBytes) bytes",
                 at: SourceSpan(offset: Limits.maximumPredicateBytes, length: 0),
-                found: "\(format.utf8.count) bytes")
+                found: "\(format.utf8.count) bytes",
+                expected: "\(Limits.maximumPredicateBytes) bytes at the most")
         }
         var parser = try FormatParser(format, arguments: arguments)
         self.init(try parser.format())
@@ -128,6 +129,7 @@ struct FormatParser {
         guard depth <= Limits.maximumPredicateDepth else {
             throw unexpected(
                 "nested deeper than \(Limits.maximumPredicateDepth) levels",
+                expected: "\(Limits.maximumPredicateDepth) levels at the most",
                 hint: "a long chain of AND or OR without parentheses is not nested")
         }
     }
@@ -142,7 +144,21 @@ struct FormatParser {
                 .parse, "an expression alone is not a predicate",
                 at: token.span, found: token.found,
                 expected: "a comparison operator such as == or CONTAINS",
-                hint: "compare it with something: … == YES")
+                hint: hintForOperator)
+        }
+    }
+
+    /// What may have been meant by the word where an operator is missing.
+    private var hintForOperator: String {
+        guard case .word(let word) = token.kind else {
+            return "compare it with something: … == YES"
+        }
+        return switch word.uppercased() {
+        case "NOT": "NOT stands before the comparison: NOT a IN {1, 2}"
+        case "IS": "a missing value is found by == NULL"
+        case "EQUALS": "equality is written =="
+        case "STARTSWITH": "BEGINSWITH"
+        default: "compare it with something: … == YES"
         }
     }
 
@@ -229,7 +245,7 @@ extension FormatParser {
             if token.keyword == "UTI-CONFORMS-TO" {
                 throw unexpected(
                     "UTI-CONFORMS-TO needs a registry of types, which a relay does not have",
-                    hint: "UTI-EQUALS compares two type identifiers")
+                    expected: "UTI-EQUALS", hint: "UTI-EQUALS compares two type identifiers")
             }
             if quantifier != nil {
                 throw unexpected(

@@ -259,7 +259,9 @@ extension FormatLexer {
         let one = String(decoding: bytes[start..<start + 1], as: UTF8.self)
         guard Self.singleSymbols.contains(one) else {
             position += bytes[start] >= 0xF0 ? 4 : bytes[start] >= 0xE0 ? 3 : 1
-            throw failure("this is not part of the language", from: start)
+            throw failure(
+                "this is not part of the language", from: start,
+                expected: "an operator, a field or a constant")
         }
         position += 1
         return token(.symbol(one), from: start)

@@ -98,7 +98,9 @@ public struct MinappCondition: Sendable, Hashable {
     /// - Throws: ``PredicateError`` if the key names a member of a member.
     public static func hasKey(_ field: String, _ key: String) throws(PredicateError) -> Self {
         guard !key.contains(".") else {
-            throw PredicateError(.check, "invalid options: a key has no dots", found: key)
+            throw PredicateError(
+                .check, "invalid options: a key has no dots", found: key,
+                expected: "a key without dots")
         }
         return Self(field, "$has_key", .string(key))
     }

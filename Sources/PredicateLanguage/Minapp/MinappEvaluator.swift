@@ -7,17 +7,21 @@ import RelayModel
 struct MinappEvaluator {
     /// The record.
     let record: FieldValue
+    /// The value of `now()`.
+    var now: Timestamp?
 
     /// Judges one comparison, and says what its two sides were.
     func judge(
         _ comparison: RecordPredicate.Comparison
-    ) -> (holds: Bool, left: FieldValue, right: FieldValue) {
-        let left = value(of: comparison.left)
-        let right = value(of: comparison.right)
+    ) throws(EvaluationError) -> (holds: Bool, left: FieldValue, right: FieldValue) {
+        let left = try value(of: comparison.left)
+        let right = try value(of: comparison.right)
         return (Self.holds(comparison.comparator, left, right), left, right)
     }
 
-    private func value(of expression: RecordPredicate.Expression) -> FieldValue {
+    private func value(
+        of expression: RecordPredicate.Expression
+    ) throws(EvaluationError) -> FieldValue {
         switch expression {
         case .constant(let value): return value
         case .path(let path):
@@ -27,7 +31,11 @@ struct MinappEvaluator {
                 value = value.member(name)
             }
             return value
-        default: return .null
+        case .call(.now, _):
+            guard let now else { throw .noClock }
+            return .timestamp(now)
+        default:
+            throw .wrongKind(operation: "a Minapp condition", found: "this expression")
         }
     }
 

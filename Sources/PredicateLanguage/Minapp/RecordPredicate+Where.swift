@@ -141,6 +141,9 @@ struct MinappReader {
     private func invalid(
         _ reason: String, _ path: String, hint: String? = nil
     ) -> PredicateError {
-        PredicateError(.check, "invalid options: \(reason)", hint: hint, path: path)
+        PredicateError(
+            .check, "invalid options: \(reason)",
+            expected: "{field: {$eq, $ne, $lt, $lte, $gt or $gte: value}}, $and or $or",
+            hint: hint, path: path)
     }
 }

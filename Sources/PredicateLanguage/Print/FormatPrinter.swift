@@ -207,7 +207,8 @@ struct FormatPrinter {
         if name.utf8.first == UInt8(ascii: "@") {
             let word = String(name.dropFirst())
             if Identifiers.isIdentifier(word),
-                RecordPredicate.CollectionOperator(rawValue: word) == nil
+                RecordPredicate.CollectionOperator(rawValue: word) == nil,
+                FormatParser.operatorMeant(by: word) == nil
             {
                 output += name
                 return

@@ -12,6 +12,9 @@ enum GeographicShape {
 
     /// Reads the shape from the call that stands for it in the tree, or says what is wrong.
     static func read(_ expression: RecordPredicate.Expression) -> Result<Self, Flaw> {
+        if case .constant(let value) = expression, let shape = Self.expression(of: value) {
+            return read(shape)
+        }
         guard case .call(let function, let arguments) = expression else {
             return .failure(Flaw(reason: "a shape is expected"))
         }
@@ -20,6 +23,28 @@ enum GeographicShape {
         case .geoCircle: return circle(arguments)
         case .geoPolygon: return polygon(arguments)
         default: return .failure(Flaw(reason: "\(function.rawValue) is not a shape"))
+        }
+    }
+
+    /// The call for a shape that is one value: a text in RQL's spelling, as Realm takes it, or a
+    /// GeoJSON polygon.
+    static func expression(of value: FieldValue) -> RecordPredicate.Expression? {
+        switch value {
+        case .string(let text):
+            guard text.utf8.count <= Limits.maximumPredicateBytes,
+                let tokens = try? RQLLexer.tokens(of: text)
+            else { return nil }
+            var parser = RQLParser(tokens: tokens, text: text, arguments: [])
+            guard let shape = try? parser.shape(), case .call(_, let arguments) = shape,
+                arguments.allSatisfy({ $0.literal != nil }), parser.current.kind == .end
+            else { return nil }
+            return shape
+        case .map(let members):
+            guard members["type"] == .string("Polygon"),
+                case .list(let rings)? = members["coordinates"], !rings.isEmpty
+            else { return nil }
+            return .call(.geoPolygon, rings.map { .constant($0) })
+        default: return nil
         }
     }
 
@@ -36,7 +61,9 @@ enum GeographicShape {
             arguments.allSatisfy({ $0.literal != nil }),
             case .failure(let flaw) = read(expression)
         else { return }
-        throw PredicateError(.check, flaw.reason, at: span)
+        throw PredicateError(
+            .check, flaw.reason, at: span,
+            expected: "geobox(corner, corner), geocircle(centre, radians) or geopolygon({ring})")
     }
 
     private static func box(_ arguments: [RecordPredicate.Expression]) -> Result<Self, Flaw> {

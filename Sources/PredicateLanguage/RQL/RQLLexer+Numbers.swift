@@ -121,7 +121,8 @@ extension RQLLexer {
             throw PredicateError(
                 .check, "not a date of the calendar, from 1900 on",
                 at: SourceSpan(offset: start, length: cursor - start),
-                found: string(start, cursor))
+                found: string(start, cursor),
+                expected: "year-month-day@hour:minute:second, from 1900 on")
         }
         return date
     }

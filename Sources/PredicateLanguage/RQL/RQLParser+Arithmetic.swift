@@ -20,7 +20,7 @@ extension RQLParser {
             throw PredicateError(
                 .check,
                 "one side of a comparison has one quantifier, found \(first.rawValue) and "
-                    + second.rawValue, at: right.span)
+                    + second.rawValue, at: right.span, expected: "one quantifier")
         }
         return .operand(
             Operand(

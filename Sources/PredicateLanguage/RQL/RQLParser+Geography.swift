@@ -7,7 +7,7 @@ extension RQLParser {
         guard left.shape == .path else {
             throw PredicateError(
                 .parse, "GEOWITHIN asks where a property lies; found no path before it",
-                at: left.span)
+                at: left.span, expected: "the path of a property")
         }
         var comparison = Comparison(left.expression, .geoWithin, try shape())
         comparison.quantifier = left.quantifier
@@ -17,10 +17,22 @@ extension RQLParser {
         return .comparison(comparison)
     }
 
-    private mutating func shape() throws(PredicateError) -> Expression {
+    /// A shape, or an argument that is one.
+    mutating func shape() throws(PredicateError) -> Expression {
         let function: RecordPredicate.Function
         switch current.kind {
-        case .argument: return try argument()
+        case .argument:
+            let token = current
+            let argument = try argument()
+            guard case .constant(let value) = argument else { return argument }
+            guard let shape = GeographicShape.expression(of: value) else {
+                throw PredicateError(
+                    .check, "the argument is not a shape", at: span(of: token),
+                    found: value.kind,
+                    expected: "a text such as geobox([0, 0], [1, 1]), or a GeoJSON polygon")
+            }
+            try GeographicShape.check(shape, at: span(of: token))
+            return shape
         case .keyword(.geoBox): function = .geoBox
         case .keyword(.geoCircle): function = .geoCircle
         case .keyword(.geoPolygon): function = .geoPolygon

@@ -157,7 +157,8 @@ extension RQLParser {
             throw PredicateError(
                 .check,
                 "a key path is a text, \(spelling(of: token)) is "
-                    + arguments[number].kind, at: span(of: token))
+                    + arguments[number].kind, at: span(of: token),
+                expected: "a text such as address.city")
         }
         return path.split(separator: ".", omittingEmptySubsequences: false)
             .map { .member(String($0)) }
@@ -199,7 +200,7 @@ extension RQLParser {
         guard !variables.contains(where: { $0.written == name }) else {
             throw PredicateError(
                 .check, "\(name) is the variable of a subquery around this one already",
-                at: span(of: current))
+                at: span(of: current), expected: "another name")
         }
         advance()
         return name

@@ -36,7 +36,7 @@ extension RQLParser {
     func tooDeep(at span: SourceSpan) -> PredicateError {
         PredicateError(
             .parse, "the query is nested deeper than \(Limits.maximumPredicateDepth) levels",
-            at: span)
+            at: span, expected: "\(Limits.maximumPredicateDepth) levels at the most")
     }
 
     func span(of token: RQLToken) -> SourceSpan {

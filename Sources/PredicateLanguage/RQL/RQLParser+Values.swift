@@ -79,7 +79,7 @@ extension RQLParser {
         default:
             throw PredicateError(
                 .check, "a quantifier needs a list, \(spelling(of: token)) is \(value.kind)",
-                at: span(of: token))
+                at: span(of: token), expected: "a list")
         }
     }
 
@@ -94,14 +94,27 @@ extension RQLParser {
             return .constant(value)
         case .argument: return try argument()
         case .objectKey:
-            // The key of an object inside one Realm file; a record has none to compare with.
             advance()
-            return .variable(spelling(of: token).replacing(":", with: "_"))
+            return .constant(try link(to: token))
         case .keyword(.object): return try object()
         case .keyword(.binary) where next.kind == .symbol(.openParenthesis):
             return try binary()
         default: return nil
         }
+    }
+
+    /// A link to the record whose name is the key: `O12`, or `L3:12` in hexadecimal digits.
+    ///
+    /// The number of the type means something inside one Realm file only, and is left out.
+    private func link(to token: RQLToken) throws(PredicateError) -> FieldValue {
+        let parts = spelling(of: token).dropFirst().split(separator: ":")
+        let key = parts.last.flatMap { UInt64($0, radix: parts.count == 2 ? 16 : 10) }
+        guard let name = key.flatMap({ RecordName(rawValue: String($0)) }) else {
+            throw PredicateError(
+                .check, "the key of an object does not fit 64 bits", at: span(of: token),
+                expected: "an integer of 64 bits")
+        }
+        return .reference(RecordReference(RecordID(recordName: name)))
     }
 
     private var next: RQLToken { tokens[min(position + 1, tokens.count - 1)] }
@@ -122,7 +135,7 @@ extension RQLParser {
         PredicateError(
             .check,
             "\(spelling(of: token)) has no argument: there are \(arguments.count), counted from 0",
-            at: span(of: token))
+            at: span(of: token), expected: "as many arguments as the query names")
     }
 
     /// `obj("Type", key)`: a reference to the record of that name.
@@ -141,7 +154,7 @@ extension RQLParser {
         guard let name = value.primaryKeyText.flatMap(RecordName.init(rawValue:)) else {
             throw PredicateError(
                 .check, "a primary key is a text, an integer, a UUID or an object ID",
-                at: span(of: token))
+                at: span(of: token), expected: "a text, an integer, a UUID or an object ID")
         }
         return .constant(.reference(RecordReference(RecordID(recordName: name))))
     }
@@ -180,7 +193,8 @@ extension RQLParser {
                 throw PredicateError(
                     .parse,
                     "the list has more than \(Limits.maximumPredicateListElements) elements",
-                    at: span(of: start))
+                    at: span(of: start),
+                    expected: "\(Limits.maximumPredicateListElements) elements at the most")
             }
         }
         advance()

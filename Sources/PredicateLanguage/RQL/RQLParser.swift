@@ -196,7 +196,8 @@ struct RQLParser {
         throw PredicateError(
             .check,
             "a pattern has \(Limits.maximumRegularExpressionBytes) bytes at the most, found "
-                + "\(pattern.byteCount)", at: span)
+                + "\(pattern.byteCount)", at: span,
+            expected: "\(Limits.maximumRegularExpressionBytes) bytes at the most")
     }
 
     private func comparator(of token: RQLToken) -> RecordPredicate.Comparator? {

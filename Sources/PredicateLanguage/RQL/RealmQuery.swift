@@ -49,7 +49,7 @@ public struct RealmQuery: Sendable, Hashable {
             throw PredicateError(
                 .parse,
                 "the query has \(text.utf8.count) bytes; \(Limits.maximumPredicateBytes) are "
-                    + "allowed")
+                    + "allowed", expected: "\(Limits.maximumPredicateBytes) bytes at the most")
         }
         var parser = RQLParser(
             tokens: try RQLLexer.tokens(of: text), text: text, arguments: arguments)
@@ -69,6 +69,7 @@ extension RecordPredicate {
         guard query.suffixes.isEmpty else {
             throw PredicateError(
                 .check, "SORT, DISTINCT and LIMIT have no meaning in a subscription",
+                expected: "a query without suffixes",
                 hint: "leave the suffix out and arrange the records where they are shown")
         }
         self = query.predicate

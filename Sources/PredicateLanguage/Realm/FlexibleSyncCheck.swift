@@ -14,7 +14,7 @@ extension RealmQuery {
         guard suffixes.isEmpty else {
             throw PredicateError(
                 .check, "SORT, DISTINCT and LIMIT are not for subscriptions",
-                hint: "leave the suffix out")
+                expected: "a query without suffixes", hint: "leave the suffix out")
         }
         try FlexibleSyncCheck(schema: schema).check(predicate.root)
         if let schema {
@@ -144,6 +144,7 @@ struct FlexibleSyncCheck {
 
     private func refusal(_ what: String, _ span: SourceSpan) -> PredicateError {
         PredicateError(
-            .check, "\(what) cannot be used in a subscription (Realm Flexible Sync)", at: span)
+            .check, "\(what) cannot be used in a subscription (Realm Flexible Sync)", at: span,
+            expected: "fields of the type itself, each compared with constants")
     }
 }

@@ -6,13 +6,17 @@ enum ForeignRules {
     ///
     /// Returns `nil` for a comparison under Apple's rules.
     static func judge(
-        _ comparison: RecordPredicate.Comparison, record: FieldValue, variables: RecordFields
+        _ comparison: PreparedComparison, record: FieldValue, variables: RecordFields,
+        now: Timestamp?
     ) throws(EvaluationError) -> (holds: Bool, left: FieldValue, right: FieldValue)? {
-        switch comparison.rules {
-        case .apple: nil
-        case .realm: try RealmEvaluator(record: record, variables: variables).judge(comparison)
-        case .minapp: MinappEvaluator(record: record).judge(comparison)
-        case .firebase: FirebaseEvaluator(record: record).judge(comparison)
+        let source = comparison.source
+        switch source.rules {
+        case .apple: return nil
+        case .realm:
+            let evaluator = RealmEvaluator(record: record, variables: variables, now: now)
+            return try evaluator.judge(source, test: comparison.realm)
+        case .minapp: return try MinappEvaluator(record: record, now: now).judge(source)
+        case .firebase: return try FirebaseEvaluator(record: record, now: now).judge(source)
         }
     }
 }

@@ -36,6 +36,34 @@ extension RealmEvaluator {
         stand.values = [.integer(Int64(count))]
     }
 
+    /// `@links`: what links to an object, as its member `@links` says: type, property, objects.
+    static func links(_ stand: inout Stand) throws(EvaluationError) {
+        stand.open()
+        var links: [FieldValue] = []
+        for value in stand.values where !(value.isNull && stand.isFanned) {
+            links.append(value.isNull ? .null : try incomingLinks(of: value))
+        }
+        stand.values = links
+    }
+
+    /// `@links.@count`: how many objects link to an object, by whatever property.
+    static func countLinks(_ stand: inout Stand) throws(EvaluationError) {
+        try links(&stand)
+        stand.values = stand.values.map { links in
+            let properties = (links.memberValues ?? []).flatMap { $0.memberValues ?? [] }
+            return .integer(properties.reduce(0) { $0 + Int64($1.elements?.count ?? 0) })
+        }
+    }
+
+    private static func incomingLinks(of value: FieldValue) throws(EvaluationError) -> FieldValue {
+        guard case .map(let members) = value, case .map? = members["@links"] else {
+            throw .wrongKind(
+                operation: "@links",
+                found: "a record without the member \"@links\", which would say what links to it")
+        }
+        return members["@links"] ?? .null
+    }
+
     /// `@min`, `@max`, `@sum` or `@avg`, with the member that may follow.
     func aggregate(
         _ symbol: RecordPredicate.CollectionOperator,

@@ -22,6 +22,9 @@ extension RealmEvaluator {
             return .list(values)
         case .arithmetic(let symbol, let left, let right):
             return try RealmArithmetic.apply(symbol, try operand(left), try operand(right))
+        case .call(.now, _):
+            guard let now else { throw .noClock }
+            return .single(.timestamp(now))
         default:
             throw .wrongKind(operation: "Realm Query Language", found: "this expression")
         }
@@ -140,7 +143,7 @@ extension RealmEvaluator {
     private static func element(of value: FieldValue, at index: FieldValue) -> FieldValue {
         switch (value, index) {
         case (.list(let elements), .integer(let number)):
-            elements.indices.contains(Int(number)) ? elements[Int(number)] : .null
+            elements.indices.contains(Int(clamping: number)) ? elements[Int(number)] : .null
         case (.map(let members), .string(let key)): members[key] ?? .null
         default: .null
         }
@@ -171,10 +174,14 @@ extension RealmEvaluator {
         case .sum, .average, .minimum, .maximum:
             try aggregate(symbol, &rest, &stand)
             return true
-        default:
-            throw .wrongKind(
-                operation: "@\(symbol.rawValue)",
-                found: "a record, which does not know what links to it")
+        case .links:
+            if rest.first == .collection(.count) {
+                rest = rest.dropFirst()
+                try Self.countLinks(&stand)
+                return true
+            }
+            try Self.links(&stand)
+        default: throw .wrongKind(operation: "@\(symbol.rawValue)", found: "a Realm query")
         }
         return false
     }

@@ -14,10 +14,13 @@ struct RealmEvaluator {
     let record: FieldValue
     /// The values of variables, without `$`.
     var variables: RecordFields
+    /// The value of `now()`.
+    let now: Timestamp?
 
-    init(record: FieldValue, variables: RecordFields = [:]) {
+    init(record: FieldValue, variables: RecordFields = [:], now: Timestamp? = nil) {
         self.record = record
         self.variables = variables
+        self.now = now
     }
 
     /// A side of a comparison: one value, or what came from a list.
@@ -60,18 +63,20 @@ struct RealmEvaluator {
     }
 
     /// Judges one comparison, and says what its two sides were.
+    ///
+    /// `test` is what the comparison asks of two values, where that has been prepared.
     func judge(
-        _ comparison: Comparison
+        _ comparison: Comparison, test: Test? = nil
     ) throws(EvaluationError) -> (holds: Bool, left: FieldValue, right: FieldValue) {
         if comparison.comparator == .geoWithin { return try judgeGeography(comparison) }
         let left = try operand(comparison.left)
         let right = try operand(comparison.right)
-        let holds = try holds(comparison, left, right)
+        let holds = try holds(comparison, test ?? Test(comparison), left, right)
         return (holds, left.fieldValue, right.fieldValue)
     }
 
     private func holds(
-        _ comparison: Comparison, _ left: Operand, _ right: Operand
+        _ comparison: Comparison, _ test: Test, _ left: Operand, _ right: Operand
     ) throws(EvaluationError) -> Bool {
         let left = try side(left, comparison.quantifier, against: right)
         var right = try side(right, comparison.rightQuantifier, against: left)
@@ -80,7 +85,6 @@ struct RealmEvaluator {
         case .in: right = try collection(right, operation: "IN")
         default: break
         }
-        let test = Test(comparison)
         switch (left, right) {
         case (.single(let one), .single(let other)): return test.holds(one, other)
         case (.list(let many), .single(let one)):

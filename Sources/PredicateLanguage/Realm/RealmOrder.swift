@@ -44,8 +44,18 @@ enum RealmOrder {
         case (.integer(let one), .double(let other)), (.double(let other), .integer(let one)):
             other == Double(one) && Int64(exactly: other) == one
         case (.double(let one), .double(let other)): one == other
+        case (.map(let members), .reference(let reference)),
+            (.reference(let reference), .map(let members)):
+            isLink(members, to: reference)
         default: left == right
         }
+    }
+
+    /// Whether an object that a record carries in place of a link is the one that is meant, by its
+    /// `recordName` or else its primary key `_id`.
+    private static func isLink(_ members: RecordFields, to reference: RecordReference) -> Bool {
+        let key = members["recordName"] ?? members["_id"]
+        return key?.primaryKeyText == reference.recordID.recordName.rawValue
     }
 
     /// The total order that a sort goes by.

@@ -8,9 +8,13 @@ extension RealmQuery {
     /// - Complexity: O(*n* log *n*) in the records, if the query sorts them.
     public func results(in records: [RecordFields]) throws(EvaluationError) -> [Int] {
         var found: [Int] = []
+        let prepared = try prepared()
         for (index, fields) in records.enumerated() {
-            let evaluator = RealmEvaluator(record: .map(fields))
-            if try evaluator.holds(predicate.root) { found.append(index) }
+            switch prepared.evaluate(on: fields) {
+            case .true: found.append(index)
+            case .false: continue
+            case .error(let error): throw error
+            }
         }
         for suffix in suffixes {
             switch suffix {
@@ -20,6 +24,14 @@ extension RealmQuery {
             }
         }
         return found
+    }
+
+    private func prepared() throws(EvaluationError) -> PreparedPredicate {
+        do throws(PredicateError) {
+            return try PreparedPredicate(predicate)
+        } catch {
+            throw .badRegularExpression(error.reason)
+        }
     }
 
     private func sorted(

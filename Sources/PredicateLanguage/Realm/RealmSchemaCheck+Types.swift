@@ -159,11 +159,22 @@ extension RealmSchemaCheck {
         case .values: side = SideType(element: .mixed, isList: true)
         case .sum, .average, .minimum, .maximum:
             try aggregate(symbol, &rest, &side, at: span)
-        default:
-            throw failure(
-                "@\(symbol.rawValue) is not available: a change does not say what links to its "
-                    + "record", at: span)
+        case .links: try links(&side, at: span)
+        default: throw failure("@\(symbol.rawValue) is no operator of Realm queries", at: span)
         }
+    }
+
+    /// What links to a record is known where the record type has a member `@links`.
+    private func links(_ side: inout SideType, at span: SourceSpan) throws(PredicateError) {
+        open(&side)
+        if case .map(let fields?) = side.element, fields["@links"] == nil {
+            throw failure(
+                "@links is not available: the records do not say what links to them", at: span)
+        }
+        guard side.element.isLink || side.element == .mixed else {
+            throw failure("\(side.element.word) has no incoming links", at: span)
+        }
+        side = SideType(element: .mixed)
     }
 
     private func count(_ side: inout SideType, at span: SourceSpan) throws(PredicateError) {

@@ -161,7 +161,8 @@ struct RealmSchemaCheck {
     }
 
     func failure(_ reason: String, at span: SourceSpan) -> PredicateError {
-        PredicateError(.check, reason, at: span)
+        PredicateError(
+            .check, reason, at: span, expected: "what the types of the fields allow")
     }
 }
 

@@ -6,11 +6,20 @@ extension RealmEvaluator {
         let comparator: RecordPredicate.Comparator
         private let ignoresCase: Bool
         private let comparesTypes: Bool
+        /// The right side, if it is a constant text or data.
+        private let needle: RealmText?
+        /// The same as a pattern.
+        private let pattern: LikePattern?
 
         init(_ comparison: Comparison) {
             comparator = comparison.comparator == .in ? .equal : comparison.comparator
             ignoresCase = comparison.options.contains(.ignoringCase)
             comparesTypes = comparison.left.namesType || comparison.right.namesType
+            let options: RecordPredicate.TextOptions = ignoresCase ? .ignoringCase : []
+            let constant = comparison.right.literal
+            needle =
+                if let constant, constant.hasByteCount { RealmText(constant, options) } else { nil }
+            pattern = comparison.comparator == .like ? needle.map { LikePattern($0.units) } : nil
         }
 
         func holds(_ left: FieldValue, _ right: FieldValue) -> Bool {
@@ -30,7 +39,7 @@ extension RealmEvaluator {
             guard left.hasByteCount, right.hasByteCount else {
                 return RealmOrder.isEqual(left, right)
             }
-            return RealmText(left, .ignoringCase) == RealmText(right, .ignoringCase)
+            return RealmText(left, .ignoringCase) == (needle ?? RealmText(right, .ignoringCase))
         }
 
         /// A nil needle is found everywhere, in nil too; only nil is LIKE nil.
@@ -39,12 +48,12 @@ extension RealmEvaluator {
             guard text.hasByteCount, needle.hasByteCount else { return false }
             let options: RecordPredicate.TextOptions = ignoresCase ? .ignoringCase : []
             let text = RealmText(text, options)
-            let needle = RealmText(needle, options)
+            let needle = self.needle ?? RealmText(needle, options)
             switch comparator {
             case .beginsWith: return text.units.starts(with: needle.units)
             case .endsWith: return text.units.reversed().starts(with: needle.units.reversed())
             case .contains: return text.contains(needle)
-            case .like: return text.isLike(needle)
+            case .like: return (pattern ?? LikePattern(needle.units)).matches(text.units)
             default: return text.hasWords(of: needle)
             }
         }

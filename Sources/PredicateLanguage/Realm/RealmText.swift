@@ -59,12 +59,6 @@ struct RealmText: Equatable {
         return lengths
     }
 
-    /// Whether the whole text fits a pattern: `?` is one code point, `*` any run, `\` makes the
-    /// next one plain.
-    func isLike(_ pattern: RealmText) -> Bool {
-        LikePattern(pattern.units).matches(units)
-    }
-
     /// Realm's full-text search: every word of the needle is a word of the text, and none of those
     /// after a `-` is; a word ending in `*` is a prefix.
     func hasWords(of needle: RealmText) -> Bool {

@@ -8,6 +8,11 @@ import RelayModel
 /// last reference is gone, which is when nobody can be matching with it.
 final class RegularExpression: @unchecked Sendable {
     private let compiled: OpaquePointer
+    /// The longest text that is matched, in bytes.
+    private let maximumTextBytes: Int
+
+    /// The steps that one match may take: about a second at the worst.
+    static let maximumSteps = 500_000_000
 
     /// The memory that one compiled expression and its automaton may take.
     static let memoryBudget: Int64 = 1 << 20
@@ -29,22 +34,6 @@ final class RegularExpression: @unchecked Sendable {
         try self.init(re2: try RegularExpressionTranslation.translate(source), options)
     }
 
-    /// Compiles a pattern of `*` and `?`.
-    ///
-    /// - Throws: ``RegularExpressionRefusal`` if it is too long.
-    convenience init(
-        like pattern: String, _ options: RecordPredicate.TextOptions
-    ) throws(RegularExpressionRefusal) {
-        guard pattern.utf8.count <= Limits.maximumRegularExpressionBytes else {
-            throw RegularExpressionRefusal(
-                "it is longer than \(Limits.maximumRegularExpressionBytes) bytes")
-        }
-        let source =
-            options.ignoresMarks
-            ? TextFolding.fold(pattern, options) : TextFolding.fold(pattern, [])
-        try self.init(re2: Self.likePattern(source), options)
-    }
-
     private init(
         re2 pattern: String, _ options: RecordPredicate.TextOptions
     ) throws(RegularExpressionRefusal) {
@@ -62,49 +51,22 @@ final class RegularExpression: @unchecked Sendable {
             throw RegularExpressionRefusal(status, String(decoding: blamed, as: UTF8.self))
         }
         self.compiled = compiled
+        maximumTextBytes = Self.maximumSteps / max(belfry_re2_size(compiled), 1)
     }
 
     deinit {
         belfry_re2_free(compiled)
     }
 
-    /// Whether the whole of `text` matches.
-    func matchesWhole(_ text: String) -> Bool {
+    /// Whether the whole of `text` matches; `nil` if the text is so long that a hostile expression
+    /// of this size could take longer than ``maximumSteps``.
+    func matchesWhole(_ text: String) -> Bool? {
+        guard text.utf8.count <= maximumTextBytes else { return nil }
         var text = text
         return text.withUTF8 { bytes in
             bytes.withMemoryRebound(to: CChar.self) { characters in
                 belfry_re2_matches_whole(compiled, characters.baseAddress, characters.count)
             }
-        }
-    }
-
-    /// Writes a pattern of `*` and `?` as a regular expression.
-    private static func likePattern(_ pattern: String) -> String {
-        var result = "(?s)"
-        var isEscaped = false
-        for scalar in pattern.unicodeScalars {
-            switch scalar {
-            case "\\" where !isEscaped:
-                isEscaped = true
-                continue
-            case "*" where !isEscaped: result += ".*"
-            case "?" where !isEscaped: result += "."
-            default:
-                // A backslash before anything but `*`, `?` and `\` stands for itself.
-                if isEscaped, !["*", "?", "\\"].contains(scalar) { result += "\\\\" }
-                appendLiteral(scalar, to: &result)
-            }
-            isEscaped = false
-        }
-        if isEscaped { result += "\\\\" }
-        return result
-    }
-
-    private static func appendLiteral(_ scalar: Unicode.Scalar, to result: inout String) {
-        if scalar.isASCII, !Character(scalar).isLetter, !Character(scalar).isNumber {
-            result += "\\x{\(String(scalar.value, radix: 16))}"
-        } else {
-            result.unicodeScalars.append(scalar)
         }
     }
 }

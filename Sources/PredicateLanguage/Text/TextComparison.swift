@@ -55,7 +55,7 @@ extension UInt8 {
 /// A text that is looked for in others: the right side of BEGINSWITH, ENDSWITH and CONTAINS.
 ///
 /// Searching takes time proportional to the two lengths (Knuth, Morris and Pratt).
-struct TextNeedle: Sendable {
+final class TextNeedle: Sendable {
     /// The bytes of the folded form.
     private let bytes: [UInt8]
     private let options: RecordPredicate.TextOptions

@@ -28,14 +28,30 @@ extension RecordPredicate {
     /// Reads a condition in any dialect.
     ///
     /// The source is a string for the text dialects, an object or array for the others; arguments
-    /// are the values of `%@` and `$0`, of which the JSON dialects have none.
+    /// are the values of `%@` and `$0`, of which the JSON dialects have none. A schema tells
+    /// Minapp's `where` which texts are dates and which fields there are; the other dialects are
+    /// held to it by ``check(schema:variables:)``.
     ///
     /// - Throws: ``PredicateError`` of the stage `parse`, or `check` for what a dialect refuses.
     public static func parse(
-        _ source: JSONValue, dialect: PredicateDialect, arguments: [FieldValue] = []
+        _ source: JSONValue, dialect: PredicateDialect, arguments: [FieldValue] = [],
+        schema: RecordSchema? = nil
+    ) throws(PredicateError) -> RecordPredicate {
+        do throws(PredicateError) {
+            return try read(source, dialect: dialect, arguments: arguments, schema: schema)
+        } catch {
+            throw error.completed(in: source)
+        }
+    }
+
+    private static func read(
+        _ source: JSONValue, dialect: PredicateDialect, arguments: [FieldValue],
+        schema: RecordSchema?
     ) throws(PredicateError) -> RecordPredicate {
         guard arguments.isEmpty || dialect.isText else {
-            throw PredicateError(.parse, "the dialect \(dialect.rawValue) takes no arguments")
+            throw PredicateError(
+                .parse, "the dialect \(dialect.rawValue) takes no arguments",
+                expected: "no arguments")
         }
         switch dialect {
         case .nspredicate:
@@ -46,7 +62,7 @@ extension RecordPredicate {
             return predicate
         case .rql: return try RecordPredicate(rql: try text(source), arguments: arguments)
         case .filterBy: return try RecordPredicate(filterBy: source)
-        case .where: return try RecordPredicate(where: source)
+        case .where: return try RecordPredicate(where: source, schema: schema)
         }
     }
 

@@ -17,8 +17,8 @@ public enum FieldValue: Sendable, Hashable {
     case timestamp(Timestamp)
     /// Bytes.
     case bytes([UInt8])
-    /// A reference to another record.
-    case reference(RecordReference)
+    /// A reference to another record; kept aside, because it would triple the size of all values.
+    indirect case reference(RecordReference)
     /// A place.
     case location(Location)
     /// A universally unique identifier, 16 bytes (RQL's `uuid(…)`).

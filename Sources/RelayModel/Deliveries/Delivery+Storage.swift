@@ -26,6 +26,9 @@ extension Delivery {
         object["collapseID"] = notification.collapseID.map { .string($0) }
         object["expiration"] = notification.expiration.map { FieldValue.timestamp($0).notation }
         object["badge"] = badge.map { .integer($0) }
+        object["collapsing"] = collapsingRecord.map {
+            FieldValue.reference(RecordReference($0)).notation
+        }
         return object
     }
 
@@ -50,6 +53,7 @@ extension Delivery {
             appendedAt: try reader.moment("appendedAt"),
             notification: try PushNotification(stored: reader),
             badge: try reader.integer("badge"))
+        collapsingRecord = try reader.record("collapsing")
     }
 }
 
@@ -81,6 +85,13 @@ extension PushNotification {
 }
 
 extension JSONReader {
+    func record(_ name: String) throws(JSONContractError) -> RecordID? {
+        guard let json = value(name) else { return nil }
+        guard case .reference(let reference) = try FieldValue(notation: json, path: path(of: name))
+        else { throw failure(name, "not a reference") }
+        return reference.recordID
+    }
+
     func moment(_ name: String) throws(JSONContractError) -> Timestamp {
         let value = try FieldValue(notation: try require(name, value(name)), path: path(of: name))
         guard case .timestamp(let moment) = value else { throw failure(name, "not a moment") }

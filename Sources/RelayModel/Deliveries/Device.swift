@@ -35,6 +35,8 @@ public enum GatewayEnvironment: String, Sendable, Hashable, CaseIterable {
 public enum GatewayKind: String, Sendable, Hashable, CaseIterable {
     /// Apple's push notification service, or anything that speaks its provider API.
     case apns
+    /// The web courier: the relay keeps what is for the device until the device fetches it.
+    case courier
 }
 
 /// One installation of an application that a user has registered for pushes.
@@ -54,15 +56,15 @@ public struct Device: Sendable, Hashable {
     /// The application's topic (APNs: its bundle ID), where it is not the container's first.
     public var topic: String?
 
-    /// Creates a device that is reached by APNs.
+    /// Creates a device that is reached by APNs, unless `gateway` says otherwise.
     public init(
-        id: DeviceID, container: ContainerKey, owner: UserID,
+        id: DeviceID, container: ContainerKey, owner: UserID, gateway: GatewayKind = .apns,
         gatewayEnvironment: GatewayEnvironment, token: DeviceToken, topic: String? = nil
     ) {
         self.id = id
         self.container = container
         self.owner = owner
-        gateway = .apns
+        self.gateway = gateway
         self.gatewayEnvironment = gatewayEnvironment
         self.token = token
         self.topic = topic

@@ -12,7 +12,7 @@ public struct PushNotification: Sendable, Hashable {
     public var pushType: PushType
     /// 10 at once, 5 when it suits the device's battery, 1 never wakes it.
     ///
-    /// A background push must have 5 or 1 (APNs).
+    /// A background push must have 5 (APNs).
     public var priority: Int
     /// The application (APNs: its bundle ID).
     public var topic: String
@@ -109,6 +109,9 @@ public struct Delivery: Sendable, Hashable {
     public var notification: PushNotification
     /// The device's badge once this delivery counts, where the push sets it.
     public var badge: Int64?
+    /// The record that changed, where the subscription asks to collapse its pushes: a newer
+    /// delivery of the same record takes the place of this one until it is sent.
+    public var collapsingRecord: RecordID?
 
     /// Creates a delivery.
     public init(

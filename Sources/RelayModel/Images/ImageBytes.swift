@@ -13,7 +13,7 @@ package struct ImageWriter: Sendable {
 
     /// Appends a word.
     package mutating func append(_ word: some FixedWidthInteger) {
-        withUnsafeBytes(of: word.littleEndian) { bytes.append(contentsOf: $0) }
+        unsafe withUnsafeBytes(of: word.littleEndian) { unsafe bytes.append(contentsOf: $0) }
     }
 
     /// Appends bytes as they are.
@@ -55,8 +55,8 @@ package struct ImageReader: Sendable {
         let size = MemoryLayout<Word>.size
         guard bytes.count - offset >= size else { throw ImageDamage("it ends inside a word") }
         defer { offset += size }
-        return bytes.withUnsafeBytes { raw in
-            Word(littleEndian: raw.loadUnaligned(fromByteOffset: offset, as: Word.self))
+        return unsafe bytes.withUnsafeBytes { raw in
+            unsafe Word(littleEndian: raw.loadUnaligned(fromByteOffset: offset, as: Word.self))
         }
     }
 

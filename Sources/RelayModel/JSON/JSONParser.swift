@@ -77,7 +77,9 @@ private struct JSONParser {
     ) throws(JSONSyntaxError) -> JSONValue {
         let end = index + word.utf8CodeUnitCount
         guard end <= bytes.count,
-            (0..<word.utf8CodeUnitCount).allSatisfy({ word.utf8Start[$0] == bytes[index + $0] })
+            (0..<word.utf8CodeUnitCount).allSatisfy({
+                unsafe word.utf8Start[$0] == bytes[index + $0]
+            })
         else { throw failure("\(word) is expected") }
         index = end
         return value
@@ -226,10 +228,10 @@ extension JSONParser {
     private mutating func string() throws(JSONSyntaxError) -> String {
         let start = index
         index += 1
-        let scanned = bytes.withContiguousStorageIfAvailable { bytes in
+        let scanned = unsafe bytes.withContiguousStorageIfAvailable { bytes in
             var end = index
-            while end < bytes.count, bytes[end] != UInt8(ascii: "\""),
-                bytes[end] != UInt8(ascii: "\\"), bytes[end] >= 0x20
+            while end < bytes.count, unsafe bytes[end] != UInt8(ascii: "\""),
+                unsafe bytes[end] != UInt8(ascii: "\\"), unsafe bytes[end] >= 0x20
             {
                 end += 1
             }

@@ -43,14 +43,14 @@ extension JSONValue {
     /// Runs that need no escape are copied whole; most texts are one run.
     public static func write(_ text: String, to output: inout [UInt8]) {
         output.append(UInt8(ascii: "\""))
-        let isWritten: Void? = text.utf8.withContiguousStorageIfAvailable { utf8 in
+        let isWritten: Void? = unsafe text.utf8.withContiguousStorageIfAvailable { utf8 in
             var start = 0
-            for index in 0..<utf8.count where needsEscape(utf8[index]) {
-                output.append(contentsOf: utf8[start..<index])
-                escape(utf8[index], to: &output)
+            for index in 0..<utf8.count where unsafe needsEscape(utf8[index]) {
+                unsafe output.append(contentsOf: utf8[start..<index])
+                unsafe escape(utf8[index], to: &output)
                 start = index + 1
             }
-            output.append(contentsOf: utf8[start...])
+            unsafe output.append(contentsOf: utf8[start...])
         }
         if isWritten == nil {
             for byte in text.utf8 {

@@ -57,9 +57,10 @@ extension NotificationInfo {
         if let priority, ![1, 5, 10].contains(priority) {
             throw reader.failure("priority", "must be 1, 5 or 10 (APNs)")
         }
-        if priority == 10, !isVisible {
+        if let priority, priority != 5, !isVisible {
             throw reader.failure(
-                "priority", "10 needs an alert, a sound or a badge: APNs refuses it for background")
+                "priority",
+                "\(priority) needs an alert, a sound or a badge: background pushes have 5 (APNs)")
         }
     }
 

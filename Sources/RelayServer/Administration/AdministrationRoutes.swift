@@ -20,10 +20,12 @@ struct AdministrationRoutes: Sendable {
             ContainerAdministration(dependencies).routes,
             KeyAdministration(dependencies).routes,
             SourceAdministration(dependencies).routes,
+            SchemaAdministration(dependencies).routes,
             SubscriptionAdministration(dependencies).routes,
             IndexAdministration(dependencies).routes,
             ChangeAdministration(dependencies).routes,
             DeliveryAdministration(dependencies).routes,
+            NotificationAdministration(dependencies).routes,
         ]
         return tables.flatMap { $0 }.map(guarded)
     }

@@ -77,19 +77,28 @@ extension ContainerSettings {
     ///
     /// - Throws: `JSONContractError` at the first member that does not fit; nothing is taken over.
     mutating func apply(_ body: JSONReader) throws(JSONContractError) {
-        try body.allowOnly(["topics", "apns", "userTokens", "expirationSeconds"])
+        try body.allowOnly([
+            "topics", "apns", "userTokens", "expirationSeconds", "keepsInbox", "sessions",
+        ])
         var changed = self
         if let topics = try body.strings("topics") {
             try Self.check(topics, body)
             changed.topics = topics
         }
-        if body.object["apns"] == .null { changed.credential = nil }
+        if body.object["apns"] == .null { (changed.credential, changed.certificate) = (nil, nil) }
         if let apns = try body.reader("apns") {
-            changed.credential = try ProviderCredential(apns)
+            let isCertificate = apns.value("certificate") != nil
+            changed.certificate = isCertificate ? try ProviderCertificate(apns) : nil
+            changed.credential = isCertificate ? nil : try ProviderCredential(apns)
         }
         if body.object["userTokens"] == .null { changed.userTokens = nil }
         if let userTokens = try body.reader("userTokens") {
             changed.userTokens = try UserTokenSettings(userTokens)
+        }
+        if let keepsInbox = try body.bool("keepsInbox") { changed.keepsInbox = keepsInbox }
+        if body.object["sessions"] == .null { changed.sessions = nil }
+        if let sessions = try body.reader("sessions") {
+            changed.sessions = try SessionSettings(sessions)
         }
         if let seconds = try body.integer("expirationSeconds") {
             guard (0...31_536_000).contains(seconds) else {
@@ -119,12 +128,45 @@ extension ContainerSettings {
             "environment": .string(key.environment.rawValue),
             "topics": .array(topics.map { .string($0) }),
             "expirationSeconds": .integer(expirationSeconds),
+            "keepsInbox": .bool(keepsInbox),
         ]
+        object["sessions"] = sessions.map(\.shownJSON)
         object["apns"] = credential.map {
             ["teamID": .string($0.teamID), "keyID": .string($0.keyID), "privateKey": "(hidden)"]
         }
+        if let certificate {
+            object["apns"] = [
+                "certificate": "(hidden)", "packing": .string(certificate.packing.rawValue),
+            ]
+        }
         object["userTokens"] = userTokens.map(\.shownJSON)
         return .object(object)
+    }
+}
+
+extension ProviderCertificate {
+    /// Reads a client certificate: a PEM text with certificates and key, or a PKCS#12 file in
+    /// Base64, with the passphrase of the key.
+    init(_ reader: JSONReader) throws(JSONContractError) {
+        try reader.allowOnly(["certificate", "passphrase"])
+        let text = try reader.require("certificate", try reader.string("certificate"))
+        let passphrase = try reader.string("passphrase") ?? ""
+        if text.contains("-----BEGIN") {
+            guard text.contains("-----BEGIN CERTIFICATE-----"), text.contains("PRIVATE KEY-----")
+            else {
+                throw reader.failure(
+                    "certificate", "must hold a certificate and its private key in PEM form")
+            }
+            self.init(packing: .pem, bytes: Array(text.utf8), passphrase: passphrase)
+            return
+        }
+        // A PKCS#12 file is a sequence in DER, which begins with 0x30.
+        let packed = Base64.decode(String(text.filter { !$0.isWhitespace }))
+        guard let packed, packed.first == 0x30 else {
+            throw reader.failure(
+                "certificate", "must be PEM, or a PKCS#12 file (.p12) in Base64")
+        }
+        self.init(packing: .pkcs12, bytes: packed, passphrase: passphrase)
     }
 }
 

@@ -24,7 +24,16 @@ struct OverviewAdministration: AdministrationTable {
             containers.append(try await summary(settings))
         }
         let behind = head.rawValue - min(head.rawValue, mark.position.rawValue)
+        let backlog = try await dependencies.backlog()
         return RelayAnswer(json: [
+            "ranges": .integer(Int64(backlog.ranges)),
+            "rangeSubscriptions": .integer(Int64(backlog.rangeSubscriptions)),
+            "retries": .integer(Int64(backlog.retries)),
+            "quarantined": .integer(Int64(backlog.quarantined)),
+            "refusing": .object(
+                JSONObject(
+                    dependencies.boundsReached().map { ($0.key.rawValue, .string($0.value)) }
+                        .sorted { $0.0 < $1.0 })),
             "head": .string(head.description),
             "progress": .string(mark.position.description),
             "behind": .string(String(behind)),
@@ -44,7 +53,7 @@ struct OverviewAdministration: AdministrationTable {
         return [
             "container": .string(key.container.rawValue),
             "environment": .string(key.environment.rawValue),
-            "canSend": .bool(settings.credential != nil),
+            "canSend": .bool(settings.credential != nil || settings.certificate != nil),
             "canSignIn": .bool(settings.userTokens != nil),
             "devices": .integer(Int64(devices)), "parked": .integer(Int64(parked)),
             "retries": .integer(Int64(retries)), "deadLetters": .integer(Int64(dead)),

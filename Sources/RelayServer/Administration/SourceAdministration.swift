@@ -39,6 +39,10 @@ struct SourceAdministration: AdministrationTable {
     private func set(_ request: RelayRequest) async throws -> RelayAnswer {
         let container = try await key(request)
         let name: SourceName = try request.identifier("source")
+        guard !name.rawValue.hasPrefix("_") else {
+            throw APIError(
+                .badRequest, "source: names that begin with an underscore are the relay's own")
+        }
         var definition = try request.jsonBody().object
         if let stated = definition["name"], stated != .string(name.rawValue) {
             throw APIError(.badRequest, "name: must be \"\(name)\", as in the path")

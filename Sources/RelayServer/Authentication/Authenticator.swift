@@ -12,12 +12,18 @@ package struct Authenticator: Sendable {
     let keys: [AccessKey]
     /// Where users sign in.
     let redirectURL: String
+    /// What is known of the session of the request's user token.
+    let session: SessionStanding?
 
     /// Decides for one container.
-    package init(settings: ContainerSettings, keys: [AccessKey], redirectURL: String) {
+    package init(
+        settings: ContainerSettings, keys: [AccessKey], redirectURL: String,
+        session: SessionStanding? = nil
+    ) {
         self.settings = settings
         self.keys = keys
         self.redirectURL = redirectURL
+        self.session = session
     }
 
     /// The caller of `request`, which asks for `database`; `nil` means a call outside databases.
@@ -74,15 +80,7 @@ package struct Authenticator: Sendable {
         guard key.revokedAt == nil else { throw .revokedKey(label: key.label) }
         var user: UserID?
         if let userToken = Self.userToken(of: request) {
-            guard let userTokens = settings.userTokens else { throw .noUserTokenSettings }
-            do {
-                user = try UserTokenVerifier(userTokens).user(
-                    of: userToken, now: request.receivedAt)
-            } catch .expired {
-                throw .userTokenExpired(redirectURL: redirectURL)
-            } catch {
-                throw .userToken(error)
-            }
+            user = try self.user(of: userToken, now: request.receivedAt)
         }
         return Caller(container: settings.key, proof: .apiToken, user: user)
     }
@@ -116,7 +114,8 @@ package struct Authenticator: Sendable {
 
     /// The user token: CloudKit's parameter, or the header of everybody else.
     static func userToken(of request: RelayRequest) -> String? {
-        present(request.query["ckWebAuthToken"]) ?? bearer(request)
+        present(request.query["ckWebAuthToken"]) ?? present(request.query["ckSession"])
+            ?? bearer(request)
     }
 
     private static func bearer(_ request: RelayRequest) -> String? {

@@ -25,7 +25,14 @@ final class ContainerBoard: Sendable {
 
     /// What a container shows to the gateway; `nil` if it has no usable credential.
     func credential(of key: ContainerKey) -> GatewayCredential? {
-        self[key]?.credential.flatMap { credential in
+        guard let settings = self[key] else { return nil }
+        if let certificate = settings.certificate {
+            return .certificate(
+                GatewayCredential.ClientCertificate(
+                    packing: certificate.packing == .pem ? .pem : .pkcs12,
+                    bytes: certificate.bytes, passphrase: ConcealedText(certificate.passphrase)))
+        }
+        return settings.credential.flatMap { credential in
             GatewayCredential.SigningKey(
                 teamID: credential.teamID, keyID: credential.keyID,
                 privateKeyPEM: ConcealedText(credential.privateKeyPEM))

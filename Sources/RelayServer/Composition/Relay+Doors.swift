@@ -38,7 +38,7 @@ extension Relay {
         let world = world
         let meter = IndexMeter(indexes)
         var dependencies = RelayDependencies(
-            registry: store, log: store, progress: store, now: world.now,
+            registry: store, log: store, progress: store, shadow: store, now: world.now,
             randomBytes: { world.randomBytes($0) },
             readiness: { [weak self] in
                 self?.readiness ?? .notReady(["relay": "stopped"])
@@ -48,13 +48,19 @@ extension Relay {
                 return metrics.render()
             },
             logger: logger, limits: configuration.limits, adminToken: configuration.adminToken,
-            publicURL: configuration.publicURL, signInURL: configuration.signInURL)
+            publicURL: configuration.publicURL, signInURL: configuration.signInURL,
+            clock: world.clock)
+        dependencies.courier = desk
+        dependencies.courierURL = configuration.hasPublicURL ? configuration.publicURL : nil
+        dependencies.scheme = configuration.tls == nil ? "http" : "https"
         dependencies.indexes = indexes
         dependencies.containerSaved = { [board, gateway, worker] settings in
             board.put(settings)
             gateway.credentialChanged(for: settings.key)
             worker.resume(settings.key)
         }
+        dependencies.backlog = { [store] in try await store.backlog() }
+        dependencies.boundsReached = { [gate = store.gate] in gate.reached }
         dependencies.deadLettersRedriven = { [worker] in worker.workRetries() }
         return dependencies
     }

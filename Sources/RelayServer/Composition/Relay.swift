@@ -24,12 +24,18 @@ package final class Relay: Service {
     let board: ContainerBoard
     let tokens: ProviderTokenBox
     let gateway: CurlPushGateway
+    let courier: CourierPushGateway
+    let desk: CourierDesk
     let worker: DeliveryWorker
     /// The containers' indexes, which the follower hangs up.
     let indexes = IndexBoard()
     private let keeper: SnapshotKeeper?
     private let lastImage = Mutex<StateImage?>(nil)
     private let onSuppression: Follower.SuppressionWatcher?
+    /// The badges, which the follower and the ranges raise.
+    let badges = BadgeBoard()
+    /// Says that the badges are loaded.
+    let recovered = AsyncStream<Void>.makeStream()
     let phase = Mutex(Phase.starting)
     /// What is being loaded.
     let loading = Mutex<LoadingStage?>(nil)
@@ -68,27 +74,39 @@ package final class Relay: Service {
         let tokens = try await ProviderTokenBox(registry: store, logger: logger)
         self.tokens = tokens
         let settings = try CurlGatewaySettings(configuration.gateway)
-        let built = Mutex<CurlPushGateway?>(nil)
+        let desk = CourierDesk(
+            queue: store, settings: configuration.fetching.desk, clock: world.clock,
+            now: world.now)
+        self.desk = desk
+        let built = Mutex<(CurlPushGateway, CourierPushGateway)?>(nil)
         worker = try DeliveryWorker(
             at: try await store.mark(), recordingTo: store,
             settings: DeliveryWorker.Settings(configuration.delivery),
             judge: OutcomeJudge(
                 retries: RetryPolicy(maximumAttempts: configuration.delivery.maximumAttempts)),
             clock: world.clock, now: world.now, generator: world.generator, logger: logger
-        ) { sink in
+        ) { [store] sink in
             let gateway = try CurlPushGateway(
                 settings: settings,
                 world: GatewayWorld(
                     credentials: { container, _ in board.credential(of: container) },
                     wallClock: world.now, generator: world.generator, keeper: tokens.keeper,
                     observer: { event in logger.log(event) }), sink: sink)
-            built.withLock { $0 = gateway }
-            return gateway
+            let courier = CourierPushGateway(
+                queue: store, bounds: configuration.fetching.bounds, now: world.now, sink: sink,
+                onQueued: { desk.ring($0) },
+                onDropped: { count in
+                    logger.info(
+                        "dropped couriers' oldest notifications", metadata: ["count": "\(count)"])
+                })
+            built.withLock { $0 = (gateway, courier) }
+            return GatewaySwitch(apns: gateway, courier: courier)
         }
-        guard let gateway = built.withLock({ $0 }) else {
+        guard let (gateway, courier) = built.withLock({ $0 }) else {
             preconditionFailure("the worker made no gateway")
         }
         self.gateway = gateway
+        self.courier = courier
     }
 
     // MARK: Running
@@ -101,8 +119,10 @@ package final class Relay: Service {
             [
                 LoopService { try await self.worker.run() },
                 LoopService { await self.tokens.write() },
+                LoopService { await self.courier.run() },
                 LoopService { try await self.follow() },
-                LoopService { try await self.keepHouse() },
+                LoopService { try await self.workRanges() },
+                LoopService { try await self.upkeep().run() },
                 LoopService { try await self.keepSnapshots() },
             ] + (try listeners())
         let group = ServiceGroup(
@@ -160,8 +180,10 @@ package final class Relay: Service {
         let began = world.clock.measureStart()
         var follower = Follower(
             log: store, progress: store, identity: DeliveryIdentity(store: store.storeIdentity),
-            indexSeed: generator.next(), settings: { [board] key in board[key] }, logger: logger,
-            board: indexes, keeper: keeper, onSuppression: onSuppression,
+            indexSeed: generator.next(), badges: badges,
+            rangeThreshold: configuration.rangeThreshold, now: world.now,
+            settings: { [board] key in board[key] }, logger: logger, board: indexes,
+            keeper: keeper, onSuppression: onSuppression,
             take: { [worker] batch in try await worker.accept(batch) })
         let mark = worker.recordedMark
         try await follower.recover(at: mark, from: store) { stage in
@@ -171,28 +193,13 @@ package final class Relay: Service {
             "recovered",
             metadata: ["position": "\(mark.position)", "seconds": "\(began.elapsed())"])
         phase.withLock { $0 = .following }
+        recovered.continuation.yield()
         do {
             try await follower.follow(from: mark)
         } catch let error as CancellationError {
             let image = follower.lastImage()
             lastImage.withLock { $0 = image }
             throw error
-        }
-    }
-
-    /// Deletes what nobody needs any more, in small transactions: dedupe keys that have outlived
-    /// their window, and versions that ended before the progress.
-    private func keepHouse() async throws {
-        while true {
-            try await world.clock.sleep(for: .seconds(60))
-            do {
-                while try await store.pruneDedupeKeys(at: world.now()) > 0 {}
-                let settled = worker.recordedMark.position
-                while try await store.pruneEndedVersions(upTo: settled) > 0 {}
-            } catch let error as StorageError {
-                // It is only upkeep: the next minute may have better luck.
-                logger.warning("could not prune", metadata: ["reason": "\(error)"])
-            }
         }
     }
 

@@ -19,6 +19,7 @@ extension CurlGatewaySettings {
             caFile = file
         }
         connectionsPerCredential = access.connections
+        proxy = access.proxy.map(ConcealedText.init)
     }
 
     private static func endpoint(
@@ -37,6 +38,8 @@ extension DeliveryWorker.Settings {
     init(_ bounds: RelayConfiguration.DeliveryBounds) {
         self.init()
         window = bounds.inFlight
+        rangeWindow = bounds.rangeInFlight
+        silentPushesPerHour = bounds.silentPushesPerHour
     }
 }
 

@@ -3,7 +3,8 @@ import RelayModel
 /// Every setting, in the order of the documentation (`docs/configuration.md`).
 package enum ConfigurationKeys {
     /// The settings.
-    package static let all = listeners + storage + gateway + operation + limits
+    package static let all =
+        listeners + storage + upkeep + gateway + fetching + operation + limits
 
     private static let listeners = [
         ConfigurationKey(
@@ -81,6 +82,36 @@ package enum ConfigurationKeys {
         ConfigurationKey(
             "delivery.maxAttempts", .integer(1...Limits.maximumDeliveryAttempts), default: "24",
             "The sends of one delivery before it becomes a dead letter."),
+        ConfigurationKey(
+            "delivery.silentPushesPerHour", .integer(0...3600), default: "0",
+            "The background pushes of one device in an hour, 0 for any number; Apple asks for 3."),
+        ConfigurationKey(
+            "apns.proxy", .text, secrecy: .secret,
+            "The URL of an HTTP proxy on the way to the gateway; it may hold a password."),
+    ]
+
+    private static let fetching = [
+        ConfigurationKey(
+            "courier.holdSeconds", .integer(1...600), default: "25",
+            "How long a poll of a web courier is held; clients give up after 30 seconds."),
+        ConfigurationKey(
+            "courier.polls", .integer(1...100_000), default: "1000",
+            "The polls of web couriers that are held at a time."),
+        ConfigurationKey(
+            "courier.queueLength", .integer(1...100_000), default: "500",
+            "The notifications that wait for one web courier; beyond, the oldest are dropped."),
+        ConfigurationKey(
+            "courier.queueHours", .integer(1...720), default: "72",
+            "How long a notification waits for a web courier."),
+        ConfigurationKey(
+            "courier.idleDays", .integer(1...365), default: "30",
+            "The days without a poll after which a web courier ends."),
+        ConfigurationKey(
+            "inbox.days", .integer(1...3650), default: "30",
+            "How long a notification is kept in its user's inbox."),
+        ConfigurationKey(
+            "inbox.perUser", .integer(1...1_000_000), default: "1000",
+            "The notifications that are kept in one user's inbox; beyond, the oldest are dropped."),
     ]
 
     private static let operation = [

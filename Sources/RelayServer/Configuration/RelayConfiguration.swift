@@ -36,6 +36,8 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
         package var caFile: String?
         /// The connections to each gateway at the most.
         package var connections: Int
+        /// The URL of the proxy on the way to the gateway, which may hold a password.
+        package var proxy: String?
 
         /// The URL of the gateway that issued tokens of `environment`.
         package func url(of environment: GatewayEnvironment) -> String {
@@ -50,8 +52,20 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
     package struct DeliveryBounds: Sendable, Hashable {
         /// The deliveries that are sent and not yet settled.
         package var inFlight: Int
+        /// The deliveries of ranges that are sent and not yet settled.
+        package var rangeInFlight: Int
         /// The sends of one delivery before it becomes a dead letter.
         package var maximumAttempts: Int
+        /// The background pushes of one device in an hour; 0 for any number.
+        package var silentPushesPerHour: Int
+    }
+
+    /// What is kept for those who fetch their notifications.
+    package struct Fetching: Sendable, Hashable {
+        /// How polls of web couriers are held.
+        package var desk = CourierDesk.Settings()
+        /// What waits for one web courier.
+        package var bounds = CourierBounds()
     }
 
     /// Where clients and change sources are served.
@@ -64,6 +78,10 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
     package var tls: TLSFiles?
     /// How clients reach the relay, without a slash at the end.
     package var publicURL: String
+    /// Whether ``publicURL`` was configured, and not made of the listener's address.
+    package var hasPublicURL: Bool
+    /// What is kept for those who fetch their notifications.
+    package var fetching: Fetching
     /// Where users sign in.
     package var signInURL: String?
     /// The file of the store.
@@ -78,6 +96,10 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
     package var logLevel: Logger.Level
     /// How long what is in flight may take to finish at the end.
     package var shutdownGrace: Duration
+    /// How long things are kept, and when changes are refused.
+    var upkeep: Upkeep.Settings
+    /// The subscriptions that a change fires beyond which they become ranges.
+    package var rangeThreshold: Int
     /// What requests may ask for.
     package var limits: RequestLimits
     /// From one snapshot of the index to the next at the least; `nil` keeps none.
@@ -110,18 +132,24 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
         let scheme = certificate == nil ? "http" : "https"
         publicURL = Self.withoutSlash(
             values.text("http.publicURL") ?? "\(scheme)://\(http.host):\(http.port)")
+        hasPublicURL = values.text("http.publicURL") != nil
+        fetching = Self.fetching(values)
         signInURL = values.text("signIn.url")
         storagePath = values.required("storage.path")
         store = Self.store(values)
         gateway = Self.gateway(values)
         delivery = DeliveryBounds(
             inFlight: values.integer("delivery.inFlight"),
-            maximumAttempts: values.integer("delivery.maxAttempts"))
+            rangeInFlight: values.integer("delivery.rangeInFlight"),
+            maximumAttempts: values.integer("delivery.maxAttempts"),
+            silentPushesPerHour: values.integer("delivery.silentPushesPerHour"))
         logLevel = Logger.Level(rawValue: values.required("log.level")) ?? .info
         shutdownGrace = .seconds(values.integer("shutdown.graceSeconds"))
         limits = Self.limits(values)
         let minutes = values.integer("snapshot.minutes")
         snapshotInterval = minutes > 0 ? .seconds(minutes * 60) : nil
+        upkeep = Upkeep.Settings(values)
+        rangeThreshold = values.integer("fanout.rangeThreshold")
         description = values.description
     }
 
@@ -133,8 +161,20 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
         settings.waitingBytes = values.integer("storage.waitingMegabytes") * 1_048_576
         settings.diskReserveBytes =
             UInt64(values.integer("storage.diskReserveMegabytes")) * 1_048_576
+        settings.dedupeWindow = .seconds(values.integer("storage.dedupeHours") * 3600)
+        settings.walBytes = values.integer("storage.walMegabytes") * 1_048_576
+        settings.inboxPerUser = values.integer("inbox.perUser")
         settings.maximumSubscriptionsPerOwner = values.integer("limits.subscriptionsPerUser")
         return settings
+    }
+
+    private static func fetching(_ values: ConfigurationValues) -> Fetching {
+        var fetching = Fetching()
+        fetching.desk.hold = .seconds(values.integer("courier.holdSeconds"))
+        fetching.desk.polls = values.integer("courier.polls")
+        fetching.bounds.count = values.integer("courier.queueLength")
+        fetching.bounds.age = .seconds(values.integer("courier.queueHours") * 3600)
+        return fetching
     }
 
     /// `apns.url` stands for both environments.
@@ -143,7 +183,8 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
         return GatewayAccess(
             developmentURL: withoutSlash(both ?? values.required("apns.development.url")),
             productionURL: withoutSlash(both ?? values.required("apns.production.url")),
-            caFile: values.text("apns.caFile"), connections: values.integer("apns.connections"))
+            caFile: values.text("apns.caFile"), connections: values.integer("apns.connections"),
+            proxy: values.text("apns.proxy"))
     }
 
     private static func limits(_ values: ConfigurationValues) -> RequestLimits {

@@ -82,7 +82,13 @@ struct ErrorMapping {
             apiError = APIError(
                 .throttled, "too much is waiting to be written", retryAfter: 1)
             logLevel = .warning
-        case .locked, .closed, .progressMoved:
+        case .bounded(let bound, let reason):
+            var error = APIError(
+                .tryAgainLater, "changes are refused for a while: \(reason)", retryAfter: 5)
+            error.details["bound"] = .string(bound.rawValue)
+            apiError = error
+            logLevel = .warning
+        case .locked, .closed, .progressMoved, .unreadable:
             apiError = APIError(
                 .tryAgainLater, "the relay's store is not available", retryAfter: 5)
             logLevel = .error

@@ -11,6 +11,8 @@ package struct RelayAnswer: Sendable {
     package var contentType: String?
     /// The body.
     package var body: [UInt8]
+    /// Is called if the answer could not be written, because the connection is gone.
+    package var unwritten: (@Sendable () async -> Void)?
 
     /// Creates an answer without a body.
     package init(status: Int) {

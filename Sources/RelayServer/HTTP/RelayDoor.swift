@@ -33,7 +33,8 @@ struct RelayDoor: Sendable {
         record(
             answer.status, method: request.method, path: path,
             dependencies.now().duration(since: began))
-        answer.headers.append(contentsOf: Self.commonFields(uuid: uuid))
+        answer.headers.append(
+            contentsOf: Self.commonFields(uuid: uuid, origin: request.headers[.origin]))
         return Self.response(answer, to: request.method)
     }
 
@@ -45,17 +46,36 @@ struct RelayDoor: Sendable {
             let target = String(request.uri.path.prefix(200))
             throw APIError(.notFound, "there is no call at \(target)")
         }
-        if request.method == .options { return Self.preflight(allowed: allowed) }
+        if request.method == .options {
+            return Self.preflight(
+                allowed: allowed, asked: request.headers[.accessControlRequestHeaders])
+        }
         guard let route else {
             throw RefusedMethod(method: request.method.rawValue, allowed: allowed)
         }
-        let body = try await readBody(request, limit: route.bodyLimit)
-        return try await route.respond(
-            RelayRequest(
-                method: request.method.rawValue, target: request.head.path ?? "",
-                headers: request.headers,
-                parameters: Self.parameters(of: request.uri.path, template: path), body: body,
-                uuid: uuid, receivedAt: dependencies.now()))
+        let isHeld = route.patience == .held
+        var call = RelayRequest(
+            method: request.method.rawValue, target: request.head.path ?? "",
+            headers: request.headers,
+            parameters: Self.parameters(of: request.uri.path, template: path),
+            body: isHeld ? [] : try await readBody(request, limit: route.bodyLimit),
+            uuid: uuid, receivedAt: dependencies.now())
+        call.authority = request.head.authority
+        guard isHeld, context.isConnected else { return try await route.respond(call) }
+        return try await hold(call, request, route)
+    }
+
+    /// Answers while watching whether the client is still there; if it goes, the task is cancelled.
+    ///
+    /// The connection cannot be used for another request afterwards.
+    private func hold(
+        _ call: RelayRequest, _ request: Request, _ route: RelayRoute
+    ) async throws -> RelayAnswer {
+        var answer = try await request.body.consumeWithCancellationOnInboundClose { _ in
+            try await route.respond(call)
+        }
+        answer.headers[.connection] = "close"
+        return answer
     }
 
     /// Reads the body, and stops as soon as it is known to be too large.
@@ -121,21 +141,31 @@ struct RelayDoor: Sendable {
     }
 
     /// What browsers must be told before they let a page read the answer.
-    private static func commonFields(uuid: String) -> HTTPFields {
+    ///
+    /// The page's own origin is named, because a client that sends its request with credentials
+    /// gets nothing to read under `*`. The relay takes no cookies, so nobody is let in by it.
+    private static func commonFields(uuid: String, origin: String?) -> HTTPFields {
         var fields = HTTPFields()
         fields[.appleRequestUUID] = uuid
-        fields[.accessControlAllowOrigin] = "*"
+        fields[.accessControlAllowOrigin] = origin ?? "*"
+        if origin != nil {
+            fields[.accessControlAllowCredentials] = "true"
+            fields[.vary] = "Origin"
+        }
         fields[.accessControlExposeHeaders] =
-            "X-Apple-Request-UUID, X-Apple-CloudKit-Web-Auth-Token, Retry-After"
+            "X-Apple-Request-UUID, X-Apple-CloudKit-Web-Auth-Token, X-Apple-CloudKit-Session, "
+            + "Retry-After"
         fields[.cacheControl] = "no-store"
         return fields
     }
 
-    private static func preflight(allowed: String) -> RelayAnswer {
+    private static func preflight(allowed: String, asked: String?) -> RelayAnswer {
         var answer = RelayAnswer(status: 204)
         answer.headers[.accessControlAllowMethods] = allowed
+        // Whatever a client's library adds of its own is ignored, and must not stop it.
         answer.headers[.accessControlAllowHeaders] =
-            "Content-Type, Authorization, ckAPIToken, X-Belfry-User, "
+            asked.flatMap { $0.utf8.count <= 1024 ? $0 : nil }
+            ?? "Content-Type, Authorization, ckAPIToken, X-Belfry-User, X-Belfry-Device, "
             + "X-Apple-CloudKit-Request-KeyID, X-Apple-CloudKit-Request-ISO8601Date, "
             + "X-Apple-CloudKit-Request-SignatureV1"
         answer.headers[.accessControlMaxAge] = "86400"
@@ -149,10 +179,30 @@ struct RelayDoor: Sendable {
         fields[.contentType] = answer.contentType
         fields[.contentLength] = answer.status == 204 ? nil : String(answer.body.count)
         let hasBody = method != .head && !answer.body.isEmpty
+        if let unwritten = answer.unwritten {
+            return Response(
+                status: HTTPResponse.Status(code: answer.status), headers: fields,
+                body: Self.watchedBody(answer.body, unwritten: unwritten))
+        }
         return Response(
             status: HTTPResponse.Status(code: answer.status), headers: fields,
             body: hasBody
                 ? ResponseBody(byteBuffer: ByteBuffer(bytes: answer.body)) : ResponseBody())
+    }
+
+    /// A body that tells when it could not be written.
+    private static func watchedBody(
+        _ bytes: [UInt8], unwritten: @escaping @Sendable () async -> Void
+    ) -> ResponseBody {
+        ResponseBody(contentLength: bytes.count) { writer in
+            do {
+                try await writer.write(ByteBuffer(bytes: bytes))
+                try await writer.finish(nil)
+            } catch {
+                await unwritten()
+                throw error
+            }
+        }
     }
 }
 
@@ -161,6 +211,9 @@ extension HTTPField.Name {
     static let appleRequestUUID = unchecked("X-Apple-Request-UUID")
     /// The user's token for the next request.
     static let webAuthToken = unchecked("X-Apple-CloudKit-Web-Auth-Token")
+
+    /// The same in the clients of January 2016.
+    static let session = unchecked("X-Apple-CloudKit-Session")
 
     /// A name that is known to be one.
     static func unchecked(_ name: String) -> HTTPField.Name {

@@ -19,6 +19,10 @@ package struct RelayRequest: Sendable {
     package var uuid: String
     /// When it arrived, by the relay's clock.
     package var receivedAt: Timestamp
+    /// The host, and port, that the client asked for, if it said so.
+    package var authority: String?
+    /// The user's token for the next request, once the caller is known.
+    package let renewal = TokenRenewal()
 
     /// Creates a request; the query is read from `target`.
     package init(

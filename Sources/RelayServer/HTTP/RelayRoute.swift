@@ -10,6 +10,14 @@ package struct RelayRoute: Sendable {
         case webhook
     }
 
+    /// How long a call may take.
+    package enum Patience: Sendable, Hashable {
+        /// It is answered as soon as possible.
+        case prompt
+        /// It is held until there is something to say, or the client goes; it has no body.
+        case held
+    }
+
     /// The part of the surface that a call belongs to; a listener serves some of them.
     package enum Surface: String, Sendable, Hashable, CaseIterable {
         /// CloudKit's calls and our extensions of them.
@@ -33,18 +41,21 @@ package struct RelayRoute: Sendable {
     package let path: String
     /// How much of a body is read.
     package let bodyLimit: BodyLimit
+    /// How long it may take.
+    package let patience: Patience
     /// What answers.
     package let respond: Respond
 
     /// Describes a call.
     init(
         _ surface: Surface, _ method: String, _ path: String, bodyLimit: BodyLimit = .request,
-        respond: @escaping Respond
+        patience: Patience = .prompt, respond: @escaping Respond
     ) {
         self.surface = surface
         self.method = method
         self.path = path
         self.bodyLimit = bodyLimit
+        self.patience = patience
         self.respond = respond
     }
 }

@@ -8,15 +8,19 @@ import RelayModel
 package struct RelayContext: RequestContext {
     /// Hummingbird's part.
     package var coreContext: CoreRequestContextStorage
+    /// Whether there is a client at the other end of a connection, who may go.
+    let isConnected: Bool
 
     /// Creates the context of a request that came over a connection.
     package init(source: ApplicationRequestContextSource) {
         coreContext = CoreRequestContextStorage(source: source)
+        isConnected = source.channel.isActive
     }
 
     /// Creates the context of a request that was made in this process.
     package init(logger: Logger) {
         coreContext = CoreRequestContextStorage(source: InProcess(logger: logger))
+        isConnected = false
     }
 
     private struct InProcess: RequestContextSource {
@@ -57,8 +61,13 @@ package enum RelayRouter {
     /// Every call, in the order of the documentation.
     package static func routes(_ dependencies: RelayDependencies) -> [RelayRoute] {
         SubscriptionRoutes(dependencies).routes + TokenRoutes(dependencies).routes
-            + UserRoutes(dependencies).routes + ChangeRoutes(dependencies).routes
-            + OperationRoutes(dependencies).routes + AdministrationRoutes(dependencies).routes
+            + RecordRoutes(dependencies).routes + RecordFeedRoutes(dependencies).routes
+            + ZoneRoutes(dependencies).routes
+            + CourierRoutes(dependencies).routes + NotificationRoutes(dependencies).routes
+            + UserRoutes(dependencies).routes + SignOutRoutes(dependencies).routes
+            + ChangeRoutes(dependencies).routes + OperationRoutes(dependencies).routes
+            + OpenAPIRoutes(publicURL: dependencies.publicURL).routes
+            + AdministrationRoutes(dependencies).routes
     }
 
     /// HEAD is answered as GET without the body.

@@ -29,8 +29,12 @@ struct CallerLookup: Sendable {
         let settings = try await self.settings(request.containerKey())
         let keys = try await dependencies.registry.accessKeys(of: settings.key)
         let redirectURL = redirectURL(settings.key)
-        let caller = try Authenticator(settings: settings, keys: keys, redirectURL: redirectURL)
-            .caller(of: request, database: database)
+        let sessions = SessionDesk(dependencies, settings: settings)
+        let standing = try await sessions.standing(of: request)
+        let caller = try Authenticator(
+            settings: settings, keys: keys, redirectURL: redirectURL, session: standing
+        ).caller(of: request, database: database)
+        await sessions.renew(standing, for: caller, request)
         return Admitted(settings: settings, caller: caller, redirectURL: redirectURL)
     }
 
@@ -53,14 +57,15 @@ struct CallerLookup: Sendable {
 }
 
 extension RelayAnswer {
-    /// Hands CloudKit's clients their user token back for the next request, as they expect; the
-    /// application's own identity provider renews it.
+    /// Hands clients a user token for the next request, as CloudKit's expect: a fresh one of the
+    /// session, or, where the container has no sessions, theirs back.
     func keepingUserToken(of request: RelayRequest) -> RelayAnswer {
-        guard let token = request.query["ckWebAuthToken"], token != "null", !token.isEmpty,
+        guard let token = request.renewal.token ?? Authenticator.cloudKitUserToken(of: request),
             token.utf8.allSatisfy({ 0x21...0x7E ~= $0 })
         else { return self }
         var answer = self
         answer.headers[.webAuthToken] = token
+        if request.query["ckSession"] != nil { answer.headers[.session] = token }
         return answer
     }
 }

@@ -33,7 +33,7 @@ struct ChangeRoutes: Sendable {
         try source.verify(webhook)
         let batch = try source.decode(webhook)
         let intake = ChangeIntake(dependencies, container: key, source: source)
-        let results = try await intake.take(batch, at: request.receivedAt)
+        let results = try await intake.take(batch, of: webhook, at: request.receivedAt)
         return results.answer(requiredAnswer: source.preset.requiredAnswer, uuid: request.uuid)
     }
 
@@ -73,7 +73,11 @@ struct ChangeIntake: Sendable {
     ///
     /// Appending comes first: if parking fails, the source repeats itself, the changes are known by
     /// their keys, and nothing is parked twice.
-    func take(_ batch: DecodedBatch, at now: Timestamp) async throws -> ChangeResults {
+    ///
+    /// A conflict is answered 409; where that would stop the source, `webhook` is parked instead.
+    func take(
+        _ batch: DecodedBatch, of webhook: WebhookRequest? = nil, at now: Timestamp
+    ) async throws -> ChangeResults {
         guard batch.items.count <= Limits.maximumChangesPerRequest else {
             throw APIError(
                 .quotaExceeded,
@@ -89,6 +93,7 @@ struct ChangeIntake: Sendable {
             outcomes = try await dependencies.log.append(
                 changes, container: container, source: source.name, at: now)[...]
         }
+        try await learn(from: changes)
         var results = ChangeResults()
         for item in batch.items {
             switch item {
@@ -99,7 +104,25 @@ struct ChangeIntake: Sendable {
                 results.add(parked: try await park(body, at: now), body)
             }
         }
+        if results.conflicts > 0, source.onUnmappable == .park, let webhook {
+            let error = DecodeError(
+                .unmappable,
+                reason: "\(results.conflicts) of \(batch.items.count) changes have the ID or "
+                    + "position of another change; the others are appended")
+            let body = source.parked(webhook.body, error, webhook.headers)
+            results.parkConflicts(try await park(body, at: now), body)
+        }
         return results
+    }
+
+    /// In development the schema learns what record types and fields there are.
+    private func learn(from changes: [ChangeToAppend]) async throws {
+        guard container.environment == .development, !changes.isEmpty else { return }
+        var inference = SchemaInference(
+            try await dependencies.shadow.schema(of: container), environment: .development)
+        for change in changes { inference.observe(change.change) }
+        guard !inference.additions.isEmpty else { return }
+        try await dependencies.shadow.extendSchema(of: container, with: inference.additions)
     }
 
     private func park(_ body: ParkedBody, at now: Timestamp) async throws -> UInt64 {
@@ -150,6 +173,12 @@ struct ChangeResults: Sendable {
             "status": "parked", "number": .integer(Int64(clamping: number)),
             "path": .string(body.path), "reason": .string(body.reason),
         ])
+    }
+
+    /// Notes that the body with the conflicts is parked: there is nothing to refuse any more.
+    mutating func parkConflicts(_ number: UInt64, _ body: ParkedBody) {
+        conflicts = 0
+        add(parked: number, body)
     }
 
     private mutating func add(

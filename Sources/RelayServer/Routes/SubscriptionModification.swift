@@ -24,10 +24,10 @@ struct SubscriptionModification {
     /// - Throws: What makes the request as a whole unreadable.
     init(
         _ body: JSONReader, owner: SubscriptionOwner, limits: RequestLimits,
-        indexes: IndexBoard = IndexBoard(), assignID: () -> String
+        schema: ContainerSchema, indexes: IndexBoard = IndexBoard(), assignID: () -> String
     ) throws {
         let scales = PredicateScales(indexes: indexes, limits: limits.costs)
-        try body.allowOnly(["operations", "atomic"])
+        try body.allowOnly(["operations", "atomic"] + SubscriptionRoutes.idleMembers)
         let elements = try body.require("operations", try body.array("operations"))
         try limits.check(elements.count, of: "operations")
         atomicity = try body.bool("atomic") == true ? .allOrNothing : .independent
@@ -35,7 +35,7 @@ struct SubscriptionModification {
             let path = "operations[\(index)]"
             do {
                 let reading = SubscriptionOperationReading(
-                    owner: owner, limits: limits, assignedID: assignID())
+                    owner: owner, limits: limits, schema: schema, assignedID: assignID())
                 let edit = try reading.edit(element, path: path)
                 return .edit(edit, try Self.weigh(edit, on: scales, path: path))
             } catch {
@@ -95,6 +95,7 @@ struct SubscriptionModification {
 struct SubscriptionOperationReading {
     let owner: SubscriptionOwner
     let limits: RequestLimits
+    let schema: ContainerSchema
     let assignedID: String
 
     private enum Kind: String, CaseIterable {
@@ -124,7 +125,7 @@ struct SubscriptionOperationReading {
             preconditionFailure("an assigned ID must be a subscription ID")
         }
         var subscription = try Subscription(
-            json: .object(reader.object), path: reader.path, assignedID: assigned,
+            json: .object(completed(reader.object)), path: reader.path, assignedID: assigned,
             owner: owner.user, container: owner.container, database: owner.database)
         try checkRecordType(subscription, path: reader.path)
         subscription.scope = try completed(subscription.scope, path: reader.path)
@@ -133,6 +134,17 @@ struct SubscriptionOperationReading {
             subscription.notificationInfo.shouldSendContentAvailable = true
         }
         return subscription
+    }
+
+    /// The dictionary with the types of filters that the client left to the schema.
+    private func completed(_ object: JSONObject) -> JSONObject {
+        guard case .object(let query)? = object["query"],
+            case .string(let name)? = query["recordType"]
+        else { return object }
+        let definition = RecordType(rawValue: name).flatMap { schema.recordTypes[$0] }
+        var object = object
+        object["query"] = .object(FilterTypes(definition: definition).completed(query: query))
+        return object
     }
 
     private func checkRecordType(_ subscription: Subscription, path: String) throws {
@@ -144,34 +156,47 @@ struct SubscriptionOperationReading {
                 "\(path): the record type \"\(type.shortened)\" takes no subscriptions "
                     + "(denied by \"\(pattern)\")")
         }
+        // Production knows what was promoted to it (CloudKit); a container without a schema takes
+        // whatever its databases send.
+        if owner.container.environment == .production, schema.isRegistered,
+            let name = subscription.recordType, schema.recordTypes[name] == nil
+        {
+            throw APIError(.notFound, "\(path): did not find record type: \(name)")
+        }
     }
 
     /// Fills the canonical text, and refuses a condition that can never be meant.
     private func completed(
         _ scope: SubscriptionScope, path: String
     ) throws -> SubscriptionScope {
-        guard case .query(var query, let zoneID) = scope else { return scope }
+        guard case .query(var query, let zoneID) = scope else {
+            guard case .zone(let zoneID, let type) = scope else { return scope }
+            return .zone(own(zoneID), recordType: type)
+        }
         do throws(PredicateError) {
             let predicate = try query.recordPredicate()
-            try predicate.check()
+            try predicate.check(schema: registered(query.recordType))
             query.canonical = predicate.canonicalText
         } catch {
-            throw Self.refusal(error, query: query, path: "\(path).query")
+            throw error.refusal(of: query, path: "\(path).query")
         }
-        return .query(query, zoneID: zoneID)
+        return .query(query, zoneID: zoneID.map(own))
     }
 
-    private static func refusal(
-        _ error: PredicateError, query: SubscriptionQuery, path: String
-    ) -> APIError {
-        let place =
-            error.path.map { "\(path).\($0)" }
-            ?? "\(path).\(query.form?.rawValue ?? "predicate") at byte \(error.offset)"
-        var reason = "\(place): \(error.reason)"
-        if let expected = error.expected { reason += "; expected \(expected)" }
-        if let hint = error.hint { reason += "; \(hint)" }
-        return APIError(
-            .badRequest, reason, details: ["predicateError": .object(error.json)])
+    /// In the private database the user's own name as a zone's owner is the same as none: zones are
+    /// answered with it, and come back so.
+    private func own(_ zoneID: ZoneID) -> ZoneID {
+        guard owner.database == .private, zoneID.ownerRecordName == owner.user else {
+            return zoneID
+        }
+        return ZoneID(zoneName: zoneID.zoneName) ?? zoneID
+    }
+
+    /// What somebody wrote down of a record type; what was inferred knows only the fields that
+    /// happened to arrive.
+    private func registered(_ type: RecordType) -> RecordSchema? {
+        guard let definition = schema.recordTypes[type], !definition.isInferred else { return nil }
+        return RecordSchema(definition)
     }
 }
 

@@ -11,11 +11,19 @@ struct SubscriptionRoutes: Sendable {
         callers = CallerLookup(dependencies)
     }
 
+    /// Members of CloudKit's requests that clients send with every call, and that mean nothing to
+    /// these.
+    static let idleMembers = [
+        "clientId", "clientID", "zoneID", "desiredKeys", "numbersAsStrings", "resultsLimit",
+    ]
+
     private static let prefix = "/database/1/{container}/{environment}/{database}/subscriptions"
 
     var routes: [RelayRoute] {
         [
             RelayRoute(.client, "GET", "\(Self.prefix)/list", respond: list),
+            // Some clients post an empty object.
+            RelayRoute(.client, "POST", "\(Self.prefix)/list", respond: list),
             RelayRoute(.client, "POST", "\(Self.prefix)/lookup", respond: lookup),
             RelayRoute(.client, "POST", "\(Self.prefix)/modify", respond: modify),
         ]
@@ -53,6 +61,7 @@ struct SubscriptionRoutes: Sendable {
         let identifiers = RandomIdentifiers(dependencies.randomBytes)
         let modification = try SubscriptionModification(
             request.jsonBody(), owner: owner, limits: dependencies.limits,
+            schema: try await dependencies.shadow.schema(of: owner.container),
             indexes: dependencies.indexes, assignID: { identifiers.uuid().uppercased() })
         guard let edits = modification.edits else {
             return answer(modification.entries(outcomes: [], uuid: request.uuid))
@@ -109,7 +118,7 @@ struct SubscriptionLookup {
     ///
     /// - Throws: `JSONContractError`, or 400 for too many.
     init(_ body: JSONReader, limits: RequestLimits) throws {
-        try body.allowOnly(["subscriptions"])
+        try body.allowOnly(["subscriptions"] + SubscriptionRoutes.idleMembers)
         let elements = try body.require("subscriptions", try body.array("subscriptions"))
         try limits.check(elements.count, of: "subscriptions")
         ids = try elements.enumerated().map { index, element in

@@ -1,12 +1,18 @@
+import HTTPTypes
 import RelayModel
 import Storage
 
 /// CloudKit's calls that tell a client who it is, and the page for those who are nobody yet.
+///
+/// The relay has no directory of people: it knows users by their record names alone. So look-ups by
+/// record name answer with that name, and look-ups by address find nobody.
 struct UserRoutes: Sendable {
     private let callers: CallerLookup
+    private let limits: RequestLimits
 
     init(_ dependencies: RelayDependencies) {
         callers = CallerLookup(dependencies)
+        limits = dependencies.limits
     }
 
     var routes: [RelayRoute] {
@@ -14,17 +20,66 @@ struct UserRoutes: Sendable {
         return [
             RelayRoute(.client, "GET", "\(prefix)/caller", respond: caller),
             RelayRoute(.client, "GET", "\(prefix)/current", respond: caller),
+            RelayRoute(.client, "GET", "\(prefix)/discover", respond: discoverAll),
+            RelayRoute(.client, "POST", "\(prefix)/discover", respond: discover),
+            RelayRoute(.client, "POST", "\(prefix)/lookup/id", respond: lookUp),
+            RelayRoute(.client, "POST", "\(prefix)/lookup/email", respond: lookUp),
+            RelayRoute(.client, "POST", "\(prefix)/lookup/contacts", respond: discoverAll),
             RelayRoute(
                 .client, "GET", "/sign-in/1/{container}/{environment}", respond: signInPage),
         ]
     }
 
-    /// The flat form: it satisfies CloudKit JS and MistKit.
+    /// The flat form satisfies CloudKit JS and MistKit; `users` is the form of Apple's text.
     private func caller(_ request: RelayRequest) async throws -> RelayAnswer {
         let admitted = try await callers.admit(request, database: .public)
-        let user = try admitted.user()
-        return RelayAnswer(json: ["userRecordName": .string(user.rawValue)])
-            .keepingUserToken(of: request)
+        var identity = Self.identity(try admitted.user())
+        identity["users"] = [.object(identity)]
+        return RelayAnswer(json: .object(identity)).keepingUserToken(of: request)
+    }
+
+    /// Nobody's contacts are known here.
+    private func discoverAll(_ request: RelayRequest) async throws -> RelayAnswer {
+        let admitted = try await callers.admit(request, database: .public)
+        _ = try admitted.user()
+        return RelayAnswer(json: ["users": []]).keepingUserToken(of: request)
+    }
+
+    private func discover(_ request: RelayRequest) async throws -> RelayAnswer {
+        try await lookUp(request, member: "lookupInfos")
+    }
+
+    private func lookUp(_ request: RelayRequest) async throws -> RelayAnswer {
+        try await lookUp(request, member: "users")
+    }
+
+    /// One entry for each element: `{"userRecordName"}`, `{"emailAddress"}`, `{"phoneNumber"}`, or
+    /// a bare record name.
+    private func lookUp(_ request: RelayRequest, member: String) async throws -> RelayAnswer {
+        let admitted = try await callers.admit(request, database: .public)
+        _ = try admitted.user()
+        let body = try request.jsonBody()
+        let elements = try body.require(member, try body.array(member))
+        try limits.check(elements.count, of: member)
+        let entries = try elements.enumerated().map { index, element -> JSONValue in
+            let object: JSONValue =
+                if case .string = element { ["userRecordName": element] } else { element }
+            let reader = try JSONReader(object, path: "\(member)[\(index)]")
+            if let user: UserID = try reader.identifier("userRecordName") {
+                var identity = Self.identity(user)
+                identity["lookupInfo"] = object
+                return .object(identity)
+            }
+            var entry: JSONObject = ["lookupInfo": object]
+            let error = APIError(.notFound, "the relay knows users by their record names only")
+            entry.members.append(contentsOf: error.json(uuid: request.uuid).members)
+            return .object(entry)
+        }
+        return RelayAnswer(json: ["users": .array(entries)]).keepingUserToken(of: request)
+    }
+
+    private static func identity(_ user: UserID) -> JSONObject {
+        ["userRecordName": .string(user.rawValue), "nameComponents": [:]]
     }
 
     /// Where `redirectURL` leads if nothing else is configured.

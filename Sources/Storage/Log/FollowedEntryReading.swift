@@ -10,6 +10,9 @@ struct FollowedEntryReading {
         self.db = db
     }
 
+    /// The entries up to the first that cannot be read.
+    ///
+    /// - Throws: ``StorageError/unreadable(_:)`` if that is the first one.
     func entries(after position: LogPosition, limit: Int) throws -> [FollowedEntry] {
         let statement = try db.cachedStatement(
             sql: """
@@ -20,20 +23,30 @@ struct FollowedEntryReading {
         var containers: [Int64: ContainerKey] = [:]
         var entries: [FollowedEntry] = []
         while let row = try rows.next() {
-            let number: Int64 = row[2]
-            let container = try containers[number] ?? db.containerKey(number)
-            containers[number] = container
-            entries.append(try entry(row, container))
+            do {
+                let number: Int64 = row[2]
+                let container = try containers[number] ?? db.containerKey(number)
+                containers[number] = container
+                entries.append(try entry(row, container))
+            } catch let error as DatabaseError {
+                throw error
+            } catch {
+                guard entries.isEmpty else { break }
+                throw StorageError.unreadable(UnreadableEntry(row: row, reason: "\(error)"))
+            }
         }
         return entries
     }
 
     private func entry(_ row: Row, _ container: ContainerKey) throws -> FollowedEntry {
         let position = LogPosition(stored: row[0])
-        let isChange = row[3] as Int64 == LogEntryBody.Kind.change.rawValue
         let body: FollowedBody
-        if isChange {
-            body = .change(.stored(row[5]), isStale: row[4])
+        if row[3] as Int64 == LogEntryBody.Kind.change.rawValue {
+            guard let text = String.fromDatabaseValue(row[5]) else {
+                throw StorageError.damaged(
+                    path: "logEntry", reason: "entry \(position): the body is no text")
+            }
+            body = .change(.stored(text), isStale: row[4])
         } else {
             do {
                 body = .edit(

@@ -7,16 +7,33 @@ extension RelayStore: ShardLog {
         _ changes: [ChangeToAppend], container: ContainerKey, source: SourceName, at now: Timestamp
     ) async throws -> [AppendOutcome] {
         guard !changes.isEmpty else { return [] }
-        try disk.check()
+        try admitIntake()
         // The texts are made here, in parallel, and not by the writer.
         let prepared = changes.map(PreparedChange.init)
         let step = AppendStep(
             changes: prepared, source: source, now: now, settings: settings)
-        return try await write(
-            .intake, changes: changes.count, bytes: prepared.reduce(0) { $0 + $1.body.utf8.count }
-        ) { commit in
-            try step.run(in: &commit, container: try commit.container(container))
+        let bytes = prepared.reduce(0) { $0 + $1.body.utf8.count }
+        do {
+            return try await write(.intake, changes: changes.count, bytes: bytes) { commit in
+                try step.run(in: &commit, container: try commit.container(container))
+            }
+        } catch {
+            gate.count(error)
+            throw error
         }
+    }
+
+    /// Lets what comes from outside in, unless a bound is reached.
+    ///
+    /// - Throws: ``StorageError/noRoom(_:)``, ``StorageError/bounded(_:reason:)``.
+    func admitIntake() throws(StorageError) {
+        do {
+            try disk.check()
+        } catch {
+            gate.count(error)
+            throw error
+        }
+        try gate.check()
     }
 
     package func entries(after position: LogPosition, limit: Int) async throws -> [LogEntry] {
@@ -35,8 +52,24 @@ extension RelayStore: ShardLog {
                     FROM logEntry JOIN container ON container.id = logEntry.container
                     WHERE position > ? ORDER BY position LIMIT ?
                     """, arguments: [position.stored, limit])
-            return try rows.map(LogEntry.init(row:))
+            return try Self.readableEntries(rows)
         }
+    }
+
+    /// The entries up to the first that cannot be read.
+    ///
+    /// - Throws: ``StorageError/unreadable(_:)`` if that is the first one.
+    private static func readableEntries(_ rows: [Row]) throws -> [LogEntry] {
+        var entries: [LogEntry] = []
+        for row in rows {
+            do {
+                entries.append(try LogEntry(row: row))
+            } catch {
+                guard entries.isEmpty else { break }
+                throw StorageError.unreadable(UnreadableEntry(row: row, reason: "\(error)"))
+            }
+        }
+        return entries
     }
 
     package func followedEntries(
@@ -116,9 +149,14 @@ struct AppendStep: Sendable {
             return known
         }
         let isStale = try isStale(prepared.change, in: commit, container)
+        let filling =
+            isStale
+            ? nil
+            : try ShadowFilling(prepared, source: source, at: now, in: commit.db, container)
         let position = try commit.append(
-            .change(prepared.change, source: source, isStale: isStale), storedBody: prepared.body,
-            in: container, at: now)
+            .change(filling?.change ?? prepared.change, source: source, isStale: isStale),
+            storedBody: filling?.body ?? prepared.body, in: container, at: now)
+        try filling?.write(at: position, in: commit.db)
         return isStale ? .appendedAsStale(position) : .appended(position)
     }
 

@@ -30,7 +30,8 @@ final class DiskReserve: Sendable {
         }
     }
 
-    private var freeBytes: UInt64? {
+    /// The room on the disk; `nil` if it cannot be told.
+    var freeBytes: UInt64? {
         var answer = statvfs()
         guard statvfs(path, &answer) == 0 else { return nil }
         return UInt64(answer.f_bavail) * UInt64(answer.f_frsize)

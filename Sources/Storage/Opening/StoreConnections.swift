@@ -21,6 +21,7 @@ struct StoreConnections {
                     PRAGMA wal_autocheckpoint = \(settings.checkpointPages);
                     PRAGMA journal_size_limit = \(64 * 1024 * 1024);
                     PRAGMA cache_size = -65536;
+                    PRAGMA analysis_limit = 400;
                     """)
             if settings.maximumPages > 0 {
                 try db.execute(sql: "PRAGMA max_page_count = \(settings.maximumPages)")
@@ -73,6 +74,16 @@ struct StoreConnections {
         let queue = try DatabaseQueue(path: path, configuration: configuration)
         defer { try? queue.close() }
         return try queue.read(read)
+    }
+
+    /// Reads a file without changing it, outside of any transaction.
+    func inspectOutsideTransaction<Value>(_ read: (Database) throws -> Value) throws -> Value {
+        try checkHeader()
+        var configuration = configuration()
+        configuration.readonly = true
+        let queue = try DatabaseQueue(path: path, configuration: configuration)
+        defer { try? queue.close() }
+        return try queue.writeWithoutTransaction(read)
     }
 
     private func configuration() -> Configuration {

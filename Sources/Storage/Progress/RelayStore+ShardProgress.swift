@@ -8,10 +8,12 @@ extension RelayStore: ShardProgress {
     }
 
     package func settle(_ step: SettledStep) async throws {
-        let writing = SettleStep(step, epoch: epoch)
-        try await write(changes: max(1, step.retries.count + step.deadLetters.count)) { commit in
+        let writing = SettleStep(step, epoch: epoch, inboxLimit: settings.inboxPerUser)
+        let rows = step.retries.count + step.deadLetters.count + step.inbox.count
+        try await write(changes: max(1, rows)) { commit in
             try writing.run(in: &commit)
         }
+        if !step.newRanges.isEmpty { ranges.ring() }
     }
 
     package func claimOnce(
@@ -24,37 +26,28 @@ extension RelayStore: ShardProgress {
     }
 
     package func dueRetries(
-        at now: Timestamp, limit: Int, excluding: Set<DeliveryID>
+        at now: Timestamp, limit: Int, excluding: Set<DeliveryID>,
+        unless isHeld: @escaping @Sendable (RetryLane) -> Bool
     ) async throws -> [Retry] {
-        try await read { db in
-            // The identities come from the index alone, so that those excluded cost little.
-            let due = try Data.fetchCursor(
-                db, sql: "SELECT deliveryID FROM retry WHERE dueAt <= ? ORDER BY dueAt, deliveryID",
-                arguments: [now.stored])
-            var wanted: [Data] = []
-            while wanted.count < limit, let id = try due.next() {
-                if let delivery = DeliveryID(stored: id), !excluding.contains(delivery) {
-                    wanted.append(id)
-                }
-            }
-            let statement = try db.cachedStatement(
-                sql: "SELECT * FROM retry WHERE deliveryID = ?")
-            return try wanted.compactMap { id in
-                try Row.fetchOne(statement, arguments: [id]).map(Retry.init(row:))
-            }
-        }
+        let reading = RetryReading(excluding: excluding, isHeld: isHeld)
+        return try await read { try reading.due(at: now, limit: limit, in: $0) }
     }
 
-    package func nextRetryDue(excluding: Set<DeliveryID>) async throws -> Timestamp? {
+    package func nextRetryDue(
+        excluding: Set<DeliveryID>, unless isHeld: @escaping @Sendable (RetryLane) -> Bool
+    ) async throws -> Timestamp? {
+        let reading = RetryReading(excluding: excluding, isHeld: isHeld)
+        return try await read { try reading.nextDue(in: $0) }
+    }
+
+    package func collapsingRetries(limit: Int) async throws -> [Retry] {
         try await read { db in
-            let rows = try Row.fetchCursor(
-                db, sql: "SELECT dueAt, deliveryID FROM retry ORDER BY dueAt, deliveryID")
-            while let row = try rows.next() {
-                if let delivery = DeliveryID(stored: row[1]), !excluding.contains(delivery) {
-                    return Timestamp(stored: row[0])
-                }
-            }
-            return nil
+            try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT * FROM retry WHERE collapses = 1 ORDER BY position DESC LIMIT ?
+                    """, arguments: [max(0, limit)]
+            ).map(Retry.init(row:))
         }
     }
 }

@@ -17,14 +17,18 @@ struct SettleStep: Sendable {
     private let step: SettledStep
     private let epoch: Int64
     private let block: ReceiptBlock?
+    private let ranges: RangeSettling
     private let retries: [(retry: Retry, delivery: StoredDelivery)]
+    private let inboxLimit: Int
     private let deadLetters: [(letter: DeadLetter, delivery: StoredDelivery)]
 
     /// Encodes the step, so that the writer need not.
-    init(_ step: SettledStep, epoch: Int64) {
+    init(_ step: SettledStep, epoch: Int64, inboxLimit: Int) {
+        self.inboxLimit = inboxLimit
         self.step = step
         self.epoch = epoch
         block = ReceiptBlock(step.receipts)
+        ranges = RangeSettling(step)
         retries = step.retries.map { ($0, StoredDelivery($0.delivery)) }
         deadLetters = step.deadLetters.map { ($0, StoredDelivery($0.delivery)) }
     }
@@ -34,8 +38,9 @@ struct SettleStep: Sendable {
         try block?.insert(in: commit.db)
         let deleteRetry = try commit.db.cachedStatement(
             sql: "DELETE FROM retry WHERE deliveryID = ?")
-        for id in step.endedRetries { try deleteRetry.execute(arguments: [id.stored]) }
+        // First what is to be kept, then what ended: an end is final, whatever else the step says.
         for (retry, delivery) in retries { try save(retry, delivery, in: commit.db) }
+        for id in step.endedRetries { try deleteRetry.execute(arguments: [id.stored]) }
         for (letter, delivery) in deadLetters {
             // A delivery is in one place only, or it would be counted twice.
             try deleteRetry.execute(arguments: [letter.delivery.delivery.id.stored])
@@ -43,6 +48,12 @@ struct SettleStep: Sendable {
         }
         try forgetDeadTokens(in: &commit)
         try saveBadges(in: commit.db)
+        try ranges.run(in: commit.db)
+        for (key, tally) in step.tallies {
+            try commit.db.addToAccount(
+                of: try commit.db.container(key).id, owed: tally.owed, delivered: tally.delivered)
+        }
+        try InboxStep.insert(step.inbox, perUser: inboxLimit, in: commit.db)
     }
 
     private func moveProgress(in db: Database) throws {
@@ -70,14 +81,18 @@ struct SettleStep: Sendable {
             sql: """
                 INSERT INTO retry
                     (container, deliveryID, position, "offset", subscriptionSerial, deviceSerial,
-                    body, attempts, dueAt, reason)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                    body, attempts, dueAt, reason, lane, collapses)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 ON CONFLICT DO UPDATE SET attempts = excluded.attempts, dueAt = excluded.dueAt,
                     reason = excluded.reason, body = excluded.body
                 """)
         try statement.execute(
             arguments: try columns(of: delivery, in: db)
-                + [Int64(retry.attempts), retry.dueAt.stored, retry.reason])
+                + [
+                    Int64(retry.attempts), retry.dueAt.stored, retry.reason,
+                    RetryLane(of: delivery.owed.delivery).stored,
+                    delivery.owed.delivery.collapsingRecord == nil ? 0 : 1,
+                ])
     }
 
     private func save(_ letter: DeadLetter, _ delivery: StoredDelivery, in db: Database) throws {
@@ -117,13 +132,15 @@ struct SettleStep: Sendable {
     private func saveBadges(in db: Database) throws {
         let statement = try db.cachedStatement(
             sql: """
-                INSERT INTO badge (container, deviceID, badge) VALUES (?, ?, ?)
-                ON CONFLICT DO UPDATE SET badge = excluded.badge
+                INSERT INTO badge (container, deviceID, owner, badge)
+                SELECT ?1, ?2, id, ?4 FROM user WHERE container = ?1 AND name = ?3
+                ON CONFLICT DO UPDATE SET owner = excluded.owner, badge = excluded.badge
                 """)
         for mark in step.badges {
             guard let container = try db.containerIfKnown(mark.container) else { continue }
-            try statement.execute(
-                arguments: [container.id, mark.deviceID.rawValue, max(0, mark.badge)])
+            try statement.execute(arguments: [
+                container.id, mark.deviceID.rawValue, mark.owner.rawValue, max(0, mark.badge),
+            ])
         }
     }
 }

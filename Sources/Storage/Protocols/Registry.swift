@@ -4,7 +4,7 @@ package import RelayModel
 ///
 /// Subscriptions and devices are kept as versions. A version begins and ends at log positions, so
 /// that what was active at any position not yet settled can be told exactly.
-package protocol Registry: Sendable {
+package protocol Registry: CourierQueue, InboxRegistry, SessionRegistry, Sendable {
     // MARK: Containers, keys, sources
 
     /// Saves a container's settings, new or not.

@@ -6,18 +6,41 @@ package struct ContainerSettings: Sendable, Hashable {
     package var key: ContainerKey
     /// The topics that its devices may name (APNs: bundle IDs); the first is the default.
     package var topics: [String]
-    /// The credential for the push gateway; `nil` means that nothing can be sent.
+    /// The signing key for the push gateway; without it and ``certificate`` nothing can be sent.
     package var credential: ProviderCredential?
+    /// The client certificate for the push gateway, instead of a signing key.
+    package var certificate: ProviderCertificate?
     /// How the application's user tokens are verified; `nil` means that no user can sign in.
     package var userTokens: UserTokenSettings?
     /// How long the gateway keeps a push, in seconds, where the subscription does not say.
     package var expirationSeconds: Int64
+    /// Whether notifications are kept in their users' inboxes.
+    package var keepsInbox = false
+    /// How long users' session tokens count; `nil` hands out none.
+    package var sessions: SessionSettings? = SessionSettings()
 
     /// Creates settings; pushes are kept for 30 days unless said otherwise.
     package init(key: ContainerKey, topics: [String]) {
         self.key = key
         self.topics = topics
         expirationSeconds = 30 * 86_400
+    }
+}
+
+/// How long session tokens of users count.
+///
+/// Apple says 30 minutes, or two weeks for those who stay signed in; measured, its tokens keep
+/// working for about a day.
+package struct SessionSettings: Sendable, Hashable {
+    /// The minutes for which one token is good.
+    package var minutes: Int
+    /// The days after which a session ends, however often its tokens are renewed.
+    package var days: Int
+
+    /// Creates settings: a token is good for a day, a session for two weeks.
+    package init(minutes: Int = 1440, days: Int = 14) {
+        self.minutes = minutes
+        self.days = days
     }
 }
 
@@ -39,6 +62,34 @@ package struct ProviderCredential: Sendable, Hashable, CustomStringConvertible {
 
     /// The names without the secret.
     package var description: String { "team \(teamID), key \(keyID)" }
+}
+
+/// A TLS client certificate of the gateway's provider, with its private key.
+package struct ProviderCertificate: Sendable, Hashable, CustomStringConvertible {
+    /// How the file is packed.
+    package enum Packing: String, Sendable, Hashable, CaseIterable {
+        /// PEM texts, certificates and key one after the other.
+        case pem
+        /// A PKCS#12 file (`.p12`).
+        case pkcs12
+    }
+
+    /// How the file is packed.
+    package var packing: Packing
+    /// The file's bytes: a secret.
+    package var bytes: [UInt8]
+    /// The passphrase of the key, empty for none: a secret.
+    package var passphrase: String
+
+    /// Creates a certificate.
+    package init(packing: Packing, bytes: [UInt8], passphrase: String) {
+        self.packing = packing
+        self.bytes = bytes
+        self.passphrase = passphrase
+    }
+
+    /// The form without the secrets.
+    package var description: String { "certificate (\(packing.rawValue))" }
 }
 
 /// How an application's user tokens (JWT) are verified.

@@ -17,10 +17,15 @@ package protocol ShardLog: Sendable {
     ) async throws -> [AppendOutcome]
 
     /// The entries after `position` in order, at most `limit`; empty at the head.
+    ///
+    /// - Throws: ``StorageError/unreadable(_:)`` if the next entry cannot be read.
     func entries(after position: LogPosition, limit: Int) async throws -> [LogEntry]
 
     /// The same entries for the follower, who need not have every change read.
     func followedEntries(after position: LogPosition, limit: Int) async throws -> [FollowedEntry]
+
+    /// Sets a change aside that cannot be read, with the reason, durably.
+    func quarantine(_ entry: UnreadableEntry, at now: Timestamp) async throws
 
     /// The position of the last entry, ``RelayModel/LogPosition/start`` if there is none.
     func head() async throws -> LogPosition

@@ -20,14 +20,23 @@ package protocol ShardProgress: Sendable {
     ///   same position before a crash.
     func claimOnce(_ serials: [UInt64], at position: LogPosition) async throws -> Set<UInt64>
 
-    /// The retries that are due at `now`, the earliest first, at most `limit`; those in `excluding`
-    /// are being worked already.
+    /// The retries that are due at `now`, at most `limit`; those in `excluding` are being worked
+    /// already, and lanes that are held are left alone.
+    ///
+    /// Lanes share the limit equally, and what was due first comes first within a lane.
     func dueRetries(
-        at now: Timestamp, limit: Int, excluding: Set<DeliveryID>
+        at now: Timestamp, limit: Int, excluding: Set<DeliveryID>,
+        unless isHeld: @escaping @Sendable (RetryLane) -> Bool
     ) async throws -> [Retry]
 
-    /// When the earliest retry that is not in `excluding` falls due; `nil` if there is none.
-    func nextRetryDue(excluding: Set<DeliveryID>) async throws -> Timestamp?
+    /// When the earliest retry falls due that is not in `excluding` and whose lane is not held;
+    /// `nil` if there is none.
+    func nextRetryDue(
+        excluding: Set<DeliveryID>, unless isHeld: @escaping @Sendable (RetryLane) -> Bool
+    ) async throws -> Timestamp?
+
+    /// The retries that a newer delivery of their record would replace, the newest first.
+    func collapsingRetries(limit: Int) async throws -> [Retry]
 }
 
 /// A place inside the log's fan-out.
@@ -70,12 +79,31 @@ package struct SettledStep: Sendable, Hashable {
     package var deadTokens: [DeadToken] = []
     /// Devices' badges as of ``to``.
     package var badges: [BadgeMark] = []
+    /// Ranges of the changes that the step passes.
+    package var newRanges: [NewRange] = []
+    /// How far ranges are settled.
+    package var rangeSteps: [RangeStep] = []
+    /// What the accounts of containers grow by.
+    package var tallies: [ContainerKey: DeliveryTally] = [:]
+    /// Notifications for inboxes; one that is there already stays as it is.
+    package var inbox: [InboxEntry] = []
 
     /// Creates a step that records nothing but the progress.
     package init(from: ProgressMark, to: ProgressMark) {
         self.from = from
         self.to = to
     }
+}
+
+/// What one step adds to the account of a container.
+package struct DeliveryTally: Sendable, Hashable {
+    /// Deliveries that the step passes: their first attempt has ended, however.
+    package var owed = 0
+    /// Deliveries that the gateway accepted, at whichever attempt.
+    package var delivered = 0
+
+    /// Creates a tally of nothing.
+    package init() {}
 }
 
 /// The record of one attempt.
@@ -214,13 +242,16 @@ package struct BadgeMark: Sendable, Hashable {
     package var container: ContainerKey
     /// The device.
     package var deviceID: DeviceID
+    /// The user whose device it was: a mark of an earlier owner is not recorded.
+    package var owner: UserID
     /// The number on the application's icon.
     package var badge: Int64
 
     /// Creates a badge mark.
-    package init(container: ContainerKey, deviceID: DeviceID, badge: Int64) {
+    package init(container: ContainerKey, deviceID: DeviceID, owner: UserID, badge: Int64) {
         self.container = container
         self.deviceID = deviceID
+        self.owner = owner
         self.badge = badge
     }
 }

@@ -10,18 +10,25 @@ extension RelayStore {
             container.key.container.rawValue, container.key.environment.rawValue, topics,
             credential?.teamID, credential?.keyID, credential?.privateKeyPEM,
             container.userTokens?.storedForm.text, container.expirationSeconds, now.stored,
+            container.certificate?.storedForm.text,
+            container.keepsInbox, container.sessions?.minutes ?? 0, container.sessions?.days ?? 0,
         ]
         try await write { commit in
             try commit.db.execute(
                 sql: """
                     INSERT INTO container
                         (name, environment, topics, teamID, keyID, privateKeyPEM, userTokens,
-                        expirationSeconds, savedAt)
-                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+                        expirationSeconds, savedAt, certificate, keepsInbox, sessionMinutes,
+                        sessionDays)
+                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                     ON CONFLICT (name, environment) DO UPDATE SET topics = excluded.topics,
                         teamID = excluded.teamID, keyID = excluded.keyID,
                         privateKeyPEM = excluded.privateKeyPEM, userTokens = excluded.userTokens,
-                        expirationSeconds = excluded.expirationSeconds, savedAt = excluded.savedAt
+                        certificate = excluded.certificate,
+                        expirationSeconds = excluded.expirationSeconds, savedAt = excluded.savedAt,
+                        keepsInbox = excluded.keepsInbox,
+                        sessionMinutes = excluded.sessionMinutes,
+                        sessionDays = excluded.sessionDays
                     """, arguments: arguments)
         }
     }
@@ -199,10 +206,34 @@ extension ContainerSettings {
             credential = ProviderCredential(
                 teamID: teamID, keyID: row["keyID"], privateKeyPEM: row["privateKeyPEM"])
         }
+        if row["certificate"] as String? != nil {
+            certificate = try ProviderCertificate(storedForm: try stored.json("certificate"))
+        }
         if row["userTokens"] as String? != nil {
             userTokens = try UserTokenSettings(storedForm: try stored.json("userTokens"))
         }
         expirationSeconds = row["expirationSeconds"]
+        keepsInbox = row["keepsInbox"]
+        let minutes: Int = row["sessionMinutes"]
+        sessions = minutes > 0 ? SessionSettings(minutes: minutes, days: row["sessionDays"]) : nil
+    }
+}
+
+extension ProviderCertificate {
+    var storedForm: JSONValue {
+        [
+            "packing": .string(packing.rawValue), "bytes": .string(Base64.encode(bytes)),
+            "passphrase": .string(passphrase),
+        ]
+    }
+
+    init(storedForm json: JSONValue) throws(JSONContractError) {
+        let reader = try JSONReader(json)
+        self.init(
+            packing: try reader.require("packing", try reader.choice("packing")),
+            bytes: try reader.require(
+                "bytes", try reader.string("bytes").flatMap { Base64.decode($0) }),
+            passphrase: try reader.string("passphrase") ?? "")
     }
 }
 

@@ -1,3 +1,4 @@
+import Crypto
 import Foundation
 import GRDB
 package import RelayModel
@@ -38,9 +39,12 @@ extension RelayStore: Registry {
                 sql: """
                     INSERT OR REPLACE INTO retry
                         (deliveryID, container, position, "offset", subscriptionSerial,
-                        deviceSerial, attempts, dueAt, reason, body)
+                        deviceSerial, attempts, dueAt, reason, body, lane, collapses)
                     SELECT deliveryID, container, position, "offset", subscriptionSerial,
-                        deviceSerial, 0, ?, reason, body
+                        deviceSerial, 0, ?, reason, body,
+                        json_extract(body, '$.gatewayEnvironment') || ' '
+                            || json_extract(body, '$.topic'),
+                        json_type(body, '$.collapsing') IS NOT NULL
                     FROM deadLetter WHERE container = ? AND deliveryID = ?
                     """
             ).execute(arguments: [now.stored, container.id, id])
@@ -50,7 +54,9 @@ extension RelayStore: Registry {
     package func dropDeadLetters(
         _ ids: [DeliveryID]?, of container: ContainerKey, reason: String?
     ) async throws -> Int {
-        try await letters(ids, of: container, reason) { _, _, _ in }
+        try await letters(ids, of: container, reason) { db, container, _ in
+            try db.addToAccount(of: container.id, dropped: 1)
+        }
     }
 
     package func park(_ change: ParkedChange) async throws -> UInt64 {
@@ -58,20 +64,40 @@ extension RelayStore: Registry {
             JSONObject(
                 change.headers.sorted { $0.key < $1.key }.map { ($0.key, .string($0.value)) }))
         let text = headers.text
+        let digest = Self.digest(of: change)
+        try admitIntake()
         return try await write(.intake, bytes: change.body.count) { commit in
             let container = try commit.container(change.container)
             try commit.db.execute(
                 sql: """
                     INSERT INTO parkedChange
-                        (container, source, reason, path, headers, body, receivedAt)
-                    VALUES (?, ?, ?, ?, ?, ?, ?)
+                        (container, source, reason, path, headers, body, receivedAt, digest)
+                    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+                    ON CONFLICT DO NOTHING
                     """,
                 arguments: [
                     container.id, change.source.rawValue, change.reason, change.path, text,
-                    Data(change.body), change.receivedAt.stored,
+                    Data(change.body), change.receivedAt.stored, digest,
                 ])
-            return UInt64(clamping: commit.db.lastInsertedRowID)
+            if commit.db.changesCount > 0 { return UInt64(clamping: commit.db.lastInsertedRowID) }
+            // The source repeats what is parked already.
+            let known = try Int64.fetchOne(
+                commit.db,
+                sql: """
+                    SELECT number FROM parkedChange
+                    WHERE container = ? AND source = ? AND digest = ?
+                    """, arguments: [container.id, change.source.rawValue, digest])
+            return UInt64(clamping: known ?? 0)
         }
+    }
+
+    /// SHA-256 of what a source sent, by which a repetition is known.
+    private static func digest(of change: ParkedChange) -> Data {
+        var hasher = SHA256()
+        hasher.update(data: change.body)
+        hasher.update(data: [0])
+        hasher.update(data: Array(change.path.utf8))
+        return Data(hasher.finalize())
     }
 
     package func parkedChanges(

@@ -62,14 +62,17 @@ extension RelayStore {
             let rows = try Row.fetchAll(
                 db,
                 sql: """
-                    SELECT badge.*, container.name AS containerName, container.environment
+                    SELECT badge.*, container.name AS containerName, container.environment,
+                        user.name AS ownerName
                     FROM badge JOIN container ON container.id = badge.container
+                    JOIN user ON user.id = badge.owner
                     """)
             return try rows.map { row in
                 let stored = StoredRow(row: row, table: "badge")
                 return BadgeMark(
                     container: try stored.containerKey(),
-                    deviceID: try stored.identifier("deviceID"), badge: row["badge"])
+                    deviceID: try stored.identifier("deviceID"),
+                    owner: try stored.identifier("ownerName"), badge: row["badge"])
             }
         }
     }
@@ -106,6 +109,7 @@ struct DeviceStep {
             try dropBadge(rival.device.id, in: commit)
             try dropBadge(device.id, in: commit)
         }
+        try handOverCourier(of: rivals, to: device, in: commit)
         try end(rivals.map(\.serial), in: commit)
         let version = try insert(device, in: commit)
         let body = LogEntryBody.deviceSaved(version, replaced: rivals.map(\.serial))
@@ -186,8 +190,10 @@ struct DeviceStep {
             registeredAt: now, activation: commit.next)
     }
 
-    private func endAndTell(_ serials: [UInt64], in commit: inout OpenCommit) throws {
+    /// Ends versions of devices, and what waits for their couriers.
+    func endAndTell(_ serials: [UInt64], in commit: inout OpenCommit) throws {
         guard !serials.isEmpty else { return }
+        try dropCourierNotifications(of: serials, in: commit)
         try end(serials, in: commit)
         let body = LogEntryBody.devicesEnded(serials: serials)
         _ = try commit.append(body, storedBody: body.storedBody, in: container, at: now)

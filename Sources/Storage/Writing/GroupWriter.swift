@@ -13,9 +13,11 @@ final class GroupWriter: Sendable {
     private let pool: DatabasePool
     private let inbox: WriteInbox
     private let horizon: LogHorizon
+    private let walBytes: Int
     private let commits = Atomic<UInt64>(0)
 
-    init(pool: DatabasePool, inbox: WriteInbox, horizon: LogHorizon) {
+    init(pool: DatabasePool, inbox: WriteInbox, horizon: LogHorizon, walBytes: Int) {
+        self.walBytes = walBytes
         self.pool = pool
         self.inbox = inbox
         self.horizon = horizon
@@ -36,9 +38,12 @@ final class GroupWriter: Sendable {
 
     private func run() {
         var lastCount = 1
+        var trimmer = LogTrimmer(databasePath: pool.path, bound: walBytes)
         while let batch = inbox.nextBatch(after: lastCount) {
             lastCount = batch.count
             commit(batch)
+            guard horizon.closed == nil else { continue }
+            pool.writeWithoutTransaction { trimmer.afterCommit($0) }
         }
     }
 
@@ -95,7 +100,9 @@ final class GroupWriter: Sendable {
                 try db.cachedStatement(sql: "UPDATE shardHead SET position = ? WHERE shard = 0")
                     .execute(arguments: [commit.head.stored])
             }
+            CrashPoint.commit.reach()
             try db.commit()
+            CrashPoint.committed.reach()
         } catch {
             try? db.rollback()
             throw error

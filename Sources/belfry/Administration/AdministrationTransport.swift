@@ -105,13 +105,15 @@ struct FileTransport: AdministrationTransport {
             throw CommandFailure(.unavailable, "\(path) cannot be opened: \(error)")
         }
         let metrics = PrometheusMetrics()
-        relay = InProcessRelay(
-            RelayDependencies(
-                registry: store, log: store, progress: store, now: { .current },
-                randomBytes: { count in (0..<count).map { _ in UInt8.random(in: 0...255) } },
-                readiness: { .ready }, metrics: metrics, renderMetrics: { "" },
-                logger: Logger(label: "belfry") { _ in SwiftLogNoOpLogHandler() },
-                limits: configuration.limits, publicURL: configuration.publicURL))
+        var dependencies = RelayDependencies(
+            registry: store, log: store, progress: store, shadow: store, now: { .current },
+            randomBytes: { count in (0..<count).map { _ in UInt8.random(in: 0...255) } },
+            readiness: { .ready }, metrics: metrics, renderMetrics: { "" },
+            logger: Logger(label: "belfry") { _ in SwiftLogNoOpLogHandler() },
+            limits: configuration.limits, publicURL: configuration.publicURL,
+            clock: World.real.clock)
+        dependencies.backlog = { [store] in try await store.backlog() }
+        relay = InProcessRelay(dependencies)
     }
 
     func call(

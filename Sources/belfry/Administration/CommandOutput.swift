@@ -19,6 +19,10 @@ struct CommandOutput {
         case table(of: String, [Column])
         /// One line for each member.
         case members
+        /// As it is.
+        case text(String)
+        /// The answer itself.
+        case json
     }
 
     let answer: JSONValue
@@ -38,6 +42,8 @@ struct CommandOutput {
             switch form {
             case .table(let name, let columns): Self.table(rows(name), columns)
             case .members: Self.members(answer)
+            case .text(let text): text
+            case .json: answer.text
             }
         return remark.map { "\(text)\n\n\($0)" } ?? text
     }

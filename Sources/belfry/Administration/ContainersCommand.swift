@@ -85,6 +85,12 @@ struct ContainerSettingsOptions: ParsableArguments {
     @Option(help: "The file of the APNs key (.p8).")
     var keyFile: String?
 
+    @Option(help: "The file of an APNs certificate with its key (.p12 or PEM), instead of a key.")
+    var certificateFile: String?
+
+    @Option(help: "The file with the passphrase of the certificate's key.")
+    var passphraseFile: String?
+
     @Option(help: "The file with the shared secret of user tokens (HS256).")
     var sharedSecretFile: String?
 
@@ -103,8 +109,24 @@ struct ContainerSettingsOptions: ParsableArguments {
     @Option(help: "How long the gateway keeps a push, in seconds.")
     var expirationSeconds: Int64?
 
+    @Option(help: "on or off: keep notifications in their users' inboxes.")
+    var inbox: Switch?
+
+    @Option(help: "The minutes for which a session token of a user is good; 0 hands out none.")
+    var sessionMinutes: Int64?
+
+    @Option(help: "The days after which a user's session ends, however often it is renewed.")
+    var sessionDays: Int64?
+
+    /// Something that is on or off.
+    enum Switch: String, ExpressibleByArgument {
+        case on, off
+    }
+
     func body() throws -> JSONValue {
         var body = JSONObject()
+        body["keepsInbox"] = inbox.map { .bool($0 == .on) }
+        if let sessions = try sessions() { body["sessions"] = sessions }
         if !topic.isEmpty { body["topics"] = .array(topic.map { .string($0) }) }
         if let apns = try apns() { body["apns"] = .object(apns) }
         if let userTokens = try userTokens() { body["userTokens"] = .object(userTokens) }
@@ -112,7 +134,25 @@ struct ContainerSettingsOptions: ParsableArguments {
         return .object(body)
     }
 
+    private func sessions() throws -> JSONValue? {
+        if sessionMinutes == 0 {
+            guard sessionDays == nil else {
+                throw ValidationError("--session-minutes 0 hands out no sessions; leave out days")
+            }
+            return .null
+        }
+        guard sessionMinutes != nil || sessionDays != nil else { return nil }
+        var object = JSONObject()
+        object["minutes"] = sessionMinutes.map { .integer($0) }
+        object["days"] = sessionDays.map { .integer($0) }
+        return .object(object)
+    }
+
     private func apns() throws -> JSONObject? {
+        if let certificateFile { return try certificate(certificateFile) }
+        guard passphraseFile == nil else {
+            throw ValidationError("--passphrase-file needs --certificate-file")
+        }
         guard teamID != nil || keyID != nil || keyFile != nil else { return nil }
         guard let teamID, let keyID, let keyFile else {
             throw ValidationError("--team-id, --key-id and --key-file belong together")
@@ -121,6 +161,21 @@ struct ContainerSettingsOptions: ParsableArguments {
             "teamID": .string(teamID), "keyID": .string(keyID),
             "privateKey": .string(try InputFile(keyFile).text()),
         ]
+    }
+
+    private func certificate(_ path: String) throws -> JSONObject {
+        guard teamID == nil, keyID == nil, keyFile == nil else {
+            throw ValidationError("a certificate stands instead of --team-id, --key-id, --key-file")
+        }
+        let bytes = try InputFile(path).bytes()
+        let text = String(decoding: bytes, as: UTF8.self)
+        var object: JSONObject = [
+            "certificate": .string(text.contains("-----BEGIN") ? text : Base64.encode(bytes))
+        ]
+        object["passphrase"] = try passphraseFile.map {
+            .string(try InputFile($0).text().trimmingCharacters(in: .newlines))
+        }
+        return object
     }
 
     private func userTokens() throws -> JSONObject? {
@@ -153,11 +208,15 @@ struct InputFile {
     }
 
     func text() throws -> String {
+        String(decoding: try bytes(), as: UTF8.self)
+    }
+
+    func bytes() throws -> [UInt8] {
         let data =
             path == "-"
             ? try? FileHandle.standardInput.readToEnd()
             : try? Data(contentsOf: URL(filePath: path))
         guard let data else { throw ValidationError("the file \(path) cannot be read") }
-        return String(decoding: data, as: UTF8.self)
+        return Array(data)
     }
 }

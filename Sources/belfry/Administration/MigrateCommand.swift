@@ -56,7 +56,19 @@ struct OverviewCommand: AsyncParsableCommand {
         guard case .object(let object) = answer, case .string(let head)? = object["head"],
             case .string(let behind)? = object["behind"]
         else { return nil }
-        return "The log ends at \(head); \(behind) entries are not settled."
+        var lines = ["The log ends at \(head); \(behind) entries are not settled."]
+        if case .integer(let count)? = object["rangeSubscriptions"], count > 0 {
+            lines.append("Huge fan-outs owe pushes by \(count) subscriptions still.")
+        }
+        if case .integer(let count)? = object["quarantined"], count > 0 {
+            lines.append("\(count) changes of the log cannot be read, and fire nothing.")
+        }
+        if case .object(let bounds)? = object["refusing"] {
+            for case (let bound, .string(let reason)) in bounds.members {
+                lines.append("Changes are refused (\(bound)): \(reason).")
+            }
+        }
+        return lines.joined(separator: "\n")
     }
 }
 
@@ -64,7 +76,9 @@ struct OverviewCommand: AsyncParsableCommand {
 enum AdministrationCommands {
     static let all: [any ParsableCommand.Type] = [
         OverviewCommand.self, ContainersCommand.self, KeysCommand.self, SourcesCommand.self,
+        SchemaCommand.self,
         SubscriptionsCommand.self, DevicesCommand.self, ChangesCommand.self,
-        DeliveriesCommand.self, MigrateCommand.self,
+        DeliveriesCommand.self, NotificationsCommand.self, SessionsCommand.self,
+        MigrateCommand.self, BackupCommand.self, CheckCommand.self,
     ]
 }

@@ -72,7 +72,8 @@ struct FoundationPredicateTests {
         let predicate = #Predicate<Artwork> { ($0.kid as Any) is Int }
         #expect(
             throws: PredicateError(
-                .check, "TypeCheck of #Predicate cannot be translated", found: "TypeCheck")
+                .check, "TypeCheck of #Predicate cannot be translated", found: "TypeCheck",
+                expected: "comparisons, membership, arithmetic, AND, OR and NOT")
         ) {
             try RecordPredicate(translating: predicate)
         }

@@ -110,7 +110,10 @@ struct OrderAndConditionTests {
         json: String, path: String, reason: String
     ) throws {
         let value = try JSONValue(parsing: Array(json.utf8))
-        var error = PredicateError(.check, reason, path: path)
+        var error = PredicateError(
+            .check, reason,
+            expected: "{field: {$eq, $ne, $lt, $lte, $gt or $gte: value}}, $and or $or",
+            path: path)
         if path == "a" { error.hint = #"{"a": {"$eq": …}}"# }
         #expect(throws: error) { try RecordPredicate(where: value) }
     }

@@ -94,16 +94,110 @@ struct RealmQueryTests {
         }
     }
 
-    @Test(arguments: ["a == O12", "a == L3:12", "a == Lffffffffffffffff:ffffffffffffffff"])
-    func `an object key is read, and has no answer`(query: String) throws {
+    @Test(
+        arguments: [
+            ("link == O12", "12"), ("link == L3:12", "18"), ("link == O007", "7"),
+            ("link == Lffffffffffffffff:ffffffffffffffff", "18446744073709551615"),
+            ("link == obj('Item', 12)", "12"), ("link IN {NULL, O12}", "12"),
+        ])
+    func `an object key is a link to the record of that name`(query: String, name: String) throws {
         let predicate = try RecordPredicate(rql: query)
         #expect(try RecordPredicate(format: predicate.canonicalText) == predicate)
-        guard case .error(.unboundVariable) = predicate.evaluate(on: Self.record) else {
-            Issue.record("\(query) has an answer")
-            return
-        }
+        let recordName = try #require(RecordName(rawValue: name))
+        let link = RecordReference(RecordID(recordName: recordName))
+        #expect(predicate.evaluate(on: ["link": .reference(link)]) == .true)
+        #expect(predicate.evaluate(on: ["link": .map(["recordName": .string(name)])]) == .true)
+        #expect(predicate.evaluate(on: ["link": .map(["_id": .string(name)])]) == .true)
+        #expect(predicate.evaluate(on: ["link": .map(["_id": .string("13")])]) == .false)
+        #expect(predicate.evaluate(on: ["link": .string(name)]) == .false)
+    }
+
+    @Test func `an object key has 64 bits at the most`() {
         let tooLong = "a == L" + String(repeating: "e", count: 17) + ":1"
         #expect(throws: PredicateError.self) { try RecordPredicate(rql: tooLong) }
+    }
+
+    @Test(
+        arguments: [
+            ("@links.@count == 3", true), ("@links.@size > 3", false),
+            ("@links.Person.items.@count == 2", true),
+            ("@links.Person.items.account > 20", true),
+            ("ALL @links.Person.items.account > 20", false),
+            ("@links.Person.items.@sum.account == 31", true),
+            ("@links.Person.favourite.name == 'Bo'", true),
+            ("@links.Dog.owner.@count == 0", true),
+            ("SUBQUERY(@links.Person.items, $p, $p.account >= 10).@count == 2", true),
+            ("discount.@links.@count == 1", true),
+            ("discount.@links.Item.discount.price == 5", true),
+        ])
+    func `incoming links are what the member @links says`(query: String, holds: Bool) throws {
+        let record: RecordFields = [
+            "@links": .map([
+                "Person": .map([
+                    "items": .list([
+                        .map(["account": .integer(21)]), .map(["account": .integer(10)]),
+                    ]),
+                    "favourite": .list([.map(["name": .string("Bo")])]),
+                ])
+            ]),
+            "discount": .map([
+                "@links": .map([
+                    "Item": .map(["discount": .list([.map(["price": .integer(5)])])])
+                ])
+            ]),
+        ]
+        let predicate = try RecordPredicate(rql: query)
+        #expect(predicate.evaluate(on: record) == (holds ? .true : .false))
+        try RealmQuery(parsing: query).check(against: RecordSchema(inferredFrom: [record]))
+    }
+
+    @Test func `a record that does not say what links to it has no answer`() throws {
+        let query = try RealmQuery(parsing: "@links.Person.items.@count == 0")
+        guard
+            case .error(.wrongKind(operation: "@links", _)) = query.predicate.evaluate(on: [
+                "a": .integer(1)
+            ])
+        else {
+            Issue.record("there is an answer")
+            return
+        }
+        let schema = RecordSchema(inferredFrom: [["a": .integer(1)]])
+        #expect(throws: PredicateError.self) { try query.check(against: schema) }
+    }
+
+    @Test func `a shape may be one argument`() throws {
+        let polygon: FieldValue = .map([
+            "type": .string("Polygon"),
+            "coordinates": .list([
+                .list(
+                    [[0, 0], [2, 0], [2, 2], [0, 2], [0, 0]].map { pair in
+                        .list(pair.map { FieldValue.integer($0) })
+                    })
+            ]),
+        ])
+        let shapes: [FieldValue] = [
+            .string("geobox([0, 0], [2, 2])"), .string("geocircle([1, 1], 0.01)"),
+            .string("geopolygon({[0, 0], [2, 0], [2, 2], [0, 2], [0, 0]})"), polygon,
+        ]
+        let inside: RecordFields = ["place": .list([.integer(1), .integer(1)])]
+        let outside: RecordFields = ["place": .list([.integer(5), .integer(1)])]
+        let open = try RecordPredicate(rql: "place GEOWITHIN $0")
+        for shape in shapes {
+            let bound = try RecordPredicate(rql: "place GEOWITHIN $0", arguments: [shape])
+            #expect(try RecordPredicate(format: bound.canonicalText) == bound)
+            #expect(bound.evaluate(on: inside) == .true)
+            #expect(bound.evaluate(on: outside) == .false)
+            #expect(open.evaluate(on: inside, variables: ["0": shape]) == .true)
+            #expect(open.evaluate(on: outside, variables: ["0": shape]) == .false)
+        }
+        for wrong: FieldValue in [
+            .integer(1), .string("geobox([0, 0])"), .string("geobox([0, 0], [2, 2]) x"),
+            .string("geobox([0, 0], [$0, 2])"), .map(["type": .string("Point")]),
+        ] {
+            #expect(throws: PredicateError.self) {
+                try RecordPredicate(rql: "place GEOWITHIN $0", arguments: [wrong])
+            }
+        }
     }
 
     @Test func `nesting and length have limits`() throws {
@@ -124,7 +218,8 @@ struct RealmQueryTests {
         _ = try RealmQuery(parsing: text)
         #expect(
             throws: PredicateError(
-                .parse, "the query has \(bytes + 1) bytes; \(bytes) are allowed")
+                .parse, "the query has \(bytes + 1) bytes; \(bytes) are allowed",
+                expected: "\(bytes) bytes at the most")
         ) { try RealmQuery(parsing: text + " ") }
         let elements = Limits.maximumPredicateListElements
         let list = String(repeating: "1,", count: elements - 1) + "1"

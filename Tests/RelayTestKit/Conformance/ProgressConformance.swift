@@ -1,5 +1,5 @@
 import RelayModel
-import Storage
+package import Storage
 import Testing
 
 /// The contract of ``Storage/ShardProgress``.
@@ -10,6 +10,8 @@ package enum ProgressConformance {
         ConformanceCase("a refused step records nothing", check: refusedStep),
         ConformanceCase("of racing steps from one mark one succeeds", check: racingSteps),
         ConformanceCase("retries come due in order, without those excluded", check: retries),
+        ConformanceCase("lanes of retries take turns, and one that is held is left", check: lanes),
+        ConformanceCase("retries that collapse are found, the newest first", check: collapsing),
         ConformanceCase("a retry is replaced, ended, or becomes a dead letter", check: endings),
         ConformanceCase("a retry reads as it was settled", check: retryRoundTrip),
         ConformanceCase("a dead token ends earlier registrations only", check: deadTokens),
@@ -70,26 +72,76 @@ package enum ProgressConformance {
 
     static func retries(_ factory: any StoreFactory) async throws {
         let store = try await factory.makeReadyStore()
-        #expect(try await store.nextRetryDue(excluding: []) == nil)
+        #expect(try await store.nextRetryDue(excluding: [], unless: Self.none) == nil)
         var step = SettledStep(from: .start, to: .start)
         step.retries = [retry(1, dueAt: 30), retry(2, dueAt: 10), retry(3, dueAt: 20)]
         try await store.settle(step)
         func due(at seconds: Int64, _ limit: Int, _ excluded: [UInt64]) async throws -> [Retry] {
             try await store.dueRetries(
                 at: Sample.moment(seconds), limit: limit,
-                excluding: Set(excluded.map(Sample.deliveryID)))
+                excluding: Set(excluded.map(Sample.deliveryID)), unless: Self.none)
         }
         #expect(try await due(at: 9, 10, []) == [])
         #expect(try await due(at: 20, 10, []) == [step.retries[1], step.retries[2]])
         #expect(try await due(at: 99, 2, []) == [step.retries[1], step.retries[2]])
         #expect(try await due(at: 99, 1, [2]) == [step.retries[2]])
         #expect(try await due(at: 99, 10, [1, 2, 3]) == [])
-        #expect(try await store.nextRetryDue(excluding: []) == Sample.moment(10))
-        let next = try await store.nextRetryDue(excluding: [Sample.deliveryID(2)])
+        #expect(try await store.nextRetryDue(excluding: [], unless: Self.none) == Sample.moment(10))
+        let next = try await store.nextRetryDue(
+            excluding: [Sample.deliveryID(2)], unless: Self.none)
         #expect(next == Sample.moment(20))
         let all = try await store.retries(of: Sample.container, limit: 2)
         #expect(all == [step.retries[1], step.retries[2]])
         #expect(try await store.retries(of: Sample.otherContainer, limit: 2) == [])
+    }
+
+    @Sendable private static func none(_ lane: RetryLane) -> Bool { false }
+
+    static func lanes(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        var step = SettledStep(from: .start, to: .start)
+        // A crowd for one topic, which fell due first, and two for another.
+        step.retries = (1...20).map { retry($0, dueAt: Int64($0)) }
+        for number: UInt64 in 21...22 {
+            var other = retry(number, dueAt: 50)
+            other.delivery.delivery.notification.topic = "com.example.other"
+            step.retries.append(other)
+        }
+        try await store.settle(step)
+        let crowd = RetryLane(of: step.retries[0].delivery.delivery)
+        func due(
+            _ limit: Int, unless isHeld: @escaping @Sendable (RetryLane) -> Bool
+        ) async throws -> [UInt64] {
+            let due = try await store.dueRetries(
+                at: Sample.moment(99), limit: limit, excluding: [], unless: isHeld)
+            return due.map { UInt64($0.delivery.delivery.ordinal.offset) }
+        }
+        #expect(try await due(4, unless: Self.none) == [1, 2, 21, 22])
+        #expect(try await due(8, unless: Self.none) == [1, 2, 3, 4, 5, 6, 21, 22])
+        #expect(try await due(8) { $0 == crowd } == [21, 22])
+        #expect(try await due(8) { _ in true } == [])
+        let next = try await store.nextRetryDue(excluding: []) { $0 == crowd }
+        #expect(next == Sample.moment(50))
+        #expect(try await store.nextRetryDue(excluding: []) { _ in true } == nil)
+    }
+
+    static func collapsing(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        var step = SettledStep(from: .start, to: .start)
+        step.retries = (1...4).map { retry($0, dueAt: 1) }
+        for index in step.retries.indices {
+            step.retries[index].delivery.delivery.ordinal = DeliveryOrdinal(
+                position: LogPosition(UInt64(index) + 1), offset: 0)
+        }
+        for index in [0, 2] {
+            step.retries[index].delivery.delivery.collapsingRecord = RecordID(
+                recordName: Sample.identifier("art-1"))
+        }
+        try await store.settle(step)
+        let reopened = try await factory.reopen(store)
+        #expect(
+            try await reopened.collapsingRetries(limit: 9) == [step.retries[2], step.retries[0]])
+        #expect(try await reopened.collapsingRetries(limit: 1) == [step.retries[2]])
     }
 
     static func endings(_ factory: any StoreFactory) async throws {
@@ -118,7 +170,8 @@ package enum ProgressConformance {
         step.retries = [retry(1, dueAt: 1), plain]
         try await store.settle(step)
         let reopened = try await factory.reopen(store)
-        let due = try await reopened.dueRetries(at: Sample.moment(9), limit: 9, excluding: [])
+        let due = try await reopened.dueRetries(
+            at: Sample.moment(9), limit: 9, excluding: [], unless: Self.none)
         #expect(due == step.retries)
     }
 
@@ -255,13 +308,14 @@ package enum ProgressConformance {
         ProgressMark(position: LogPosition(position), offset: offset)
     }
 
-    static func retry(_ number: UInt64, dueAt seconds: Int64, attempts: UInt16 = 1) -> Retry {
+    package static func retry(_ number: UInt64, dueAt seconds: Int64, attempts: UInt16 = 1) -> Retry
+    {
         Retry(
             delivery: Sample.owed(number), attempts: attempts, dueAt: Sample.moment(seconds),
             reason: "TooManyRequests")
     }
 
-    static func letter(_ number: UInt64, reason: String = "BadDeviceToken") -> DeadLetter {
+    package static func letter(_ number: UInt64, reason: String = "BadDeviceToken") -> DeadLetter {
         DeadLetter(
             delivery: Sample.owed(number), attempts: 3, status: 400, reason: reason,
             at: Sample.moment(Int64(number)))
@@ -273,7 +327,8 @@ package enum ProgressConformance {
     }
 
     static func badge(_ device: Device, _ number: Int64) -> BadgeMark {
-        BadgeMark(container: device.container, deviceID: device.id, badge: number)
+        BadgeMark(
+            container: device.container, deviceID: device.id, owner: device.owner, badge: number)
     }
 
     private static func once(

@@ -32,7 +32,8 @@ package enum StoreConformance {
     /// Every statement; an engine's suite runs each as a test of its own.
     package static let cases =
         ShardLogConformance.cases + SubscriptionConformance.cases + DeviceConformance.cases
-        + ProgressConformance.cases + RegistryConformance.cases
+        + ProgressConformance.cases + RegistryConformance.cases + CourierConformance.cases
+        + InboxConformance.cases
 }
 
 /// Values from which the suite builds its cases.

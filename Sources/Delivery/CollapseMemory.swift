@@ -1,0 +1,61 @@
+import DequeModule
+import RelayModel
+import Storage
+
+/// The newest delivery of each record whose pushes the subscription asks to collapse.
+///
+/// A delivery that waits to be tried again is of no use once a newer one of its record is owed to
+/// the same device: the device would show the newer one anyway.
+struct CollapseMemory: Sendable {
+    private struct Key: Hashable {
+        let container: ContainerKey
+        let token: DeviceToken
+        let subscriptionID: SubscriptionID
+        let collapseID: String
+        let record: RecordID
+
+        init?(_ delivery: Delivery) {
+            guard let record = delivery.collapsingRecord,
+                let collapseID = delivery.notification.collapseID
+            else { return nil }
+            container = delivery.container
+            token = delivery.token
+            subscriptionID = delivery.subscriptionID
+            self.collapseID = collapseID
+            self.record = record
+        }
+    }
+
+    /// How many records are remembered.
+    static let limit = 65_536
+
+    private let limit: Int
+    private var newest: [Key: DeliveryOrdinal] = [:]
+    private var order: Deque<Key> = []
+
+    /// Remembers the last `limit` records.
+    init(limit: Int = Self.limit) {
+        precondition(limit > 0)
+        self.limit = limit
+    }
+
+    /// Remembers a delivery that is owed.
+    mutating func insert(_ delivery: Delivery) {
+        guard let key = Key(delivery) else { return }
+        if let known = newest[key] {
+            newest[key] = max(known, delivery.ordinal)
+            return
+        }
+        newest[key] = delivery.ordinal
+        order.append(key)
+        if order.count > limit, let oldest = order.popFirst() { newest[oldest] = nil }
+    }
+
+    /// Whether a newer delivery takes the place of `delivery`.
+    func supersedes(_ delivery: Delivery) -> Bool {
+        guard !newest.isEmpty, let key = Key(delivery), let ordinal = newest[key] else {
+            return false
+        }
+        return delivery.ordinal < ordinal
+    }
+}

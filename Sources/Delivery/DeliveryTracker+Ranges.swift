@@ -1,0 +1,20 @@
+package import Storage
+
+extension DeliveryTracker {
+    /// How many more deliveries of ranges may be admitted.
+    package var rangeRoom: Int { ranges.room }
+
+    /// Takes a delivery of a range, and returns the ticket of its first attempt.
+    ///
+    /// There must be room. `offset` is where the range begins, if it is new here.
+    package mutating func admit(
+        _ delivery: OwedDelivery, range: UInt64, offset: UInt32
+    ) -> Ticket {
+        ranges.admit(delivery, range: range, offset: offset)
+    }
+
+    /// Learns that every delivery of a range has been admitted.
+    package mutating func finishRange(_ range: UInt64, offset: UInt32) {
+        ranges.finish(range, offset: offset)
+    }
+}

@@ -1,0 +1,69 @@
+import RelayModel
+import Storage
+
+/// How often one device is pushed to: the gateway's wish, and the operator's limit for pushes that
+/// show nothing.
+///
+/// Apple asks for no more than two or three background pushes an hour, and throttles the device
+/// itself beyond that. A push that must wait has its place reserved, so that it waits once.
+struct DevicePacing: Sendable {
+    private struct Key: Hashable {
+        let container: ContainerKey
+        let token: DeviceToken
+
+        init(_ delivery: Delivery) {
+            container = delivery.container
+            token = delivery.token
+        }
+    }
+
+    /// Why a background push waits; a retry with this reason has its place.
+    static let waitingReason = "enough background pushes for this device in this hour"
+
+    private let silentInterval: Duration?
+    private let silentBurst: Int
+    private let limit: Int
+    private var holds: [Key: Timestamp] = [:]
+    /// When the budget of a device would be whole again.
+    private var wholeAt: [Key: Timestamp] = [:]
+
+    /// Allows each device `silentPerHour` background pushes an hour, all at once or spread; 0
+    /// allows any number.
+    ///
+    /// At most `limit` devices are remembered for each rule.
+    init(silentPerHour: Int, limit: Int = 65_536) {
+        precondition(silentPerHour >= 0 && limit > 0)
+        silentInterval = silentPerHour > 0 ? .seconds(3600) / silentPerHour : nil
+        silentBurst = silentPerHour
+        self.limit = limit
+    }
+
+    /// The gateway wants the device of `delivery` to be left alone until `moment`.
+    mutating func hold(_ delivery: Delivery, until moment: Timestamp, at now: Timestamp) {
+        if holds.count >= limit { holds = holds.filter { now < $0.value } }
+        guard holds.count < limit else { return }
+        let key = Key(delivery)
+        holds[key] = max(moment, holds[key] ?? moment)
+    }
+
+    /// Until when `delivery` must wait, and why; `nil` if it may go.
+    ///
+    /// `reason` is why it waited before, empty if it did not.
+    mutating func wait(
+        of delivery: Delivery, waitingFor reason: String, at now: Timestamp
+    ) -> (until: Timestamp, reason: String)? {
+        if !holds.isEmpty, let until = holds[Key(delivery)] {
+            if now < until { return (until, "too many pushes for this device") }
+            holds[Key(delivery)] = nil
+        }
+        guard let silentInterval, delivery.notification.pushType == .background,
+            reason != Self.waitingReason
+        else { return nil }
+        if wholeAt.count >= limit { wholeAt = wholeAt.filter { now < $0.value } }
+        let key = Key(delivery)
+        let whole = max(now, wholeAt[key] ?? now).advanced(by: silentInterval)
+        if wholeAt.count < limit || wholeAt[key] != nil { wholeAt[key] = whole }
+        let slot = whole.advanced(by: .zero - silentInterval * silentBurst)
+        return slot <= now ? nil : (slot, Self.waitingReason)
+    }
+}

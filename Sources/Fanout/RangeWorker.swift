@@ -1,0 +1,117 @@
+package import Logging
+import RelayModel
+package import Storage
+
+/// Works the ranges of huge fan-outs, beside the log: reads what was active at the change, expands,
+/// composes, and hands over.
+///
+/// Containers take turns, range by range. Memory is bounded by one portion of a range.
+/// Concurrency: one task runs ``run()``; everything it changes is its own, except the badges. It
+/// suspends while whoever takes the deliveries has no room. Life: run until cancelled.
+package struct RangeWorker: ~Copyable {
+    /// Who takes the deliveries; it suspends while it has no room.
+    package typealias Taker = @Sendable (RangeBatch) async throws -> Void
+
+    /// Subscriptions that are read and expanded at a time.
+    private static let portion = 256
+
+    private let log: any ShardLog
+    private let ranges: any FanoutRanges
+    private let identity: DeliveryIdentity
+    private let badges: BadgeBoard
+    private let settings: Follower.SettingsSource
+    private let logger: Logger
+    private let take: Taker
+    private let meter = FanoutMeter()
+    /// The last range of each container that was handed over; its row stays until it is settled.
+    private var handedOver: [ContainerKey: UInt64] = [:]
+    /// The change of the last range: the ranges of one change follow each other.
+    private var lastEntry: LogEntry?
+
+    /// Creates a worker that has handed nothing over.
+    ///
+    /// The badges are those of the follower, which must have recovered.
+    package init(
+        log: any ShardLog, ranges: any FanoutRanges, identity: DeliveryIdentity,
+        badges: BadgeBoard, settings: @escaping Follower.SettingsSource, logger: Logger,
+        take: @escaping Taker
+    ) {
+        self.log = log
+        self.ranges = ranges
+        self.identity = identity
+        self.badges = badges
+        self.settings = settings
+        self.logger = logger
+        self.take = take
+    }
+
+    /// Works what is open, and what appears, until the task is cancelled.
+    package mutating func run() async throws {
+        try await workAll()
+        for await _ in ranges.rangesAppeared { try await workAll() }
+        try Task.checkCancellation()
+    }
+
+    /// Hands over all ranges that are there, and those that appear meanwhile.
+    package mutating func workAll() async throws {
+        while true {
+            var isIdle = true
+            for container in try await ranges.containersWithRanges() {
+                try Task.checkCancellation()
+                let range = try await ranges.nextRange(
+                    of: container, after: handedOver[container] ?? 0)
+                guard let range else { continue }
+                isIdle = false
+                try await work(range)
+                handedOver[container] = range.id
+            }
+            if isIdle { return }
+        }
+    }
+
+    private mutating func work(_ range: FanoutRange) async throws {
+        let (entry, change) = try await change(at: range.position)
+        guard let settings = settings(range.container) else {
+            throw StorageError.unknownContainer(range.container)
+        }
+        var fanout = ChangeFanout(
+            of: change, at: entry.position, appendedAt: entry.appendedAt, identity: identity,
+            settings: settings, firstOffset: range.offset)
+        var offset = range.offset
+        for start in stride(from: 0, to: range.serials.count, by: Self.portion) {
+            let end = min(start + Self.portion, range.serials.count)
+            for member in try await ranges.members(range.serials[start..<end], of: range) {
+                fanout.append(
+                    member.version.subscription, serial: member.version.serial,
+                    to: member.devices, badges)
+            }
+            let inbox = fanout.takeInbox()
+            if !inbox.isEmpty { try await ranges.keep(inbox) }
+            let deliveries = fanout.takeDeliveries()
+            meter.countDeliveries(deliveries.count)
+            let isLast = end == range.serials.count
+            guard isLast || !deliveries.isEmpty else { continue }
+            CrashPoint.range.reach()
+            try await take(
+                RangeBatch(id: range.id, offset: offset, deliveries: deliveries, isLast: isLast))
+            offset += UInt32(deliveries.count)
+        }
+    }
+
+    private mutating func change(
+        at position: LogPosition
+    ) async throws -> (LogEntry, RecordChange) {
+        if lastEntry?.position != position {
+            lastEntry = try await log.entries(
+                after: LogPosition(position.rawValue - 1), limit: 1
+            ).first
+        }
+        guard let entry = lastEntry, entry.position == position,
+            case .change(let change, _, _) = entry.body
+        else {
+            throw StorageError.damaged(
+                path: "rangeTask", reason: "there is no change at \(position)")
+        }
+        return (entry, change)
+    }
+}

@@ -1,0 +1,41 @@
+import RelayModel
+
+/// The right side of LIKE or MATCHES, ready for use.
+enum TextPattern: Sendable {
+    /// A pattern of `*` and `?`, and how texts are folded before they are matched.
+    case like(LikePattern, RecordPredicate.TextOptions)
+    /// A regular expression, and how texts are folded before they are matched, if they are.
+    case expression(RegularExpression, RecordPredicate.TextOptions?)
+
+    /// Prepares the pattern of a comparison.
+    ///
+    /// - Throws: ``RegularExpressionRefusal`` if it is broken, too long, or beyond what can be
+    ///   matched in linear time.
+    init(
+        _ pattern: String, of comparison: RecordPredicate.Comparison
+    ) throws(RegularExpressionRefusal) {
+        let options = comparison.options
+        guard comparison.comparator == .like else {
+            self = .expression(
+                try RegularExpression(icu: pattern, options),
+                options.ignoresMarks ? .ignoringDiacritics : nil)
+            return
+        }
+        guard pattern.utf8.count <= Limits.maximumRegularExpressionBytes else {
+            throw RegularExpressionRefusal(
+                "it is longer than \(Limits.maximumRegularExpressionBytes) bytes")
+        }
+        let folded = TextFolding.fold(pattern, options)
+        self = .like(LikePattern(folded.unicodeScalars.map(\.value), escaping: .signs), options)
+    }
+
+    /// Whether the whole of `text` matches; `nil` if it is too long for a pattern of this size.
+    func matches(_ text: String) -> Bool? {
+        switch self {
+        case .like(let pattern, let options):
+            pattern.matches(TextFolding.fold(text, options).unicodeScalars.lazy.map(\.value))
+        case .expression(let expression, let options):
+            expression.matchesWhole(options.map { TextFolding.fold(text, $0) } ?? text)
+        }
+    }
+}

@@ -1,0 +1,133 @@
+extension ContainerSchema {
+    /// The schema as JSON: `recordTypes` in the order of their names, and `roles`.
+    public var json: JSONObject {
+        [
+            "recordTypes": .array(
+                recordTypes.values.sorted { $0.name < $1.name }.map { .object($0.json) }),
+            "roles": .array(roles.map { .string($0) }),
+        ]
+    }
+
+    /// Reads what ``json`` writes.
+    ///
+    /// - Throws: ``JSONContractError`` at the first member that does not fit.
+    public init(json: JSONValue, path: String = "") throws(JSONContractError) {
+        let reader = try JSONReader(json, path: path)
+        try reader.allowOnly(["recordTypes", "roles"])
+        let elements = try reader.require("recordTypes", try reader.array("recordTypes"))
+        guard elements.count <= Limits.maximumRecordTypes else {
+            throw reader.failure(
+                "recordTypes", "at most \(Limits.maximumRecordTypes) record types are allowed")
+        }
+        var types: [RecordTypeDefinition] = []
+        for (index, element) in elements.enumerated() {
+            let type = try RecordTypeDefinition(
+                json: element, path: "\(reader.path(of: "recordTypes"))[\(index)]")
+            guard !types.contains(where: { $0.name == type.name }) else {
+                throw reader.failure("recordTypes[\(index)]", "\(type.name) stands there twice")
+            }
+            types.append(type)
+        }
+        self.init(types, roles: try reader.strings("roles") ?? [])
+    }
+}
+
+extension RecordTypeDefinition {
+    /// The record type as JSON.
+    public var json: JSONObject {
+        [
+            "name": .string(name.rawValue), "shadow": .bool(isKept),
+            "inferred": .bool(isInferred),
+            "fields": .array(
+                fields.sorted { $0.key < $1.key }.map { .object($0.value.json(name: $0.key)) }),
+            "grants": .array(
+                grants.map {
+                    ["permission": .string($0.permission.rawValue), "role": .string($0.role)]
+                }),
+        ]
+    }
+
+    /// Reads what ``json`` writes; a type that somebody writes down is kept, unless `shadow` is
+    /// false, and has CloudKit's usual grants, unless it names others.
+    ///
+    /// - Throws: ``JSONContractError`` at the first member that does not fit.
+    public init(json: JSONValue, path: String) throws(JSONContractError) {
+        let reader = try JSONReader(json, path: path)
+        try reader.allowOnly(["name", "shadow", "inferred", "fields", "grants"])
+        self.init(
+            try reader.require("name", try reader.identifier("name")),
+            isKept: try reader.bool("shadow") ?? true,
+            isInferred: try reader.bool("inferred") ?? false)
+        let elements = try reader.array("fields") ?? []
+        guard elements.count <= Limits.maximumFieldsPerRecord else {
+            throw reader.failure(
+                "fields", "at most \(Limits.maximumFieldsPerRecord) fields are allowed")
+        }
+        for (index, element) in elements.enumerated() {
+            let field = try JSONReader(element, path: reader.path(of: "fields[\(index)]"))
+            let name = try field.require("name", try field.string("name"))
+            guard RecordTypeDefinition.isFieldName(name) else {
+                throw field.failure("name", "not \(RecordTypeDefinition.fieldNameRule)")
+            }
+            guard fields[name] == nil else {
+                throw field.failure("name", "\"\(name)\" stands there twice")
+            }
+            fields[name] = try FieldDefinition(field)
+        }
+        if let grants = try reader.array("grants") {
+            self.grants = try Self.grants(grants, path: reader.path(of: "grants"))
+        }
+    }
+
+    private static func grants(
+        _ elements: [JSONValue], path: String
+    ) throws(JSONContractError) -> [RecordGrant] {
+        var grants: [RecordGrant] = []
+        for (index, element) in elements.enumerated() {
+            let reader = try JSONReader(element, path: "\(path)[\(index)]")
+            try reader.allowOnly(["permission", "role"])
+            grants.append(
+                RecordGrant(
+                    try reader.require("permission", try reader.choice("permission")),
+                    to: try reader.require("role", try reader.string("role"))))
+        }
+        return grants
+    }
+
+    /// What names a field may have, for error messages.
+    public static let fieldNameRule =
+        "a field name of 1 to \(Limits.maximumNameBytes) bytes without control characters"
+
+    /// Whether `name` may be the name of a field.
+    public static func isFieldName(_ name: String) -> Bool {
+        name.isPlainName(upTo: Limits.maximumNameBytes)
+    }
+}
+
+extension FieldDefinition {
+    func json(name: String) -> JSONObject {
+        var object: JSONObject = ["name": .string(name), "type": .string(type.description)]
+        for (word, use) in FieldUses.words {
+            object[word.lowercased()] = .bool(uses.contains(use))
+        }
+        object["encrypted"] = isEncrypted ? true : nil
+        return object
+    }
+
+    init(_ reader: JSONReader) throws(JSONContractError) {
+        try reader.allowOnly([
+            "name", "type", "queryable", "sortable", "searchable", "encrypted",
+        ])
+        let word = try reader.require("type", try reader.string("type"))
+        guard let type = SchemaFieldType(word: word) else {
+            let words = SchemaFieldType.Element.allCases.map(\.rawValue).joined(separator: ", ")
+            throw reader.failure(
+                "type", "\"\(word)\" is unknown; allowed are \(words), each also with _LIST")
+        }
+        var uses: FieldUses = []
+        for (word, use) in FieldUses.words where try reader.bool(word.lowercased()) == true {
+            uses.insert(use)
+        }
+        self.init(type, uses: uses, isEncrypted: try reader.bool("encrypted") ?? false)
+    }
+}

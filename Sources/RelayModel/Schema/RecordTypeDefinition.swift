@@ -1,0 +1,203 @@
+/// What a container knows of its record types: which there are, and which fields they have.
+public struct ContainerSchema: Sendable, Hashable {
+    /// The record types by name.
+    public var recordTypes: [RecordType: RecordTypeDefinition]
+    /// The roles beside CloudKit's own `_world`, `_icloud` and `_creator`.
+    public var roles: [String]
+
+    /// Creates a schema.
+    public init(_ recordTypes: [RecordTypeDefinition] = [], roles: [String] = []) {
+        self.recordTypes = Dictionary(
+            recordTypes.map { ($0.name, $0) }, uniquingKeysWith: { _, last in last })
+        self.roles = roles
+    }
+
+    /// Whether somebody wrote a record type down; otherwise all there are were inferred.
+    public var isRegistered: Bool {
+        recordTypes.values.contains { !$0.isInferred }
+    }
+}
+
+/// One record type.
+public struct RecordTypeDefinition: Sendable, Hashable {
+    /// The name.
+    public var name: RecordType
+    /// The fields by name; system fields are understood.
+    public var fields: [String: FieldDefinition]
+    /// Who may do what with records in the public database.
+    public var grants: [RecordGrant]
+    /// Whether the last version of each record is kept in the shadow.
+    public var isKept: Bool
+    /// Whether it was inferred from the records that arrived, and written down by nobody.
+    public var isInferred: Bool
+
+    /// Creates a record type with CloudKit's usual grants.
+    public init(
+        _ name: RecordType, fields: [String: FieldDefinition] = [:],
+        grants: [RecordGrant] = RecordGrant.usual, isKept: Bool = true, isInferred: Bool = false
+    ) {
+        self.name = name
+        self.fields = fields
+        self.grants = grants
+        self.isKept = isKept
+        self.isInferred = isInferred
+    }
+
+    /// Whether everybody of `role` may do this.
+    public func grants(_ permission: RecordGrant.Permission, to role: String) -> Bool {
+        grants.contains(RecordGrant(permission, to: role))
+    }
+}
+
+/// One field of a record type.
+public struct FieldDefinition: Sendable, Hashable {
+    /// What it holds.
+    public var type: SchemaFieldType
+    /// What queries may do with it.
+    public var uses: FieldUses
+    /// Whether CloudKit would encrypt it; here it is a mark that an export keeps.
+    public var isEncrypted: Bool
+
+    /// Describes a field.
+    public init(_ type: SchemaFieldType, uses: FieldUses = [], isEncrypted: Bool = false) {
+        self.type = type
+        self.uses = uses
+        self.isEncrypted = isEncrypted
+    }
+}
+
+/// What queries may do with a field.
+public struct FieldUses: OptionSet, Sendable, Hashable {
+    /// The bits as they are stored.
+    public let rawValue: Int64
+
+    /// Creates a set from stored bits.
+    public init(rawValue: Int64) {
+        self.rawValue = rawValue
+    }
+
+    /// A predicate may name it.
+    public static let queryable = FieldUses(rawValue: 1)
+    /// Records may be sorted by it.
+    public static let sortable = FieldUses(rawValue: 2)
+    /// A token search looks into it.
+    public static let searchable = FieldUses(rawValue: 4)
+
+    /// The words of CloudKit's schema language, in its order.
+    public static let words: [(word: String, use: FieldUses)] = [
+        ("QUERYABLE", .queryable), ("SORTABLE", .sortable), ("SEARCHABLE", .searchable),
+    ]
+}
+
+/// The type of a field: one of CloudKit's, or of those that other databases have, or a list of it.
+public struct SchemaFieldType: Sendable, Hashable, CustomStringConvertible {
+    /// The type of one value.
+    public enum Element: String, Sendable, Hashable, CaseIterable {
+        case string = "STRING"
+        case int64 = "INT64"
+        case double = "DOUBLE"
+        case timestamp = "TIMESTAMP"
+        case bytes = "BYTES"
+        case reference = "REFERENCE"
+        case location = "LOCATION"
+        case asset = "ASSET"
+        case boolean = "BOOLEAN"
+        case uuid = "UUID"
+        case objectID = "OBJECTID"
+        case map = "MAP"
+        case any = "ANY"
+
+        /// Whether CloudKit has this type.
+        public var isOfCloudKit: Bool {
+            switch self {
+            case .boolean, .uuid, .objectID, .map, .any: false
+            default: true
+            }
+        }
+    }
+
+    /// The type of the value, or of each element.
+    public var element: Element
+    /// Whether the field holds a list.
+    public var isList: Bool
+
+    /// Creates a type.
+    public init(_ element: Element, isList: Bool = false) {
+        self.element = element
+        self.isList = isList
+    }
+
+    /// Reads `STRING`, `STRING_LIST` and so on, or returns `nil`; `ASSETID` is an asset.
+    public init?(word: String) {
+        let isList = word.hasSuffix("_LIST")
+        let stem = isList ? String(word.dropLast(5)) : word
+        guard let element = Element(rawValue: stem == "ASSETID" ? "ASSET" : stem) else {
+            return nil
+        }
+        self.init(element, isList: isList)
+    }
+
+    /// The word of requests: `STRING`, `STRING_LIST`.
+    public var description: String { isList ? element.rawValue + "_LIST" : element.rawValue }
+
+    /// The type of a value, or `nil` for no value, and for a list that does not show it.
+    public init?(of value: FieldValue) {
+        if case .list(let values) = value {
+            let types = Set(values.compactMap(Element.init(of:)))
+            guard let first = types.first else { return nil }
+            self.init(types.count == 1 ? first : .any, isList: true)
+        } else if let element = Element(of: value) {
+            self.init(element)
+        } else {
+            return nil
+        }
+    }
+}
+
+extension SchemaFieldType.Element {
+    /// The type of one value, or `nil` for no value.
+    init?(of value: FieldValue) {
+        switch value {
+        case .null: return nil
+        case .bool: self = .boolean
+        case .integer: self = .int64
+        case .double: self = .double
+        case .string: self = .string
+        case .timestamp: self = .timestamp
+        case .bytes: self = .bytes
+        case .reference: self = .reference
+        case .location: self = .location
+        case .uuid: self = .uuid
+        case .objectID: self = .objectID
+        case .map(let members): self = members["fileChecksum"] == nil ? .map : .asset
+        case .list, .set: self = .any
+        }
+    }
+}
+
+/// Who may do one thing with records of a type in the public database.
+public struct RecordGrant: Sendable, Hashable {
+    /// What may be done.
+    public enum Permission: String, Sendable, Hashable, CaseIterable {
+        case read = "READ"
+        case create = "CREATE"
+        case write = "WRITE"
+    }
+
+    /// What may be done.
+    public var permission: Permission
+    /// By whom: `_world`, `_icloud` (everybody who is signed in), `_creator`, or a role.
+    public var role: String
+
+    /// Creates a grant.
+    public init(_ permission: Permission, to role: String) {
+        self.permission = permission
+        self.role = role
+    }
+
+    /// What CloudKit grants unless told otherwise: everybody reads, users create, creators write.
+    public static let usual = [
+        RecordGrant(.write, to: "_creator"), RecordGrant(.create, to: "_icloud"),
+        RecordGrant(.read, to: "_world"),
+    ]
+}

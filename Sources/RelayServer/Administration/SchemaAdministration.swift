@@ -1,0 +1,75 @@
+import RelayModel
+import Storage
+
+/// The schema of a container: show, import as JSON or as CloudKit's text, and what is kept.
+struct SchemaAdministration: AdministrationTable {
+    let dependencies: RelayDependencies
+
+    init(_ dependencies: RelayDependencies) {
+        self.dependencies = dependencies
+    }
+
+    var routes: [RelayRoute] {
+        [
+            route("GET", "/schema", respond: export),
+            route("PUT", "/schema", respond: replace),
+            route("POST", "/schema/recordTypes/{recordType}", respond: keep),
+        ]
+    }
+
+    /// As JSON, or with `format=text` as `{"text": …}` in CloudKit's schema language.
+    private func export(_ request: RelayRequest) async throws -> RelayAnswer {
+        let schema = try await dependencies.shadow.schema(of: try await key(request))
+        switch request.query["format"] {
+        case nil, "json": return RelayAnswer(json: .object(schema.json))
+        case "text": return RelayAnswer(json: ["text": .string(SchemaText.text(of: schema))])
+        case let other?:
+            throw APIError(
+                .badRequest, "format: \"\(other.shortened)\" is unknown; allowed are json, text")
+        }
+    }
+
+    /// Puts a schema in the place of the one before: `{"recordTypes", "roles"}`, or `{"text"}`.
+    ///
+    /// A text does not say what is kept in the shadow: what was kept or not stays so, and what is
+    /// new is kept.
+    private func replace(_ request: RelayRequest) async throws -> RelayAnswer {
+        let container = try await key(request)
+        let body = try request.jsonBody()
+        var schema: ContainerSchema
+        if let text = try body.string("text") {
+            try body.allowOnly(["text"])
+            do throws(SchemaTextError) {
+                schema = try SchemaText.parse(text)
+            } catch {
+                throw APIError(
+                    .badRequest, "text: \(error)",
+                    details: ["line": .integer(Int64(error.line))])
+            }
+            let before = try await dependencies.shadow.schema(of: container)
+            for (name, known) in before.recordTypes where !known.isInferred {
+                schema.recordTypes[name]?.isKept = known.isKept
+            }
+        } else {
+            schema = try ContainerSchema(json: .object(body.object))
+        }
+        try await dependencies.shadow.replaceSchema(of: container, with: schema)
+        return RelayAnswer(
+            json: .object(try await dependencies.shadow.schema(of: container).json))
+    }
+
+    /// Says whether the records of one type are kept: `{"shadow": true}`.
+    private func keep(_ request: RelayRequest) async throws -> RelayAnswer {
+        let container = try await key(request)
+        let name: RecordType = try request.identifier("recordType")
+        let body = try request.jsonBody()
+        try body.allowOnly(["shadow"])
+        let isKept = try body.require("shadow", try body.bool("shadow"))
+        var schema = try await dependencies.shadow.schema(of: container)
+        var type = schema.recordTypes[name] ?? RecordTypeDefinition(name, isInferred: true)
+        type.isKept = isKept
+        schema.recordTypes[name] = type
+        try await dependencies.shadow.replaceSchema(of: container, with: schema)
+        return RelayAnswer(json: .object(type.json))
+    }
+}

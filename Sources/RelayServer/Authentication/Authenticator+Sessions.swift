@@ -1,0 +1,69 @@
+import Crypto
+package import RelayModel
+package import Storage
+
+/// What is known of the session of a user token.
+package struct SessionStanding: Sendable, Hashable {
+    /// The secret of the store's session tokens.
+    package let secret: [UInt8]
+    /// The ID of the token's session.
+    package let id: UUIDBytes
+    /// The session; `nil` if it never began, or has been forgotten.
+    package var session: UserSession?
+
+    /// Collects what is known.
+    package init(secret: [UInt8], id: UUIDBytes, session: UserSession?) {
+        self.secret = secret
+        self.id = id
+        self.session = session
+    }
+
+    /// The session that a token belongs to, before anybody has believed it.
+    ///
+    /// A token of an identity provider names its session by its digest, so that it begins the same
+    /// one whenever it comes, and signing out ends them together.
+    package static func sessionID(of token: String) -> UUIDBytes? {
+        if SessionToken.isOne(token) { return SessionToken(token)?.session }
+        return UUIDBytes(bytes: Array(SHA256.hash(data: Array(token.utf8)).prefix(16)))
+    }
+}
+
+extension Authenticator {
+    /// The user whom a token names, be it the relay's own or an identity provider's.
+    ///
+    /// - Throws: ``AuthenticationRefusal``; what ended or was revoked asks for signing in again.
+    func user(of token: String, now: Timestamp) throws(AuthenticationRefusal) -> UserID {
+        guard let userTokens = settings.userTokens else { throw .noUserTokenSettings }
+        if SessionToken.isOne(token) { return try sessionUser(of: token, now: now) }
+        let user: UserID
+        do {
+            user = try UserTokenVerifier(userTokens).user(of: token, now: now)
+        } catch .expired {
+            throw .userTokenExpired(redirectURL: redirectURL)
+        } catch {
+            throw .userToken(error)
+        }
+        guard session?.session?.revokedAt == nil else {
+            throw .userTokenExpired(redirectURL: redirectURL)
+        }
+        return user
+    }
+
+    private func sessionUser(
+        of text: String, now: Timestamp
+    ) throws(AuthenticationRefusal) -> UserID {
+        guard let token = SessionToken(text), let session,
+            token.isSigned(by: session.secret, for: settings.key)
+        else { throw .userToken(.signature) }
+        guard settings.sessions != nil, let known = session.session, known.revokedAt == nil,
+            now < token.expiresAt, now < known.endsAt
+        else { throw .userTokenExpired(redirectURL: redirectURL) }
+        return known.user
+    }
+
+    /// The user token as CloudKit's clients send it.
+    static func cloudKitUserToken(of request: RelayRequest) -> String? {
+        let tokens = ["ckWebAuthToken", "ckSession"].compactMap { request.query[$0] }
+        return tokens.first { !$0.isEmpty && $0 != "null" }
+    }
+}

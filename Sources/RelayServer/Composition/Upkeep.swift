@@ -1,0 +1,150 @@
+import Foundation
+import Logging
+import Metrics
+import RelayModel
+import Storage
+
+/// What is done beside the walk: pruning, watching the bounds, and auditing the accounts.
+///
+/// Three loops that share nothing but the store. A failure of the store is only noted: the walk
+/// ends by itself where it must.
+struct Upkeep: Sendable {
+    /// What can be set.
+    struct Settings: Sendable, Hashable {
+        /// How long things are kept.
+        var retention = Retention()
+        /// A courier that is not polled for so long is forgotten.
+        var courierIdle = Duration.seconds(90 * 86_400)
+        /// Notifications stay so long in inboxes.
+        var inboxAge = Duration.seconds(30 * 86_400)
+        /// Entries of the log that may be unsettled before changes are refused; 0 is no bound.
+        var logLag = 5_000_000
+        /// Retries that may wait before changes are refused; 0 is no bound.
+        var retries = 5_000_000
+        /// Bytes of memory that the process may use before changes are refused; 0 is no bound.
+        var memoryBytes = 0
+    }
+
+    let store: RelayStore
+    let settings: Settings
+    let world: World
+    let logger: Logger
+    /// How far deliveries are settled.
+    let progress: @Sendable () -> LogPosition
+
+    private let meter = UpkeepMeter()
+
+    init(
+        _ store: RelayStore, settings: Settings, world: World, logger: Logger,
+        progress: @escaping @Sendable () -> LogPosition
+    ) {
+        self.store = store
+        self.settings = settings
+        self.world = world
+        self.logger = logger
+        self.progress = progress
+    }
+
+    /// Works until the task is cancelled.
+    func run() async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await every(.seconds(60)) { try await prune() } }
+            group.addTask { try await every(.seconds(3600)) { try await store.optimize() } }
+            group.addTask { try await every(.seconds(30)) { try await audit() } }
+            group.addTask { try await every(.seconds(1)) { try await watch() } }
+            try await group.waitForAll()
+        }
+    }
+
+    private func every(_ pause: Duration, _ body: () async throws -> Void) async throws {
+        while true {
+            try await world.clock.sleep(for: pause)
+            do {
+                try await body()
+            } catch let error as StorageError {
+                logger.warning("upkeep failed", metadata: ["reason": "\(error)"])
+            }
+        }
+    }
+
+    private func prune() async throws {
+        let counts = try await store.prune(settings.retention, at: world.now())
+        meter.count(counts)
+        try await pruneWhatIsFetched(at: world.now())
+    }
+
+    private func pruneWhatIsFetched(at now: Timestamp) async throws {
+        let idle = now.advanced(by: .zero - settings.courierIdle)
+        while try await store.pruneCouriers(idleSince: idle, at: now) > 0 {}
+        let old = now.advanced(by: .zero - settings.inboxAge)
+        while try await store.pruneInboxes(unchangedSince: old) > 0 {}
+        while try await store.pruneSessions(at: now) > 0 {}
+    }
+
+    // MARK: The accounts
+
+    /// Compares the two sides of every account.
+    func audit() async throws {
+        let accounts = try await store.accounts()
+        for account in accounts where account.difference != 0 {
+            logger.critical(
+                "deliveries are not accounted for",
+                metadata: [
+                    "container": "\(account.container)", "owed": "\(account.owed)",
+                    "difference": "\(account.difference)",
+                ])
+        }
+        meter.show(accounts)
+    }
+
+    // MARK: The bounds
+
+    /// Looks at the bounds, and opens or closes the gate for changes.
+    func watch() async throws {
+        let backlog = try await store.backlog()
+        let head = try await store.head()
+        let settled = progress()
+        let lag = head.rawValue - min(head.rawValue, settled.rawValue)
+        let footprint = store.footprint
+        let memory = Self.residentBytes
+        var reached: [IntakeBound: String] = [:]
+        if settings.logLag > 0, lag > UInt64(settings.logLag) {
+            reached[.logLag] = "\(lag) entries of the log are not settled"
+        }
+        if settings.retries > 0, backlog.retries > settings.retries {
+            reached[.retries] = "\(backlog.retries) deliveries wait to be tried again"
+        }
+        if settings.memoryBytes > 0, memory > settings.memoryBytes {
+            reached[.memory] = "\(memory) bytes of memory are used"
+        }
+        tell(reached)
+        store.gate.set(reached)
+        meter.show(
+            UpkeepMeter.Watch(
+                lag: lag, backlog: backlog, footprint: footprint, memory: memory,
+                reached: Set(reached.keys)))
+        meter.countRefusals(store.gate.refusals)
+    }
+
+    private func tell(_ reached: [IntakeBound: String]) {
+        let before = store.gate.reached
+        for (bound, reason) in reached where before[bound] == nil {
+            logger.warning(
+                "changes are refused until a bound is kept again",
+                metadata: ["bound": "\(bound.rawValue)", "reason": "\(reason)"])
+        }
+        for bound in before.keys where reached[bound] == nil {
+            logger.info(
+                "changes are taken again", metadata: ["bound": "\(bound.rawValue)"])
+        }
+    }
+
+    /// The memory that the process has in use, in bytes (Linux: the second number of `statm`).
+    private static var residentBytes: Int {
+        guard let text = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8) else {
+            return 0
+        }
+        let pages = text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
+        return pages * Int(sysconf(Int32(_SC_PAGESIZE)))
+    }
+}

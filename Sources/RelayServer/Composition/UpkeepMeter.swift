@@ -1,0 +1,74 @@
+import Metrics
+import Storage
+import Synchronization
+
+/// Shows what upkeep sees.
+final class UpkeepMeter: Sendable {
+    /// What one look at the bounds found.
+    struct Watch: Sendable {
+        let lag: UInt64
+        let backlog: Backlog
+        let footprint: StoreFootprint
+        let memory: Int
+        let reached: Set<IntakeBound>
+    }
+
+    private let lag = Gauge(label: "belfry_log_lag_entries")
+    private let retries = Gauge(label: "belfry_retries_waiting")
+    private let ranges = Gauge(label: "belfry_range_subscriptions_waiting")
+    private let quarantined = Gauge(label: "belfry_quarantined_changes")
+    private let file = Gauge(label: "belfry_storage_file_bytes")
+    private let wal = Gauge(label: "belfry_storage_wal_bytes")
+    private let free = Gauge(label: "belfry_storage_free_bytes")
+    private let memory = Gauge(label: "belfry_process_resident_bytes")
+    private let difference = Gauge(label: "belfry_conservation_difference")
+    private let refused = Mutex<[IntakeBound: UInt64]>([:])
+
+    /// Shows what one look found.
+    func show(_ watch: Watch) {
+        lag.record(Double(watch.lag))
+        retries.record(watch.backlog.retries)
+        ranges.record(watch.backlog.rangeSubscriptions)
+        quarantined.record(watch.backlog.quarantined)
+        file.record(watch.footprint.fileBytes)
+        wal.record(watch.footprint.walBytes)
+        if let bytes = watch.footprint.freeBytes { free.record(Double(bytes)) }
+        memory.record(watch.memory)
+        for bound in IntakeBound.allCases {
+            Gauge(label: "belfry_bound_reached", dimensions: [("bound", bound.rawValue)])
+                .record(watch.reached.contains(bound) ? 1 : 0)
+        }
+    }
+
+    /// Counts the requests that were refused since the last call.
+    func countRefusals(_ refusals: [IntakeBound: UInt64]) {
+        let before = refused.withLock { refused in
+            defer { refused = refusals }
+            return refused
+        }
+        for bound in IntakeBound.allCases {
+            let count = refusals[bound, default: 0] - before[bound, default: 0]
+            Counter(label: "belfry_intake_refused_total", dimensions: [("bound", bound.rawValue)])
+                .increment(by: count)
+        }
+    }
+
+    /// Shows by how much the accounts do not balance: 0, or something is wrong.
+    func show(_ accounts: [DeliveryAccount]) {
+        difference.record(accounts.reduce(0) { $0 + abs($1.difference) })
+    }
+
+    /// Counts what was pruned.
+    func count(_ counts: PrunedCounts) {
+        let tables = [
+            ("dedupe", counts.dedupeKeys), ("versions", counts.endedVersions),
+            ("logEntry", counts.logEntries), ("receiptBlock", counts.receiptBlocks),
+            ("deadLetter", counts.deadLetters), ("parkedChange", counts.parkedChanges),
+            ("shadowRecord", counts.shadows),
+        ]
+        for (table, count) in tables where count > 0 {
+            Counter(label: "belfry_pruned_total", dimensions: [("table", table)])
+                .increment(by: count)
+        }
+    }
+}

@@ -1,0 +1,138 @@
+import Crypto
+import RelayModel
+import Storage
+
+/// What the calls on records and zones have in common: who calls, in which database.
+struct RecordCalls: Sendable {
+    let dependencies: RelayDependencies
+    private let callers: CallerLookup
+
+    /// The path of a database.
+    static let prefix = "/database/1/{container}/{environment}/{database}"
+
+    init(_ dependencies: RelayDependencies) {
+        self.dependencies = dependencies
+        callers = CallerLookup(dependencies)
+    }
+
+    var shadow: any Shadow { dependencies.shadow }
+
+    /// Who makes the call, and what there is to know of the database.
+    ///
+    /// - Throws: 404 for an unknown container, ``AuthenticationRefusal``; 421 if the database is
+    ///   somebody's and nobody is signed in.
+    func caller(of request: RelayRequest) async throws -> RecordCaller {
+        let database: DatabaseScope = try request.choice("database")
+        let admitted = try await callers.admit(request, database: database)
+        let owner = database == .public ? nil : try admitted.user()
+        let key = admitted.settings.key
+        return RecordCaller(
+            place: RecordPlace(container: key, database: database, owner: owner),
+            user: admitted.caller.user, isServer: admitted.caller.proof != .apiToken,
+            schema: try await shadow.schema(of: key), redirectURL: admitted.redirectURL)
+    }
+}
+
+/// Who calls, in which database, with which schema.
+struct RecordCaller: Sendable {
+    let place: RecordPlace
+    let user: UserID?
+    let isServer: Bool
+    let schema: ContainerSchema
+    let redirectURL: String
+
+    var editor: RecordEditor { RecordEditor(userID: user, isServer: isServer) }
+
+    /// Whether the caller may know of a record.
+    func mayRead(_ record: ShadowRecord) -> Bool {
+        guard place.database == .public, !isServer else { return true }
+        if let readers = record.readers {
+            return readers.contains { $0 == "world" || $0 == user?.rawValue }
+        }
+        guard let type = schema.recordTypes[record.recordType] else { return false }
+        return type.grants(.read, to: "_world")
+            || user != nil && type.grants(.read, to: "_icloud")
+            || user != nil && user == record.created.userID && type.grants(.read, to: "_creator")
+    }
+
+    /// Refuses to create a record of `type` for who may not.
+    ///
+    /// - Throws: 421 if signing in would help, else 403.
+    func checkCreation(of type: RecordTypeDefinition) throws(APIError) {
+        guard place.database == .public, !isServer, !type.grants(.create, to: "_world") else {
+            return
+        }
+        guard user == nil || !type.grants(.create, to: "_icloud") else { return }
+        if user == nil {
+            throw APIError(
+                .authenticationRequired, "request needs authorization",
+                details: ["redirectURL": .string(redirectURL)])
+        }
+        throw APIError(.accessDenied, "CREATE operation not permitted on \(type.name)")
+    }
+
+    // MARK: Zones
+
+    /// The zone that a client means: its own name as the owner is the same as none.
+    func zoneID(_ stated: ZoneID) -> ZoneID {
+        guard place.database != .shared, stated.ownerRecordName == place.owner else {
+            return stated
+        }
+        return ZoneID(zoneName: stated.zoneName) ?? stated
+    }
+
+    /// A zone as CloudKit's answers name it.
+    func json(_ zoneID: ZoneID) -> JSONValue {
+        [
+            "zoneName": .string(zoneID.zoneName),
+            "ownerRecordName": .string(
+                (zoneID.ownerRecordName ?? place.owner)?.rawValue ?? ZoneID.defaultOwner),
+            "zoneType": .string(
+                zoneID.zoneName == ZoneID.defaultName ? "DEFAULT_ZONE" : "REGULAR_CUSTOM_ZONE"),
+        ]
+    }
+
+    /// The zone in the member `zoneID`, the default one if there is none.
+    ///
+    /// - Throws: `JSONContractError`.
+    func zoneID(_ reader: JSONReader, unless fallback: ZoneID = .default) throws -> ZoneID {
+        guard let value = reader.value("zoneID") else { return fallback }
+        return zoneID(try ZoneID(json: value, path: reader.path(of: "zoneID")))
+    }
+
+    // MARK: Tokens
+
+    /// A token for a place in what changed, good for this database and `part` only.
+    func token(_ numbers: [UInt64], of part: String) -> String {
+        let text = ([seal(of: part)] + numbers.map { String($0) }).joined(separator: ":")
+        return Base64.encode(Array(text.utf8))
+    }
+
+    /// The numbers of a token that ``token(_:of:)`` made; zeros without one.
+    ///
+    /// - Throws: 400 if it is another one's.
+    func numbers(_ token: String?, count: Int, of part: String) throws(APIError) -> [UInt64] {
+        guard let token else { return Array(repeating: 0, count: count) }
+        guard let bytes = Base64.decode(token) else { throw Self.foreignToken }
+        let parts = String(decoding: bytes, as: UTF8.self).split(separator: ":")
+        let numbers = parts.dropFirst().compactMap { UInt64($0) }
+        guard parts.count == count + 1, numbers.count == count, String(parts[0]) == seal(of: part)
+        else { throw Self.foreignToken }
+        return numbers
+    }
+
+    private static let foreignToken = APIError(
+        .badRequest,
+        "the token was not made for this database and zone; begin again without one")
+
+    private func seal(of part: String) -> String {
+        let text =
+            "\(place.container)/\(place.database.rawValue)/\(place.owner?.rawValue ?? "")/\(part)"
+        return Hexadecimal.encode(SHA256.hash(data: Array(text.utf8)).prefix(6))
+    }
+}
+
+extension ZoneID {
+    /// What names the zone in the seal of a token.
+    var sealName: String { "\(ownerRecordName?.rawValue ?? "")/\(zoneName)" }
+}

@@ -1,0 +1,267 @@
+import RelayModel
+import Storage
+
+/// The body of `records/modify`: what is to be applied, and how its outcome is told.
+struct RecordModification {
+    /// One operation.
+    enum Item {
+        case edit(RecordEdit)
+        case refused(APIError, recordName: String)
+    }
+
+    /// The operations, in order.
+    private(set) var items: [Item] = []
+    /// Whether a refusal undoes the others.
+    let atomicity: EditAtomicity
+    /// What the schema must learn before.
+    let additions: [RecordTypeDefinition]
+    private let shown: [RecordJSON]
+
+    /// Reads the body; members that nobody knows are ignored, as CloudKit does.
+    ///
+    /// - Throws: What makes the request as a whole unreadable.
+    init(
+        _ body: JSONReader, by caller: RecordCaller, device: DeviceID?, limits: RequestLimits,
+        assignName: () -> String
+    ) throws {
+        let elements = try body.require("operations", try body.array("operations"))
+        try limits.check(elements.count, of: "operations")
+        let zoneID = try caller.zoneID(body)
+        let shown = try RecordJSON(body)
+        var reading = RecordOperationReading(
+            caller: caller, zoneID: zoneID, device: device, shown: shown)
+        var views: [RecordJSON] = []
+        for (index, element) in elements.enumerated() {
+            do {
+                let (edit, view) = try reading.edit(
+                    element, path: "operations[\(index)]", assignedName: assignName())
+                items.append(.edit(edit))
+                views.append(view)
+            } catch {
+                items.append(
+                    .refused(ErrorMapping(error).apiError, recordName: Self.writtenName(element)))
+                views.append(shown)
+            }
+        }
+        self.shown = views
+        // CloudKit's custom zones are atomic unless told otherwise; its default zone never is.
+        let isAtomic = try body.bool("atomic") ?? (zoneID != .default)
+        atomicity = isAtomic ? .allOrNothing : .independent
+        additions = reading.inference.additions
+    }
+
+    /// What is to be applied; `nil` if an atomic request has been refused already.
+    var edits: [RecordEdit]? {
+        var edits: [RecordEdit] = []
+        for item in items {
+            switch item {
+            case .edit(let edit): edits.append(edit)
+            case .refused where atomicity == .allOrNothing: return nil
+            case .refused: break
+            }
+        }
+        return edits
+    }
+
+    /// The answer's entries, one for each operation, in order; `outcomes` are those of ``edits``.
+    func entries(
+        outcomes: [RecordEditOutcome], for caller: RecordCaller, uuid: String
+    ) -> [JSONValue] {
+        var rest = outcomes[...]
+        return zip(items, shown).map { item, view in
+            switch item {
+            case .refused(let error, let name): error.entry(recordName: name, uuid: uuid)
+            case .edit(let edit):
+                (rest.popFirst() ?? .undone).entry(of: edit, for: caller, view, uuid: uuid)
+            }
+        }
+    }
+
+    /// The name as the client wrote it, for the sake of an answer about something unreadable.
+    private static func writtenName(_ element: JSONValue) -> String {
+        guard case .object(let operation) = element,
+            case .object(let record)? = operation["record"],
+            case .string(let name)? = record["recordName"]
+        else { return "" }
+        return name.shortened
+    }
+}
+
+/// Reads operations, one after the other.
+struct RecordOperationReading {
+    let caller: RecordCaller
+    let zoneID: ZoneID
+    let device: DeviceID?
+    let shown: RecordJSON
+    private(set) var inference: SchemaInference
+    private var seen: Set<RecordID> = []
+
+    init(caller: RecordCaller, zoneID: ZoneID, device: DeviceID?, shown: RecordJSON) {
+        self.caller = caller
+        self.zoneID = zoneID
+        self.device = device
+        self.shown = shown
+        inference = SchemaInference(
+            caller.schema, environment: caller.place.container.environment)
+    }
+
+    /// Reads one operation.
+    mutating func edit(
+        _ element: JSONValue, path: String, assignedName: String
+    ) throws -> (RecordEdit, RecordJSON) {
+        let reader = try JSONReader(element, path: path)
+        let kind: RecordEdit.Kind = try reader.require(
+            "operationType", try reader.choice("operationType"))
+        let record = try reader.require("record", try reader.reader("record"))
+        var edit = RecordEdit(
+            kind, try recordID(record, kind, assignedName), type: try self.type(record, kind))
+        edit.changeTag = try record.string("recordChangeTag")
+        edit.deviceID = device
+        edit.statedStamp = try Self.stamp(record)
+        guard seen.insert(edit.recordID).inserted else {
+            throw record.failure(
+                "recordName", "a second operation on the same record in one request")
+        }
+        if kind != .delete, kind != .forceDelete { try readFields(record, into: &edit) }
+        if let type = edit.recordType { try completeRights(of: &edit, type) }
+        return (edit, shown.showing(try reader.strings("desiredKeys")))
+    }
+
+    private func recordID(
+        _ record: JSONReader, _ kind: RecordEdit.Kind, _ assignedName: String
+    ) throws -> RecordID {
+        var name: RecordName? = try record.identifier("recordName")
+        if name == nil, kind == .create || kind == .forceUpdate || kind == .forceReplace {
+            name = RecordName(rawValue: assignedName)
+        }
+        let zoneID = try caller.zoneID(record, unless: zoneID)
+        return RecordID(
+            recordName: try record.require("recordName", name), zoneID: zoneID)
+    }
+
+    private func type(_ record: JSONReader, _ kind: RecordEdit.Kind) throws -> RecordType? {
+        let type: RecordType? = try record.identifier("recordType")
+        if kind == .create { return try record.require("recordType", type) }
+        return type
+    }
+
+    private mutating func readFields(_ record: JSONReader, into edit: inout RecordEdit) throws {
+        let fields = try record.reader("fields") ?? JSONReader([:], path: record.path(of: "fields"))
+        let definition = edit.recordType.flatMap { inference.definition(of: $0) }
+        let reading = try RecordFieldReading(definition: definition).read(fields)
+        guard JSONValue.object(fields.object).utf8.count <= Limits.maximumRecordBytes else {
+            throw APIError(
+                .quotaExceeded, "a record has at most \(Limits.maximumRecordBytes) bytes")
+        }
+        edit.fields = reading.fields
+        edit.wire = reading.wire
+        edit.validated = reading.validated(in: edit.recordID.zoneID)
+        guard let type = edit.recordType else {
+            guard edit.fields.isEmpty else { throw record.failure("recordType", "is required") }
+            return
+        }
+        // Refusals must leave nothing learned.
+        var trial = inference
+        let admitted = try trial.admit(type, fields: edit.fields)
+        if edit.kind == .create { try caller.checkCreation(of: admitted) }
+        inference = trial
+    }
+
+    private func completeRights(of edit: inout RecordEdit, _ type: RecordType) throws {
+        guard caller.place.database == .public else { return }
+        guard let definition = inference.definition(of: type) else { return }
+        edit.isWritableByAll =
+            definition.grants(.write, to: "_world")
+            || caller.user != nil && definition.grants(.write, to: "_icloud")
+        if !definition.grants(.read, to: "_world"), !definition.grants(.read, to: "_icloud") {
+            edit.readers = caller.user.map { [$0.rawValue] } ?? []
+        }
+    }
+
+    private static func stamp(_ record: JSONReader) throws -> RecordStamp? {
+        guard let modified = try record.reader("modified") else { return nil }
+        return RecordStamp(
+            at: Timestamp(milliseconds: try modified.integer("timestamp") ?? 0),
+            userID: nil, deviceID: try modified.identifier("deviceID"))
+    }
+}
+
+extension RecordEditOutcome {
+    /// The entry of the answer.
+    func entry(
+        of edit: RecordEdit, for caller: RecordCaller, _ view: RecordJSON, uuid: String
+    ) -> JSONValue {
+        let name = edit.recordID.recordName.rawValue
+        switch self {
+        case .saved(let record): return .object(view.record(record, for: caller))
+        case .deleted:
+            return [
+                "recordName": .string(name), "deleted": true,
+                "zoneID": caller.json(edit.recordID.zoneID),
+            ]
+        case .undone:
+            return APIError(
+                .atomicError, "not applied, because another operation of the request was refused"
+            ).entry(recordName: name, uuid: uuid)
+        case .refused(let refusal):
+            return refusal.error(about: edit, for: caller, view).entry(
+                recordName: name, uuid: uuid)
+        }
+    }
+}
+
+extension RecordRefusal {
+    func error(about edit: RecordEdit, for caller: RecordCaller, _ view: RecordJSON) -> APIError {
+        let name = edit.recordID.recordName
+        func withServerRecord(
+            _ code: ServerErrorCode, _ text: String, _ record: ShadowRecord
+        )
+            -> APIError
+        {
+            guard caller.mayRead(record) else { return APIError(code, text) }
+            return APIError(
+                code, text, details: ["serverRecord": .object(view.record(record, for: caller))])
+        }
+        switch self {
+        case .notFound: return APIError(.notFound, "there is no record \"\(name)\"")
+        case .zoneNotFound: return .zoneNotFound(edit.recordID.zoneID)
+        case .exists(let record):
+            return withServerRecord(.exists, "record to insert already exists: \"\(name)\"", record)
+        case .conflict(let record):
+            return withServerRecord(
+                .conflict,
+                "the record was changed: its recordChangeTag is \"\(record.changeTag)\", not "
+                    + "\"\(edit.changeTag?.shortened ?? "")\"", record)
+        case .tagRequired:
+            return APIError(
+                .badRequest,
+                "recordChangeTag is required for \(edit.kind.rawValue); forceUpdate and "
+                    + "forceReplace do without")
+        case .otherType(let type):
+            return APIError(
+                .badRequest, "the record \"\(name)\" exists with the record type \(type)")
+        case .typeRequired:
+            return APIError(.badRequest, "recordType is required for a record that is new")
+        case .missingReference(let target):
+            return APIError(
+                .validatingReferenceError,
+                "a reference leads to \"\(target.recordName)\", which does not exist")
+        case .notWritable:
+            return APIError(.accessDenied, "WRITE operation not permitted on \"\(name)\"")
+        }
+    }
+}
+
+extension APIError {
+    /// This error in the place of one record.
+    func entry(recordName: String, uuid: String) -> JSONValue {
+        var object: JSONObject = ["recordName": .string(recordName)]
+        object.members.append(contentsOf: json(uuid: uuid).members)
+        return .object(object)
+    }
+
+    /// There is no such zone.
+    static func zoneNotFound(_ zoneID: ZoneID) -> APIError {
+        APIError(.zoneNotFound, "there is no zone \"\(zoneID.zoneName)\"")
+    }
+}

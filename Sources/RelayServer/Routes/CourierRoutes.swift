@@ -1,0 +1,66 @@
+import HTTPTypes
+import Logging
+import RelayModel
+import Storage
+
+/// The web courier's long poll: one GET, held until there is a notification, answered with exactly
+/// that one.
+///
+/// It has no credential but the secret in its URL, as CloudKit's has.
+struct CourierRoutes: Sendable {
+    private let dependencies: RelayDependencies
+    /// How old the note of the last poll may become before it is written anew.
+    private static let pollNoteAge: Duration = .seconds(3600)
+
+    init(_ dependencies: RelayDependencies) {
+        self.dependencies = dependencies
+    }
+
+    var routes: [RelayRoute] {
+        [RelayRoute(.client, "GET", "/courier/1/{secret}", patience: .held, respond: poll)]
+    }
+
+    /// An empty 200 means "ask again"; anything but 2xx means that the token is dead, and that a
+    /// new one has to be created (MistKit; CloudKit JS asks again anyway).
+    private func poll(_ request: RelayRequest) async throws -> RelayAnswer {
+        // HEAD would take a notification and show it to nobody.
+        guard request.method == "GET" else {
+            throw RefusedMethod(method: request.method, allowed: "GET, OPTIONS")
+        }
+        let address = CourierAddress(secret: request.parameters["secret"] ?? "")
+        guard let address,
+            let standing = try await dependencies.registry.courier(address.token),
+            standing.isRegistered
+        else {
+            try await dependencies.courier.delayRefusal()
+            throw APIError(
+                .notFound,
+                "there is no such courier, or no device is registered with its token: "
+                    + "create a new one with tokens/create")
+        }
+        if standing.polledAt.advanced(by: Self.pollNoteAge) < request.receivedAt {
+            try await dependencies.registry.notePoll(of: address.token, at: request.receivedAt)
+        }
+        guard let taken = try await dependencies.courier.next(of: address.token) else {
+            return RelayAnswer(status: 200)
+        }
+        return answer(taken, of: address.token)
+    }
+
+    private func answer(_ taken: TakenNotification, of courier: DeviceToken) -> RelayAnswer {
+        var answer = RelayAnswer(status: 200)
+        answer.contentType = "application/json; charset=utf-8"
+        answer.body = taken.payload
+        answer.unwritten = { [dependencies] in
+            do {
+                try await dependencies.courier.putBack(taken, of: courier)
+            } catch {
+                // The store fails; the inbox has the notification still, where one is kept.
+                dependencies.logger.error(
+                    "could not put a courier's notification back",
+                    metadata: ["reason": "\(error)"])
+            }
+        }
+        return answer
+    }
+}

@@ -1,0 +1,126 @@
+import RelayModel
+import Storage
+
+/// The history of a user's notifications: what `CKFetchNotificationChangesOperation` and
+/// `CKMarkNotificationsReadOperation` did, so that a missed push is never a lost fact.
+///
+/// Under `/device/1/…` it is that of the container, as those calls had it; under `/database/1/…`
+/// that of the subscriptions in one database.
+struct NotificationRoutes: Sendable {
+    private let dependencies: RelayDependencies
+    private let callers: CallerLookup
+
+    init(_ dependencies: RelayDependencies) {
+        self.dependencies = dependencies
+        callers = CallerLookup(dependencies)
+    }
+
+    var routes: [RelayRoute] {
+        let places = [
+            "/device/1/{container}/{environment}",
+            "/database/1/{container}/{environment}/{database}",
+        ]
+        return places.map { "\($0)/notifications" }.flatMap { prefix in
+            [
+                RelayRoute(.client, "GET", "\(prefix)/list", respond: list),
+                RelayRoute(.client, "POST", "\(prefix)/list", respond: list),
+                RelayRoute(.client, "POST", "\(prefix)/markRead", respond: markRead),
+            ]
+        }
+    }
+
+    // MARK: list
+
+    private func list(_ request: RelayRequest) async throws -> RelayAnswer {
+        let (owner, database) = try await owner(of: request)
+        let page = try NotificationListing(request)
+        var wanted = InboxRequest(
+            owner: owner, database: database, limit: page.limit, device: page.device)
+        wanted.after = try page.token.map { try NotificationToken($0, owner: owner).sequence } ?? 0
+        let reading = try await dependencies.registry.notifications(wanted)
+        guard case .page(let notifications, let next, let isComplete) = reading else {
+            throw NotificationToken.expired(
+                "what came after it is no longer kept; begin again without a syncToken")
+        }
+        return RelayAnswer(json: [
+            "notifications": .array(notifications.map(\.json)),
+            "syncToken": .string(NotificationToken(sequence: next).text(owner: owner)),
+            "moreComing": .bool(!isComplete),
+        ]).keepingUserToken(of: request)
+    }
+
+    // MARK: markRead
+
+    private func markRead(_ request: RelayRequest) async throws -> RelayAnswer {
+        let (owner, _) = try await owner(of: request)
+        let body = try request.jsonBody()
+        try body.allowOnly(["notificationIDs"])
+        let texts = try body.require("notificationIDs", try body.strings("notificationIDs"))
+        try dependencies.limits.check(texts.count, of: "notificationIDs")
+        let ids = texts.map { UUIDBytes($0) }
+        let known = try await dependencies.registry.markNotificationsRead(
+            ids.compactMap(\.self), of: owner, at: request.receivedAt)
+        let entries = zip(texts, ids).map { text, id -> JSONValue in
+            if let id, known.contains(id) {
+                return ["notificationID": .string(id.description), "isRead": true]
+            }
+            let error = APIError(.notFound, "the inbox has no such notification")
+            var entry: JSONObject = ["notificationID": .string(text.shortened)]
+            entry.members.append(contentsOf: error.json(uuid: request.uuid).members)
+            return .object(entry)
+        }
+        return RelayAnswer(json: ["notifications": .array(entries)])
+            .keepingUserToken(of: request)
+    }
+
+    /// Whose inbox: the caller's own, never anybody else's.
+    private func owner(
+        of request: RelayRequest
+    ) async throws -> (InboxOwner, DatabaseScope?) {
+        let database: DatabaseScope? =
+            request.parameters["database"] == nil ? nil : try request.choice("database")
+        let admitted = try await callers.admit(request, database: database)
+        let user = try admitted.user()
+        guard admitted.settings.keepsInbox else {
+            throw APIError(
+                .notFound,
+                "this container keeps no notifications: an operator switches it on with "
+                    + "`belfry containers set --inbox on`")
+        }
+        return (InboxOwner(container: admitted.settings.key, user: user), database)
+    }
+}
+
+/// What `notifications/list` is asked for, in the body or in the query.
+struct NotificationListing: Sendable {
+    /// Where to go on.
+    let token: String?
+    /// So many at the most.
+    let limit: Int
+    /// The device that asks, which is not told of its own changes.
+    let device: DeviceID?
+
+    /// Reads a request.
+    ///
+    /// - Throws: `JSONContractError`, or 400 for a limit out of range.
+    init(_ request: RelayRequest) throws {
+        let body = try request.optionalJSONBody()
+        try body.allowOnly(["syncToken", "resultsLimit", "deviceID", "clientId", "clientID"])
+        token = try body.string("syncToken") ?? request.query["syncToken"]
+        let range = 1...Int64(Limits.maximumNotificationsPerPage)
+        let asked: Int64?
+        if let text = request.query["resultsLimit"] {
+            asked = Int64(text) ?? 0
+        } else {
+            asked = try body.integer("resultsLimit")
+        }
+        if let asked, !range.contains(asked) {
+            throw body.failure(
+                "resultsLimit", "must be \(range.lowerBound) to \(range.upperBound)")
+        }
+        limit = Int(asked ?? range.upperBound)
+        device =
+            try DeviceChoice(optionalIn: body).deviceID
+            ?? request.query["clientId"].flatMap(DeviceID.init(rawValue:))
+    }
+}

@@ -1,0 +1,80 @@
+import Crypto
+import RelayModel
+import Storage
+
+/// A place in an inbox, opaque on the wire.
+///
+/// It names whose inbox it is of, so that a client that changed users or containers is told to
+/// begin again and does not miss half. It is no credential.
+struct NotificationToken: Sendable, Hashable {
+    /// The number of the last notification that was seen.
+    let sequence: UInt64
+
+    init(sequence: UInt64) {
+        self.sequence = sequence
+    }
+
+    /// Reads a token of `owner`'s inbox.
+    ///
+    /// - Throws: 400 that says to begin again if it is of another inbox, or none.
+    init(_ text: String, owner: InboxOwner) throws(APIError) {
+        let bytes = Base64.decode(text) ?? []
+        guard bytes.count == 16 else {
+            throw APIError(.badRequest, "syncToken: not one that notifications/list answered with")
+        }
+        guard Array(bytes[8...]) == Self.mark(of: owner) else {
+            throw Self.expired(
+                "it is of another user or container; begin again without a syncToken")
+        }
+        sequence = bytes[..<8].reduce(0) { $0 << 8 | UInt64($1) }
+    }
+
+    /// The token's text for `owner`.
+    func text(owner: InboxOwner) -> String {
+        let number = stride(from: UInt64(56), through: 0, by: -8).map {
+            UInt8(truncatingIfNeeded: sequence >> $0)
+        }
+        return Base64.encode(number + Self.mark(of: owner))
+            .replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+    }
+
+    /// The error after which a client begins again from nothing (CloudKit: `changeTokenExpired`).
+    static func expired(_ reason: String) -> APIError {
+        APIError(
+            .badRequest, "syncToken: \(reason)", details: ["changeTokenExpired": true])
+    }
+
+    private static func mark(of owner: InboxOwner) -> [UInt8] {
+        let text = "inbox/\(owner.container)/\(owner.user.rawValue)"
+        return Array(SHA256.hash(data: Array(text.utf8)).prefix(8))
+    }
+}
+
+extension StoredNotification {
+    /// One entry of the history: what `CKNotification` says, and the push as it was, whole.
+    var json: JSONValue {
+        let payload = (try? JSONValue(parsing: payload)) ?? .null
+        let ck: JSONObject =
+            if case .object(let object) = payload, case .object(let ck)? = object["ck"] {
+                ck
+            } else { [:] }
+        var entry: JSONObject = [
+            "notificationID": .string(notificationID.description),
+            "notificationType": .string(readAt == nil ? Self.type(ck) : "readNotification"),
+            "subscriptionID": .string(subscriptionID.rawValue),
+            "database": .string(database.rawValue),
+            "created": ["timestamp": .integer(createdAt.milliseconds)],
+            "isRead": .bool(readAt != nil),
+            "isPruned": .bool(ck["p"] != nil),
+            "payload": payload,
+        ]
+        entry["read"] = readAt.map { ["timestamp": .integer($0.milliseconds)] }
+        return .object(entry)
+    }
+
+    private static func type(_ ck: JSONObject) -> String {
+        if ck["qry"] != nil { return "query" }
+        if ck["fet"] != nil { return "recordZone" }
+        return ck["met"] == nil ? "unknown" : "database"
+    }
+}

@@ -1,0 +1,60 @@
+import RelayModel
+import Storage
+
+/// Which of a user's own devices is meant.
+struct DeviceChoice: Sendable {
+    /// The device's ID.
+    let deviceID: DeviceID?
+    /// The device's token.
+    let token: DeviceToken?
+
+    /// Reads `deviceID`, `clientId` or `apnsToken`; one of them is required.
+    ///
+    /// - Throws: `JSONContractError`.
+    init(_ body: JSONReader) throws {
+        try body.allowOnly(["apnsEnvironment", "apnsToken", "clientId", "clientID", "deviceID"])
+        try self.init(optionalIn: body)
+        guard deviceID != nil || token != nil else {
+            throw body.failure("deviceID", "one of deviceID, clientId and apnsToken is required")
+        }
+    }
+
+    /// Reads the same members where they may be missing.
+    ///
+    /// - Throws: `JSONContractError`.
+    init(optionalIn body: JSONReader) throws {
+        let named: DeviceID? = try body.identifier("deviceID")
+        let client: DeviceID? = try body.identifier("clientId")
+        let clientToo: DeviceID? = try body.identifier("clientID")
+        deviceID = named ?? client ?? clientToo
+        token = try body.deviceToken()
+    }
+
+    /// Which member it was found by.
+    var field: String { deviceID == nil ? "this apnsToken" : "this deviceID" }
+
+    func fits(_ device: Device) -> Bool {
+        deviceID.map { $0 == device.id } ?? true && token.map { $0 == device.token } ?? true
+    }
+}
+
+/// Ends devices and sessions for their users.
+struct SignOutDesk: Sendable {
+    private let dependencies: RelayDependencies
+
+    init(_ dependencies: RelayDependencies) {
+        self.dependencies = dependencies
+    }
+
+    /// Forgets the device that is meant, if it is the user's own; returns its ID.
+    func forget(
+        _ choice: DeviceChoice, of user: UserID, in container: ContainerKey, at now: Timestamp
+    ) async throws -> DeviceID? {
+        let devices = try await dependencies.registry.devices(
+            of: container, owner: user, limit: 10_000)
+        guard let device = devices.map(\.device).first(where: choice.fits) else { return nil }
+        let isForgotten = try await dependencies.registry.forgetDevice(
+            device.id, of: container, at: now)
+        return isForgotten ? device.id : nil
+    }
+}

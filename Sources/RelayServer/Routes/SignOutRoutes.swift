@@ -1,0 +1,39 @@
+import RelayModel
+import Storage
+
+/// Signing out: CloudKit's clients only forget their token, ours can make everybody forget it.
+struct SignOutRoutes: Sendable {
+    private let dependencies: RelayDependencies
+    private let callers: CallerLookup
+
+    init(_ dependencies: RelayDependencies) {
+        self.dependencies = dependencies
+        callers = CallerLookup(dependencies)
+    }
+
+    var routes: [RelayRoute] {
+        [
+            RelayRoute(
+                .client, "POST", "/database/1/{container}/{environment}/public/users/signOut",
+                respond: signOut)
+        ]
+    }
+
+    /// Ends the session of the user token, and the device that the body names, if it names one.
+    private func signOut(_ request: RelayRequest) async throws -> RelayAnswer {
+        let admitted = try await callers.admit(request, database: .public)
+        let user = try admitted.user()
+        let body = try request.optionalJSONBody()
+        try body.allowOnly(["deviceID", "clientId", "clientID", "apnsToken"])
+        let choice = try DeviceChoice(optionalIn: body)
+        var answer: JSONObject = ["userRecordName": .string(user.rawValue), "signedOut": true]
+        if choice.deviceID != nil || choice.token != nil {
+            let forgotten = try await SignOutDesk(dependencies).forget(
+                choice, of: user, in: admitted.settings.key, at: request.receivedAt)
+            answer["deviceID"] = forgotten.map { .string($0.rawValue) }
+        }
+        try await SessionDesk(dependencies, settings: admitted.settings)
+            .signOut(request, user: user)
+        return RelayAnswer(json: .object(answer))
+    }
+}

@@ -1,0 +1,57 @@
+import PredicateLanguage
+import RelayModel
+
+extension RecordSchema {
+    /// What a predicate may use of a record type.
+    init(_ definition: RecordTypeDefinition) {
+        var fields: [String: Field] = [:]
+        for (name, field) in definition.fields where !name.hasPrefix("___") {
+            fields[name] = Field(
+                Self.type(field.type), isQueryable: field.uses.contains(.queryable))
+        }
+        self.init(fields)
+    }
+
+    private static func type(_ type: SchemaFieldType) -> FieldType {
+        let element: FieldType =
+            switch type.element {
+            case .string: .string
+            case .int64: .integer
+            case .double: .double
+            case .timestamp: .timestamp
+            case .bytes: .bytes
+            case .reference: .reference
+            case .location: .location
+            case .boolean: .boolean
+            case .uuid: .uuid
+            case .objectID: .objectID
+            case .map, .asset: .map(nil)
+            case .any: .mixed
+            }
+        return type.isList ? .list(element) : element
+    }
+
+    /// Whether every record has this field, by one of CloudKit's names for it.
+    static func isSystemField(_ name: String) -> Bool {
+        systemNames.contains(name)
+    }
+
+    private static let systemNames: Set<String> = [
+        "recordName", "creationDate", "createdTimestamp", "___createTime", "modificationDate",
+        "modifiedTimestamp", "___modTime", "creatorUserRecordID", "___createdBy",
+        "lastModifiedUserRecordID", "___modifiedBy", "recordID", "___recordID",
+    ]
+}
+
+extension PredicateError {
+    /// This error as the answer to a request whose condition stands at `path`.
+    func refusal(of query: SubscriptionQuery, path: String) -> APIError {
+        let place =
+            self.path.map { "\(path).\($0)" }
+            ?? "\(path).\(query.form?.rawValue ?? "predicate") at byte \(offset)"
+        var text = "\(place): \(reason)"
+        if let expected { text += "; expected \(expected)" }
+        if let hint { text += "; \(hint)" }
+        return APIError(.badRequest, text, details: ["predicateError": .object(json)])
+    }
+}

@@ -1,0 +1,132 @@
+import RelayModel
+
+/// What a container in development learns from the records that arrive, as CloudKit does; in
+/// production whatever is unknown is refused.
+struct SchemaInference {
+    private let environment: ContainerEnvironment
+    private let known: ContainerSchema
+    private var learned: [RecordType: RecordTypeDefinition] = [:]
+
+    init(_ schema: ContainerSchema, environment: ContainerEnvironment) {
+        known = schema
+        self.environment = environment
+    }
+
+    /// What is not in the schema yet.
+    var additions: [RecordTypeDefinition] { learned.values.sorted { $0.name < $1.name } }
+
+    /// The type as it is known, with what was learned.
+    func definition(of type: RecordType) -> RecordTypeDefinition? {
+        guard var definition = known.recordTypes[type] else { return learned[type] }
+        if let more = learned[type] {
+            definition.fields.merge(more.fields) { known, _ in known }
+        }
+        return definition
+    }
+
+    /// Learns a type and the fields of one record of it, which a client writes here.
+    ///
+    /// - Throws: 400 with CloudKit's reason for what production does not know; 403 for a type that
+    ///   is not kept here.
+    mutating func admit(
+        _ type: RecordType, fields: RecordFields
+    ) throws(APIError) -> RecordTypeDefinition {
+        guard let definition = definition(of: type) else {
+            try admitNew(type)
+            learn(RecordTypeDefinition(type, isInferred: true), fields)
+            return definition(of: type) ?? RecordTypeDefinition(type, isInferred: true)
+        }
+        guard definition.isKept else {
+            throw APIError(
+                .accessDenied,
+                "records of type \(type) are changed in their own database; the schema does not "
+                    + "keep them in the shadow")
+        }
+        let unknown = fields.filter { !$0.value.isNull && definition.fields[$0.key] == nil }
+        if environment == .production, let name = unknown.keys.min() {
+            throw APIError(
+                .badRequest,
+                "Cannot create or modify field '\(name)' in record '\(type)' in production schema")
+        }
+        for (name, value) in fields {
+            try Self.check(value, name, in: definition)
+        }
+        guard definition.fields.count + unknown.count <= Limits.maximumFieldsPerRecord else {
+            throw APIError(
+                .quotaExceeded,
+                "a record type has at most \(Limits.maximumFieldsPerRecord) fields")
+        }
+        learn(definition, unknown)
+        return definition
+    }
+
+    /// Learns of a change that a source posted; it is never refused, since its own database is the
+    /// truth, and its type is not kept until somebody says so.
+    mutating func observe(_ change: RecordChange) {
+        guard environment == .development, let fields = (change.after ?? change.before)?.fields
+        else { return }
+        let type = change.recordType
+        let definition = definition(of: type)
+        if definition == nil, count >= Limits.maximumRecordTypes { return }
+        let room = Limits.maximumFieldsPerRecord - (definition?.fields.count ?? 0)
+        let unknown = fields.filter {
+            definition?.fields[$0.key] == nil && RecordTypeDefinition.isFieldName($0.key)
+        }
+        guard unknown.count <= room else { return }
+        learn(definition ?? RecordTypeDefinition(type, isKept: false, isInferred: true), unknown)
+    }
+
+    private var count: Int {
+        known.recordTypes.count + learned.keys.count { known.recordTypes[$0] == nil }
+    }
+
+    private func admitNew(_ type: RecordType) throws(APIError) {
+        guard environment == .development else {
+            throw APIError(.badRequest, "Cannot create new type \(type) in production schema")
+        }
+        guard RecordFieldReading.isClientName(type.rawValue) else {
+            throw APIError(
+                .badRequest,
+                "recordType: \"\(type.rawValue.shortened)\" is not a letter, then letters, digits "
+                    + "and underscores")
+        }
+        guard count < Limits.maximumRecordTypes else {
+            throw APIError(
+                .quotaExceeded, "a container has at most \(Limits.maximumRecordTypes) record types")
+        }
+    }
+
+    private mutating func learn(_ definition: RecordTypeDefinition, _ fields: RecordFields) {
+        var more = learned[definition.name] ?? definition
+        if learned[definition.name] == nil { more.fields = [:] }
+        for (name, value) in fields {
+            guard let type = SchemaFieldType(of: value) else { continue }
+            more.fields[name] = FieldDefinition(type, uses: Self.uses(of: type))
+        }
+        guard known.recordTypes[definition.name] == nil || !more.fields.isEmpty else { return }
+        learned[definition.name] = more
+    }
+
+    /// What can be indexed is, so that a developer can query at once.
+    private static func uses(of type: SchemaFieldType) -> FieldUses {
+        switch type.element {
+        case .asset, .bytes, .map, .any: []
+        case .string:
+            type.isList ? [.queryable, .searchable] : [.queryable, .sortable, .searchable]
+        default: type.isList ? [.queryable] : [.queryable, .sortable]
+        }
+    }
+
+    private static func check(
+        _ value: FieldValue, _ name: String, in definition: RecordTypeDefinition
+    ) throws(APIError) {
+        guard let known = definition.fields[name]?.type, let type = SchemaFieldType(of: value),
+            known != type, known.element != .any
+        else { return }
+        // A whole number in a field of doubles was read as a double already.
+        throw APIError(
+            .badRequest,
+            "invalid attempt to set value type \(type) for field '\(name)' for type "
+                + "'\(definition.name)', defined to be: \(known)")
+    }
+}

@@ -1,0 +1,167 @@
+import RelayModel
+
+/// Reads the tokens of a schema's text.
+struct SchemaTextParser {
+    private var rest: ArraySlice<SchemaToken>
+    private let lastLine: Int
+
+    init(_ tokens: [SchemaToken]) {
+        rest = tokens[...]
+        lastLine = tokens.last?.line ?? 1
+    }
+
+    /// `DEFINE SCHEMA { CREATE ROLE name ; | RECORD TYPE name ( … ) ; }`.
+    mutating func schema() throws(SchemaTextError) -> ContainerSchema {
+        try expect("DEFINE", "SCHEMA")
+        var types: [RecordTypeDefinition] = []
+        var roles: [String] = []
+        while let token = rest.first {
+            if take("CREATE") {
+                try expect("ROLE")
+                roles.append(try name("the name of a role"))
+            } else if take("RECORD") {
+                try expect("TYPE")
+                let type = try recordType()
+                guard !types.contains(where: { $0.name == type.name }) else {
+                    throw SchemaTextError(
+                        line: token.line, reason: "\(type.name) is defined twice")
+                }
+                types.append(type)
+            } else {
+                throw unexpected("RECORD TYPE or CREATE ROLE")
+            }
+            try expect(";")
+            guard types.count <= Limits.maximumRecordTypes else {
+                throw SchemaTextError(
+                    line: token.line,
+                    reason: "more than \(Limits.maximumRecordTypes) record types")
+            }
+        }
+        return ContainerSchema(types, roles: roles)
+    }
+
+    private mutating func recordType() throws(SchemaTextError) -> RecordTypeDefinition {
+        let line = rest.first?.line ?? lastLine
+        let text = try name("the name of a record type")
+        guard let name = RecordType(rawValue: text) else {
+            throw SchemaTextError(line: line, reason: "\"\(text)\" is not \(RecordType.rule)")
+        }
+        var type = RecordTypeDefinition(name, grants: [])
+        try expect("(")
+        while !take(")") {
+            try member(of: &type)
+            guard take(",") else {
+                try expect(")")
+                break
+            }
+        }
+        return type
+    }
+
+    private mutating func member(
+        of type: inout RecordTypeDefinition
+    ) throws(SchemaTextError) {
+        // GRANT in quotation marks is a field.
+        if rest.first?.kind == .word, take("GRANT") {
+            try grant(to: &type)
+            return
+        }
+        let line = rest.first?.line ?? lastLine
+        let name = try name("the name of a field, or GRANT")
+        guard RecordTypeDefinition.isFieldName(name), type.fields[name] == nil else {
+            throw SchemaTextError(
+                line: line,
+                reason: "\"\(name)\" stands there twice, or is not "
+                    + RecordTypeDefinition.fieldNameRule)
+        }
+        guard type.fields.count < Limits.maximumFieldsPerRecord else {
+            throw SchemaTextError(
+                line: line, reason: "more than \(Limits.maximumFieldsPerRecord) fields")
+        }
+        type.fields[name] = try field()
+    }
+
+    /// `GRANT READ, WRITE TO role`.
+    private mutating func grant(to type: inout RecordTypeDefinition) throws(SchemaTextError) {
+        var permissions: [RecordGrant.Permission] = []
+        repeat {
+            let words = RecordGrant.Permission.allCases
+            guard let permission = words.first(where: { isNext($0.rawValue) }) else {
+                throw unexpected("READ, CREATE or WRITE")
+            }
+            rest.removeFirst()
+            permissions.append(permission)
+        } while take(",")
+        try expect("TO")
+        let role = try name("the name of a role")
+        type.grants += permissions.map { RecordGrant($0, to: role) }
+    }
+
+    private mutating func field() throws(SchemaTextError) -> FieldDefinition {
+        var isEncrypted = take("ENCRYPTED")
+        let isList = take("LIST")
+        if isList {
+            try expect("<")
+            if take("ENCRYPTED") { isEncrypted = true }
+        }
+        let type = try element()
+        if isList { try expect(">") }
+        var uses: FieldUses = []
+        while let word = FieldUses.words.first(where: { isNext($0.word) }) {
+            rest.removeFirst()
+            uses.insert(word.use)
+        }
+        return FieldDefinition(
+            SchemaFieldType(type, isList: isList), uses: uses, isEncrypted: isEncrypted)
+    }
+
+    /// One of CloudKit's types; `NUMBER [PREFERRED AS INT64]` is a number of either kind.
+    private mutating func element() throws(SchemaTextError) -> SchemaFieldType.Element {
+        let known = SchemaFieldType.Element.allCases.filter(\.isOfCloudKit)
+        if take("NUMBER") {
+            guard take("PREFERRED") else { return .double }
+            try expect("AS")
+            if take("INT64") { return .int64 }
+            try expect("DOUBLE")
+            return .double
+        }
+        guard let type = known.first(where: { isNext($0.rawValue) }) else {
+            throw unexpected("one of \(known.map(\.rawValue).joined(separator: ", ")), LIST<…>")
+        }
+        rest.removeFirst()
+        return type
+    }
+
+    // MARK: Tokens
+
+    private func isNext(_ word: String) -> Bool {
+        guard let token = rest.first, token.kind != .quoted else { return false }
+        return token.text.uppercased() == word
+    }
+
+    private mutating func take(_ word: String) -> Bool {
+        guard isNext(word) else { return false }
+        rest.removeFirst()
+        return true
+    }
+
+    private mutating func expect(_ words: String...) throws(SchemaTextError) {
+        for word in words where !take(word) { throw unexpected(word) }
+    }
+
+    private mutating func name(_ what: String) throws(SchemaTextError) -> String {
+        guard let token = rest.first, token.kind != .sign, !token.text.isEmpty else {
+            throw unexpected(what)
+        }
+        rest.removeFirst()
+        return token.text
+    }
+
+    private func unexpected(_ what: String) -> SchemaTextError {
+        guard let token = rest.first else {
+            return SchemaTextError(line: lastLine, reason: "\(what) is expected, the text ends")
+        }
+        return SchemaTextError(
+            line: token.line, reason: "\(what) is expected, found \"\(token.text.shortened)\"")
+    }
+}

@@ -1,0 +1,58 @@
+import Foundation
+import Synchronization
+
+/// A boundary between two stages of the walk, at which a campaign kills the process.
+///
+/// `BELFRY_CRASH_AT=settled:12` makes `belfry serve` kill itself with SIGKILL when ``settled`` is
+/// reached for the 12th time. Unarmed, reaching a point costs one load.
+package enum CrashPoint: String, Sendable, CaseIterable {
+    /// A transaction is filled and not yet committed.
+    case commit
+    /// A transaction is durable, and nobody was answered.
+    case committed
+    /// A change is about to be matched.
+    case match
+    /// Once subscriptions are claimed for a change, and nothing is sent.
+    case claimed
+    /// Deliveries are composed and not yet handed over.
+    case handOver
+    /// Deliveries of a range are composed and not yet handed over.
+    case range
+    /// Deliveries were given to the gateway.
+    case sent
+    /// Answers are settled and not yet recorded.
+    case settle
+    /// A step of settling is durable.
+    case settled
+    /// The write-ahead log is about to be started anew.
+    case checkpoint
+    /// Something is about to be pruned.
+    case prune
+
+    private struct Plan: Sendable {
+        let point: CrashPoint
+        let count: Int
+    }
+
+    private static let plan = Mutex<Plan?>(nil)
+    private static let isArmed = Atomic(false)
+    private static let reached = Atomic<Int>(0)
+
+    /// Plans the kill that `text` names, such as `settled:12`; anything else plans none.
+    package static func arm(_ text: String) {
+        let parts = text.split(separator: ":", maxSplits: 1)
+        guard let point = parts.first.flatMap({ CrashPoint(rawValue: String($0)) }) else { return }
+        let count = parts.count > 1 ? Int(parts[1]) ?? 1 : 1
+        plan.withLock { $0 = Plan(point: point, count: count) }
+        isArmed.store(true, ordering: .releasing)
+    }
+
+    /// Kills the process if that is planned here.
+    package func reach() {
+        guard Self.isArmed.load(ordering: .acquiring),
+            let plan = Self.plan.withLock({ $0 }), plan.point == self
+        else { return }
+        let count = Self.reached.wrappingAdd(1, ordering: .relaxed).newValue
+        if count == plan.count { kill(getpid(), SIGKILL) }
+    }
+}

@@ -1,0 +1,156 @@
+import Foundation
+import GRDB
+package import RelayModel
+
+extension RelayStore: FanoutRanges {
+    package func containersWithRanges() async throws -> [ContainerKey] {
+        try await read { db in
+            let rows = try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT name AS containerName, environment FROM container
+                    WHERE EXISTS (
+                        SELECT 1 FROM rangeTask WHERE rangeTask.container = container.id)
+                    ORDER BY id
+                    """)
+            return try rows.map { try StoredRow(row: $0, table: "container").containerKey() }
+        }
+    }
+
+    package func nextRange(
+        of container: ContainerKey, after id: UInt64
+    ) async throws -> FanoutRange? {
+        try await read { db in
+            guard let known = try db.containerIfKnown(container) else { return nil }
+            let row = try Row.fetchOne(
+                db,
+                sql: "SELECT * FROM rangeTask WHERE container = ? AND id > ? ORDER BY id LIMIT 1",
+                arguments: [known.id, id.stored])
+            return try row.map { row in
+                let stored = StoredRow(row: row, table: "rangeTask")
+                let serials = SerialList.decode(row["serials"] as Data)
+                return FanoutRange(
+                    id: stored.number("id"), container: container,
+                    position: LogPosition(stored: row["position"]),
+                    serials: try stored.require("serials", serials),
+                    offset: UInt32(clamping: row["offset"] as Int64))
+            }
+        }
+    }
+
+    package func members(
+        _ serials: ArraySlice<UInt64>, of range: FanoutRange
+    ) async throws -> [RangeMember] {
+        let reading = RangeReading(position: range.position, container: range.container)
+        return try await read { try reading.members(serials, in: $0) }
+    }
+
+    package func keep(_ inbox: [InboxEntry]) async throws {
+        let limit = settings.inboxPerUser
+        try await write(changes: inbox.count) { commit in
+            try InboxStep.insert(inbox, perUser: limit, in: commit.db)
+        }
+    }
+
+    package var rangesAppeared: AsyncStream<Void> { ranges.stream }
+}
+
+/// Says that ranges were written; what was said while nobody read is said once.
+struct RangeBell: Sendable {
+    let stream: AsyncStream<Void>
+    private let continuation: AsyncStream<Void>.Continuation
+
+    init() {
+        (stream, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+    }
+
+    func ring() {
+        continuation.yield()
+    }
+}
+
+/// Reads what was active at a position for some subscriptions.
+private struct RangeReading: Sendable {
+    let position: LogPosition
+    let container: ContainerKey
+
+    func members(_ serials: ArraySlice<UInt64>, in db: Database) throws -> [RangeMember] {
+        let find = try db.cachedStatement(
+            sql: """
+                SELECT subscription.*, user.name AS ownerName, container.name AS containerName,
+                    container.environment
+                FROM subscription
+                    JOIN user ON user.id = subscription.owner
+                    JOIN container ON container.id = subscription.container
+                WHERE serial = ?
+                """)
+        var devices: [Int64: [DeviceVersion]] = [:]
+        return try serials.map { serial in
+            guard let row = try Row.fetchOne(find, arguments: [serial.stored]) else {
+                throw StorageError.damaged(
+                    path: "rangeTask", reason: "a range names subscription \(serial), which is gone"
+                )
+            }
+            let owner: Int64 = row["owner"]
+            let owned = try devices[owner] ?? self.devices(of: owner, in: db)
+            devices[owner] = owned
+            return RangeMember(version: try SubscriptionVersion(row: row), devices: owned)
+        }
+    }
+
+    /// Active at the change is what began before it and has not ended before it.
+    private func devices(of owner: Int64, in db: Database) throws -> [DeviceVersion] {
+        let statement = try db.cachedStatement(
+            sql: """
+                SELECT device.*, user.name AS ownerName, container.name AS containerName,
+                    container.environment
+                FROM device
+                    JOIN user ON user.id = device.owner
+                    JOIN container ON container.id = device.container
+                WHERE owner = ?1 AND activation < ?2 AND (ended IS NULL OR ended >= ?2)
+                ORDER BY serial
+                """)
+        return try Row.fetchAll(statement, arguments: [owner, position.stored])
+            .map(DeviceVersion.init(row:))
+    }
+}
+
+/// Ascending serials in compact form: differences of seven bits per byte, the lowest first.
+enum SerialList {
+    static func encode(_ serials: [UInt64]) -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(serials.count * 2)
+        var last: UInt64 = 0
+        for serial in serials {
+            var rest = serial - last
+            last = serial
+            while rest >= 0x80 {
+                bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)
+                rest >>= 7
+            }
+            bytes.append(UInt8(rest))
+        }
+        return bytes
+    }
+
+    /// The serials in `bytes`; `nil` if they do not ascend or the last one is cut off.
+    static func decode(_ bytes: some Sequence<UInt8>) -> [UInt64]? {
+        var serials: [UInt64] = []
+        var last: UInt64 = 0
+        var value: UInt64 = 0
+        var shift: UInt64 = 0
+        for byte in bytes {
+            guard shift < 64 else { return nil }
+            value |= UInt64(byte & 0x7F) << shift
+            shift += 7
+            guard byte < 0x80 else { continue }
+            let (serial, overflowed) = last.addingReportingOverflow(value)
+            guard value > 0, !overflowed else { return nil }
+            serials.append(serial)
+            last = serial
+            value = 0
+            shift = 0
+        }
+        return shift == 0 ? serials : nil
+    }
+}

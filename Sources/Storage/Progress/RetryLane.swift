@@ -1,0 +1,141 @@
+import Foundation
+import GRDB
+package import RelayModel
+
+/// What one answer of the gateway can concern together: a container's deliveries by one of the
+/// gateway's environments for one topic.
+package struct RetryLane: Sendable, Hashable {
+    /// Whose deliveries.
+    package let container: ContainerKey
+    /// By which of the gateway's environments.
+    package let environment: GatewayEnvironment
+    /// For which application.
+    package let topic: String
+
+    /// The lane of a delivery.
+    package init(of delivery: Delivery) {
+        container = delivery.container
+        environment = delivery.gatewayEnvironment
+        topic = delivery.notification.topic
+    }
+
+    /// The column's form within a container.
+    var stored: String { "\(environment.rawValue) \(topic)" }
+
+    init?(_ stored: String, of container: ContainerKey) {
+        let parts = stored.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: false)
+        guard let environment = GatewayEnvironment(rawValue: String(parts[0])) else { return nil }
+        self.container = container
+        self.environment = environment
+        topic = parts.count > 1 ? String(parts[1]) : ""
+    }
+}
+
+/// Reads the retries of one store, a lane at a time.
+struct RetryReading {
+    let excluding: Set<DeliveryID>
+    let isHeld: @Sendable (RetryLane) -> Bool
+
+    /// A lane that may be read, with the moment of its earliest row.
+    private struct OpenLane {
+        let container: Int64
+        let text: String
+        let dueAt: Int64
+    }
+
+    /// What is due, the lanes whose turn is longest ago first, and each with an equal share.
+    func due(at now: Timestamp, limit: Int, in db: Database) throws -> [Retry] {
+        let lanes = try openLanes(in: db).filter { $0.dueAt <= now.stored }
+        guard !lanes.isEmpty, limit > 0 else { return [] }
+        var identities: [[Data]] = []
+        let share = max(1, limit / lanes.count)
+        for lane in lanes.prefix(limit) {
+            identities.append(try self.identities(of: lane, at: now, limit: share, in: db))
+        }
+        // What some lanes do not need the others may have.
+        var left = limit - identities.reduce(0) { $0 + $1.count }
+        for index in identities.indices where left > 0 && identities[index].count == share {
+            let more = try self.identities(of: lanes[index], at: now, limit: share + left, in: db)
+            left -= more.count - share
+            identities[index] = more
+        }
+        let statement = try db.cachedStatement(sql: "SELECT * FROM retry WHERE deliveryID = ?")
+        return try identities.joined().compactMap { id in
+            try Row.fetchOne(statement, arguments: [id]).map(Retry.init(row:))
+        }
+    }
+
+    /// When the earliest one falls due that may be read.
+    func nextDue(in db: Database) throws -> Timestamp? {
+        try openLanes(in: db).first.map { Timestamp(stored: $0.dueAt) }
+    }
+
+    /// The lanes that are not held and have a row that is not excluded, by their earliest rows.
+    ///
+    /// The index is probed once a lane, so that a million rows of one cost nothing.
+    private func openLanes(in db: Database) throws -> [OpenLane] {
+        let next = try db.cachedStatement(
+            sql: """
+                SELECT container, lane FROM retry WHERE (container, lane) > (?, ?)
+                ORDER BY container, lane LIMIT 1
+                """)
+        var lanes: [OpenLane] = []
+        var place: (container: Int64, lane: String) = (0, "")
+        while let row = try Row.fetchOne(next, arguments: [place.container, place.lane]) {
+            place = (row[0], row[1])
+            if let lane = try lane(place.lane, of: place.container, in: db), isHeld(lane) {
+                continue
+            }
+            if let dueAt = try earliest(of: place.container, place.lane, in: db) {
+                lanes.append(OpenLane(container: place.container, text: place.lane, dueAt: dueAt))
+            }
+        }
+        return lanes.sorted {
+            ($0.dueAt, $0.container, $0.text) < ($1.dueAt, $1.container, $1.text)
+        }
+    }
+
+    private func lane(
+        _ text: String, of container: Int64, in db: Database
+    ) throws -> RetryLane? {
+        let row = try Row.fetchOne(
+            try db.cachedStatement(sql: "SELECT name, environment FROM container WHERE id = ?"),
+            arguments: [container])
+        guard let row, let name = ContainerID(rawValue: row[0]),
+            let environment = ContainerEnvironment(rawValue: row[1])
+        else { return nil }
+        return RetryLane(text, of: ContainerKey(container: name, environment: environment))
+    }
+
+    private func earliest(of container: Int64, _ lane: String, in db: Database) throws -> Int64? {
+        let rows = try Row.fetchCursor(
+            try db.cachedStatement(
+                sql: """
+                    SELECT dueAt, deliveryID FROM retry WHERE container = ? AND lane = ?
+                    ORDER BY dueAt, deliveryID
+                    """), arguments: [container, lane])
+        while let row = try rows.next() {
+            if let id = DeliveryID(stored: row[1]), !excluding.contains(id) { return row[0] }
+        }
+        return nil
+    }
+
+    /// The identities come from the index alone, so that those excluded cost little.
+    private func identities(
+        of lane: OpenLane, at now: Timestamp, limit: Int, in db: Database
+    ) throws -> [Data] {
+        let rows = try Data.fetchCursor(
+            try db.cachedStatement(
+                sql: """
+                    SELECT deliveryID FROM retry WHERE container = ? AND lane = ? AND dueAt <= ?
+                    ORDER BY dueAt, deliveryID
+                    """), arguments: [lane.container, lane.text, now.stored])
+        var wanted: [Data] = []
+        while wanted.count < limit, let id = try rows.next() {
+            if let delivery = DeliveryID(stored: id), !excluding.contains(delivery) {
+                wanted.append(id)
+            }
+        }
+        return wanted
+    }
+}

@@ -1,0 +1,257 @@
+package import RelayModel
+
+/// The last known version of the records of those types that a container keeps, their zones, and
+/// the schema.
+///
+/// Whatever changes a kept record is appended to the log in the same transaction, and fires as any
+/// change does; what a source posts goes into the shadow in the transaction that appends it.
+package protocol Shadow: Sendable {
+    // MARK: Schema
+
+    /// The schema of a container; empty if there is none. It comes from memory.
+    func schema(of container: ContainerKey) async throws -> ContainerSchema
+    /// Adds record types and fields that are not there yet; what is there stays as it is.
+    func extendSchema(
+        of container: ContainerKey, with additions: [RecordTypeDefinition]
+    )
+        async throws
+    /// Puts a schema in the place of the one before. Records of types that it does not have, or
+    /// does not keep, are forgotten.
+    func replaceSchema(of container: ContainerKey, with schema: ContainerSchema) async throws
+
+    // MARK: Records
+
+    /// Applies the operations of one request in order, in one transaction, and appends each change
+    /// to the log. `additions` are added to the schema in the same transaction.
+    func modify(
+        _ edits: [RecordEdit], in place: RecordPlace, by editor: RecordEditor,
+        atomicity: EditAtomicity, additions: [RecordTypeDefinition], at now: Timestamp
+    ) async throws -> [RecordEditOutcome]
+    /// The live records with these names, in any order; of a name that several types have, all.
+    func records(named ids: [RecordID], in place: RecordPlace) async throws -> [ShadowRecord]
+    /// Folds the live records of one type, in the order of zone and name, in one reading
+    /// transaction.
+    ///
+    /// `step` returns false to end it. Without a zone all are folded; a cursor begins after its
+    /// record.
+    func foldRecords<Value: Sendable>(
+        of type: RecordType, in place: RecordPlace, zoneID: ZoneID?, after cursor: RecordID?,
+        into initial: Value,
+        _ step: @escaping @Sendable (inout Value, ShadowRecord) throws -> Bool
+    ) async throws -> Value
+    /// The records of a zone that changed after `position`, deleted ones included, in the order of
+    /// their last change, at most `limit`.
+    func recordChanges(
+        in zoneID: ZoneID, of place: RecordPlace, after position: LogPosition, limit: Int
+    ) async throws -> [ShadowRecord]
+
+    // MARK: Zones
+
+    /// The zones of a database, deleted ones included, ordered by name.
+    func zones(of place: RecordPlace) async throws -> [ZoneMark]
+    /// Creates zones; one that is there already stays. Returns the zones as they are.
+    func createZones(_ zones: [ZoneID], in place: RecordPlace) async throws -> [ZoneMark]
+    /// Deletes a zone with its records, each of which fires; returns whether there was one.
+    func deleteZone(
+        _ zoneID: ZoneID, in place: RecordPlace, by editor: RecordEditor, at now: Timestamp
+    ) async throws -> Bool
+}
+
+/// One database of one container: where records lie.
+package struct RecordPlace: Sendable, Hashable {
+    /// The container and environment.
+    package var container: ContainerKey
+    /// Which of its databases.
+    package var database: DatabaseScope
+    /// Whose it is; `nil` for the public one.
+    package var owner: UserID?
+
+    /// Names a database.
+    package init(container: ContainerKey, database: DatabaseScope, owner: UserID?) {
+        self.container = container
+        self.database = database
+        self.owner = owner
+    }
+}
+
+/// Who changes records.
+package struct RecordEditor: Sendable, Hashable {
+    /// The user; `nil` if nobody is signed in.
+    package var userID: UserID?
+    /// Whether it is a server of the application's own, which may write what others created.
+    package var isServer: Bool
+
+    /// Names who changes records.
+    package init(userID: UserID?, isServer: Bool) {
+        self.userID = userID
+        self.isServer = isServer
+    }
+}
+
+/// When, by whom and where a record was created or changed.
+package struct RecordStamp: Sendable, Hashable {
+    /// When.
+    package var at: Timestamp
+    /// By whom, where that is known.
+    package var userID: UserID?
+    /// On which device, where that is known.
+    package var deviceID: DeviceID?
+
+    /// Creates a stamp.
+    package init(at: Timestamp, userID: UserID?, deviceID: DeviceID?) {
+        self.at = at
+        self.userID = userID
+        self.deviceID = deviceID
+    }
+}
+
+/// The last version of a record.
+package struct ShadowRecord: Sendable, Hashable {
+    /// Which record.
+    package var recordID: RecordID
+    /// Its type.
+    package var recordType: RecordType
+    /// Its fields; none if it was deleted.
+    package var fields: RecordFields
+    /// Whether fields are missing that the source never sent.
+    package var isPartial = false
+    /// What CloudKit's dictionaries of fields say beyond the values, by field.
+    package var wire: JSONObject = [:]
+    /// Who may read it; `nil` means the default of its database.
+    package var readers: [String]?
+    /// When it came into being.
+    package var created: RecordStamp
+    /// When it was changed last.
+    package var modified: RecordStamp
+    /// The change source that wrote it last.
+    package var source: SourceName
+    /// The position of its last change.
+    package var position: LogPosition
+    /// Whether it is gone.
+    package var isDeleted = false
+
+    /// Creates a version of a record.
+    package init(
+        recordID: RecordID, recordType: RecordType, fields: RecordFields, wire: JSONObject = [:],
+        readers: [String]? = nil, created: RecordStamp, modified: RecordStamp, source: SourceName,
+        position: LogPosition
+    ) {
+        self.recordID = recordID
+        self.recordType = recordType
+        self.fields = fields
+        self.wire = wire
+        self.readers = readers
+        self.created = created
+        self.modified = modified
+        self.source = source
+        self.position = position
+    }
+
+    /// CloudKit's record change tag: another one after each change.
+    package var changeTag: String { String(position.rawValue, radix: 36) }
+}
+
+/// One operation on a record.
+package struct RecordEdit: Sendable, Hashable {
+    /// CloudKit's operation types.
+    package enum Kind: String, Sendable, Hashable, CaseIterable {
+        case create, update, forceUpdate, replace, forceReplace, delete, forceDelete
+    }
+
+    /// What is done.
+    package var kind: Kind
+    /// Which record.
+    package var recordID: RecordID
+    /// Its type; a deletion may leave it out.
+    package var recordType: RecordType?
+    /// The version that the client saw.
+    package var changeTag: String?
+    /// The fields that are given; `null` removes one.
+    package var fields: RecordFields = [:]
+    /// What their dictionaries say beyond the values.
+    package var wire: JSONObject = [:]
+    /// Whether users who did not create the record may write it.
+    package var isWritableByAll = false
+    /// Who may read the record, if not everybody.
+    package var readers: [String]?
+    /// The device that makes the change.
+    package var deviceID: DeviceID?
+    /// Records that must be there, because a reference validates them.
+    package var validated: [RecordID] = []
+    /// `modified` as the client sent it: an echo of the stored one names no new device.
+    package var statedStamp: RecordStamp?
+
+    /// Creates an operation.
+    package init(_ kind: Kind, _ recordID: RecordID, type: RecordType?) {
+        self.kind = kind
+        self.recordID = recordID
+        recordType = type
+    }
+}
+
+/// What became of one operation on a record.
+package enum RecordEditOutcome: Sendable, Hashable {
+    /// It is saved as this.
+    case saved(ShadowRecord)
+    /// It is gone.
+    case deleted(RecordID)
+    /// It was refused.
+    case refused(RecordRefusal)
+    /// It would have been applied, but another operation of the atomic request was refused.
+    case undone
+}
+
+/// Why an operation on a record is refused.
+package enum RecordRefusal: Sendable, Hashable {
+    /// There is no such record.
+    case notFound
+    /// There is no such zone.
+    case zoneNotFound
+    /// A record of this name exists already.
+    case exists(ShadowRecord)
+    /// The record was changed since the client saw it.
+    case conflict(ShadowRecord)
+    /// An update must name the version that it is made of.
+    case tagRequired
+    /// The record exists with another type.
+    case otherType(RecordType)
+    /// A record that does not exist yet needs a type.
+    case typeRequired
+    /// Somebody else created the record.
+    case notWritable
+    /// A reference that validates leads nowhere.
+    case missingReference(RecordID)
+}
+
+/// One zone as far as the shadow knows it.
+package struct ZoneMark: Sendable, Hashable {
+    /// The zone.
+    package var zoneID: ZoneID
+    /// The last change of a record in it.
+    package var position: LogPosition
+    /// The number of its last creation or deletion, ascending.
+    package var edit: UInt64
+    /// Whether it is gone.
+    package var isDeleted: Bool
+
+    /// Creates a mark.
+    package init(zoneID: ZoneID, position: LogPosition, edit: UInt64, isDeleted: Bool) {
+        self.zoneID = zoneID
+        self.position = position
+        self.edit = edit
+        self.isDeleted = isDeleted
+    }
+}
+
+extension SourceName {
+    /// The change source of what CloudKit's clients change here.
+    ///
+    /// No administrator can name one so:
+    /// what begins with an underscore is refused there.
+    package static let cloudKit: SourceName = {
+        guard let name = SourceName(rawValue: "_cloudkit") else {
+            preconditionFailure("_cloudkit is a source name")
+        }
+        return name
+    }()
+}

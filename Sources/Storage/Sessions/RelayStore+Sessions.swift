@@ -1,0 +1,134 @@
+import Foundation
+import GRDB
+package import RelayModel
+
+extension RelayStore {
+    package func sessionSecret() async throws -> [UInt8] {
+        try await read { db in
+            guard let secret = try Data.fetchOne(db, sql: "SELECT secret FROM sessionSecret")
+            else {
+                throw StorageError.damaged(
+                    path: "sessionSecret", reason: "the store has no secret for sessions")
+            }
+            return Array(secret)
+        }
+    }
+
+    package func session(
+        _ id: UUIDBytes, of container: ContainerKey
+    ) async throws -> UserSession? {
+        try await read { db in
+            guard let known = try db.containerIfKnown(container) else { return nil }
+            return try Self.session(id, of: known, in: db)
+        }
+    }
+
+    package func startSession(_ session: UserSession) async throws -> UserSession {
+        try await write { commit in
+            let container = try commit.container(session.container)
+            let known = try Self.session(session.id, of: container, in: commit.db)
+            if let known, known.revokedAt != nil || session.startedAt < known.endsAt {
+                return known
+            }
+            let owner = try Self.save(session, of: container, in: commit.db)
+            try commit.db.execute(
+                sql: """
+                    DELETE FROM userSession WHERE (container, id) IN (
+                        SELECT container, id FROM userSession
+                        WHERE owner = ? AND revokedAt IS NULL
+                        ORDER BY startedAt DESC, id LIMIT -1 OFFSET ?)
+                    """, arguments: [owner, Limits.maximumSessionsPerUser])
+            return session
+        }
+    }
+
+    package func revokeSession(_ session: UserSession, at now: Timestamp) async throws {
+        try await write { commit in
+            let container = try commit.container(session.container)
+            var session =
+                try Self.session(session.id, of: container, in: commit.db) ?? session
+            guard session.revokedAt == nil else { return }
+            session.revokedAt = now
+            _ = try Self.save(session, of: container, in: commit.db)
+        }
+    }
+
+    package func revokeSessions(of owner: InboxOwner, at now: Timestamp) async throws -> Int {
+        try await change(
+            owner.container,
+            sql: """
+                UPDATE userSession SET revokedAt = ?2
+                WHERE container = ?1 AND revokedAt IS NULL AND endsAt > ?2
+                    AND owner = (SELECT id FROM user WHERE container = ?1 AND name = ?3)
+                """, arguments: [now.stored, owner.user.rawValue])
+    }
+
+    package func sessions(
+        of container: ContainerKey, user: UserID?, at now: Timestamp, limit: Int
+    ) async throws -> [UserSession] {
+        try await rows(
+            of: container,
+            sql: """
+                SELECT userSession.*, user.name AS ownerName
+                FROM userSession JOIN user ON user.id = userSession.owner
+                WHERE userSession.container = ?1 AND endsAt > ?2
+                    AND (?3 IS NULL OR user.name = ?3)
+                ORDER BY startedAt DESC, userSession.id LIMIT ?4
+                """, arguments: [now.stored, user?.rawValue, max(0, limit)]
+        ) { try UserSession(row: $0, container: container) }
+    }
+
+    package func pruneSessions(at now: Timestamp, limit: Int = 1000) async throws -> Int {
+        try await write { commit in
+            try commit.db.execute(
+                sql: """
+                    DELETE FROM userSession WHERE (container, id) IN (
+                        SELECT container, id FROM userSession WHERE endsAt <= ? LIMIT ?)
+                    """, arguments: [now.stored, max(0, limit)])
+            return commit.db.changesCount
+        }
+    }
+
+    private static func session(
+        _ id: UUIDBytes, of container: StoredContainer, in db: Database
+    ) throws -> UserSession? {
+        let statement = try db.cachedStatement(
+            sql: """
+                SELECT userSession.*, user.name AS ownerName
+                FROM userSession JOIN user ON user.id = userSession.owner
+                WHERE userSession.container = ? AND userSession.id = ?
+                """)
+        return try Row.fetchOne(statement, arguments: [container.id, Data(id.bytes)])
+            .map { try UserSession(row: $0, container: container.key) }
+    }
+
+    /// Writes a session; returns its user's number.
+    private static func save(
+        _ session: UserSession, of container: StoredContainer, in db: Database
+    ) throws -> Int64 {
+        let owner = try db.user(session.user, of: container)
+        try db.execute(
+            sql: """
+                INSERT INTO userSession (container, id, owner, startedAt, endsAt, revokedAt)
+                VALUES (?, ?, ?, ?, ?, ?)
+                ON CONFLICT DO UPDATE SET startedAt = excluded.startedAt,
+                    endsAt = excluded.endsAt, revokedAt = excluded.revokedAt
+                """,
+            arguments: [
+                container.id, Data(session.id.bytes), owner, session.startedAt.stored,
+                session.endsAt.stored, session.revokedAt?.stored,
+            ])
+        return owner
+    }
+}
+
+extension UserSession {
+    init(row: Row, container: ContainerKey) throws {
+        let stored = StoredRow(row: row, table: "userSession")
+        self.init(
+            id: try stored.require("id", UUIDBytes(bytes: row["id"] as Data)),
+            container: container, user: try stored.identifier("ownerName"),
+            startedAt: stored.moment("startedAt"), endsAt: stored.moment("endsAt"),
+            revokedAt: (row["revokedAt"] as Int64?).map(Timestamp.init(stored:)))
+    }
+}

@@ -1,0 +1,177 @@
+import Foundation
+import GRDB
+package import RelayModel
+import Synchronization
+
+extension RelayStore {
+    package func schema(of container: ContainerKey) async throws -> ContainerSchema {
+        if let known = schemas[container] { return known }
+        let turn = schemas.turn
+        let schema = try await read { db -> ContainerSchema in
+            guard let stored = try db.containerIfKnown(container) else { return ContainerSchema() }
+            return try SchemaStep(container: stored).read(db)
+        }
+        schemas.remember(schema, of: container, readIn: turn)
+        return schema
+    }
+
+    package func extendSchema(
+        of container: ContainerKey, with additions: [RecordTypeDefinition]
+    ) async throws {
+        guard !additions.isEmpty else { return }
+        try await write { commit in
+            try SchemaStep(container: try commit.container(container)).add(additions, in: commit.db)
+        }
+        schemas.forget(container)
+    }
+
+    package func replaceSchema(
+        of container: ContainerKey, with schema: ContainerSchema
+    ) async throws {
+        try await write { commit in
+            try SchemaStep(container: try commit.container(container))
+                .replace(with: schema, in: commit.db)
+        }
+        schemas.forget(container)
+    }
+}
+
+/// The schemas that were read, so that a request need not read them again.
+///
+/// This process alone writes them. What was read before the last change of any is not remembered.
+final class SchemaMemory: Sendable {
+    private struct State {
+        var schemas: [ContainerKey: ContainerSchema] = [:]
+        var turn: UInt64 = 0
+    }
+
+    private let state = Mutex(State())
+
+    /// The number of changes so far.
+    var turn: UInt64 { state.withLock { $0.turn } }
+
+    subscript(container: ContainerKey) -> ContainerSchema? {
+        state.withLock { $0.schemas[container] }
+    }
+
+    /// Remembers a schema, unless one was changed since it was read.
+    func remember(_ schema: ContainerSchema, of container: ContainerKey, readIn turn: UInt64) {
+        state.withLock { state in
+            if state.turn == turn { state.schemas[container] = schema }
+        }
+    }
+
+    /// Forgets the schema of a container, because it was changed.
+    func forget(_ container: ContainerKey) {
+        state.withLock { state in
+            state.turn += 1
+            state.schemas[container] = nil
+        }
+    }
+}
+
+/// Reads and writes the schema of one container.
+struct SchemaStep {
+    let container: StoredContainer
+
+    func read(_ db: Database) throws -> ContainerSchema {
+        var types: [String: RecordTypeDefinition] = [:]
+        let id: StatementArguments = [container.id]
+        for row in try Row.fetchAll(
+            db, sql: "SELECT * FROM recordType WHERE container = ?", arguments: id)
+        {
+            let type = try RecordTypeDefinition(row: row)
+            types[type.name.rawValue] = type
+        }
+        for row in try Row.fetchAll(
+            db, sql: "SELECT * FROM recordField WHERE container = ?", arguments: id)
+        {
+            types[row["recordType"]]?.fields[row["name"]] = try FieldDefinition(row: row)
+        }
+        let roles = try String.fetchAll(
+            db, sql: "SELECT name FROM schemaRole WHERE container = ? ORDER BY name", arguments: id)
+        return ContainerSchema(Array(types.values), roles: roles)
+    }
+
+    /// Adds what is not there.
+    func add(_ additions: [RecordTypeDefinition], in db: Database) throws {
+        for type in additions {
+            try db.cachedStatement(
+                sql: """
+                    INSERT INTO recordType (container, name, isKept, isInferred, grants)
+                    VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
+                    """
+            ).execute(arguments: [
+                container.id, type.name.rawValue, type.isKept, type.isInferred,
+                type.storedGrants,
+            ])
+            for (name, field) in type.fields {
+                try db.cachedStatement(
+                    sql: """
+                        INSERT INTO recordField
+                            (container, recordType, name, type, uses, isEncrypted)
+                        VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
+                        """
+                ).execute(arguments: [
+                    container.id, type.name.rawValue, name, field.type.description,
+                    field.uses.rawValue, field.isEncrypted,
+                ])
+            }
+        }
+    }
+
+    func replace(with schema: ContainerSchema, in db: Database) throws {
+        for table in ["recordField", "recordType", "schemaRole"] {
+            try db.execute(
+                sql: "DELETE FROM \(table) WHERE container = ?", arguments: [container.id])
+        }
+        try add(Array(schema.recordTypes.values), in: db)
+        for role in Set(schema.roles) {
+            try db.execute(
+                sql: "INSERT INTO schemaRole (container, name) VALUES (?, ?)",
+                arguments: [container.id, role])
+        }
+        // What is not kept any more is forgotten; the versions stay for the sake of stale changes.
+        try db.execute(
+            sql: """
+                UPDATE shadowRecord SET isKept = 0, isDeleted = 0, fields = NULL, wire = NULL,
+                    deletedWith = NULL
+                WHERE container = ? AND isKept = 1 AND recordType NOT IN
+                    (SELECT name FROM recordType WHERE container = ? AND isKept = 1)
+                """, arguments: [container.id, container.id])
+    }
+}
+
+extension RecordTypeDefinition {
+    /// `PERMISSION role` for each grant, as a JSON array.
+    var storedGrants: String {
+        JSONValue.array(
+            grants.map { .array([.string($0.permission.rawValue), .string($0.role)]) }
+        ).text
+    }
+
+    init(row: Row) throws {
+        let stored = StoredRow(row: row, table: "recordType")
+        self.init(
+            try stored.identifier("name"), isKept: row["isKept"], isInferred: row["isInferred"])
+        guard case .array(let elements) = try stored.json("grants") else {
+            throw stored.damage("grants")
+        }
+        grants = try elements.map { element in
+            guard case .array(let parts) = element, parts.count == 2,
+                case .string(let word) = parts[0], case .string(let role) = parts[1],
+                let permission = RecordGrant.Permission(rawValue: word)
+            else { throw stored.damage("grants") }
+            return RecordGrant(permission, to: role)
+        }
+    }
+}
+
+extension FieldDefinition {
+    init(row: Row) throws {
+        let stored = StoredRow(row: row, table: "recordField")
+        self.init(
+            try stored.require("type", SchemaFieldType(word: row["type"])),
+            uses: FieldUses(rawValue: row["uses"]), isEncrypted: row["isEncrypted"])
+    }
+}

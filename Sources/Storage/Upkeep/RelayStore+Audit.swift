@@ -1,0 +1,72 @@
+import GRDB
+package import RelayModel
+
+/// What has become of the deliveries of one container: the two sides of the conservation law.
+package struct DeliveryAccount: Sendable, Hashable {
+    /// The container and environment.
+    package var container: ContainerKey
+    /// Deliveries that the progress or a range has passed: each was sent, or has become a row.
+    package var owed: Int
+    /// Deliveries that the gateway accepted.
+    package var delivered: Int
+    /// Rows that wait to be tried again.
+    package var pending: Int
+    /// Dead letters that are kept.
+    package var deadLetters: Int
+    /// Dead letters that an operator dropped or that outlived their retention.
+    package var dropped: Int
+
+    /// `owed` − (`delivered` + `pending` + `deadLetters` + `dropped`): always 0.
+    ///
+    /// Above 0, deliveries have vanished; below, some are counted twice.
+    package var difference: Int { owed - delivered - pending - deadLetters - dropped }
+}
+
+extension RelayStore {
+    /// The accounts of all containers, of one commit, ordered by name.
+    ///
+    /// Both sides are computed from the tables: `owed` counts what was passed, whatever became of
+    /// it; the other side counts what is there. It reads the indexes of retries and dead letters.
+    package func accounts() async throws -> [DeliveryAccount] {
+        try await read { try DeliveryAccount.all(in: $0) }
+    }
+}
+
+extension DeliveryAccount {
+    static func all(in db: Database) throws -> [DeliveryAccount] {
+        let rows = try Row.fetchAll(
+            db,
+            sql: """
+                SELECT name AS containerName, environment, coalesce(owed, 0) AS owed,
+                    coalesce(delivered, 0) AS delivered, coalesce(dropped, 0) AS dropped,
+                    (SELECT count(*) FROM retry WHERE retry.container = container.id) AS pending,
+                    (SELECT count(*) FROM deadLetter
+                        WHERE deadLetter.container = container.id) AS deadLetters
+                FROM container LEFT JOIN account ON account.container = container.id
+                ORDER BY name, environment
+                """)
+        return try rows.map { row in
+            DeliveryAccount(
+                container: try StoredRow(row: row, table: "account").containerKey(),
+                owed: row["owed"], delivered: row["delivered"], pending: row["pending"],
+                deadLetters: row["deadLetters"], dropped: row["dropped"])
+        }
+    }
+}
+
+extension Database {
+    /// Adds to what the account of a container says.
+    func addToAccount(
+        of container: Int64, owed: Int = 0, delivered: Int = 0, dropped: Int = 0
+    ) throws {
+        guard owed != 0 || delivered != 0 || dropped != 0 else { return }
+        try cachedStatement(
+            sql: """
+                INSERT INTO account (container, owed, delivered, dropped) VALUES (?, ?, ?, ?)
+                ON CONFLICT DO UPDATE SET owed = owed + excluded.owed,
+                    delivered = delivered + excluded.delivered,
+                    dropped = dropped + excluded.dropped
+                """
+        ).execute(arguments: [container, owed, delivered, dropped])
+    }
+}

@@ -1,0 +1,57 @@
+/// How long things are kept that nothing needs any more but people's questions.
+///
+/// What is owed is never dropped, whatever the bounds say: log entries after the progress, or of an
+/// open range, and retries.
+package struct Retention: Sendable, Hashable {
+    /// How long log entries are kept; `nil` for ever.
+    ///
+    /// Explaining, rehearsing and catching up reach no further back.
+    package var logAge: Duration? = .seconds(7 * 86_400)
+    /// The size of the log, about; the oldest go first.
+    ///
+    /// `nil` is no bound.
+    package var logBytes: Int? = 10 * 1024 * 1024 * 1024
+    /// How long receipts are kept; `nil` for ever.
+    package var receiptAge: Duration? = .seconds(7 * 86_400)
+    /// The size of the receipts, about.
+    ///
+    /// `nil` is no bound.
+    package var receiptBytes: Int? = 1024 * 1024 * 1024
+    /// How long dead letters are kept; `nil` for ever.
+    package var deadLetterAge: Duration? = .seconds(30 * 86_400)
+    /// The dead letters of one container, about.
+    ///
+    /// `nil` is no bound.
+    package var deadLetters: Int? = 1_000_000
+    /// How long parked changes are kept; `nil` for ever.
+    package var parkedAge: Duration? = .seconds(30 * 86_400)
+    /// How long the last version of a record is known after its last change; `nil` for ever.
+    ///
+    /// A record that is forgotten has no image before its next change, and an older version of it
+    /// that comes late is not recognised as stale. Within the log's age it counts from the entry.
+    package var shadowAge: Duration?
+
+    /// Creates bounds with the defaults.
+    package init() {}
+}
+
+/// What one round of pruning deleted.
+package struct PrunedCounts: Sendable, Hashable {
+    /// Dedupe keys that had outlived their window.
+    package var dedupeKeys = 0
+    /// Versions of subscriptions and devices that ended before anything that is still owed.
+    package var endedVersions = 0
+    /// Log entries.
+    package var logEntries = 0
+    /// Blocks of receipts.
+    package var receiptBlocks = 0
+    /// Dead letters; the accounts remember how many.
+    package var deadLetters = 0
+    /// Parked changes.
+    package var parkedChanges = 0
+    /// Last versions of records.
+    package var shadows = 0
+
+    /// Creates the counts of a round that found nothing.
+    package init() {}
+}

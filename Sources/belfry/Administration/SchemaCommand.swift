@@ -1,0 +1,130 @@
+import ArgumentParser
+import Foundation
+import RelayModel
+
+/// The schema: record types, their fields, and what is kept of them.
+struct SchemaCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "schema",
+        abstract: "Shows, exports and imports the record types of a container.",
+        subcommands: [Show.self, Export.self, Import.self, Keep.self])
+
+    /// How a schema is written.
+    enum Format: String, ExpressibleByArgument, CaseIterable {
+        case text
+        case json
+    }
+
+    struct Show: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Lists the record types.")
+        @OptionGroup var options: AdministrationOptions
+        @OptionGroup var container: ContainerOptions
+
+        func run() async throws {
+            try await options.run { client in
+                let answer = try await client.call("GET", container.path + "/schema")
+                return CommandOutput(
+                    options.json ? answer : Self.summary(answer),
+                    .table(
+                        of: "recordTypes",
+                        [
+                            .init("record type", "name"), .init("kept", "shadow"),
+                            .init("inferred", "inferred"), .init("fields", "fields"),
+                        ]))
+            }
+        }
+
+        /// The answer with the names of fields in the place of their descriptions.
+        private static func summary(_ answer: JSONValue) -> JSONValue {
+            guard case .object(var object) = answer,
+                case .array(let types)? = object["recordTypes"]
+            else { return answer }
+            object["recordTypes"] = .array(
+                types.map { type in
+                    guard case .object(var type) = type, case .array(let fields)? = type["fields"]
+                    else { return type }
+                    type["fields"] = .array(
+                        fields.map { field in
+                            if case .object(let field) = field {
+                                field["name"] ?? .null
+                            } else {
+                                field
+                            }
+                        })
+                    return .object(type)
+                })
+            return .object(object)
+        }
+    }
+
+    struct Export: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Writes the schema, as CloudKit's schema text unless told otherwise.")
+        @OptionGroup var options: AdministrationOptions
+        @OptionGroup var container: ContainerOptions
+        @Option(help: "text (DEFINE SCHEMA …) or json.") var format: Format = .text
+
+        func run() async throws {
+            let path = container.path + "/schema?format=\(format.rawValue)"
+            try await options.run { client in
+                let answer = try await client.call("GET", path)
+                guard format == .text, case .object(let object) = answer,
+                    case .string(let text)? = object["text"]
+                else { return CommandOutput(answer, .json) }
+                return CommandOutput(answer, .text(text))
+            }
+        }
+    }
+
+    struct Import: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Puts a schema in the place of the one before.",
+            discussion: """
+                The file is CloudKit's schema text (DEFINE SCHEMA …) or the JSON that export \
+                writes; what begins with a brace is JSON. Records of types that the new schema \
+                does not keep are forgotten.
+                """)
+        @OptionGroup var options: AdministrationOptions
+        @OptionGroup var container: ContainerOptions
+        @Argument(help: "The file; - reads the standard input.") var file: String
+
+        func run() async throws {
+            let text = try InputFile(file).text()
+            let first = text.first { !$0.isWhitespace }
+            var body: JSONValue = ["text": .string(text)]
+            if first == "{" {
+                do {
+                    body = try JSONValue(parsing: text)
+                } catch {
+                    throw ValidationError("\(file): \(error.description)")
+                }
+            }
+            try await options.run { client in
+                CommandOutput(
+                    try await client.call("PUT", container.path + "/schema", body: body),
+                    .table(
+                        of: "recordTypes",
+                        [.init("record type", "name"), .init("kept", "shadow")]))
+            }
+        }
+    }
+
+    struct Keep: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Keeps the last version of each record of a type in the shadow, or stops.")
+        @OptionGroup var options: AdministrationOptions
+        @OptionGroup var container: ContainerOptions
+        @Argument(help: "The record type.") var recordType: String
+        @Flag(help: "Stop keeping, and forget what was kept.") var forget = false
+
+        func run() async throws {
+            let path =
+                container.path + "/schema/recordTypes/" + ContainerOptions.escaped(recordType)
+            try await options.run { client in
+                CommandOutput(
+                    try await client.call("POST", path, body: ["shadow": .bool(!forget)]),
+                    .members)
+            }
+        }
+    }
+}

@@ -1,0 +1,110 @@
+import ArgumentParser
+import Foundation
+import RelayModel
+import Storage
+
+/// Copies a relay's file, also while the relay runs.
+struct BackupCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "backup",
+        abstract: "Copies a relay's file, also while the relay runs, and checks the copy.",
+        discussion: """
+            The copy is of one moment and whole: a relay can be started on it. It holds the same \
+            secrets as the file, and is for its owner alone.
+            """)
+
+    @Argument(help: "The file to write; it must not exist.") var file: String
+    @Option(help: "The relay's file.") var database = "belfry.sqlite"
+    @Flag(help: "Show JSON.") var json = false
+
+    func run() async throws {
+        do {
+            let report = try RelayStore.backUp(path: database, to: file)
+            let size = try FileManager.default.attributesOfItem(atPath: file)[.size] as? Int ?? 0
+            print(
+                json
+                    ? JSONValue.object(
+                        report.json.merging(["file": .string(file), "bytes": .integer(Int64(size))])
+                    ).text
+                    : "wrote \(file): \(size) bytes, the log up to \(report.head), sound")
+        } catch let error as StorageError {
+            throw CommandFailure.storage("\(database) cannot be backed up", error)
+        }
+    }
+}
+
+/// Checks a relay's file, also while the relay runs.
+struct CheckCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "check",
+        abstract: "Checks a relay's file: its pages, its references, and that nothing is lost.",
+        discussion: """
+            For every container, the deliveries that were owed must be those that are delivered, \
+            pending, dead or dropped. Ends with 1 if anything is wrong. A relay may be running.
+            """)
+
+    @Option(help: "The relay's file.") var database = "belfry.sqlite"
+    @Flag(help: "Show JSON.") var json = false
+
+    func run() async throws {
+        do {
+            let report = try RelayStore.check(path: database)
+            print(json ? JSONValue.object(report.json).text : report.lines.joined(separator: "\n"))
+            guard report.problems.isEmpty else { throw ExitCode.failure }
+        } catch let error as StorageError {
+            throw CommandFailure.storage("\(database) cannot be checked", error)
+        }
+    }
+}
+
+extension CommandFailure {
+    /// Says what the store refused, and with which exit code the process ends.
+    static func storage(_ sentence: String, _ error: StorageError) -> ExitCode {
+        try? StandardStreams.write(Array("error: \(sentence): \(error)\n".utf8), .error)
+        return ExitCode(Kind.unavailable.rawValue)
+    }
+}
+
+extension JSONObject {
+    func merging(_ other: JSONObject) -> JSONObject {
+        var merged = self
+        for member in other.members { merged[member.name] = member.value }
+        return merged
+    }
+}
+
+extension StoreReport {
+    var json: JSONObject {
+        [
+            "sound": .bool(problems.isEmpty),
+            "problems": .array(problems.map { .string($0) }),
+            "schemaVersion": .integer(Int64(schemaVersion)),
+            "head": .string(head.description), "progress": .string(progress.description),
+            "accounts": .array(accounts.map { .object($0.json) }),
+        ]
+    }
+
+    var lines: [String] {
+        let places = "schema \(schemaVersion), log up to \(head), settled up to \(progress)"
+        let accounts = accounts.map { account in
+            "\(account.container): owed \(account.owed) = delivered \(account.delivered)"
+                + " + pending \(account.pending) + dead \(account.deadLetters)"
+                + " + dropped \(account.dropped)"
+                + (account.difference == 0 ? "" : ", DIFFERENCE \(account.difference)")
+        }
+        return [places] + accounts + problems.map { "PROBLEM: \($0)" }
+            + [problems.isEmpty ? "sound" : "not sound"]
+    }
+}
+
+extension DeliveryAccount {
+    var json: JSONObject {
+        [
+            "container": .string(container.container.rawValue),
+            "environment": .string(container.environment.rawValue),
+            "owed": .integer(Int64(owed)), "delivered": .integer(Int64(delivered)),
+            "pending": .integer(Int64(pending)), "deadLetters": .integer(Int64(deadLetters)),
+            "dropped": .integer(Int64(dropped)), "difference": .integer(Int64(difference)),
+        ]
+    }
+}

@@ -1,0 +1,140 @@
+import Foundation
+import Synchronization
+
+/// Clients that post changes as fast as they are answered, each on a thread with a socket of its
+/// own: as little work as can be, so that the relay is what is measured.
+struct IntakeLoad: Sendable {
+    let port: Int
+    let batch: Int
+    let bytes: Int
+    let seconds: Double
+
+    func run(connections: Int) async -> IntakeFigures {
+        let started = ContinuousClock.now
+        let end = started.advanced(by: .seconds(seconds))
+        var total = await withTaskGroup(of: IntakeFigures.self) { group in
+            for number in 0..<connections {
+                group.addTask {
+                    await withCheckedContinuation { continuation in
+                        let thread = Thread {
+                            continuation.resume(returning: client(number, until: end))
+                        }
+                        thread.stackSize = 512 * 1024
+                        thread.start()
+                    }
+                }
+            }
+            return await group.reduce(into: IntakeFigures()) { total, part in
+                total.changes += part.changes
+                total.refused += part.refused
+                total.delays += part.delays
+            }
+        }
+        total.seconds = (ContinuousClock.now - started) / .seconds(1)
+        return total
+    }
+
+    private func client(_ number: Int, until end: ContinuousClock.Instant) -> IntakeFigures {
+        var figures = IntakeFigures()
+        guard let socket = IntakeSocket(port: port) else { return figures }
+        let filling = String(repeating: "x", count: bytes - 130)
+        var count = 0
+        while ContinuousClock.now < end {
+            let start = ContinuousClock.now
+            let status = socket.exchange(request("\(number)-\(count)", filling))
+            count += 1
+            if status == 200 {
+                figures.changes += batch
+                figures.delays.append(Int64((ContinuousClock.now - start) / .nanoseconds(1)))
+            } else {
+                figures.refused += 1
+                if status == 0 { return figures }
+            }
+        }
+        return figures
+    }
+
+    private func request(_ name: String, _ filling: String) -> [UInt8] {
+        var body = batch > 1 ? "[" : ""
+        body.reserveCapacity(batch * bytes)
+        for index in 0..<batch {
+            if index > 0 { body += "," }
+            body +=
+                #"{"operation":"update","recordType":"Artwork","recordName":"\#(name)-\#(index)","#
+            body += #""after":{"artist":"artist-1","year":1907,"title":"\#(filling)"}}"#
+        }
+        if batch > 1 { body += "]" }
+        let head =
+            "POST /changes/1/\(DevHouse.container)/development/\(DevHouse.source) HTTP/1.1\r\n"
+            + "Host: localhost\r\nContent-Type: application/json\r\nwebhook-id: \(name)\r\n"
+            + "Content-Length: \(body.utf8.count)\r\n\r\n"
+        return Array((head + body).utf8)
+    }
+}
+
+/// A blocking connection that sends requests one after the other.
+private final class IntakeSocket {
+    private let descriptor: Int32
+    private var buffer = [UInt8](repeating: 0, count: 256 * 1024)
+
+    init?(port: Int) {
+        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = in_port_t(port).bigEndian
+        address.sin_addr.s_addr = inet_addr("127.0.0.1")
+        let size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let connected = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, size)
+            }
+        }
+        guard connected == 0 else { return nil }
+        var on: Int32 = 1
+        setsockopt(
+            descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
+    }
+
+    deinit { close(descriptor) }
+
+    /// Sends a request and reads its answer; returns the status, 0 if the connection is gone.
+    func exchange(_ request: [UInt8]) -> Int {
+        var sent = 0
+        while sent < request.count {
+            let count = request.withUnsafeBytes { bytes in
+                send(
+                    descriptor, bytes.baseAddress?.advanced(by: sent), request.count - sent,
+                    Int32(MSG_NOSIGNAL))
+            }
+            guard count > 0 else { return 0 }
+            sent += count
+        }
+        var received = 0
+        while received < buffer.count {
+            let count = buffer.withUnsafeMutableBytes { bytes in
+                recv(
+                    descriptor, bytes.baseAddress?.advanced(by: received), bytes.count - received, 0
+                )
+            }
+            guard count > 0 else { return 0 }
+            received += count
+            if let status = Self.status(of: buffer[..<received]) { return status }
+        }
+        return 0
+    }
+
+    /// The status of an answer that is there as a whole.
+    private static func status(of bytes: ArraySlice<UInt8>) -> Int? {
+        let mark = Array("\r\n\r\n".utf8)
+        guard bytes.count > 12,
+            let end = bytes.indices.dropLast(3).first(where: {
+                bytes[$0..<$0 + 4].elementsEqual(mark)
+            })
+        else { return nil }
+        let head = String(decoding: bytes[..<end], as: UTF8.self).lowercased()
+        guard let place = head.range(of: "content-length: ") else { return nil }
+        let length = Int(head[place.upperBound...].prefix { $0.isNumber }) ?? 0
+        guard bytes.count >= end + 4 + length else { return nil }
+        return Int(head.dropFirst(9).prefix(3))
+    }
+}

@@ -1,0 +1,215 @@
+#!/usr/bin/env python3
+"""Crash campaign: kills the relay again and again while changes are posted, and compares what was
+acknowledged with what the gateway got.
+
+A third of the kills come at a random moment, a third at a named crash point, and a third at the
+n-th file call (LD_PRELOAD, faults.c). Same seed, same plan; moments differ from run to run.
+
+  python3 Tests/Campaigns/crash.py --kills 200
+"""
+import argparse, http.client, json, os, random, shutil, subprocess, sys, tempfile, threading, time
+from house import CONTAINER, Gateway, Relay, binary, build_shim, exchange
+from compare import compare
+
+POINTS = ["commit", "committed", "match", "claimed", "handOver", "range", "sent", "settle",
+          "settled", "checkpoint", "prune"]
+WINDOW, RANGE_WINDOW, RETRY_WINDOW = 64, 32, 2048
+SMALL_USERS, BIG_USERS = 3, 30
+
+
+class Ledger:
+    def __init__(self, path):
+        self.path, self.file, self.lock = path, open(path, "w"), threading.Lock()
+
+    def write(self, **entry):
+        with self.lock:
+            self.file.write(json.dumps(entry) + "\n")
+            self.file.flush()
+
+
+class Driver(threading.Thread):
+    """Posts changes until the relay is gone; what was in doubt is posted again in the next life."""
+
+    def __init__(self, relay, ledger, round, number, doubtful, generator):
+        super().__init__(daemon=True)
+        self.relay, self.ledger, self.round, self.number = relay, ledger, round, number
+        self.doubtful, self.generator = doubtful, random.Random(generator.random())
+        self.posted = 0
+        self.stopping = False
+
+    def run(self):
+        connection = http.client.HTTPConnection("127.0.0.1", self.relay.port, timeout=20)
+        while not self.stopping:
+            if self.doubtful:
+                name, body, big = self.doubtful.pop()
+            else:
+                name = f"r{self.round}-{self.number}-{self.posted}"
+                self.posted += 1
+                big = self.generator.random() < 0.05
+                body = {"operation": "create", "recordType": "Artwork", "recordName": name,
+                        "after": {"artist": "a", "big": 1 if big else 0}}
+            self.ledger.write(change=name, acknowledged=False, big=big, round=self.round)
+            try:
+                status, answer = exchange(
+                    connection, "POST", f"/changes/1/{CONTAINER}/development/database", body,
+                    {"webhook-id": name})
+            except OSError:
+                self.doubtful.append((name, body, big))
+                return
+            if status != 200:
+                self.doubtful.append((name, body, big))
+                time.sleep(0.05)
+                continue
+            self.ledger.write(change=name, acknowledged=True, big=big, round=self.round)
+
+
+def furnish(relay, ledger):
+    relay.furnish()
+    for user in range(SMALL_USERS):
+        for device in range(2):
+            relay.register(f"s{user}-{device}", f"small{user}")
+            ledger.write(device=f"s{user}-{device}", user=f"small{user}")
+        relay.save("all", f"small{user}")
+        ledger.write(subscription="all", user=f"small{user}", big=False)
+    for user in range(BIG_USERS):
+        relay.register(f"b{user}", f"big{user}")
+        ledger.write(device=f"b{user}", user=f"big{user}")
+        relay.save("big", f"big{user}", "big == 1")
+        ledger.write(subscription="big", user=f"big{user}", big=True)
+    for user in range(4):
+        relay.register(f"o{user}", f"once{user}")
+
+
+def one_life(relay, gateway, ledger, round, generator, doubtful, shim):
+    """Starts the relay, posts, and sees it die; returns how it was killed."""
+    kind = ["moment", "point", "file"][round % 3]
+    environment = {}
+    if kind == "point":
+        point = POINTS[(round // 3) % len(POINTS)]
+        most = {"checkpoint": 3, "prune": 4, "range": 6, "claimed": 2}.get(point, 60)
+        environment["BELFRY_CRASH_AT"] = f"{point}:{generator.randint(1, most)}"
+        kind = environment["BELFRY_CRASH_AT"]
+    elif kind == "file":
+        # The first calls are those of opening.
+        count = int(10 ** generator.uniform(0, 3.2))
+        environment = {"LD_PRELOAD": shim, "FAULT_PATH": "relay.sqlite",
+                       "FAULT_KILL_AT": str(count)}
+        kind = f"file call {count}"
+    drivers = []
+    if relay.start(environment=environment):
+        try:
+            status, answer = relay.save(f"once{round}", f"once{round % 4}", firesOnce=True)
+            # One content is one wish: while an earlier one has not fired, another is refused.
+            if status == 200 and "serverErrorCode" not in json.dumps(answer):
+                ledger.write(once=f"once{round}", user=f"once{round % 4}", round=round)
+        except OSError:
+            pass
+        drivers = [Driver(relay, ledger, round, number, doubtful, generator)
+                   for number in range(4)]
+        for driver in drivers:
+            driver.start()
+        end = time.monotonic() + (
+            generator.uniform(0.02, 0.6) if kind == "moment" else 4)
+        while time.monotonic() < end and relay.process.poll() is None:
+            time.sleep(0.005)
+    if relay.process.poll() is None:
+        kind += "" if kind == "moment" else " (not reached: moment)"
+        relay.kill()
+    for driver in drivers:
+        driver.stopping = True
+        driver.join(30)
+    if relay.process.returncode != -9:
+        raise SystemExit(f"the relay ended with {relay.process.returncode}: see relay.log")
+    # What the gateway had received of it is printed when its record has come to rest.
+    size = -1
+    while size != gateway.size():
+        size = gateway.size()
+        time.sleep(0.4)
+    ledger.write(kill=round, offset=gateway.size(), how=kind)
+    return kind
+
+
+def campaign(options, folder):
+    belfry = binary(options.binary)
+    shim = build_shim(folder)
+    generator = random.Random(options.seed)
+    ledger = Ledger(os.path.join(folder, "ledger.jsonl"))
+    gateway = Gateway(belfry, folder, {"rules": [{"answers": [
+        {"do": "accept", "times": 700, "delayMilliseconds": [0, 4]},
+        {"do": "refuse", "status": 503, "reason": "ServiceUnavailable", "retryAfter": 1,
+         "times": 1}] * 1000}]})
+    relay = Relay(belfry, folder, gateway.port, gateway.ca, {
+        "delivery-in-flight": WINDOW, "delivery-range-in-flight": RANGE_WINDOW,
+        "fanout-range-threshold": 10, "storage-wal-megabytes": 1})
+    if not relay.start():
+        raise SystemExit("the relay did not start: see relay.log")
+    furnish(relay, ledger)
+    relay.kill()
+    doubtful, hows = [], {}
+    began = time.monotonic()
+    for round in range(options.kills):
+        if time.monotonic() - began > options.seconds:
+            print(f"stopped after {round} kills: {options.seconds} s are over")
+            break
+        how = one_life(relay, gateway, ledger, round, generator, doubtful, shim)
+        hows[how.split(":")[0].split(" ")[0]] = hows.get(how.split(":")[0].split(" ")[0], 0) + 1
+        if options.verbose:
+            print(f"{round}: {how}", flush=True)
+    if not relay.start():
+        raise SystemExit("the relay did not start again: see relay.log")
+    for name, body, big in doubtful:
+        status, answer = relay.call(
+            "POST", f"/changes/1/{CONTAINER}/development/database", body, {"webhook-id": name})
+        ledger.write(change=name, acknowledged=status == 200, big=big, round=-1)
+    relay.settled(options.drain)
+    if relay.stop() != 0:
+        raise SystemExit("the relay did not end well: see relay.log")
+    gateway.stop()
+    check = subprocess.run([belfry, "check", "--database", relay.database, "--json"],
+                           capture_output=True, text=True)
+    result, bad = compare(ledger.path, gateway.record, WINDOW + RANGE_WINDOW + RETRY_WINDOW)
+    result["killedBy"] = hows
+    result["seconds"] = round_(time.monotonic() - began)
+    result["check"] = json.loads(check.stdout)
+    print(json.dumps(result, indent=2))
+    if check.returncode != 0:
+        bad.append("check")
+    return bad
+
+
+def round_(number):
+    return int(number * 10) / 10
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seconds", type=float, default=1800, help="no kill begins after these")
+    parser.add_argument("--drain", type=float, default=600)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--binary")
+    parser.add_argument("--keep", action="store_true", help="keep the folder")
+    parser.add_argument("--verbose", action="store_true")
+    options = parser.parse_args()
+    folder = tempfile.mkdtemp(prefix="belfry-crash-")
+    bad = ["an error"]
+    try:
+        bad = campaign(options, folder)
+    finally:
+        for name in os.listdir(folder) if bad and not options.keep else []:
+            if name == "relay.log":
+                text = open(os.path.join(folder, name), errors="replace").read()
+                sys.stderr.write("".join(
+                    line + "\n" for line in text.split("\n")
+                    if "gateway cannot be used yet" not in line)[-4000:])
+        if options.keep or bad:
+            print(f"kept {folder}")
+        else:
+            shutil.rmtree(folder)
+    if bad:
+        sys.exit(f"NOT AS PROMISED (seed {options.seed}): {', '.join(bad)}")
+    print("as promised")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,256 @@
+"""A relay and a push gateway as processes, and a client that speaks to them over HTTP.
+
+It shares no code with the relay: what it knows is what docs/http-api.md says.
+"""
+import base64, hashlib, hmac, http.client, json, os, re, signal, socket, subprocess, time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+CONTAINER = "iCloud.com.example.Art"
+ADMIN_TOKEN = "campaign-admin-token"
+USER_SECRET = "a shared secret of at least 32 bytes"
+
+
+def binary(name=None):
+    """The built belfry: the one named, else release, else debug."""
+    places = [name] if name else [
+        os.path.join(ROOT, ".build", kind, "belfry") for kind in ("release", "debug")]
+    for place in places:
+        if place and os.path.exists(place):
+            return os.path.abspath(place)
+    raise SystemExit("build belfry first: swift build -c release --product belfry")
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def build_shim(folder):
+    """Compiles the shim below file calls; returns its path."""
+    target = os.path.join(folder, "faults.so")
+    source = os.path.join(ROOT, "Tests", "Campaigns", "faults.c")
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", target, source, "-ldl"], check=True)
+    return target
+
+
+def user_token(user):
+    def part(data):
+        return base64.urlsafe_b64encode(data).rstrip(b"=")
+    head = part(b'{"alg":"HS256","typ":"JWT"}')
+    claims = part(json.dumps({"sub": user, "exp": 4102444800}).encode())
+    code = hmac.new(USER_SECRET.encode(), head + b"." + claims, hashlib.sha256).digest()
+    return (head + b"." + claims + b"." + part(code)).decode()
+
+
+def device_token(name):
+    return name.encode().hex().ljust(64, "0")
+
+
+class Gateway:
+    """`belfry gateway`, whose printed record goes to a file."""
+
+    def __init__(self, belfry, folder, script=None, prints=True):
+        self.port = free_port()
+        self.ca = os.path.join(folder, "gateway-ca.pem")
+        self.record = os.path.join(folder, "pushes.txt")
+        arguments = [belfry, "gateway", "--port", str(self.port), "--ca-file", self.ca,
+                     "--environment", "development"] + ([] if prints else ["--no-print"])
+        if script:
+            path = os.path.join(folder, "script.json")
+            with open(path, "w") as file:
+                json.dump(script, file)
+            arguments += ["--script", path]
+        self.output = open(self.record, "wb")
+        self.process = subprocess.Popen(arguments, stdout=self.output, stderr=subprocess.DEVNULL)
+        for _ in range(200):
+            if os.path.getsize(self.record) > 0 and os.path.exists(self.ca):
+                return
+            time.sleep(0.05)
+        raise SystemExit("the gateway did not start")
+
+    def size(self):
+        return os.path.getsize(self.record)
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(20)
+
+
+class Relay:
+    """`belfry serve` on a file."""
+
+    def __init__(self, belfry, folder, gateway_port, ca, settings=(), environment=()):
+        self.belfry, self.folder, self.ca = belfry, folder, ca
+        self.gateway_port = gateway_port
+        self.settings = dict(settings)
+        self.database = os.path.join(folder, "relay.sqlite")
+        self.log = open(os.path.join(folder, "relay.log"), "ab")
+        self.process = None
+
+    def start(self, environment=None, settings=None, wait=True):
+        self.port, self.admin = free_port(), free_port()
+        options = {"storage-path": self.database, "http-port": self.port,
+                   "admin-port": self.admin, "storage-disk-reserve-megabytes": 0,
+                   "apns-url": f"https://127.0.0.1:{self.gateway_port}", "apns-ca-file": self.ca,
+                   "log-level": "warning"}
+        options.update(self.settings)
+        options.update(settings or {})
+        arguments = [self.belfry, "serve"]
+        for name, value in options.items():
+            arguments += [f"--{name}", str(value)]
+        variables = dict(os.environ, BELFRY_ADMIN_TOKEN=ADMIN_TOKEN, **(environment or {}))
+        self.process = subprocess.Popen(
+            arguments, stdout=self.log, stderr=self.log, env=variables)
+        return self.ready() if wait else True
+
+    def ready(self, bound=120):
+        end = time.monotonic() + bound
+        while time.monotonic() < end:
+            if self.process.poll() is not None:
+                return False
+            try:
+                if self.call("GET", "/readyz", timeout=2)[0] == 200:
+                    return True
+            except OSError:
+                pass
+            time.sleep(0.01)
+        raise SystemExit("the relay did not become ready")
+
+    def call(self, method, path, body=None, headers=None, admin=False, timeout=20):
+        connection = http.client.HTTPConnection(
+            "127.0.0.1", self.admin if admin else self.port, timeout=timeout)
+        try:
+            return exchange(connection, method, path, body, headers, admin)
+        finally:
+            connection.close()
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self, bound=60):
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(bound)
+
+    def furnish(self):
+        """Makes the container, its source, and returns the API token."""
+        key = subprocess.run(
+            "openssl ecparam -name prime256v1 -genkey -noout | openssl pkcs8 -topk8 -nocrypt",
+            shell=True, check=True, capture_output=True).stdout.decode()
+        path = f"/admin/1/containers/{CONTAINER}/development"
+        self.expect(201, "PUT", path, {
+            "topics": ["com.example.Art"],
+            "apns": {"teamID": "TEAM123456", "keyID": "KEY1234567", "privateKey": key},
+            "userTokens": {"sharedSecret": USER_SECRET}}, admin=True)
+        answer = self.expect(201, "POST", f"{path}/keys", {"kind": "apiToken"}, admin=True)
+        self.expect(201, "PUT", f"{path}/sources/database",
+                    {"preset": "belfry", "verification": {"scheme": "none"}}, admin=True)
+        self.api_token = answer["secret"]
+        return self.api_token
+
+    def expect(self, status, *call, **more):
+        found, answer = self.call(*call, **more)
+        if found != status:
+            raise SystemExit(f"{call[:2]}: {found} {answer}")
+        return answer
+
+    def client(self, action, body, user, database=None, **more):
+        place = f"database/1/{CONTAINER}/development/{database}" if database \
+            else f"device/1/{CONTAINER}/development"
+        query = f"?ckAPIToken={self.api_token}&ckWebAuthToken={user_token(user)}"
+        return self.call("POST", f"/{place}/{action}{query}", body, **more)
+
+    def register(self, device, user):
+        status, answer = self.client("tokens/register", {
+            "apnsEnvironment": "development", "deviceID": device,
+            "apnsToken": device_token(device)}, user)
+        if status != 200:
+            raise SystemExit(f"tokens/register: {status} {answer}")
+
+    def save(self, name, user, predicate=None, **members):
+        query = {"recordType": "Artwork"}
+        if predicate:
+            query["predicate"] = predicate
+        subscription = {
+            "subscriptionID": name, "subscriptionType": "query", "query": query,
+            "firesOn": ["create"], "notificationInfo": {"alertBody": "New"}, **members}
+        return self.client("subscriptions/modify", {"operations": [
+            {"operationType": "create", "subscription": subscription}]}, user, "public")
+
+    def overview(self):
+        return self.expect(200, "GET", "/admin/1/overview", admin=True)
+
+    def settled(self, bound):
+        """Waits until nothing is owed any more."""
+        end = time.monotonic() + bound
+        while time.monotonic() < end:
+            view = self.overview()
+            if view["behind"] == "0" and view["ranges"] == 0 and view["retries"] == 0:
+                return view
+            time.sleep(0.2)
+        raise SystemExit(f"not settled within {bound} s: {view}")
+
+
+def exchange(connection, method, path, body=None, headers=None, admin=False):
+    """One request on an open connection; returns the status and the JSON."""
+    data = None if body is None else json.dumps(body)
+    fields = {"Content-Type": "application/json", **(headers or {})}
+    if admin:
+        fields["Authorization"] = f"Bearer {ADMIN_TOKEN}"
+    try:
+        connection.request(method, path, data, fields)
+        response = connection.getresponse()
+        text = response.read()
+    except http.client.HTTPException as error:
+        raise OSError(str(error))
+    if response.status == 200 and not text:
+        return 200, None
+    try:
+        answer = json.loads(text)
+    except ValueError:
+        answer = text.decode(errors="replace")
+    if isinstance(answer, dict) and response.getheader("Retry-After"):
+        answer["retryAfterHeader"] = response.getheader("Retry-After")
+    return response.status, answer
+
+
+PUSH = re.compile(r"^push (\d+) on connection \d+, stream \d+: (.*)$")
+
+
+def pushes(path):
+    """The pushes in a gateway's record: offset, accepted, apns-id, token, payload."""
+    with open(path, "rb") as file:
+        offset, current, payload = 0, None, []
+        for raw in file:
+            line = raw.decode()
+            if match := PUSH.match(line.rstrip("\n")):
+                if current:
+                    yield finish(current, payload)
+                current = {"offset": offset, "accepted": match[2].startswith("200"),
+                           "answer": match[2]}
+                payload = []
+            elif current is not None:
+                text = line.strip()
+                if text.startswith("apns-id: "):
+                    current["id"] = text[9:]
+                elif text.startswith(":path: "):
+                    current["token"] = text.rsplit("/", 1)[1]
+                elif payload or text == "{":
+                    if line == "\n" or line.startswith("Received "):
+                        yield finish(current, payload)
+                        current, payload = None, []
+                    else:
+                        payload.append(text)
+            offset += len(raw)
+        if current:
+            yield finish(current, payload)
+
+
+def finish(push, payload):
+    body = json.loads("".join(payload)) if payload else {}
+    query = body.get("ck", {}).get("qry", {})
+    push.update(record=query.get("rid"), subscription=query.get("sid"),
+                user=body.get("ck", {}).get("ckuserid"),
+                position=body.get("belfry", {}).get("seq"))
+    return push

@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+"""Storage campaign: the disk misbehaves under a running relay, in every way that can be had here.
+
+  python3 Tests/Campaigns/storage.py            all scenes, about a minute
+  python3 Tests/Campaigns/storage.py fullDisk   one of them
+
+`fullDisk` needs the right to mount a tmpfs, and says so where it has not.
+"""
+import argparse, json, os, shutil, sqlite3, subprocess, sys, tempfile, time
+from house import CONTAINER, Gateway, Relay, binary, build_shim, device_token, pushes
+
+CHANGES = f"/changes/1/{CONTAINER}/development/database"
+
+
+class Scene:
+    """A relay that was furnished well, on whatever disk a scene wants."""
+
+    def __init__(self, belfry, shim, folder, place=None, settings=()):
+        self.folder, self.shim = folder, shim
+        self.gateway = Gateway(belfry, folder)
+        self.relay = Relay(belfry, folder, self.gateway.port, self.gateway.ca, settings)
+        if place:
+            self.relay.database = os.path.join(place, "relay.sqlite")
+        self.acknowledged = []
+        self.number = 0
+        assert self.relay.start()
+        self.relay.furnish()
+        self.relay.register("phone", "alice")
+        self.relay.save("all", "alice")
+        self.post_until(lambda status: True, 20)
+
+    def post(self, size=100):
+        """Posts one change; returns the status, or 0 if nobody answers."""
+        name = f"c{self.number}"
+        self.number += 1
+        body = {"operation": "create", "recordType": "Artwork", "recordName": name,
+                "after": {"text": "x" * size}}
+        try:
+            status, self.answer = self.relay.call("POST", CHANGES, body, {"webhook-id": name})
+        except OSError:
+            return 0
+        if status == 200:
+            self.acknowledged.append(name)
+        return status
+
+    def post_until(self, wanted, most, size=100):
+        """Posts until a status is wanted, at most so often; returns all statuses."""
+        statuses = []
+        for _ in range(most):
+            statuses.append(self.post(size))
+            if not wanted(statuses[-1]) and len(statuses) == most or wanted is None:
+                break
+        return statuses
+
+    def restart(self, **environment):
+        if self.relay.process.poll() is None:
+            self.relay.stop()
+        return self.relay.start(environment=environment)
+
+    def finish(self):
+        """Everything that was acknowledged arrives, and the file is sound."""
+        if self.relay.process.poll() is not None:
+            assert self.relay.start(), "the relay does not start again"
+        self.relay.settled(60)
+        assert self.relay.stop() == 0
+        self.gateway.stop()
+        arrived = {push["record"] for push in pushes(self.gateway.record) if push["accepted"]}
+        lost = [name for name in self.acknowledged if name not in arrived]
+        check = subprocess.run([self.relay.belfry, "check", "--database", self.relay.database],
+                               capture_output=True, text=True)
+        assert not lost, f"{len(lost)} of {len(self.acknowledged)} acknowledged changes are lost"
+        assert check.returncode == 0, check.stdout + check.stderr
+        return {"acknowledged": len(self.acknowledged), "lost": 0}
+
+
+def failing(scene, calls, error, count):
+    """The n-th call fails: what cannot be known to be on the disk is not acknowledged, and after it
+    nothing is written any more."""
+    results = {}
+    for at in (3, 40):
+        assert scene.restart(
+            LD_PRELOAD=scene.shim, FAULT_PATH="relay.sqlite", FAULT_CALLS=calls,
+            FAULT_FAIL_AT=str(at), FAULT_ERRNO=error, FAULT_FAIL_COUNT=str(count)) in (True, False)
+        statuses = [scene.post() for _ in range(60)] if scene.relay.process.poll() is None else []
+        after = statuses[next((i for i, s in enumerate(statuses) if s != 200), len(statuses)):]
+        assert 200 not in after, f"it wrote on after a failure: {statuses}"
+        end = time.monotonic() + 30
+        while scene.relay.process.poll() is None and time.monotonic() < end:
+            time.sleep(0.05)
+        assert scene.relay.process.poll() not in (None, 0), "it must end, and say so"
+        results[f"at {at}"] = f"{statuses.count(200)} taken, then ended with " \
+            f"{scene.relay.process.returncode}"
+    return results
+
+
+def failed_sync(scene):
+    return failing(scene, "s", "5", 1)
+
+
+def failed_write(scene):
+    return failing(scene, "w", "5", 1)
+
+
+def busy(scene):
+    """Another process holds a write lock for a while: the relay waits, and loses nothing."""
+    assert scene.restart()
+    other = sqlite3.connect(scene.relay.database, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    began = time.monotonic()
+    import threading
+    threading.Timer(2, lambda: os.kill(os.getpid(), 0)).start()
+    result = []
+    thread = threading.Thread(target=lambda: result.append(scene.post()))
+    thread.start()
+    time.sleep(1.5)
+    other.execute("ROLLBACK")
+    thread.join()
+    assert result == [200], f"within the busy timeout a request waits: {result}"
+    other.execute("BEGIN IMMEDIATE")
+    late = scene.post()
+    assert late == 429, f"beyond the busy timeout it is told to come again: {late} {scene.answer}"
+    other.execute("ROLLBACK")
+    other.close()
+    assert scene.post() == 200
+    return {"waited": round(time.monotonic() - began, 1)}
+
+
+def short_write(scene):
+    """A write is cut short, as at the end of a disk: nothing is acknowledged, and it goes on."""
+    assert scene.restart(LD_PRELOAD=scene.shim, FAULT_PATH="relay.sqlite-wal", FAULT_CALLS="w",
+                         FAULT_FAIL_AT="60", FAULT_ERRNO="short", FAULT_FAIL_COUNT="40")
+    statuses = [scene.post() for _ in range(60)]
+    refused = [status for status in statuses if status != 200]
+    assert set(refused) <= {507} and statuses[-1] == 200, statuses
+    assert refused, "no write was cut short"
+    return {"refused": len(refused), "taken": statuses.count(200)}
+
+
+def damaged(scene):
+    """A damaged page is found before anything is served."""
+    scene.post(20000)
+    assert scene.relay.stop() == 0
+    good = open(scene.relay.database, "rb").read()
+    bad = bytearray(good)
+    for page in range(3, len(bad) // 4096, 4):
+        bad[page * 4096:page * 4096 + 64] = os.urandom(64)
+    open(scene.relay.database, "wb").write(bad)
+    started = scene.relay.start(wait=False) and scene.relay.ready()
+    assert not started and scene.relay.process.returncode == 69, scene.relay.process.returncode
+    check = subprocess.run([scene.relay.belfry, "check", "--database", scene.relay.database],
+                           capture_output=True, text=True)
+    assert check.returncode != 0
+    open(scene.relay.database, "wb").write(good)
+    return {"refused": True}
+
+
+def full_disk(scene):
+    """The disk fills up, and is freed: appends are refused with 507, what is owed is delivered, and
+    it goes on without a restart."""
+    place = os.path.dirname(scene.relay.database)
+    ballast = os.path.join(place, "ballast")
+    with open(ballast, "wb") as file:
+        try:
+            while True:
+                file.write(bytes(65536))
+                file.flush()
+        except OSError:
+            pass
+    statuses = [scene.post(2000) for _ in range(200)]
+    assert set(statuses) <= {200, 507} and statuses[-1] == 507, statuses
+    assert int(scene.answer["retryAfterHeader"]) > 0, scene.answer
+    assert scene.relay.call("GET", "/healthz")[0] == 200
+    time.sleep(1.2)
+    metrics = scene.relay.call("GET", "/metrics")[1]
+    assert 'belfry_intake_refused_total{bound="disk"}' in metrics
+    os.unlink(ballast)
+    for _ in range(50):
+        if scene.post() == 200:
+            break
+        time.sleep(0.2)
+    else:
+        raise AssertionError("it did not recover")
+    return {"refused": statuses.count(507), "takenBefore": statuses.count(200)}
+
+
+SCENES = {
+    "failedSync": failed_sync, "failedWrite": failed_write, "shortWrite": short_write,
+    "busy": busy, "damaged": damaged, "fullDisk": full_disk,
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("scenes", nargs="*", choices=[*SCENES, []], default=[])
+    parser.add_argument("--binary")
+    options = parser.parse_args()
+    belfry = binary(options.binary)
+    failed = False
+    for name in options.scenes or SCENES:
+        folder = tempfile.mkdtemp(prefix="belfry-storage-")
+        place = None
+        if name == "fullDisk":
+            place = os.path.join(folder, "disk")
+            os.mkdir(place)
+            mount = subprocess.run(
+                ["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", place], capture_output=True)
+            if mount.returncode != 0:
+                print("fullDisk: left out, a tmpfs cannot be mounted here")
+                continue
+        try:
+            scene = Scene(belfry, build_shim(folder), folder, place)
+            result = SCENES[name](scene)
+            result.update(scene.finish())
+            print(f"{name}: {json.dumps(result)}", flush=True)
+            if place:
+                subprocess.run(["umount", place])
+            shutil.rmtree(folder)
+        except (AssertionError, SystemExit, OSError) as error:
+            failed = True
+            print(f"{name}: NOT AS PROMISED: {error} (kept {folder})", flush=True)
+            for process in (scene.relay.process, scene.gateway.process):
+                if process.poll() is None:
+                    process.kill()
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

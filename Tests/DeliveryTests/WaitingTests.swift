@@ -1,0 +1,266 @@
+import Delivery
+import Gateway
+import RelayModel
+import RelayTestKit
+import Storage
+import Testing
+
+/// What waits, and lets others go meanwhile.
+@Suite struct WaitingTests {
+    private static let unavailable = PushOutcome.refused(
+        GatewayRefusal(
+            status: 503, reason: "ServiceUnavailable",
+            reaction: .retry(after: nil, scope: .gateway)))
+    private static let badCredential = PushOutcome.refused(
+        GatewayRefusal(
+            status: 403, reason: "InvalidProviderToken", reaction: .pauseContainer))
+
+    private func deliveries(
+        _ positions: ClosedRange<UInt64>, _ change: (inout Delivery) -> Void = { _ in }
+    ) -> [OwedDelivery] {
+        positions.map { position in
+            var owed = Fixtures.delivery(at: position)
+            change(&owed.delivery)
+            return owed
+        }
+    }
+
+    // MARK: Rows of a halted lane
+
+    @Test func `what is halted is written once, and nobody reads it until it may go`()
+        async throws
+    {
+        let bench = try await WorkerBench { _, _ in Self.badCredential }
+        try await bench.run {
+            try await bench.accept(1...30)
+            #expect(await bench.passed(30))
+            let before = try await bench.retries
+            let receipts = try await bench.receipts.count
+            for _ in 0..<10 {
+                bench.clock.advance(by: .seconds(60))
+                for _ in 0..<200 { await Task.yield() }
+            }
+            let after = try await bench.retries
+            let tried = bench.gateway.requests.count - 30
+            #expect((1...10).contains(tried), "one a minute, not \(tried)")
+            #expect(before.count == after.count)
+            let isRecorded = try await Turns.yield {
+                try await bench.receipts.count == receipts + tried
+            }
+            #expect(isRecorded)
+        }
+    }
+
+    // MARK: The circuit breaker
+
+    @Test func `a gateway that fails for a while is left alone, and tried one by one`()
+        async throws
+    {
+        let bench = try await WorkerBench(window: 256) { _, _ in Self.unavailable }
+        try await bench.run {
+            try await bench.accept(1...30)
+            #expect(await bench.passed(30))
+            bench.clock.advance(by: .seconds(2))
+            #expect(await Turns.yield { bench.worker.halts.count == 1 })
+            #expect(
+                bench.worker.halts.map(\.reason)
+                    == ["the gateway cannot be used: ServiceUnavailable"])
+            let sent = bench.gateway.requests.count
+            // What comes now waits without an attempt.
+            try await bench.accept(31...60)
+            #expect(await bench.passed(60))
+            #expect(bench.gateway.requests.count == sent)
+            #expect(try await bench.retries.count { $0.attempts == 0 } == 30)
+            // Half an hour of trials: with waits of up to half a minute they are not many.
+            for _ in 0..<180 {
+                bench.clock.advance(by: .seconds(10))
+                for _ in 0..<100 { await Task.yield() }
+            }
+            #expect(bench.gateway.requests.count - sent <= 90)
+            bench.gateway.follow { _, _ in .accepted }
+            let done = try await bench.clock.advance(by: .seconds(10)) {
+                try await bench.retries.isEmpty
+            }
+            #expect(done)
+            #expect(bench.worker.halts.isEmpty)
+        }
+        #expect(Set(bench.gateway.requests.map(\.deliveryID)).count == 60)
+    }
+
+    @Test func `a connection that is lost with all that was open on it halts nothing`()
+        async throws
+    {
+        let bench = try await WorkerBench(window: 256) { _, attempt in
+            attempt == 1 ? .unknown(cause: "it is broken") : .accepted
+        }
+        try await bench.run {
+            try await bench.accept(1...100)
+            #expect(await bench.passed(100))
+            #expect(bench.worker.halts.isEmpty)
+        }
+    }
+
+    @Test func `one container's broken gateway leaves the others theirs`() async throws {
+        let bench = try await WorkerBench(window: 64) { request, _ in
+            request.container == Fixtures.container ? nil : .accepted
+        }
+        try await bench.run {
+            let following = Task {
+                try await bench.accept(1...200)
+                try await bench.accept(
+                    deliveries(201...210) { $0.container = WorkerBench.otherContainer })
+            }
+            let passed = await bench.clock.advance(by: .milliseconds(500)) {
+                bench.worker.recordedMark.position == LogPosition(210)
+            }
+            #expect(passed)
+            if !passed { following.cancel() }
+            _ = try? await following.value
+            #expect(bench.worker.halts.map(\.reason) == ["the gateway cannot be used: no answer"])
+        }
+        let others = bench.gateway.requests.filter { $0.container == WorkerBench.otherContainer }
+        #expect(others.count == 10)
+        #expect(bench.gateway.requests.count - others.count <= 128)
+    }
+
+    // MARK: Turns
+
+    @Test func `one container's crowd of retries lets another's one go`() async throws {
+        let bench = try await WorkerBench(retryWindow: 8) { _, attempt in
+            attempt == 1 ? Self.unavailable : .accepted
+        }
+        try await bench.run {
+            try await bench.accept(1...200)
+            try await bench.accept(
+                deliveries(201...201) { $0.container = WorkerBench.otherContainer })
+            #expect(await bench.passed(201))
+            let first = bench.gateway.requests.count
+            bench.clock.advance(by: .seconds(10))
+            #expect(
+                await Turns.yield {
+                    bench.gateway.requests.dropFirst(first)
+                        .contains { $0.container == WorkerBench.otherContainer }
+                })
+            let turn = bench.gateway.requests.dropFirst(first)
+                .firstIndex { $0.container == WorkerBench.otherContainer }
+            #expect((turn ?? .max) - first < 16)
+        }
+    }
+
+    // MARK: Devices
+
+    @Test func `a device that gets too many pushes is left alone, and the others are not`()
+        async throws
+    {
+        let tooMany = PushOutcome.refused(
+            GatewayRefusal(
+                status: 429, reason: "TooManyRequests",
+                reaction: .retry(after: .seconds(30), scope: .device)))
+        let tablet = Fixtures.token(2)
+        let bench = try await WorkerBench { request, attempt in
+            request.token == tablet && attempt == 1 && request.deliveryID.uuid.high == 1
+                ? tooMany : .accepted
+        }
+        try await bench.run {
+            try await bench.accept(deliveries(1...1) { $0.token = tablet })
+            #expect(await bench.passed(1))
+            try await bench.accept(deliveries(2...4) { $0.token = tablet })
+            try await bench.accept(5...9)
+            #expect(await bench.passed(9))
+            #expect(bench.gateway.requests.filter { $0.token == tablet }.count == 1)
+            #expect(bench.gateway.requests.count == 6)
+            let reasons = try await bench.retries.map(\.reason)
+            #expect(
+                reasons.sorted()
+                    == ["TooManyRequests"]
+                    + Array(repeating: "too many pushes for this device", count: 3))
+            bench.clock.advance(by: .seconds(29))
+            for _ in 0..<500 { await Task.yield() }
+            #expect(bench.gateway.requests.count == 6)
+            let done = try await bench.clock.advance(by: .seconds(1)) {
+                try await bench.retries.isEmpty
+            }
+            #expect(done)
+        }
+        #expect(bench.gateway.requests.count == 10)
+    }
+
+    @Test func `background pushes of one device are spread over the hour, visible ones are not`()
+        async throws
+    {
+        let bench = try await WorkerBench(silentPerHour: 3)
+        try await bench.run {
+            let silent = deliveries(1...6) {
+                $0.notification.pushType = .background
+                $0.notification.priority = 5
+            }
+            try await bench.accept(silent)
+            try await bench.accept(7...12)
+            #expect(await bench.passed(12))
+            #expect(bench.gateway.requests.count == 9)
+            let due = try await bench.retries.map { $0.dueAt.duration(since: Fixtures.moment) }
+            #expect(due == [.seconds(1200), .seconds(2400), .seconds(3600)])
+            for (minutes, count) in [(19, 9), (20, 10), (40, 11), (60, 12)] {
+                let moment = Fixtures.moment.advanced(by: .seconds(60 * minutes))
+                bench.clock.advance(by: moment.duration(since: bench.clock.moment))
+                for _ in 0..<500 { await Task.yield() }
+                #expect(await Turns.yield { bench.gateway.requests.count == count })
+            }
+            #expect(try await Turns.yield { try await bench.retries.isEmpty })
+        }
+        let waited = try await bench.receipts.filter { $0.outcome == .accepted && $0.attempt > 1 }
+        #expect(waited == [], "waiting uses up no attempt")
+    }
+
+    // MARK: Collapse
+
+    private func collapsing(_ positions: ClosedRange<UInt64>, _ record: String) -> [OwedDelivery] {
+        deliveries(positions) {
+            $0.notification.collapseID = "art"
+            $0.collapsingRecord = RecordID(recordName: Fixtures.identifier(record))
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `what waits is superseded by a newer change of its record`(
+        hasRestarted: Bool
+    )
+        async throws
+    {
+        let temporary = try TemporaryStore()
+        var bench = try await WorkerBench(on: temporary) { _, _ in Self.unavailable }
+        try await bench.run {
+            try await bench.accept(collapsing(1...3, "a1") + collapsing(4...4, "a2"))
+            try await bench.accept(5...5)
+            #expect(await bench.passed(5))
+        }
+        if hasRestarted {
+            await bench.store.close()
+            bench = try await WorkerBench(
+                at: ProgressMark(position: LogPosition(5), offset: 0), on: temporary)
+        }
+        bench.gateway.follow { _, _ in .accepted }
+        let before = bench.gateway.requests.count
+        try await bench.run {
+            let done = try await bench.clock.advance(by: .seconds(1)) {
+                try await bench.retries.isEmpty
+            }
+            #expect(done)
+        }
+        let sent = bench.gateway.requests.dropFirst(before).map(\.deliveryID.uuid.high)
+        #expect(sent.sorted() == [3, 4, 5])
+        let letters = try await bench.deadLetters
+        #expect(letters.map(\.delivery.delivery.ordinal.position.rawValue).sorted() == [1, 2])
+        #expect(
+            Set(letters.map(\.reason)) == ["superseded by a newer change of the record"])
+        await bench.store.close()
+    }
+}
+
+extension WorkerBench {
+    var receipts: [DeliveryReceipt] {
+        get async throws {
+            try await store.receipts(matching: ReceiptFilter(), limit: 10_000)
+        }
+    }
+}

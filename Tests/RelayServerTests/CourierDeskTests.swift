@@ -1,0 +1,148 @@
+import RelayModel
+import RelayServer
+import RelayTestKit
+import Storage
+import Testing
+
+/// How polls wait, on a clock that a test moves and a real store.
+@Suite struct CourierDeskTests {
+    private struct Bench {
+        let store: RelayStore
+        let clock = TestClock()
+        let desk: CourierDesk
+
+        init(_ set: (inout CourierDesk.Settings) -> Void = { _ in }) async throws {
+            store = try TemporaryStore().open()
+            try await store.save(
+                ContainerSettings(key: Fixtures.container, topics: ["com.example.Art"]),
+                at: Fixtures.moment)
+            _ = try await store.createCourier(for: Self.device, at: Fixtures.moment)
+            var settings = CourierDesk.Settings()
+            set(&settings)
+            desk = CourierDesk(
+                queue: store, settings: settings, clock: clock, now: { Fixtures.moment })
+        }
+
+        static var device: Device {
+            var device = Fixtures.device("tab", token: 5)
+            device.gateway = .courier
+            return device
+        }
+
+        /// Queues notifications with these numbers as their payloads, and rings.
+        func queue(_ numbers: ClosedRange<UInt64>) async throws {
+            for number in numbers {
+                _ = try await store.queue(
+                    [
+                        CourierDelivery(
+                            deliveryID: DeliveryID(UUIDBytes(high: 1, low: number)),
+                            position: LogPosition(number), container: Fixtures.container,
+                            owner: Self.device.owner, deviceID: Self.device.id,
+                            payload: Array("\(number)".utf8))
+                    ], bounds: CourierBounds(), at: Fixtures.moment)
+                desk.ring([Self.device.token])
+            }
+        }
+
+        func poll() -> Task<String?, any Error> {
+            Task {
+                try await desk.next(of: Self.device.token)
+                    .map { String(decoding: $0.payload, as: UTF8.self) }
+            }
+        }
+
+        /// Starts polls one after the other, so that their order is known.
+        func polls(_ count: Int) async -> [Task<String?, any Error>] {
+            var polls: [Task<String?, any Error>] = []
+            for _ in 0..<count {
+                let before = clock.sleeperCount
+                polls.append(poll())
+                while clock.sleeperCount == before { await Task.yield() }
+            }
+            return polls
+        }
+    }
+
+    @Test func `what waits is answered at once, the oldest first`() async throws {
+        let bench = try await Bench()
+        try await bench.queue(1...2)
+        #expect(try await bench.poll().value == "1")
+        #expect(try await bench.poll().value == "2")
+        #expect(bench.desk.waiting == 0)
+    }
+
+    @Test func `a poll is held until something comes`() async throws {
+        let bench = try await Bench()
+        let poll = await bench.polls(1)
+        #expect(bench.desk.waiting == 1)
+        try await bench.queue(1...1)
+        #expect(try await poll[0].value == "1")
+    }
+
+    @Test func `a poll is answered with nothing after the hold`() async throws {
+        let bench = try await Bench { $0.hold = .seconds(25) }
+        let poll = await bench.polls(1)
+        bench.clock.advance(by: .seconds(25))
+        #expect(try await poll[0].value == nil)
+        #expect(bench.desk.waiting == 0)
+    }
+
+    @Test func `several polls of one courier share what comes, each something else`()
+        async throws
+    {
+        let bench = try await Bench()
+        let polls = await bench.polls(3)
+        try await bench.queue(1...3)
+        var texts: Set<String> = []
+        for poll in polls { texts.insert(try await poll.value ?? "nothing") }
+        #expect(texts == ["1", "2", "3"])
+    }
+
+    @Test func `a client that goes takes nothing with it`() async throws {
+        let bench = try await Bench()
+        let polls = await bench.polls(2)
+        polls[1].cancel()
+        _ = await polls[1].result
+        try await bench.queue(1...1)
+        #expect(try await polls[0].value == "1")
+    }
+
+    @Test func `a fifth poll of one courier releases the first`() async throws {
+        let bench = try await Bench()
+        let polls = await bench.polls(Limits.maximumPollsPerCourier)
+        let late = bench.poll()
+        #expect(try await polls[0].value == nil)
+        try await bench.queue(1...1)
+        late.cancel()
+        for poll in polls.dropFirst() { poll.cancel() }
+    }
+
+    @Test func `polls beyond the bound are refused, unless one has waited long enough`()
+        async throws
+    {
+        let bench = try await Bench {
+            $0.polls = 2
+            $0.leastHold = .seconds(2)
+        }
+        let polls = await bench.polls(2)
+        await #expect(
+            throws: APIError(
+                .throttled, "too many polls of couriers are held", retryAfter: 5)
+        ) { try await bench.poll().value }
+        bench.clock.advance(by: .seconds(2))
+        let late = bench.poll()
+        #expect(try await polls[0].value == nil)
+        try await bench.queue(1...2)
+        let texts = [try await polls[1].value, try await late.value]
+        #expect(Set(texts) == ["1", "2"])
+    }
+
+    @Test func `what could not be handed over goes to the next poll`() async throws {
+        let bench = try await Bench()
+        try await bench.queue(1...1)
+        let taken = try #require(try await bench.desk.next(of: Bench.device.token))
+        let poll = await bench.polls(1)
+        try await bench.desk.putBack(taken, of: Bench.device.token)
+        #expect(try await poll[0].value == "1")
+    }
+}

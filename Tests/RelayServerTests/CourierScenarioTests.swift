@@ -1,0 +1,177 @@
+import HTTPTypes
+import RelayModel
+import RelayServer
+import Storage
+import Testing
+
+/// Tokens and couriers, call by call.
+@Suite struct CourierScenarioTests {
+    private static let device = "/device/1/iCloud.com.example.Art/development/tokens"
+    private static let plain = TestRelay.query().replacing("ckjsVersion=2.0.3&", with: "")
+
+    private static func create(
+        _ relay: TestRelay, query: String = plain,
+        body: String = #"{"apnsEnvironment":"production"}"#
+    ) async throws -> TestRelay.Answer {
+        try await relay.call(
+            .post, "\(device)/create\(query)", headers: ["Content-Type": "text/plain"], body: body)
+    }
+
+    private static func text(_ value: JSONValue?) -> String {
+        if case .string(let text)? = value { text } else { "" }
+    }
+
+    @Test func `a created token has CloudKit's three members and is registered`() async throws {
+        try await TestRelay.with { relay in
+            let answer = try await Self.create(relay, query: Self.plain + "&clientId=tab")
+            guard case .object(let object) = answer.json else { return }
+            #expect(
+                object.members.map(\.name) == ["apnsEnvironment", "apnsToken", "webcourierURL"])
+            let secret = try #require(Self.text(answer["webcourierURL"]).split(separator: "/").last)
+            #expect(Secrets.verifier(of: String(secret)) == Self.text(answer["apnsToken"]))
+            let devices = try await relay.store.devices(
+                of: TestRelay.container, owner: nil, limit: 9)
+            #expect(devices.map(\.device.gateway) == [.courier])
+            #expect(devices.map(\.device.id.rawValue) == ["tab"])
+            #expect(devices.map(\.device.gatewayEnvironment) == [.production])
+            let shown = try await relay.admin(
+                .get, "containers/iCloud.com.example.Art/development/couriers")
+            #expect(!shown.text.contains(secret))
+            #expect(!shown.text.contains(Self.text(answer["apnsToken"])))
+        }
+    }
+
+    @Test func `CloudKit JS gets an empty answer to a registration, others what they ask for`()
+        async throws
+    {
+        try await TestRelay.with { relay in
+            let made = try await Self.create(relay)
+            let body =
+                #"{"apnsEnvironment":"production","apnsToken":"\#(Self.text(made["apnsToken"]))"}"#
+            let silent = try await relay.call(
+                .post, "\(Self.device)/register\(TestRelay.query())", body: body)
+            #expect(silent.status == 200)
+            #expect(silent.text.isEmpty)
+            let spoken = try await relay.call(
+                .post, "\(Self.device)/register\(Self.plain)", body: body)
+            #expect(spoken["apnsEnvironment"] == "production")
+            let devices = try await relay.store.devices(
+                of: TestRelay.container, owner: nil, limit: 9)
+            #expect(devices.map(\.device.gateway) == [.courier])
+        }
+    }
+
+    @Test(
+        arguments: [
+            (String(repeating: "q6ur", count: 10) + "q6s=", String(repeating: "ab", count: 32)),
+            (String(repeating: "AB", count: 32), String(repeating: "ab", count: 32)),
+            (String(repeating: "ab", count: 31) + "ag", nil),
+            ("q6ur", nil), ("", nil),
+        ] as [(String, String?)])
+    func `a gateway's token is taken in hexadecimal digits and in base64, and mistyped in neither`(
+        text: String, digits: String?
+    ) async throws {
+        try await TestRelay.with { relay in
+            let answer = try await relay.call(
+                .post, "\(Self.device)/register\(Self.plain)",
+                body: #"{"apnsEnvironment":"development","apnsToken":"\#(text)"}"#)
+            #expect(answer.status == (digits == nil ? 400 : 200), "\(answer.text)")
+            let devices = try await relay.store.devices(
+                of: TestRelay.container, owner: nil, limit: 9)
+            #expect(devices.map(\.device.token.rawValue) == [digits].compactMap(\.self))
+            #expect(devices.allSatisfy { $0.device.gateway == .apns })
+        }
+    }
+
+    @Test func `a courier waits for one GET and nothing else`() async throws {
+        try await TestRelay.with { relay in
+            let made = try await Self.create(relay)
+            let secret = Self.text(made["webcourierURL"]).split(separator: "/").last ?? ""
+            let path = "/courier/1/\(secret)"
+            let empty = try await relay.call(.get, path)
+            #expect(empty.status == 200)
+            #expect(empty.text.isEmpty)
+            for method in [HTTPRequest.Method.head, .post] {
+                let answer = try await relay.call(method, path)
+                #expect(answer.status == 405)
+            }
+            for stranger in [String(repeating: "0", count: 64), "x", "\(secret)0"] {
+                let answer = try await relay.call(.get, "/courier/1/\(stranger)")
+                #expect(answer.status == 404)
+                #expect(answer["serverErrorCode"] == "NOT_FOUND")
+            }
+            let token = Self.text(made["apnsToken"])
+            let byToken = try await relay.call(.get, "/courier/1/\(token)")
+            #expect(byToken.status == 404, "the token is no key")
+        }
+    }
+
+    @Test(arguments: [
+        (#"{}"#, "apnsEnvironment: is required"),
+        (
+            #"{"apnsEnvironment":"sandbox"}"#,
+            #"apnsEnvironment: "sandbox" is unknown; allowed are "development", "production""#
+        ),
+        (
+            #"{"apnsEnvironment":"production","topic":"x"}"#,
+            "topic: unknown field; allowed are apnsEnvironment, clientId, clientID, deviceID"
+        ),
+    ])
+    func `a token that cannot be created is refused with the place`(
+        body: String, reason: String
+    ) async throws {
+        try await TestRelay.with { relay in
+            let answer = try await Self.create(relay, body: body)
+            #expect(answer.status == 400)
+            #expect(answer["reason"] == .string(reason))
+        }
+    }
+
+    @Test func `a user ends own devices and no others`() async throws {
+        try await TestRelay.with { relay in
+            let made = try await Self.create(relay, query: Self.plain + "&clientId=tab")
+            let bob = TestRelay.query("_bob")
+            for body in [
+                #"{"deviceID":"tab"}"#, #"{"apnsToken":"\#(Self.text(made["apnsToken"]))"}"#,
+            ] {
+                let answer = try await relay.call(
+                    .post, "\(Self.device)/unregister\(bob)", body: body)
+                #expect(answer.status == 404)
+            }
+            let nothing = try await relay.call(
+                .post, "\(Self.device)/unregister\(Self.plain)", body: "{}")
+            #expect(nothing.status == 400)
+            let answer = try await relay.call(
+                .post, "\(Self.device)/unregister\(Self.plain)",
+                body: #"{"apnsToken":"\#(Self.text(made["apnsToken"]))"}"#)
+            #expect(answer.json == ["deviceID": "tab", "deleted": true])
+            let url = Self.text(made["webcourierURL"])
+            let path = url.replacing("https://relay.example", with: "")
+            let poll = try await relay.call(.get, path)
+            #expect(poll.status == 404)
+        }
+    }
+
+    @Test func `a page of any origin may call, with credentials and with headers of its own`()
+        async throws
+    {
+        try await TestRelay.with { relay in
+            let preflight = try await relay.call(
+                .options, "\(Self.device)/create",
+                headers: [
+                    "Origin": "https://app.example", "Access-Control-Request-Method": "POST",
+                    "Access-Control-Request-Headers": "content-type,x-own",
+                ])
+            #expect(preflight.status == 204)
+            #expect(preflight.headers[.accessControlAllowOrigin] == "https://app.example")
+            #expect(preflight.headers[.accessControlAllowCredentials] == "true")
+            #expect(preflight.headers[.accessControlAllowHeaders] == "content-type,x-own")
+            let plain = try await relay.call(.get, "/healthz")
+            #expect(plain.headers[.accessControlAllowOrigin] == "*")
+            #expect(plain.headers[.accessControlAllowCredentials] == nil)
+            let courier = try await relay.call(
+                .get, "/courier/1/x", headers: ["Origin": "https://app.example"])
+            #expect(courier.headers[.accessControlAllowOrigin] == "https://app.example")
+        }
+    }
+}

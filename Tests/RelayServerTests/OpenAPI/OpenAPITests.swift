@@ -1,0 +1,188 @@
+import Foundation
+import HTTPTypes
+import RelayModel
+import RelayServer
+import RelayTestKit
+import Testing
+
+/// The document describes the relay, and the relay behaves as described.
+@Suite(.serialized, .timeLimit(.minutes(5))) struct OpenAPITests {
+    @Test func `every route is in the document, and everything in the document is a route`()
+        async throws
+    {
+        let document = APIDocument(try #require(OpenAPIRoutes.document))
+        try await TestRelay.with { relay in
+            let routes = RelayRouter.routes(relay.dependencies).map { "\($0.method) \($0.path)" }
+            let calls = document.calls.map(\.name)
+            #expect(Set(routes).subtracting(calls).sorted() == [], "not in the document")
+            #expect(Set(calls).subtracting(routes).sorted() == [], "no routes")
+            #expect(calls.count == Set(calls).count)
+            let names = document.calls.compactMap { $0.description["operationId"] }
+            #expect(Set(names).count == calls.count)
+            let answer = try await relay.call(.get, "/openapi.json")
+            #expect(answer["openapi"] == "3.1.0")
+            #expect(answer.json.value(at: ["servers", "0", "url"]) == "https://relay.example")
+        }
+    }
+
+    @Test func `every reference of the document leads somewhere`() throws {
+        let document = APIDocument(try #require(OpenAPIRoutes.document))
+        func check(_ value: JSONValue) {
+            switch value {
+            case .array(let elements): elements.forEach(check)
+            case .object(let object):
+                if case .string(let reference)? = object["$ref"] {
+                    #expect(document.resolved(value) != .null, "\(reference)")
+                }
+                object.members.forEach { check($0.value) }
+            default: break
+            }
+        }
+        check(document.json)
+    }
+
+    @Test(arguments: Seeds.all)
+    func `no call fails, and every answer fits its schema, whatever is sent`(
+        seed: UInt64
+    ) async throws {
+        let document = APIDocument(try #require(OpenAPIRoutes.document))
+        try await RunningRelay.with { relay in
+            for name in ["Other", "Art"] {
+                _ = try await relay.client.administer(
+                    "PUT", "containers/iCloud.com.example.\(name)/production",
+                    ["topics": ["com.example.Art"]])
+            }
+            var tester = APITester(document: document, relay: relay, seed: seed)
+            for round in 0..<12 {
+                for call in document.calls { try await tester.check(call, round: round) }
+            }
+            #expect(tester.findings == [], "seed \(seed)")
+            #expect(tester.successes > document.calls.count / 2)
+        }
+    }
+}
+
+/// Sends generated requests to a running relay, and compares its answers with the document.
+struct APITester {
+    let document: APIDocument
+    let relay: RunningRelay
+    private var generator: APIGenerator
+    /// What was wrong: the request, and why.
+    private(set) var findings: [String] = []
+    /// Answers with a status below 300.
+    private(set) var successes = 0
+
+    init(document: APIDocument, relay: RunningRelay, seed: UInt64) {
+        self.document = document
+        self.relay = relay
+        generator = APIGenerator(document: document, random: SeededGenerator(seed: seed))
+    }
+
+    /// One request of a call: first its example as a signed-in user sends it, then what the
+    /// generator makes.
+    mutating func check(_ call: APIDocument.Call, round: Int) async throws {
+        let isExample = round == 0
+        let target = target(of: call, isExample: isExample)
+        var headers: [String: String] = ["Content-Type": "text/plain"]
+        if call.isAdministrative {
+            headers["Authorization"] = "Bearer \(RelayClient.adminToken)"
+        }
+        let body = call.method == "GET" ? nil : self.body(of: call, isExample: isExample)
+        let reply = try await send(call, target, headers, body)
+        if reply.status < 300 { successes += 1 }
+        let about = "\(call.method) \(target.prefix(160)) \((body ?? "").prefix(300))"
+        if reply.status >= 500, !document.documents(reply.status, of: call) {
+            findings.append("\(about): \(reply.status) \(reply.text.prefix(300))")
+        }
+        findings += problems(reply, call).map { "\(about): \(reply.status) \($0)" }
+    }
+
+    private func send(
+        _ call: APIDocument.Call, _ target: String, _ headers: [String: String], _ body: String?
+    ) async throws -> RelayClient.Reply {
+        guard call.isAdministrative else {
+            return try await relay.client.call(call.method, target, headers: headers, body: body)
+        }
+        return try await RelayClient.administering(relay.client).call(
+            call.method, target, headers: headers, body: body)
+    }
+
+    private func problems(_ reply: RelayClient.Reply, _ call: APIDocument.Call) -> [String] {
+        guard let answer = document.answer(of: call, status: reply.status) else {
+            return ["the status is not documented"]
+        }
+        guard let schema = answer.value(at: ["content", "application/json", "schema"]) else {
+            return []
+        }
+        return SchemaCheck(document: document).problems(reply.json, schema)
+    }
+
+    // MARK: What is sent
+
+    private mutating func target(of call: APIDocument.Call, isExample: Bool) -> String {
+        var path = call.path
+        for (name, schema) in document.parameters(of: call, in: "path") {
+            let value = pathValue(name, schema, call, isExample: isExample)
+            let escaped = value.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? "x"
+            path = path.replacing("{\(name)}", with: escaped.isEmpty ? "x" : escaped)
+        }
+        var query: [String] = []
+        if !call.isAdministrative {
+            if isExample || !generator.random.chance(5) {
+                query.append("ckAPIToken=\(relay.container.apiToken)")
+            }
+            let token = SampleContainer.userToken("alice")
+            query.append(
+                "ckWebAuthToken=\(isExample || !generator.random.chance(10) ? token : "null")")
+            query.append("ckjsVersion=2.0.3")
+        }
+        for (name, schema) in document.parameters(of: call, in: "query")
+        where !isExample && generator.random.chance(30) {
+            var text = generator.value(schema).text
+            if case .string(let plain) = generator.value(schema) { text = plain }
+            let escaped = text.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
+            query.append("\(name)=\(escaped)")
+        }
+        return query.isEmpty ? path : "\(path)?\(query.joined(separator: "&"))"
+    }
+
+    /// Names that are there where that matters; the operator's changes go to another container, so
+    /// that what the others need stays.
+    private mutating func pathValue(
+        _ name: String, _ schema: JSONValue, _ call: APIDocument.Call, isExample: Bool
+    ) -> String {
+        if !isExample, generator.random.chance(8) { return generator.text() }
+        switch name {
+        case "container":
+            return call.isAdministrative && call.method != "GET"
+                ? "iCloud.com.example.Other" : "iCloud.com.example.Art"
+        case "environment":
+            if call.isAdministrative, call.method != "GET" { return "production" }
+            return "development"
+        case "database": return isExample ? "private" : generator.pick(["public", "private"])
+        case "source": return "database"
+        default:
+            if case .string(let text) = generator.value(schema) { return text }
+            return "1"
+        }
+    }
+
+    private mutating func body(of call: APIDocument.Call, isExample: Bool) -> String? {
+        guard let (schema, example) = call.body else { return nil }
+        if isExample, let example { return example.text }
+        if generator.random.chance(8) { return generator.garbage() }
+        let value =
+            generator.random.chance(30)
+            ? example ?? generator.value(schema) : generator.value(schema)
+        return (generator.random.chance(40) ? generator.spoiled(value) : value).text
+    }
+}
+
+extension RelayClient {
+    /// A client that makes any call on the operator's listener.
+    static func administering(_ client: RelayClient) -> RelayClient {
+        var administering = client
+        administering.url = client.adminURL
+        return administering
+    }
+}

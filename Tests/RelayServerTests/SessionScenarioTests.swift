@@ -1,0 +1,134 @@
+import HTTPTypes
+import RelayModel
+import RelayServer
+import Storage
+import Testing
+
+/// The relay's own user tokens.
+@Suite struct SessionScenarioTests {
+    private static let caller = TestRelay.path + "/public/users/caller"
+    private static let signOut = TestRelay.path + "/public/users/signOut"
+
+    private static func query(_ token: String, _ name: String = "ckWebAuthToken") -> String {
+        "?ckAPIToken=\(TestRelay.apiToken)&\(name)=\(token)"
+    }
+
+    private static func fresh(_ answer: TestRelay.Answer) throws -> String {
+        try #require(answer.headers[HTTPField.Name.named("X-Apple-CloudKit-Web-Auth-Token")])
+    }
+
+    private static func token(
+        _ relay: TestRelay, from token: String = TestRelay.userToken()
+    ) async throws -> String {
+        try fresh(try await relay.call(.get, caller + query(token)))
+    }
+
+    @Test func `each answer has a fresh token, and the old ones keep working`() async throws {
+        try await TestRelay.with { relay in
+            let first = try await Self.token(relay)
+            let second = try await Self.token(relay, from: first)
+            #expect(first != second)
+            #expect(first.hasPrefix("s1_"))
+            #expect(first.utf8.allSatisfy { $0 != 0x2B && $0 != 0x2F && $0 != 0x3D })
+            for token in [first, second, first, TestRelay.userToken()] {
+                let answer = try await relay.call(.get, Self.caller + Self.query(token))
+                #expect(answer.json == ["userRecordName": "_alice"])
+            }
+            let bearer = try await relay.call(
+                .get, Self.caller + "?ckAPIToken=\(TestRelay.apiToken)",
+                headers: ["Authorization": "Bearer \(second)"])
+            #expect(bearer.json == ["userRecordName": "_alice"])
+        }
+    }
+
+    @Test func `clients of January 2016 get theirs under their own names`() async throws {
+        try await TestRelay.with { relay in
+            let answer = try await relay.call(
+                .get, Self.caller + Self.query(TestRelay.userToken(), "ckSession"))
+            let header = HTTPField.Name.named("X-Apple-CloudKit-Session")
+            #expect(answer.headers[header] == (try Self.fresh(answer)))
+            let nobody = try await relay.call(.get, Self.caller + Self.query("null", "ckSession"))
+            #expect(nobody.status == 421)
+        }
+    }
+
+    @Test func `signing out ends every token of the session, and the one that it began with`()
+        async throws
+    {
+        try await TestRelay.with { relay in
+            let first = try await Self.token(relay)
+            let second = try await Self.token(relay, from: first)
+            let answer = try await relay.call(.post, Self.signOut + Self.query(first), body: "{}")
+            #expect(answer.json == ["userRecordName": "_alice", "signedOut": true])
+            for token in [first, second, TestRelay.userToken()] {
+                let refused = try await relay.call(.get, Self.caller + Self.query(token))
+                #expect(refused.status == 421)
+                #expect(refused["serverErrorCode"] == "AUTHENTICATION_REQUIRED")
+                #expect(refused["redirectURL"] != nil)
+            }
+            let other = try await relay.call(
+                .get, Self.caller + Self.query(TestRelay.userToken("_bob")))
+            #expect(other.status == 200)
+        }
+    }
+
+    @Test func `signing out before any session began counts too`() async throws {
+        try await TestRelay.with { relay in
+            var settings = try #require(try await relay.store.container(TestRelay.container))
+            settings.sessions = nil
+            try await relay.store.save(settings, at: TestRelay.now)
+            let token = TestRelay.userToken()
+            let answer = try await relay.call(.post, Self.signOut + Self.query(token))
+            #expect(answer.status == 200)
+            let refused = try await relay.call(.get, Self.caller + Self.query(token))
+            #expect(refused.status == 421)
+        }
+    }
+
+    @Test func `a token is good for its container, until it ends`() async throws {
+        try await TestRelay.with { relay in
+            let token = try await Self.token(relay)
+            var other = ContainerSettings(
+                key: ContainerKey(
+                    container: TestRelay.container.container, environment: .production),
+                topics: ["a"])
+            other.userTokens = UserTokenSettings(sharedSecret: TestRelay.sharedSecret)
+            let secret = try await relay.store.sessionSecret()
+            let standing = try #require(
+                SessionStanding.sessionID(of: token).map {
+                    SessionStanding(secret: secret, id: $0, session: nil)
+                })
+            let session = try #require(
+                try await relay.store.session(standing.id, of: TestRelay.container))
+            let parsed = try #require(SessionToken(token))
+            #expect(parsed.expiresAt == TestRelay.now.advanced(by: .seconds(86_400)))
+            #expect(session.endsAt == TestRelay.now.advanced(by: .seconds(14 * 86_400)))
+            #expect(parsed.isSigned(by: secret, for: TestRelay.container))
+            #expect(!parsed.isSigned(by: secret, for: other.key))
+            #expect(!parsed.isSigned(by: Array(repeating: 1, count: 32), for: TestRelay.container))
+        }
+    }
+
+    @Test(arguments: ["s1_", "s1_AAAA", "s1_" + String(repeating: "A", count: 86), "s1_%00"])
+    func `a made-up token is refused`(token: String) async throws {
+        try await TestRelay.with { relay in
+            let answer = try await relay.call(.get, Self.caller + Self.query(token))
+            #expect(answer.status == 401)
+            #expect(answer["reason"] == "user token: the signature does not fit")
+        }
+    }
+
+    @Test func `an operator sees sessions and ends them`() async throws {
+        try await TestRelay.with { relay in
+            let token = try await Self.token(relay)
+            let path = "containers/iCloud.com.example.Art/development/sessions"
+            let listed = try await relay.admin(.get, path + "?user=_alice")
+            #expect(listed.text.contains("_alice"))
+            #expect(!listed.text.contains(token))
+            let revoked = try await relay.admin(.delete, path + "/_alice")
+            #expect(revoked["revoked"] == 1)
+            let refused = try await relay.call(.get, Self.caller + Self.query(token))
+            #expect(refused.status == 421)
+        }
+    }
+}

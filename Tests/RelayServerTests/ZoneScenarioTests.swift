@@ -1,0 +1,108 @@
+import HTTPTypes
+import RelayModel
+import RelayServer
+import RelayTestKit
+import Storage
+import Testing
+
+/// Zones, and what changed since a token.
+@Suite struct ZoneScenarioTests {
+    private static func zone(_ operation: String, _ name: String) -> String {
+        #"{"operations":[{"operationType":"\#(operation)","zone":{"zoneID":{"zoneName":"#
+            + #""\#(name)"}}}]}"#
+    }
+
+    private static func create(_ name: String, in zone: String) -> String {
+        #"{"operations":[{"operationType":"create","record":{"recordName":"\#(name)","recordType":"#
+            + #""Note","fields":{"text":{"value":"x"}}}}],"zoneID":{"zoneName":"\#(zone)"}}"#
+    }
+
+    private static func text(_ value: JSONValue?) -> String {
+        if case .string(let text)? = value { text } else { "" }
+    }
+
+    private static func zones(_ answer: TestRelay.Answer) -> [String] {
+        guard case .array(let zones)? = answer["zones"] else { return [] }
+        return zones.map { text($0.value(at: ["zoneID", "zoneName"])) }
+    }
+
+    @Test func `a zone is created, filled, followed and deleted`() async throws {
+        try await TestRelay.with { relay in
+            func post(_ path: String, _ body: String) async throws -> TestRelay.Answer {
+                try await relay.post(path, body, database: "private")
+            }
+            let created = try await post("zones/modify", Self.zone("create", "notes"))
+            #expect(
+                created.json.value(at: ["zones", "0", "zoneID", "ownerRecordName"]) == "_alice")
+            #expect(created.json.value(at: ["zones", "0", "atomic"]) == true)
+            let listed = try await relay.call(
+                .get, TestRelay.path + "/private/zones/list" + TestRelay.query())
+            #expect(Self.zones(listed) == ["_defaultZone", "notes"])
+
+            let start = try await post("zones/changes", "{}")
+            #expect(Self.zones(start) == ["notes"], "\(start.text)")
+            let token = Self.text(start["metaSyncToken"])
+            #expect(
+                Self.zones(try await post("zones/changes", #"{"metaSyncToken":"\#(token)"}"#)) == []
+            )
+            for name in ["n1", "n2", "n3"] {
+                _ = try await post("records/modify", Self.create(name, in: "notes"))
+            }
+            #expect(
+                Self.zones(try await post("zones/changes", #"{"metaSyncToken":"\#(token)"}"#))
+                    == ["notes"])
+
+            let zoneID = #""zoneID":{"zoneName":"notes","ownerRecordName":"_alice"}"#
+            let page = try await post("records/changes", #"{\#(zoneID),"resultsLimit":2}"#)
+            #expect(RecordScenarioTests.names(page) == ["n1", "n2"], "\(page.text)")
+            #expect(page["moreComing"] == true)
+            let next = Self.text(page["syncToken"])
+            _ = try await post(
+                "records/modify",
+                #"{"operations":[{"operationType":"forceDelete","record":{"recordName":"n1"}}],"#
+                    + "\(zoneID)}")
+            let rest = try await post(
+                "records/changes", #"{\#(zoneID),"syncToken":"\#(next)"}"#)
+            #expect(RecordScenarioTests.names(rest) == ["n3", "n1"], "\(rest.text)")
+            #expect(rest.json.value(at: ["records", "1", "deleted"]) == true)
+            #expect(rest["moreComing"] == false)
+
+            let newer = try await post(
+                "changes/zone", #"{"zones":[{\#(zoneID)},{"zoneID":{"zoneName":"none"}}]}"#)
+            #expect(newer.json.value(at: ["zones", "0", "records", "2"]) != nil, "\(newer.text)")
+            #expect(newer.json.value(at: ["zones", "1", "serverErrorCode"]) == "ZONE_NOT_FOUND")
+            let database = try await post("changes/database", "{}")
+            #expect(Self.zones(database) == ["notes"])
+
+            let foreign = try await post(
+                "records/changes", #"{"zoneID":{"zoneName":"_defaultZone"},"syncToken":"\#(next)"}"#
+            )
+            #expect(foreign.status == 400)
+            let deleted = try await post("zones/modify", Self.zone("delete", "notes"))
+            #expect(deleted.json.value(at: ["zones", "0", "deleted"]) == true, "\(deleted.text)")
+            let gone = try await post("records/changes", "{\(zoneID)}")
+            #expect(gone["serverErrorCode"] == "ZONE_NOT_FOUND")
+            let mark = try await post("zones/changes", #"{"metaSyncToken":"\#(token)"}"#)
+            #expect(mark.json.value(at: ["zones", "0", "deleted"]) == true, "\(mark.text)")
+        }
+    }
+
+    @Test(
+        arguments: [
+            ("public", "zones/modify", zone("create", "z"), 400),
+            ("private", "zones/modify", "{}", 400),
+            ("private", "zones/modify", #"{"operations":[{"operationType":"create"}]}"#, 400),
+            ("private", "zones/lookup", #"{"zones":[{}]}"#, 400),
+            ("private", "zones/lookup", #"{"zones":[{"zoneID":"x"}]}"#, 200),
+            ("private", "zones/changes", #"{"metaSyncToken":"AAAA"}"#, 400),
+            ("private", "changes/database", "", 200),
+            ("public", "records/changes", "{}", 200),
+            ("public", "records/changes", #"{"reverse":true}"#, 400),
+        ])
+    func `zone calls:`(database: String, path: String, body: String, status: Int) async throws {
+        try await TestRelay.with { relay in
+            let answer = try await relay.post(path, body, database: database)
+            #expect(answer.status == status, "\(answer.text)")
+        }
+    }
+}

@@ -1,0 +1,182 @@
+package import Gateway
+package import RelayModel
+import Synchronization
+import Testing
+
+/// What the far side of a gateway is told to do with a push, in words that every push provider has.
+package enum FarSideAnswer: Sendable, Hashable {
+    /// It takes the push.
+    case accept
+    /// It will never take this push.
+    case refuse
+    /// It says that the device's address is dead.
+    case refuseDevice
+    /// It asks for patience, for so many seconds.
+    case busy(seconds: Int)
+    /// It has a fault that passes.
+    case fail
+    /// It breaks off without an answer.
+    case breakOff
+}
+
+/// A gateway under test, with a far side that does as it is told.
+package protocol GatewayUnderTest: Sendable {
+    /// The gateway.
+    var gateway: any PushGateway { get }
+    /// The identities that the far side has been sent, in order.
+    var received: [DeliveryID] { get }
+    /// The requests' gateway-specific parts: a token and payload that the far side takes.
+    func request(ticket: UInt64) -> PushRequest
+    /// Frees what is not the gateway's.
+    func stop() async
+}
+
+/// Makes gateways for ``GatewayConformance``.
+package protocol GatewayFactory: Sendable {
+    /// A gateway that answers to `sink`, and whose far side gives `answers` in this order, then
+    /// accepts.
+    func make(
+        answering answers: [FarSideAnswer], sink: @escaping PushCompletionSink
+    ) async throws -> any GatewayUnderTest
+}
+
+/// The contract of ``Gateway/PushGateway``, for APNs and every gateway to come.
+package enum GatewayConformance {
+    /// Its statements.
+    package static let cases: [GatewayCase] = [
+        GatewayCase("every ticket ends once") { factory in
+            try await run(factory, [], count: 200) { ends, subject in
+                #expect(ends.values.allSatisfy { $0 == .accepted })
+                #expect(subject.received.count == 200)
+            }
+        },
+        GatewayCase("the identity of the delivery travels") { factory in
+            try await run(factory, [], count: 5) { _, subject in
+                let sent = (1...5).map { subject.request(ticket: $0).deliveryID }
+                #expect(Set(subject.received) == Set(sent))
+            }
+        },
+        GatewayCase("a refusal for good is a dead letter") { factory in
+            try await run(factory, [.refuse]) { ends, _ in
+                #expect(reaction(ends[1]) == .deadLetter)
+            }
+        },
+        GatewayCase("a dead device is forgotten") { factory in
+            try await run(factory, [.refuseDevice]) { ends, _ in
+                guard case .forgetDeviceToken? = reaction(ends[1]) else {
+                    Issue.record("\(ends)")
+                    return
+                }
+            }
+        },
+        GatewayCase("a wish for patience is told") { factory in
+            try await run(factory, [.busy(seconds: 7)]) { ends, _ in
+                guard case .retry(let after?, _)? = reaction(ends[1]) else {
+                    Issue.record("\(ends)")
+                    return
+                }
+                #expect(after == .seconds(7))
+            }
+        },
+        GatewayCase("a fault that passes is tried again") { factory in
+            try await run(factory, [.fail]) { ends, _ in
+                guard case .retry? = reaction(ends[1]) else {
+                    Issue.record("\(ends)")
+                    return
+                }
+            }
+        },
+        GatewayCase("an answer that is lost is unknown, and not sent again") { factory in
+            try await run(factory, [.breakOff]) { ends, subject in
+                guard case .unknown? = ends[1] else {
+                    Issue.record("\(ends)")
+                    return
+                }
+                #expect(subject.received.count == 1)
+            }
+        },
+        GatewayCase("after the end everything comes back as not sent") { factory in
+            try await run(factory, []) { _, subject in
+                await subject.gateway.shutDown(within: .seconds(1))
+                subject.gateway.send([subject.request(ticket: 9)])
+            } afterwards: { ends in
+                guard case .notSent? = ends[9] else {
+                    Issue.record("\(ends)")
+                    return
+                }
+            }
+        },
+    ]
+
+    private static func reaction(_ outcome: PushOutcome?) -> GatewayReaction? {
+        if case .refused(let refusal)? = outcome { refusal.reaction } else { nil }
+    }
+
+    /// Sends `count` requests, waits for their ends, and checks.
+    private static func run(
+        _ factory: any GatewayFactory, _ answers: [FarSideAnswer], count: UInt64 = 1,
+        _ check: ([UInt64: PushOutcome], any GatewayUnderTest) async -> Void,
+        afterwards: ([UInt64: PushOutcome]) -> Void = { _ in }
+    ) async throws {
+        let ends = GatewayEnds()
+        let subject = try await factory.make(answering: answers) { ends.take($0) }
+        subject.gateway.send((1...count).map { subject.request(ticket: $0) })
+        await check(await ends.wait(for: Int(count)), subject)
+        await subject.gateway.shutDown(within: .seconds(1))
+        afterwards(ends.all)
+        await subject.stop()
+    }
+}
+
+/// One statement of ``GatewayConformance``.
+package struct GatewayCase: Sendable, CustomTestStringConvertible {
+    /// What it says.
+    package let testDescription: String
+    /// Checks it.
+    package let check: @Sendable (any GatewayFactory) async throws -> Void
+
+    init(
+        _ statement: String, check: @escaping @Sendable (any GatewayFactory) async throws -> Void
+    ) {
+        testDescription = statement
+        self.check = check
+    }
+}
+
+/// Collects the ends of attempts.
+private final class GatewayEnds: Sendable {
+    private struct State {
+        var ended: [UInt64: PushOutcome] = [:]
+        var waiter: (count: Int, continuation: CheckedContinuation<Void, Never>)?
+    }
+
+    private let state = Mutex(State())
+
+    var all: [UInt64: PushOutcome] { state.withLock { $0.ended } }
+
+    func take(_ completions: [PushCompletion]) {
+        let ready = state.withLock { state -> CheckedContinuation<Void, Never>? in
+            for completion in completions {
+                let earlier = state.ended.updateValue(
+                    completion.outcome, forKey: completion.ticket)
+                #expect(earlier == nil, "ticket \(completion.ticket) ended twice")
+            }
+            guard let waiter = state.waiter, waiter.count <= state.ended.count else { return nil }
+            state.waiter = nil
+            return waiter.continuation
+        }
+        ready?.resume()
+    }
+
+    func wait(for count: Int) async -> [UInt64: PushOutcome] {
+        await withCheckedContinuation { continuation in
+            let isReady = state.withLock { state in
+                if count <= state.ended.count { return true }
+                state.waiter = (count, continuation)
+                return false
+            }
+            if isReady { continuation.resume() }
+        }
+        return all
+    }
+}

@@ -1,0 +1,154 @@
+import Delivery
+import Fanout
+import Gateway
+import Logging
+import RelayModel
+import RelayTestKit
+import Storage
+
+/// The volatile half of a relay: what a crash takes away.
+///
+/// The follower, the range worker, the tracker and the judge are the real ones; the shells around
+/// them, which wait and call, are replaced by the simulation's choice of what happens next.
+struct SimulatedRelay {
+    private struct Idle: Error {}
+
+    /// What was handed over and waits for room.
+    private actor Queue {
+        var batches: [OwedBatch] = []
+        var ranges: [RangeBatch] = []
+        let head: LogPosition
+
+        init(head: LogPosition) {
+            self.head = head
+        }
+
+        func take(_ batch: OwedBatch) throws {
+            batches.append(batch)
+            if batch.finished == head { throw Idle() }
+        }
+
+        func take(_ batch: RangeBatch) {
+            ranges.append(batch)
+        }
+    }
+
+    static let rangeThreshold = 3
+    private static let logger = Logger(
+        label: "simulation", factory: { _ in SwiftLogNoOpLogHandler() })
+
+    let store: RelayStore
+    var tracker: DeliveryTracker
+    /// What the gateway has and has not answered.
+    var open: [(ticket: DeliveryTracker.Ticket, delivery: OwedDelivery, attempts: UInt16)] = []
+    private var batches: [OwedBatch] = []
+    private var ranges: [RangeBatch] = []
+    private var followed: LogPosition
+    private var offset: UInt32
+    private let badges = BadgeBoard()
+    private var handedRanges: Set<UInt64> = []
+
+    /// Starts at what is durable.
+    init(_ store: RelayStore, window: Int) async throws {
+        self.store = store
+        let mark = try await store.mark()
+        tracker = DeliveryTracker(mark: mark, window: window, rangeWindow: window)
+        followed = mark.position
+        offset = mark.offset
+    }
+
+    /// Reads the log to its end, from where it was read to.
+    ///
+    /// The state is recovered anew each time: recovery at any position must come to the same.
+    mutating func follow() async throws {
+        let head = try await store.head()
+        guard followed < head else { return }
+        let queue = Queue(head: head)
+        var follower = Self.follower(
+            store, badges: badges, threshold: Self.rangeThreshold,
+            take: { try await queue.take($0) })
+        let mark = ProgressMark(position: followed, offset: offset)
+        try await follower.recover(at: mark, from: store, portion: 7)
+        do {
+            try await follower.follow(from: mark)
+        } catch is Idle {}
+        batches += await queue.batches
+        followed = head
+        offset = 0
+    }
+
+    static func follower(
+        _ store: RelayStore, badges: BadgeBoard, threshold: Int, take: @escaping Follower.Taker
+    ) -> Follower {
+        Follower(
+            log: store, progress: store, identity: DeliveryIdentity(store: store.storeIdentity),
+            indexSeed: 7, badges: badges, rangeThreshold: threshold,
+            settings: { _ in SimulatedWorld.settings }, logger: logger, take: take)
+    }
+
+    /// Everything that the log owes, as one that never crashed would hand it over.
+    static func everythingOwed(by store: RelayStore) async throws -> [OwedDelivery] {
+        let queue = Queue(head: try await store.head())
+        var follower = follower(
+            store, badges: BadgeBoard(), threshold: .max, take: { try await queue.take($0) })
+        try await follower.recover(at: .start, from: store)
+        do {
+            try await follower.follow(from: .start)
+        } catch is Idle {}
+        return await queue.batches.flatMap(\.deliveries)
+    }
+
+    /// Reads the ranges that are there and were not read yet.
+    mutating func workRanges() async throws {
+        let queue = Queue(head: .start)
+        var worker = RangeWorker(
+            log: store, ranges: store, identity: DeliveryIdentity(store: store.storeIdentity),
+            badges: badges, settings: { _ in SimulatedWorld.settings }, logger: Self.logger,
+            take: { await queue.take($0) })
+        try await worker.workAll()
+        let new = await queue.ranges.filter { !handedRanges.contains($0.id) }
+        ranges += new
+        handedRanges.formUnion(new.map(\.id))
+    }
+
+    // MARK: Admitting
+
+    /// Admits what there is room for; returns what is sent now.
+    mutating func admit(at now: Timestamp) -> [OwedDelivery] {
+        var sent: [OwedDelivery] = []
+        while !batches.isEmpty {
+            while tracker.room > 0, let delivery = batches[0].deliveries.first {
+                batches[0].deliveries.removeFirst()
+                open.append((tracker.admit(delivery, at: now), delivery, 0))
+                sent.append(delivery)
+            }
+            guard batches[0].deliveries.isEmpty else { break }
+            let batch = batches.removeFirst()
+            if let position = batch.finished { tracker.finish(position, ranges: batch.ranges) }
+        }
+        while !ranges.isEmpty {
+            let (id, offset) = (ranges[0].id, ranges[0].offset)
+            while tracker.rangeRoom > 0, let delivery = ranges[0].deliveries.first {
+                ranges[0].deliveries.removeFirst()
+                open.append((tracker.admit(delivery, range: id, offset: offset), delivery, 0))
+                sent.append(delivery)
+            }
+            guard ranges[0].deliveries.isEmpty else { break }
+            if ranges.removeFirst().isLast { tracker.finishRange(id, offset: offset) }
+        }
+        return sent
+    }
+
+    /// Takes up due retries; returns what is sent again.
+    mutating func admitRetries(at now: Timestamp) async throws -> [OwedDelivery] {
+        let due = try await store.dueRetries(
+            at: now, limit: 5, excluding: tracker.retriesInFlight, unless: { _ in false })
+        for retry in due {
+            open.append((tracker.admit(retry), retry.delivery, retry.attempts))
+        }
+        return due.map(\.delivery)
+    }
+
+    /// Whether nothing waits in memory.
+    var isIdle: Bool { batches.isEmpty && ranges.isEmpty && open.isEmpty }
+}

@@ -1,0 +1,219 @@
+import Delivery
+import Gateway
+import RelayModel
+import RelayTestKit
+import Storage
+
+/// A promise that a simulation broke.
+struct BrokenPromise: Error, CustomStringConvertible {
+    let seed: UInt64
+    let step: Int
+    let sentence: String
+
+    var description: String { "seed \(seed), step \(step): \(sentence)" }
+}
+
+/// One life of a relay with its crashes, driven by a seed: what happens next, what the gateway
+/// answers, when the process dies, and how the clock goes.
+///
+/// After every step the promises of docs/guarantees.md are checked as far as they can be seen then;
+/// at the end everything is.
+struct Simulation {
+    private let seed: UInt64
+    private let store: RelayStore
+    private var world: SimulatedWorld
+    private var relay: SimulatedRelay
+    private var generator: SeededGenerator
+    private var now = Fixtures.moment
+    private let window: Int
+    private let judge = OutcomeJudge(
+        retries: RetryPolicy(base: .seconds(2), cap: .seconds(60), maximumAttempts: 6))
+    private var step = 0
+
+    /// How often each delivery was sent, and accepted.
+    private var sent: [DeliveryID: Int] = [:]
+    private var accepted: [DeliveryID: Int] = [:]
+    /// Accepted in this life, or known to be durable: not to be sent again.
+    private var done: Set<DeliveryID> = []
+    /// Those of them that a crash would take back.
+    private var unrecorded: Set<DeliveryID> = []
+    private var crashes = 0
+    private var once: [UInt64: LogPosition] = [:]
+
+    init(seed: UInt64, store: RelayStore) async throws {
+        self.seed = seed
+        self.store = store
+        generator = SeededGenerator(seed: seed ^ 0x5EED)
+        window = [1, 2, 5, 16][Int(seed % 4)]
+        world = SimulatedWorld(seed: seed, store: store)
+        try await store.save(SimulatedWorld.settings, at: now)
+        relay = try await SimulatedRelay(store, window: window)
+    }
+
+    /// Lives `steps` steps, and then until nothing is owed.
+    mutating func run(steps: Int) async throws {
+        while step < steps {
+            step += 1
+            try await takeStep()
+            try await checkAccounts()
+        }
+        for _ in 0..<100_000 {
+            step += 1
+            if try await settleRest() { return try await checkEverything() }
+        }
+        throw broken("it does not come to rest")
+    }
+
+    private func broken(_ sentence: String) -> BrokenPromise {
+        BrokenPromise(seed: seed, step: step, sentence: sentence)
+    }
+
+    private mutating func takeStep() async throws {
+        now = now.advanced(by: .milliseconds(Int.random(in: 0...2000, using: &generator)))
+        switch Int.random(in: 0..<100, using: &generator) {
+        case 0..<6: try await world.register(at: now)
+        case 6..<8: try await world.forget(at: now)
+        case 8..<16: try await world.save(at: now)
+        case 16..<19: try await world.delete(at: now)
+        case 19..<32: if let sentence = try await world.post(at: now) { throw broken(sentence) }
+        case 32..<42: try await relay.follow()
+        case 42..<47: try await relay.workRanges()
+        case 47..<58: try note(relay.admit(at: now))
+        case 58..<62: try note(try await relay.admitRetries(at: now))
+        case 62..<84: answer(honestly: false)
+        case 84..<97: try await record(survives: true)
+        case 97: try await record(survives: false)
+        default: try await crash()
+        }
+    }
+
+    /// Settles what is left with a gateway that accepts everything; says whether nothing is left.
+    private mutating func settleRest() async throws -> Bool {
+        now = now.advanced(by: .seconds(30))
+        try await relay.follow()
+        try await relay.workRanges()
+        try note(relay.admit(at: now))
+        try note(try await relay.admitRetries(at: now))
+        while !relay.open.isEmpty { answer(honestly: true) }
+        try await record(survives: true)
+        try await checkAccounts()
+        let backlog = try await store.backlog()
+        let mark = try await store.mark().position
+        let head = try await store.head()
+        return relay.isIdle && backlog.ranges == 0 && backlog.retries == 0 && mark == head
+    }
+
+    // MARK: What happens
+
+    private mutating func answer(honestly isKind: Bool) {
+        guard !relay.open.isEmpty else { return }
+        let index = Int.random(in: 0..<relay.open.count, using: &generator)
+        let (ticket, delivery, attempts) = relay.open.remove(at: index)
+        let outcome = isKind ? .accepted : outcome(&generator)
+        // An answer that is lost says nothing of whether the push was accepted.
+        if case .accepted = outcome {
+            accepted[delivery.delivery.id, default: 0] += 1
+            unrecorded.insert(delivery.delivery.id)
+            done.insert(delivery.delivery.id)
+        }
+        let verdict = judge.judge(
+            outcome, of: delivery, attempts: attempts, at: now, using: &generator)
+        relay.tracker.settle(ticket, verdict.resolution)
+    }
+
+    private func outcome(_ generator: inout SeededGenerator) -> PushOutcome {
+        switch Int.random(in: 0..<20, using: &generator) {
+        case 0: .unknown(cause: "connection lost")
+        case 1: .notSent(cause: "no connection")
+        case 2:
+            .refused(
+                GatewayRefusal(
+                    status: 503, reason: "ServiceUnavailable",
+                    reaction: .retry(after: .seconds(1), scope: .delivery)))
+        case 3:
+            .refused(
+                GatewayRefusal(
+                    status: 400, reason: "BadTopic", reaction: .deadLetter))
+        case 4:
+            .refused(
+                GatewayRefusal(
+                    status: 410, reason: "Unregistered",
+                    reaction: .forgetDeviceToken(.dead(since: now))))
+        default: .accepted
+        }
+    }
+
+    private mutating func record(survives: Bool) async throws {
+        guard let part = relay.tracker.takeStep() else { return }
+        if !survives, generator.chance(50) { return try await crash() }
+        try await store.settle(part)
+        unrecorded.subtract(part.receipts.map(\.deliveryID))
+        if !survives { return try await crash() }
+        relay.tracker.stepRecorded()
+    }
+
+    private mutating func crash() async throws {
+        crashes += 1
+        done.subtract(unrecorded)
+        unrecorded = []
+        relay = try await SimulatedRelay(store, window: window)
+    }
+
+    /// Notes what is sent, and checks that it may be.
+    private mutating func note(_ deliveries: [OwedDelivery]) throws {
+        for owed in deliveries {
+            let id = owed.delivery.id
+            sent[id, default: 0] += 1
+            if done.contains(id) {
+                throw broken("\(id) is sent again, and no crash explains it")
+            }
+        }
+        if relay.tracker.inFlight > window * 2 + 64 {
+            throw broken("\(relay.tracker.inFlight) deliveries are in flight")
+        }
+    }
+
+    // MARK: The promises
+
+    private func checkAccounts() async throws {
+        for account in try await store.accounts() where account.difference != 0 {
+            throw broken("the accounts do not balance: \(account)")
+        }
+    }
+
+    private mutating func checkEverything() async throws {
+        let owed = try await SimulatedRelay.everythingOwed(by: store)
+        let expected = Set(owed.map(\.delivery.id))
+        if let never = owed.first(where: { sent[$0.delivery.id] == nil }) {
+            throw broken("\(never.delivery.ordinal) was never attempted")
+        }
+        if let wrong = sent.keys.first(where: { !expected.contains($0) }) {
+            throw broken("\(wrong) was sent and is not owed")
+        }
+        let letters = Set(
+            try await store.deadLetters(of: Fixtures.container, reason: nil, limit: 100_000)
+                .map(\.delivery.delivery.id))
+        if let lost = expected.first(where: { accepted[$0] == nil && !letters.contains($0) }) {
+            throw broken("\(lost) is neither accepted nor a dead letter")
+        }
+        for delivery in owed where try await firesOnce(delivery) {
+            let serial = delivery.subscriptionSerial
+            let position = delivery.delivery.ordinal.position
+            if once.updateValue(position, forKey: serial).map({ $0 != position }) == true {
+                throw broken("the once subscription \(serial) fired twice")
+            }
+        }
+        let account = try await store.accounts()[0]
+        if account.owed != expected.count {
+            throw broken("\(account.owed) are counted as owed, and \(expected.count) are")
+        }
+    }
+
+    private func firesOnce(_ delivery: OwedDelivery) async throws -> Bool {
+        let range = FanoutRange(
+            id: 0, container: Fixtures.container, position: delivery.delivery.ordinal.position,
+            serials: [delivery.subscriptionSerial], offset: 0)
+        return try await store.members(range.serials[...], of: range)
+            .contains { $0.version.subscription.firesOnce }
+    }
+}
