@@ -27,6 +27,8 @@ private struct APNsFactory: GatewayFactory {
         ]
         let simulator = try await SimulatedGateway.start(configuration)
         var settings = CurlGatewaySettings()
+        // The other suites may hold the processors.
+        settings.connectTimeout = .seconds(60)
         settings.production = try #require(
             GatewayEndpoint("https://127.0.0.1:\(simulator.port)"))
         settings.caFile = configuration.caFile

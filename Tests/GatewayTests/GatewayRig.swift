@@ -48,6 +48,8 @@ final class GatewayRig: Sendable {
         simulating(&configuration)
         let simulator = try await SimulatedGateway.start(configuration)
         var settings = CurlGatewaySettings()
+        // The other suites may hold the processors.
+        settings.connectTimeout = .seconds(60)
         settings.production = try #require(
             GatewayEndpoint("https://127.0.0.1:\(simulator.port)"))
         settings.development = settings.production

@@ -23,6 +23,8 @@ import Testing
         try LoopbackCertificates.write(to: folder)
         let server = try await RawServer.start(certificatesIn: folder, trusting: trusting)
         var settings = CurlGatewaySettings()
+        // The other suites may hold the processors.
+        settings.connectTimeout = .seconds(60)
         settings.production = try #require(
             GatewayEndpoint("https://127.0.0.1:\(server.port)"))
         settings.caFile = "\(folder)/ca.pem"

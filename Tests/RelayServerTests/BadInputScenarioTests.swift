@@ -69,7 +69,7 @@ import Testing
             "a token", #"{"apnsEnvironment":"development","apnsToken":"\#(token)"}"#, 200, nil),
         register(
             "a token that is not hex", #"{"apnsEnvironment":"development","apnsToken":"xyz"}"#, 400,
-            "apnsToken: not \(DeviceToken.rule)"),
+            "apnsToken: not \(DeviceToken.rule); or 32 bytes in base64"),
         register(
             "an environment that is none",
             #"{"apnsEnvironment":"sandbox","apnsToken":"\#(token)"}"#,

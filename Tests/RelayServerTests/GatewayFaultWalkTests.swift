@@ -19,8 +19,8 @@ import Testing
         _ count: Int, by gateway: SampleGateway
     ) async throws -> [ReceivedPush] {
         let simulated = gateway.simulated
-        _ = try await simulated.totals(within: RunningRelay.patience) { _ in
-            Set(simulated.pushes.filter(\.isAccepted).map(\.apnsID)).count >= count
+        _ = try await simulated.totals(within: RunningRelay.patience) {
+            $0.accepted - $0.duplicates >= count
         }
         return simulated.pushes.filter(\.isAccepted)
     }

@@ -40,8 +40,11 @@ import Testing
             for (number, line) in file.numbered
             where isFunction(line) && !line.hasSuffix("}") {
                 let depth = line.prefix { $0 == " " }
-                let end = file.lines[number...].firstIndex { $0 == depth + "}" }
-                guard let end, end + 1 - number >= Self.maximumFunction else { continue }
+                // A requirement of a protocol has no body: what surrounds it ends first.
+                let end = file.lines[number...].firstIndex { line in
+                    line == depth + "}" || (!line.isEmpty && !line.hasPrefix(depth))
+                }
+                guard let end, file.lines[end] == depth + "}", end + 1 - number >= Self.maximumFunction else { continue }
                 finds.append(place(file, number, "\(end + 2 - number) lines"))
             }
         }
