@@ -21,6 +21,10 @@ package struct Migration: Sendable, Hashable {
             sql: String(decoding: PackageResources.v0001_createSchema_sql, as: UTF8.self),
             checksum: "fd7aa60c32cde9c838796adb76c2fd39747ffb1b03c31e08470da7e3fbab7b78"),
         Migration(
+            name: "v0002_recordSnapshots",
+            sql: String(decoding: PackageResources.v0002_recordSnapshots_sql, as: UTF8.self),
+            checksum: "4bc159b864c3998b2304892d66e2dfd106d75a3907d6cf1ccc3a8d0804610a69"),
+        Migration(
             name: "v0003_addRetryLane",
             sql: String(decoding: PackageResources.v0003_addRetryLane_sql, as: UTF8.self),
             checksum: "d27aaf466ed8c18f32ff70d707d307cb8bcd9de6eb837f1284fccef700209e54"),

@@ -23,23 +23,22 @@ struct ChangeFanout {
     /// The deliveries from the first offset on that have not been taken.
     private(set) var deliveries: [OwedDelivery] = []
 
-    /// Begins the fan-out of the change in `entry`.
+    /// Begins the fan-out of the change at `position` of the log.
     ///
     /// Deliveries before `firstOffset` are settled already, from before a crash: they keep their
     /// numbers, but are left out, and the badges count them already.
     init(
-        entry: LogEntry, change: RecordChange, identity: DeliveryIdentity,
-        settings: ContainerSettings, firstOffset: UInt32
+        of change: RecordChange, at position: LogPosition, appendedAt: Timestamp,
+        identity: DeliveryIdentity, settings: ContainerSettings, firstOffset: UInt32
     ) {
-        position = entry.position
-        appendedAt = entry.appendedAt
+        self.position = position
+        self.appendedAt = appendedAt
         self.change = change
         self.identity = identity
         self.settings = settings
         self.firstOffset = firstOffset
         composer = NotificationComposer(
-            settings: settings, change: change, position: entry.position,
-            appendedAt: entry.appendedAt)
+            settings: settings, change: change, position: position, appendedAt: appendedAt)
     }
 
     /// Takes the devices that were left out so far because they made the change.

@@ -1,6 +1,6 @@
-import Matching
+package import Matching
 import PredicateLanguage
-import RelayModel
+package import RelayModel
 import Storage
 
 /// What a container in one environment knows at a position of the log: its active subscriptions, in
@@ -8,42 +8,47 @@ import Storage
 struct ContainerState {
     /// The index over the conditions of the active subscriptions.
     let index: SubscriptionIndex
+    /// How the text of an update in the log begins.
+    private static let updateBeginning = Array(#"{"op":"update""#.utf8)
+    /// What the conditions of the active subscriptions cost.
+    let costs = ConditionLedger()
     private var updateRules: UpdateRules
-    private var subscriptions: [UInt64: Subscription] = [:]
-    private var devices: [UserID: [DeviceVersion]] = [:]
-    private var holders: [UInt64: Holder] = [:]
+    private var subscriptions: PackedSubscriptions
+    private var devices: PackedDevices
     private let badges: BadgeBoard
     private let key: ContainerKey
-
-    /// Whose a version of a device is.
-    private struct Holder: Hashable {
-        let owner: UserID
-        let device: DeviceID
-    }
 
     /// Creates the state of a container of which nothing is known.
     ///
     /// The seed keeps the index's hashes secret.
-    init(indexSeed: UInt64, of key: ContainerKey, badges: BadgeBoard) {
-        self.key = key
+    init(container: ContainerKey, indexSeed: UInt64, badges: BadgeBoard) {
+        key = container
         self.badges = badges
         index = SubscriptionIndex(seed: indexSeed)
         updateRules = UpdateRules(indexSeed: indexSeed)
+        subscriptions = PackedSubscriptions(container: container)
+        devices = PackedDevices(container: container)
     }
-
-    /// How many of the active subscriptions fire once.
-    private(set) var onceCount = 0
-    /// How many of the active subscriptions show nothing.
-    private(set) var silentCount = 0
 
     /// How many subscriptions are active.
     var subscriptionCount: Int { subscriptions.count }
 
-    /// The active subscription with this serial.
-    func subscription(_ serial: UInt64) -> Subscription? { subscriptions[serial] }
+    /// How many of the active subscriptions fire once.
+    var onceCount: Int { subscriptions.onceCount }
+
+    /// How many of the active subscriptions show nothing.
+    var silentCount: Int { subscriptions.silentCount }
+
+    /// How many devices are active.
+    var deviceCount: Int { devices.count }
+
+    /// The active subscription with this serial, without its condition.
+    mutating func subscription(_ serial: UInt64) -> Subscription? {
+        subscriptions.subscription(serial)
+    }
 
     /// The devices of a user, by ascending serial.
-    func devices(of user: UserID) -> [DeviceVersion] { devices[user] ?? [] }
+    mutating func devices(of user: UserID) -> [DeviceVersion] { devices.devices(of: user) }
 
     // MARK: Edits
 
@@ -52,33 +57,24 @@ struct ContainerState {
     /// - Throws: ``PredicateLanguage/PredicateError`` if its condition cannot be read, which saving
     ///   has ruled out; then it is not active.
     mutating func insert(_ version: SubscriptionVersion) throws {
-        let subscription = version.subscription
-        removeSubscription(version.serial)
-        var predicate: RecordPredicate?
-        if case .query(let query, _) = subscription.scope {
-            predicate = try query.recordPredicate()
-        }
-        let indexed = IndexedSubscription(
-            serial: version.serial, database: subscription.database, owner: subscription.owner,
-            zoneID: subscription.zoneID, recordType: subscription.recordType,
-            firesOn: subscription.firesOn, predicate: predicate)
-        index.insert(indexed)
-        updateRules.insert(subscription, indexed: indexed)
-        subscriptions[version.serial] = subscription
-        count(subscription, by: 1)
+        let indexed = try IndexedSubscription(version.subscription, serial: version.serial)
+        if subscriptions.contains(version.serial) { removeSubscription(version.serial) }
+        let cost = index.insert(indexed)
+        updateRules.insert(version.subscription, indexed: indexed)
+        let weight = ConditionWeight(cost, of: indexed, in: version.subscription)
+        subscriptions.insert(version.subscription, serial: version.serial, weight: weight)
+        costs.add(weight, of: version.subscription)
     }
 
     /// Ends a subscription.
     mutating func removeSubscription(_ serial: UInt64) {
-        guard let subscription = subscriptions.removeValue(forKey: serial) else { return }
+        guard let weight = subscriptions.weight(serial) else { return }
+        if weight.cost > 0, let subscription = subscriptions.subscription(serial) {
+            costs.remove(weight, of: subscription)
+        }
+        subscriptions.remove(serial)
         index.remove(serial: serial)
         updateRules.remove(serial: serial)
-        count(subscription, by: -1)
-    }
-
-    private mutating func count(_ subscription: Subscription, by difference: Int) {
-        if subscription.firesOnce { onceCount += difference }
-        if !subscription.notificationInfo.isVisible { silentCount += difference }
     }
 
     // MARK: Changes
@@ -89,23 +85,21 @@ struct ContainerState {
         updateRules.apply(to: change, now: now, matches: &serials)
     }
 
+    /// The same for a change as the log holds it; says whether its text could be judged as it is.
+    func matches(
+        forStored text: String, appendedAt: Timestamp, into serials: inout [UInt64]
+    ) -> Bool {
+        if !updateRules.isEmpty, text.utf8.starts(with: Self.updateBeginning) { return false }
+        return index.matches(forStored: text, appendedAt: appendedAt, into: &serials)
+    }
+
     /// Makes a device active, and ends the versions that it replaces.
     ///
     /// Its badge stays if the same user had it before.
     mutating func insert(_ version: DeviceVersion, replacing serials: [UInt64]) {
-        let holder = Holder(owner: version.device.owner, device: version.device.id)
+        let holder = DeviceHolder(owner: version.device.owner, device: version.device.id)
         removeDevices(serials, keepingBadgeOf: holder)
-        holders[version.serial] = holder
-        Self.insert(version, into: &devices[holder.owner, default: []])
-    }
-
-    private static func insert(_ version: DeviceVersion, into versions: inout [DeviceVersion]) {
-        let place = versions.firstIndex { $0.serial >= version.serial } ?? versions.endIndex
-        if place < versions.endIndex, versions[place].serial == version.serial {
-            versions[place] = version
-        } else {
-            versions.insert(version, at: place)
-        }
+        devices.insert(version)
     }
 
     /// Ends devices, and forgets their badges.
@@ -113,12 +107,111 @@ struct ContainerState {
         removeDevices(serials, keepingBadgeOf: nil)
     }
 
-    private mutating func removeDevices(_ serials: [UInt64], keepingBadgeOf keeper: Holder?) {
+    private mutating func removeDevices(_ serials: [UInt64], keepingBadgeOf keeper: DeviceHolder?) {
         for serial in serials {
-            guard let holder = holders.removeValue(forKey: serial) else { continue }
-            devices[holder.owner]?.removeAll { $0.serial == serial }
-            if devices[holder.owner]?.isEmpty == true { devices[holder.owner] = nil }
+            guard let holder = devices.holder(serial) else { continue }
+            devices.remove(serial)
             if holder != keeper { badges.forget(holder.device, in: key) }
         }
+    }
+}
+
+extension ContainerState {
+    /// Keeps of `serials` those whose owners may read what `change` did.
+    mutating func keepReaders(of change: RecordChange, among serials: inout [UInt64]) {
+        // Without a rule everybody whom the index names may read it.
+        guard change.readers != nil else { return }
+        serials.removeAll { serial in
+            guard let subscription = subscription(serial) else { return true }
+            return !DeviceExpansion.mayRead(subscription.owner, change)
+        }
+    }
+
+    /// Those of the subscriptions with these serials that fire once.
+    mutating func onceSerials(among serials: [UInt64]) -> [UInt64] {
+        guard onceCount > 0 else { return [] }
+        return serials.filter { subscription($0)?.firesOnce == true }
+    }
+
+    /// Adds to `fanout` what a change owes by the subscriptions with these serials.
+    mutating func expand(_ serials: ArraySlice<UInt64>, into fanout: inout ChangeFanout) {
+        for serial in serials {
+            guard let subscription = subscription(serial) else { continue }
+            fanout.append(
+                subscription, serial: serial, to: devices(of: subscription.owner), badges)
+        }
+    }
+
+    /// Of the subscriptions with these serials, those by which a change owes anything that those
+    /// before do not owe already.
+    mutating func withoutRepeatedSilence(
+        _ serials: [UInt64], of change: RecordChange
+    ) -> [UInt64] {
+        guard silentCount > 0 else { return serials }
+        var notified: Set<UInt64> = []
+        return serials.filter { serial in
+            guard let subscription = subscription(serial) else { return false }
+            if subscription.notificationInfo.isVisible { return true }
+            let devices = DeviceExpansion.devices(
+                among: self.devices(of: subscription.owner), for: subscription, of: change)
+            let new = devices.count { notified.insert($0.serial).inserted }
+            return new > 0
+        }
+    }
+}
+
+extension ContainerState {
+    /// The state as it goes into a snapshot; badges are the progress's, and not part of it.
+    ///
+    /// - Throws: What the encoder of the index throws, which is a mistake of the program.
+    func image() throws -> ContainerImage {
+        ContainerImage(
+            index: try index.image(), updateRules: try updateRules.image(),
+            subscriptions: subscriptions.image, devices: devices.image)
+    }
+
+    /// Takes the state over from the parts of a snapshot, which `next` reads one by one.
+    ///
+    /// - Throws: `ImageDamage` if a part cannot be used, or the parts do not belong together.
+    init(container: ContainerKey, badges: BadgeBoard, next: () throws -> [UInt8]) throws {
+        key = container
+        self.badges = badges
+        index = try SubscriptionIndex(image: try next())
+        updateRules = try UpdateRules(image: try next())
+        subscriptions = try PackedSubscriptions(container: container, image: try next())
+        devices = try PackedDevices(container: container, image: try next())
+        guard index.statistics.subscriptions == subscriptions.count else {
+            throw ImageDamage("the index is not that of the subscriptions")
+        }
+        for serial in subscriptions.weighty {
+            guard let weight = subscriptions.weight(serial),
+                let subscription = subscriptions.subscription(serial)
+            else { continue }
+            costs.add(weight, of: subscription)
+        }
+    }
+}
+
+/// The parts of a container's state in a snapshot.
+struct ContainerImage: Sendable {
+    var index: [UInt8]
+    var updateRules: [UInt8]
+    var subscriptions: [UInt8]
+    var devices: [UInt8]
+}
+
+extension IndexedSubscription {
+    /// Reads the condition of a saved subscription.
+    ///
+    /// - Throws: ``PredicateLanguage/PredicateError`` if it cannot be read.
+    package init(_ subscription: Subscription, serial: UInt64) throws {
+        var predicate: RecordPredicate?
+        if case .query(let query, _) = subscription.scope {
+            predicate = try query.recordPredicate()
+        }
+        self.init(
+            serial: serial, database: subscription.database, owner: subscription.owner,
+            zoneID: subscription.zoneID, recordType: subscription.recordType,
+            firesOn: subscription.firesOn, predicate: predicate)
     }
 }

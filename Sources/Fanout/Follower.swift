@@ -25,23 +25,27 @@ package struct Follower: ~Copyable {
     /// Subscriptions of one range.
     private static let subscriptionsPerRange = 1000
 
-    private var state: ShardState
+    var state: ShardState
+    /// The last entry that has been worked: the state is that of this position.
+    var worked = LogPosition.start
+    /// Edits since the last snapshot.
+    var edits = 0
     private var pending: [OwedDelivery] = []
     private var pendingInbox: [InboxEntry] = []
     private var handedOver = LogPosition.start
     private let identity: DeliveryIdentity
-    private let log: any ShardLog
+    let log: any ShardLog
     private let progress: any ShardProgress
     private let settings: SettingsSource
     private let onSuppression: SuppressionWatcher?
     private let take: Taker
-    private let logger: Logger
-    private let meter = FanoutMeter()
-    private let badges: BadgeBoard
-    private let indexSeed: UInt64
+    let keeper: SnapshotKeeper?
+    let logger: Logger
+    let meter = FanoutMeter()
     private let rangeThreshold: Int
-    private let now: @Sendable () -> Timestamp
-    private var registry: (any Registry)?
+    let now: @Sendable () -> Timestamp
+    /// Where the state is loaded from, once it has been.
+    var registry: (any Registry)?
 
     /// Creates a follower that has not recovered yet.
     ///
@@ -53,11 +57,11 @@ package struct Follower: ~Copyable {
         rangeThreshold: Int = Limits.maximumMatchesAtOnce,
         now: @escaping @Sendable () -> Timestamp = { Timestamp(seconds: 0) },
         settings: @escaping SettingsSource, logger: Logger,
+        board: IndexBoard? = nil, keeper: SnapshotKeeper? = nil,
         onSuppression: SuppressionWatcher? = nil, take: @escaping Taker
     ) {
-        state = ShardState(indexSeed: indexSeed, badges: badges)
-        self.badges = badges
-        self.indexSeed = indexSeed
+        state = ShardState(indexSeed: indexSeed, badges: badges, board: board)
+        self.keeper = keeper
         self.rangeThreshold = rangeThreshold
         self.now = now
         self.identity = identity
@@ -71,38 +75,8 @@ package struct Follower: ~Copyable {
 
     // MARK: Recovery
 
-    /// Loads what was active at `mark`, in bounded portions.
-    package mutating func recover(
-        at mark: ProgressMark, from registry: any Registry, portion: Int = 5000
-    ) async throws {
-        self.registry = registry
-        try await loadVersions(at: mark.position, from: registry, portion: portion)
-        for badge in try await registry.badges() { state.set(badge) }
-    }
-
-    private mutating func loadVersions(
-        at position: LogPosition, from registry: any Registry, portion: Int
-    ) async throws {
-        var serial: UInt64 = 0
-        while true {
-            let versions = try await registry.devices(
-                activeAt: position, after: serial, limit: portion)
-            for version in versions { state.insert(version) }
-            guard let last = versions.last else { break }
-            serial = last.serial
-        }
-        serial = 0
-        while true {
-            let versions = try await registry.subscriptions(
-                activeAt: position, after: serial, limit: portion)
-            for version in versions { activate(version) }
-            guard let last = versions.last else { break }
-            serial = last.serial
-        }
-        meter.show(subscriptions: state.subscriptionCount)
-    }
-
-    private mutating func activate(_ version: SubscriptionVersion) {
+    /// Makes a subscription active; one that cannot be read is told and left out.
+    mutating func activate(_ version: SubscriptionVersion) {
         do {
             try state.insert(version)
         } catch {
@@ -130,11 +104,14 @@ package struct Follower: ~Copyable {
                 try await work(entry, from: offset)
                 offset = 0
                 position = entry.position
+                worked = position
             }
             if entries.isEmpty {
-                try await log.waitForGrowth(beyond: position)
+                try await waitForGrowth(beyond: position)
+                offerSnapshot()
             } else {
                 try await handOver(finished: position)
+                offerSnapshot()
             }
         }
     }
@@ -156,32 +133,43 @@ package struct Follower: ~Copyable {
     }
 
     /// Applies an edit, or fans a change out.
-    private mutating func work(_ entry: LogEntry, from offset: UInt32) async throws {
+    private mutating func work(_ entry: FollowedEntry, from offset: UInt32) async throws {
         switch entry.body {
+        case .change(let change, let isStale):
+            try await work(change, isStale: isStale, entry, from: offset)
+        case .edit(let edit):
+            apply(edit, of: entry.container)
+            edits += 1
+        }
+    }
+
+    private mutating func apply(_ edit: LogEntryBody, of container: ContainerKey) {
+        switch edit {
         case .subscriptionSaved(let version, let replaced):
-            if let replaced { state.removeSubscription(replaced, of: entry.container) }
+            if let replaced { state.removeSubscription(replaced, of: container) }
             activate(version)
             meter.show(subscriptions: state.subscriptionCount)
         case .subscriptionDeleted(let serial):
-            state.removeSubscription(serial, of: entry.container)
+            state.removeSubscription(serial, of: container)
             meter.show(subscriptions: state.subscriptionCount)
         case .deviceSaved(let version, let replaced):
             state.insert(version, replacing: replaced)
         case .devicesEnded(let serials):
-            state.removeDevices(serials, of: entry.container)
-        case .change(let change, _, let isStale):
-            try await work(change, isStale: isStale, entry, from: offset)
+            state.removeDevices(serials, of: container)
+        case .change:
+            // A change is no edit, and comes as a change.
+            break
         }
     }
 
     private mutating func work(
-        _ change: RecordChange, isStale: Bool, _ entry: LogEntry, from offset: UInt32
+        _ change: LoggedChange, isStale: Bool, _ entry: FollowedEntry, from offset: UInt32
     ) async throws {
         CrashPoint.match.reach()
-        var fired = state.firedSerials(
-            by: change, appendedAt: entry.appendedAt, isStale: isStale, in: entry.container)
-        meter.countChange(matches: fired.count)
-        guard !fired.isEmpty else { return }
+        guard
+            let found = try await found(by: change, isStale: isStale, entry),
+            !found.serials.isEmpty
+        else { return }
         guard let settings = settings(entry.container) else {
             // A container is saved before anything of it is appended, so nobody is owed this.
             logger.error(
@@ -189,24 +177,43 @@ package struct Follower: ~Copyable {
                 metadata: ["container": "\(entry.container)", "position": "\(entry.position)"])
             return
         }
+        var fired = found.serials
         let once = try await claimOnce(&fired, at: entry.position, of: entry.container)
         // With an offset it was worked in the log's turn before a crash, and so it is again.
         if fired.count > rangeThreshold, offset == 0 {
-            try await leaveToRanges(fired, by: change, entry)
+            try await leaveToRanges(fired, by: found.change, entry)
         } else {
-            try await expand(fired, by: change, entry, settings, from: offset)
+            try await expand(fired, by: found.change, entry, settings, from: offset)
         }
+        // Last, so that until the change is worked the state is that of the entry before it.
         for serial in once { state.removeSubscription(serial, of: entry.container) }
+        edits += once.count
+    }
+
+    /// Matches a change; one that turns out to be unreadable is set aside, and fires nothing.
+    private mutating func found(
+        by change: LoggedChange, isStale: Bool, _ entry: FollowedEntry
+    ) async throws -> FiredChange? {
+        do {
+            let found = try state.firedSerials(
+                by: change, appendedAt: entry.appendedAt, isStale: isStale, in: entry.container)
+            meter.countChange(matches: found?.serials.count ?? 0)
+            return found
+        } catch StorageError.damaged(_, let reason) {
+            try await setAside(
+                UnreadableEntry(position: entry.position, isChange: true, reason: reason))
+            return nil
+        }
     }
 
     /// Hands over what a change owes by the subscriptions with these serials.
     private mutating func expand(
-        _ fired: [UInt64], by change: RecordChange, _ entry: LogEntry,
+        _ fired: [UInt64], by change: RecordChange, _ entry: FollowedEntry,
         _ settings: ContainerSettings, from offset: UInt32
     ) async throws {
         var fanout = ChangeFanout(
-            entry: entry, change: change, identity: identity, settings: settings,
-            firstOffset: offset)
+            of: change, at: entry.position, appendedAt: entry.appendedAt,
+            identity: identity, settings: settings, firstOffset: offset)
         // In portions, so that a change that fires many subscriptions fits the memory.
         for start in stride(from: 0, to: fired.count, by: Self.subscriptionsPerPortion) {
             let end = min(start + Self.subscriptionsPerPortion, fired.count)
@@ -223,7 +230,7 @@ package struct Follower: ~Copyable {
 
     /// Hands a huge fan-out over as ranges, which are written when the progress passes the change.
     private mutating func leaveToRanges(
-        _ fired: [UInt64], by change: RecordChange, _ entry: LogEntry
+        _ fired: [UInt64], by change: RecordChange, _ entry: FollowedEntry
     ) async throws {
         let serials = state.withoutRepeatedSilence(fired, of: change, in: entry.container)
         let ranges = stride(from: 0, to: serials.count, by: Self.subscriptionsPerRange).map {
@@ -266,23 +273,32 @@ package struct Follower: ~Copyable {
     /// anew as of that position.
     private mutating func readableEntries(
         after position: inout LogPosition
-    ) async throws -> [LogEntry]? {
+    ) async throws -> [FollowedEntry]? {
         do {
-            return try await log.entries(after: position, limit: Self.entriesPerRead)
+            return try await log.followedEntries(after: position, limit: Self.entriesPerRead)
         } catch StorageError.unreadable(let entry) {
-            logger.critical(
-                "an entry of the log cannot be read",
-                metadata: ["position": "\(entry.position)", "reason": "\(entry.reason)"])
             if entry.isChange {
-                try await log.quarantine(entry, at: now())
-                meter.countQuarantined()
-            } else if let registry {
-                state = ShardState(indexSeed: indexSeed, badges: badges)
-                try await loadVersions(at: entry.position, from: registry, portion: 5000)
+                try await setAside(entry)
+            } else {
+                warn(of: entry)
+                try await reload(at: entry.position)
             }
             position = entry.position
+            worked = position
             try await handOver(finished: position)
             return nil
         }
+    }
+
+    private func setAside(_ entry: UnreadableEntry) async throws {
+        warn(of: entry)
+        try await log.quarantine(entry, at: now())
+        meter.countQuarantined()
+    }
+
+    private func warn(of entry: UnreadableEntry) {
+        logger.critical(
+            "an entry of the log cannot be read",
+            metadata: ["position": "\(entry.position)", "reason": "\(entry.reason)"])
     }
 }

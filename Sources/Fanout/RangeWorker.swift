@@ -75,8 +75,8 @@ package struct RangeWorker: ~Copyable {
             throw StorageError.unknownContainer(range.container)
         }
         var fanout = ChangeFanout(
-            entry: entry, change: change, identity: identity, settings: settings,
-            firstOffset: range.offset)
+            of: change, at: entry.position, appendedAt: entry.appendedAt, identity: identity,
+            settings: settings, firstOffset: range.offset)
         var offset = range.offset
         for start in stride(from: 0, to: range.serials.count, by: Self.portion) {
             let end = min(start + Self.portion, range.serials.count)

@@ -10,15 +10,25 @@ package struct ShardState {
     private var containers: [ContainerKey: ContainerState] = [:]
     private var matches: [UInt64] = []
     private let indexSeed: UInt64
-    private let badges: BadgeBoard
+    /// The numbers on icons, which a snapshot does not hold.
+    let badges: BadgeBoard
+    private let board: IndexBoard?
+    /// The highest serials seen: what the registry gave out later has higher ones.
+    private(set) var lastSubscription: UInt64 = 0
+    private(set) var lastDevice: UInt64 = 0
 
     /// Creates the state before the first entry.
     ///
-    /// The seed keeps the hashes of the indexes secret and is drawn at random; the badges may be
-    /// shared with ranges.
-    package init(indexSeed: UInt64, badges: BadgeBoard = BadgeBoard()) {
+    /// - Parameters:
+    ///   - indexSeed: Keeps the hashes of the indexes secret; drawn at random.
+    ///   - badges: The badges, which ranges may share.
+    ///   - board: Shows the indexes to whoever wants to know costs and statistics.
+    package init(
+        indexSeed: UInt64, badges: BadgeBoard = BadgeBoard(), board: IndexBoard? = nil
+    ) {
         self.badges = badges
         self.indexSeed = indexSeed
+        self.board = board
     }
 
     // MARK: Edits
@@ -28,9 +38,35 @@ package struct ShardState {
     /// - Throws: ``PredicateLanguage/PredicateError`` if its condition cannot be read; then it is
     ///   not active.
     package mutating func insert(_ version: SubscriptionVersion) throws {
-        let key = version.subscription.container
-        let fresh = fresh(key)
-        try containers[key, default: fresh()].insert(version)
+        lastSubscription = max(lastSubscription, version.serial)
+        try update(version.subscription.container) { try $0.insert(version) }
+    }
+
+    /// Edits the state of a container, which begins with nothing.
+    private mutating func update(
+        _ container: ContainerKey, _ body: (inout ContainerState) throws -> Void
+    ) rethrows {
+        let beginning = beginning(container)
+        try body(&containers[container, default: beginning()])
+    }
+
+    /// The state of a container of which nothing is known, hung up on the board.
+    private func beginning(_ container: ContainerKey) -> () -> ContainerState {
+        { [indexSeed, badges, board] in
+            let state = ContainerState(
+                container: container, indexSeed: indexSeed, badges: badges)
+            board?.put(state, of: container)
+            return state
+        }
+    }
+
+    /// Forgets everything but the badges, so that it can be loaded anew.
+    mutating func clear() {
+        for container in Array(containers.keys) {
+            containers[container] = beginning(container)()
+        }
+        lastSubscription = 0
+        lastDevice = 0
     }
 
     /// Ends a subscription.
@@ -43,9 +79,8 @@ package struct ShardState {
     /// A device that the same user registers again keeps its badge; otherwise nobody inherits what
     /// an icon showed.
     package mutating func insert(_ version: DeviceVersion, replacing serials: [UInt64] = []) {
-        let key = version.device.container
-        let fresh = fresh(key)
-        containers[key, default: fresh()].insert(version, replacing: serials)
+        lastDevice = max(lastDevice, version.serial)
+        update(version.device.container) { $0.insert(version, replacing: serials) }
     }
 
     /// Ends devices, and forgets their badges.
@@ -54,15 +89,10 @@ package struct ShardState {
     }
 
     /// Sets a device's badge as it was at the progress, unless the device is another user's now.
-    package func set(_ badge: BadgeMark) {
-        let devices = containers[badge.container]?.devices(of: badge.owner) ?? []
+    package mutating func set(_ badge: BadgeMark) {
+        let devices = devices(of: badge.owner, in: badge.container)
         guard devices.contains(where: { $0.device.id == badge.deviceID }) else { return }
         badges.set(badge.badge, of: badge.deviceID, in: badge.container)
-    }
-
-    /// Makes the state of a container of which nothing is known.
-    private func fresh(_ key: ContainerKey) -> () -> ContainerState {
-        { [indexSeed, badges] in ContainerState(indexSeed: indexSeed, of: key, badges: badges) }
     }
 
     // MARK: Changes
@@ -76,38 +106,64 @@ package struct ShardState {
         by change: RecordChange, appendedAt: Timestamp, isStale: Bool,
         in container: ContainerKey
     ) -> [UInt64] {
-        guard !change.isSnapshot, !isStale, let state = containers[container] else { return [] }
+        guard !change.isSnapshot, !isStale else { return [] }
         matches.removeAll(keepingCapacity: true)
         // Both moments are in the log, so that the answer is the same after a restart.
-        state.matches(for: change, now: change.occurredAt ?? appendedAt, into: &matches)
-        // Without a rule everybody whom the index names may read it.
-        guard change.readers != nil else { return matches }
-        return matches.filter { serial in
-            state.subscription(serial).map { DeviceExpansion.mayRead($0.owner, change) } ?? false
-        }
+        containers[container]?.matches(
+            for: change, now: change.occurredAt ?? appendedAt, into: &matches)
+        containers[container]?.keepReaders(of: change, among: &matches)
+        return matches
     }
 
-    /// The active subscription with this serial.
-    package func subscription(_ serial: UInt64, of container: ContainerKey) -> Subscription? {
+    /// The same for a change as the log holds it, which is read only if it fires something.
+    ///
+    /// - Returns: The change with its subscriptions; `nil` if it fires nothing.
+    /// - Throws: What reading the change throws.
+    package mutating func firedSerials(
+        by change: LoggedChange, appendedAt: Timestamp, isStale: Bool, in container: ContainerKey
+    ) throws -> FiredChange? {
+        guard !isStale, containers[container] != nil else { return nil }
+        if case .stored(let text) = change {
+            matches.removeAll(keepingCapacity: true)
+            let isJudged =
+                containers[container]?.matches(
+                    forStored: text, appendedAt: appendedAt, into: &matches) ?? false
+            if isJudged {
+                if matches.isEmpty { return nil }
+                let read = try change.change()
+                containers[container]?.keepReaders(of: read, among: &matches)
+                return FiredChange(change: read, serials: matches)
+            }
+        }
+        let read = try change.change()
+        return FiredChange(
+            change: read,
+            serials: firedSerials(
+                by: read, appendedAt: appendedAt, isStale: isStale, in: container))
+    }
+
+    /// The active subscription with this serial, without its condition.
+    package mutating func subscription(
+        _ serial: UInt64, of container: ContainerKey
+    ) -> Subscription? {
         containers[container]?.subscription(serial)
     }
 
+    /// The devices of a user, by ascending serial.
+    package mutating func devices(of user: UserID, in container: ContainerKey) -> [DeviceVersion] {
+        containers[container]?.devices(of: user) ?? []
+    }
+
     /// Those of the subscriptions with these serials that fire once.
-    func onceSerials(among serials: [UInt64], of container: ContainerKey) -> [UInt64] {
-        guard let state = containers[container], state.onceCount > 0 else { return [] }
-        return serials.filter { state.subscription($0)?.firesOnce == true }
+    mutating func onceSerials(among serials: [UInt64], of container: ContainerKey) -> [UInt64] {
+        containers[container]?.onceSerials(among: serials) ?? []
     }
 
     /// Adds to `fanout` what a change owes by the subscriptions with these serials.
-    func expand(
+    mutating func expand(
         _ serials: ArraySlice<UInt64>, in container: ContainerKey, into fanout: inout ChangeFanout
     ) {
-        guard let state = containers[container] else { return }
-        for serial in serials {
-            guard let subscription = state.subscription(serial) else { continue }
-            fanout.append(
-                subscription, serial: serial, to: state.devices(of: subscription.owner), badges)
-        }
+        containers[container]?.expand(serials, into: &fanout)
     }
 
     /// Of the subscriptions with these serials, those by which a change owes anything that those
@@ -115,19 +171,10 @@ package struct ShardState {
     ///
     /// One push that shows nothing is enough for a device (design §4.10); ranges are expanded one
     /// by one, and could not know of each other.
-    func withoutRepeatedSilence(
+    mutating func withoutRepeatedSilence(
         _ serials: [UInt64], of change: RecordChange, in container: ContainerKey
     ) -> [UInt64] {
-        guard let state = containers[container], state.silentCount > 0 else { return serials }
-        var notified: Set<UInt64> = []
-        return serials.filter { serial in
-            guard let subscription = state.subscription(serial) else { return false }
-            if subscription.notificationInfo.isVisible { return true }
-            let devices = DeviceExpansion.devices(
-                among: state.devices(of: subscription.owner), for: subscription, of: change)
-            let new = devices.count { notified.insert($0.serial).inserted }
-            return new > 0
-        }
+        containers[container]?.withoutRepeatedSilence(serials, of: change) ?? serials
     }
 
     /// How many subscriptions are active in all containers.
@@ -135,8 +182,49 @@ package struct ShardState {
         containers.values.reduce(0) { $0 + $1.subscriptionCount }
     }
 
+    /// How many devices are active in all containers.
+    package var deviceCount: Int {
+        containers.values.reduce(0) { $0 + $1.deviceCount }
+    }
+
     /// The index of a container, for statistics.
     package func index(of container: ContainerKey) -> SubscriptionIndex? {
         containers[container]?.index
     }
+
+    // MARK: Snapshots
+
+    /// The state as parts of a snapshot.
+    ///
+    /// - Throws: What the encoder of an index throws, which is a mistake of the program.
+    func parts() throws -> StateParts {
+        StateParts(
+            lastSubscription: lastSubscription, lastDevice: lastDevice,
+            containers: try containers.map { ($0.key, try $0.value.image()) })
+    }
+
+    /// Takes the state over from a snapshot, in place of what is here.
+    mutating func load(
+        _ loaded: [ContainerKey: ContainerState], lastSubscription: UInt64, lastDevice: UInt64
+    ) {
+        for (container, state) in loaded { board?.put(state, of: container) }
+        containers = loaded
+        self.lastSubscription = lastSubscription
+        self.lastDevice = lastDevice
+    }
+}
+
+/// A shard's state, taken apart for a snapshot.
+struct StateParts {
+    var lastSubscription: UInt64
+    var lastDevice: UInt64
+    var containers: [(container: ContainerKey, image: ContainerImage)]
+}
+
+/// A change with the subscriptions that it fires.
+package struct FiredChange {
+    /// The change, which has been read.
+    package let change: RecordChange
+    /// The serials of the subscriptions, ascending.
+    package let serials: [UInt64]
 }

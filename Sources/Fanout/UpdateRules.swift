@@ -1,3 +1,4 @@
+import Foundation
 import Matching
 import PredicateLanguage
 import RelayModel
@@ -12,7 +13,7 @@ struct UpdateRules {
     private let index: SubscriptionIndex
     private var rules: [UInt64: Rule] = [:]
 
-    struct Rule {
+    struct Rule: Codable {
         let firesWhen: FiresWhen
         let changedKeys: [String]
         /// What the condition reads; `nil` if that cannot be told.
@@ -25,6 +26,9 @@ struct UpdateRules {
     init(indexSeed: UInt64) {
         index = SubscriptionIndex(seed: indexSeed)
     }
+
+    /// Whether no subscription asks for more than a matching after image.
+    var isEmpty: Bool { rules.isEmpty }
 
     // MARK: Edits
 
@@ -120,3 +124,36 @@ extension RecordImage {
         completeness == .full || fields[name] != nil
     }
 }
+
+// MARK: - Snapshots
+
+extension UpdateRules {
+    /// The rules as bytes.
+    ///
+    /// - Throws: What an encoder throws, which is a mistake of the program.
+    func image() throws -> [UInt8] {
+        var image = ImageWriter()
+        image.append(bytes: try index.image())
+        image.append(UInt64(rules.count))
+        for (serial, rule) in rules {
+            image.append(serial)
+            image.append(bytes: try JSONEncoder().encode(rule))
+        }
+        return image.bytes
+    }
+
+    /// Takes the rules over from a snapshot.
+    ///
+    /// - Throws: `ImageDamage` if the bytes are not those of ``image()``, or what decoding throws.
+    init(image bytes: [UInt8]) throws {
+        var image = ImageReader(bytes)
+        index = try SubscriptionIndex(image: Array(try image.run()))
+        for _ in 0..<(try image.count(0...Int(Int32.max))) {
+            let serial = try image.word(UInt64.self)
+            rules[serial] = try JSONDecoder().decode(Rule.self, from: Data(try image.run()))
+        }
+        guard image.isAtEnd else { throw ImageDamage("there is more behind the rules") }
+    }
+}
+
+extension FiresWhen: Codable {}

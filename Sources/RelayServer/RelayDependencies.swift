@@ -7,6 +7,7 @@
 //  ErrorMapping and nowhere else. It may import every room.
 
 package import CoreMetrics
+package import Fanout
 package import Logging
 package import RelayModel
 package import Storage
@@ -41,6 +42,8 @@ package struct RelayDependencies: Sendable {
     package var publicURL: String
     /// Where users sign in; `nil` means the relay's own page that says so.
     package var signInURL: String?
+    /// The indexes of the containers: what predicates cost, and statistics.
+    package var indexes = IndexBoard()
     /// Where polls of web couriers wait.
     package var courier: CourierDesk
     /// What courier URLs begin with; `nil` means the host that the client asked for.
@@ -96,6 +99,20 @@ package enum Readiness: Sendable, Hashable {
     case notReady([String: String])
 }
 
+/// What predicates may add to an ordinary change, in comparisons: the change of a record that they
+/// are not about.
+package struct CostLimits: Sendable, Hashable {
+    /// One predicate.
+    package var perPredicate = 500
+    /// Those of one user on one record type.
+    package var perUser = 2000
+    /// All of one record type, equal ones counted once.
+    package var perRecordType = 20_000
+
+    /// Creates limits of the usual size.
+    package init() {}
+}
+
 /// What requests may ask for.
 package struct RequestLimits: Sendable, Hashable {
     /// The body of a client's request, in bytes.
@@ -106,6 +123,8 @@ package struct RequestLimits: Sendable, Hashable {
     package var operations: Int
     /// Record types that subscriptions may not name: patterns in which `*` stands for anything.
     package var deniedRecordTypes: [String]
+    /// What predicates may cost.
+    package var costs = CostLimits()
 
     /// Creates limits; the defaults are those of ``RelayModel/Limits``.
     package init(

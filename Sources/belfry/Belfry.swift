@@ -16,7 +16,8 @@ struct BenchCommand: AsyncParsableCommand {
         commandName: "bench",
         abstract: "Measure the rooms, each against a baseline in the same run.",
         subcommands: [
+            BenchDecodeCommand.self, BenchIntakeCommand.self, BenchLoadingCommand.self,
             BenchMatchCommand.self, BenchPredicateCommand.self, BenchPushCommand.self,
-            BenchRelayCommand.self, BenchStorageCommand.self, BenchIntakeCommand.self,
+            BenchRelayCommand.self, BenchStorageCommand.self,
         ])
 }

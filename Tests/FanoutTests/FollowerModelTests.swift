@@ -6,7 +6,7 @@ import Storage
 import Testing
 
 /// What a change owes, computed plainly from the edits before it.
-private struct PlainRegistry {
+struct PlainRegistry {
     var subscriptions: [UInt64: Subscription] = [:]
     var devices: [UInt64: Device] = [:]
     var claimed: Set<UInt64> = []
@@ -46,13 +46,13 @@ private struct PlainRegistry {
     }
 }
 
-private struct Owed: Hashable {
+struct Owed: Hashable {
     let subscription: UInt64
     let device: UInt64
 }
 
 /// What the log says, and what it owes.
-private struct World {
+struct World {
     var plain = PlainRegistry()
     var expected: [LogPosition: [Owed]] = [:]
     private var nameCount = 0
@@ -154,7 +154,7 @@ private struct World {
 }
 
 /// Collects what a follower hands over until it has come to the head.
-private actor Collector {
+actor Collector {
     struct Finished: Error {}
 
     private let head: LogPosition

@@ -32,6 +32,12 @@ private final class ScratchedLog: ShardLog {
         return Array(entries.prefix { $0.position != scratch.position })
     }
 
+    func followedEntries(
+        after position: LogPosition, limit: Int
+    ) async throws -> [FollowedEntry] {
+        try await entries(after: position, limit: limit).map(FollowedEntry.init)
+    }
+
     func quarantine(_ entry: UnreadableEntry, at now: Timestamp) async throws {
         aside.withLock { $0.append(entry) }
         try await store.quarantine(entry, at: now)

@@ -1,3 +1,5 @@
+import RelayModel
+
 /// Where the block of a key is: open addressing over slots of eight bytes, linear probing, at most
 /// three quarters full.
 ///
@@ -86,5 +88,35 @@ final class KeyTable {
         mask = oldCount * 2 - 1
         for index in 0..<oldCount where old[index] != 0 { place(old[index]) }
         Region.unmap(old, oldCount)
+    }
+}
+
+// MARK: - Snapshots
+
+extension KeyTable {
+    /// Appends the slots to an image.
+    func write(to image: inout ImageWriter) {
+        image.append(UInt64(count))
+        image.append(bytes: UnsafeRawBufferPointer(start: slots, count: bytes))
+    }
+
+    /// Fills a table that holds nothing from an image.
+    ///
+    /// - Throws: `ImageDamage` if it is not one of ``write(to:)``.
+    func load(_ image: inout ImageReader) throws {
+        let count = try image.count(0...Int(UInt32.max))
+        let content = try image.run()
+        let size = content.count / 8
+        guard size * 8 == content.count, size.nonzeroBitCount == 1, count < size else {
+            throw ImageDamage("the key table is not one of a power of two")
+        }
+        Region.unmap(slots, mask + 1)
+        slots = Region.map(size, of: UInt64.self)
+        mask = size - 1
+        self.count = count
+        content.withUnsafeBytes { raw in
+            UnsafeMutableRawPointer(slots).copyMemory(
+                from: raw.baseAddress.unsafelyUnwrapped, byteCount: raw.count)
+        }
     }
 }

@@ -1,3 +1,5 @@
+import RelayModel
+
 #if canImport(Glibc)
     import Glibc
 #endif
@@ -158,5 +160,39 @@ enum Region {
         let length = max(count * MemoryLayout<Word>.stride, 1)
         let page = length >= 2 * hugePage ? hugePage : 4096
         return (length + page - 1) / page * page
+    }
+}
+
+// MARK: - Snapshots
+
+extension WordArena {
+    /// Appends the blocks, live and free, to an image.
+    func write(to image: inout ImageWriter) {
+        image.append(UInt64(freeWords))
+        image.append(scrap.start)
+        image.append(UInt64(scrap.words))
+        for head in free { image.append(head) }
+        image.append(bytes: UnsafeRawBufferPointer(start: base, count: top * 4))
+    }
+
+    /// Fills an arena that holds nothing from an image.
+    ///
+    /// - Throws: `ImageDamage` if it is not one of ``write(to:)``.
+    func load(_ image: inout ImageReader) throws {
+        freeWords = try image.count(0...Self.maximumWords)
+        scrap.start = try image.word()
+        scrap.words = try image.count(0...Self.maximumWords)
+        for index in free.indices { free[index] = try image.word() }
+        let content = try image.run()
+        let words = content.count / 4
+        guard words >= top, words * 4 == content.count, words <= Self.maximumWords else {
+            throw ImageDamage("the arena has no whole words")
+        }
+        if words > capacity { grow(holding: words) }
+        content.withUnsafeBytes { raw in
+            UnsafeMutableRawPointer(base).copyMemory(
+                from: raw.baseAddress.unsafelyUnwrapped, byteCount: raw.count)
+        }
+        top = words
     }
 }

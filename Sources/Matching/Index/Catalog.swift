@@ -1,8 +1,9 @@
+import Foundation
 import PredicateLanguage
 import RelayModel
 
 /// What a key says about a change.
-enum KeyKind: UInt8 {
+enum KeyKind: UInt8, Codable {
     /// The field has this value.
     case equal
     /// The field is a collection with this element.
@@ -26,7 +27,7 @@ enum KeyKind: UInt8 {
 }
 
 /// What one key is about, apart from its bytes; interned to a number.
-struct KeyDimension: Hashable {
+struct KeyDimension: Hashable, Codable {
     var shelf: UInt32
     var kind: KeyKind
     var path: UInt16 = 0
@@ -50,7 +51,7 @@ struct Compartment: Hashable {
 ///
 /// There are two plans of a record type, one for the public database and one for compartments,
 /// because their keys differ; both number their paths alike.
-struct Shelf {
+struct Shelf: Codable {
     /// The record type; `nil` for subscriptions to all.
     let recordType: RecordType?
     /// The paths that rows or keys name, by number.
@@ -120,6 +121,9 @@ struct Catalog {
 
     /// The number of a record type's shelf; 0 is the shelf of subscriptions to all.
     func shelf(of recordType: RecordType) -> Int? { shelfNumbers[recordType] }
+
+    /// Whether any subscription is confined to a part of the container.
+    var hasCompartments: Bool { !compartments.isEmpty }
 
     /// The number of a compartment that some subscription is confined to.
     func compartment(_ compartment: Compartment) -> UInt32? { compartments[compartment] }
@@ -275,3 +279,70 @@ struct Catalog {
         return body(&shelves[shelf].paths[path])
     }
 }
+
+// MARK: - Snapshots
+
+extension Catalog {
+    private struct Form: Codable {
+        var version: UInt64
+        var shelves: [Shelf]
+        var dimensions: [KeyDimension]
+    }
+
+    /// Appends the catalog to an image.
+    ///
+    /// - Throws: What the encoder throws.
+    func write(to image: inout ImageWriter) throws {
+        let form = Form(version: version, shelves: shelves, dimensions: dimensions)
+        image.append(bytes: try JSONEncoder().encode(form))
+        image.append(UInt64(compartments.count))
+        for (compartment, number) in compartments {
+            image.append(number)
+            image.append(compartment.database.rawValue)
+            image.append(compartment.owner?.rawValue ?? "")
+            image.append(compartment.zoneID?.zoneName ?? "")
+            image.append(compartment.zoneID?.ownerRecordName?.rawValue ?? "")
+        }
+    }
+
+    /// Fills a catalog that holds nothing from an image.
+    ///
+    /// - Throws: `ImageDamage` if it is not one of ``write(to:)``, or what the decoder throws.
+    mutating func load(_ image: inout ImageReader) throws {
+        let form = try JSONDecoder().decode(Form.self, from: Data(try image.run()))
+        (version, shelves, dimensions) = (form.version, form.shelves, form.dimensions)
+        for (number, shelf) in shelves.enumerated() {
+            if let recordType = shelf.recordType { shelfNumbers[recordType] = number }
+        }
+        for (number, dimension) in dimensions.enumerated() {
+            dimensionNumbers[dimension] = UInt32(number)
+        }
+        let count = try image.count(0...Int(UInt32.max))
+        compartments.reserveCapacity(count)
+        for _ in 0..<count {
+            let number = try image.word(UInt32.self)
+            compartments[try Self.compartment(&image)] = number
+        }
+        guard compartments.count == count, dimensionNumbers.count == dimensions.count,
+            shelves.first?.recordType == nil
+        else { throw ImageDamage("the catalog has something twice") }
+    }
+
+    private static func compartment(_ image: inout ImageReader) throws -> Compartment {
+        let (database, owner) = (try image.text(), try image.text())
+        let (zoneName, zoneOwner) = (try image.text(), try image.text())
+        guard let scope = DatabaseScope(rawValue: database) else {
+            throw ImageDamage("a compartment has no database")
+        }
+        var zoneID: ZoneID?
+        if !zoneName.isEmpty {
+            zoneID = ZoneID(
+                zoneName: zoneName, ownerRecordName: UserID(rawValue: zoneOwner))
+            if zoneID == nil { throw ImageDamage("a compartment has no zone") }
+        }
+        return Compartment(database: scope, owner: UserID(rawValue: owner), zoneID: zoneID)
+    }
+}
+
+/// A record type is encoded as its name.
+extension RecordType: Codable {}

@@ -45,16 +45,33 @@ struct ChangeDecoder {
 
     /// Adds the keys of all compartments that the change lies in, for its record type and for all.
     func probes(of change: RecordChange, _ shelf: Int?, _ decoded: DecodedChange) {
+        probes(change.database, change.owner, change.recordID.zoneID, shelf, decoded)
+    }
+
+    /// The same for a change that is known by its parts.
+    func probes(
+        _ database: DatabaseScope, _ owner: UserID?, _ zoneID: ZoneID, _ shelf: Int?,
+        _ decoded: DecodedChange
+    ) {
         let writer = ProbeWriter(catalog: catalog, seed: seed)
-        let owner = change.database == .public ? nil : change.owner
+        let owner = database == .public ? nil : owner
         // Nobody can be told of a change in a private database of whom it is not known whose it is.
-        if change.database != .public, owner == nil { return }
-        for zoneID in [nil, change.recordID.zoneID] {
-            let place = Compartment(database: change.database, owner: owner, zoneID: zoneID)
-            guard let number = place.isCommon ? 0 : catalog.compartment(place) else { continue }
-            if let shelf { writer.write(shelf: shelf, compartment: number, to: decoded) }
-            writer.writeEvery(compartment: number, to: decoded)
+        if database != .public, owner == nil { return }
+        if database == .public { write(0, shelf, writer, decoded) }
+        guard catalog.hasCompartments else { return }
+        let whole = Compartment(database: database, owner: owner, zoneID: nil)
+        if !whole.isCommon, let number = catalog.compartment(whole) {
+            write(number, shelf, writer, decoded)
         }
+        let zone = Compartment(database: database, owner: owner, zoneID: zoneID)
+        if let number = catalog.compartment(zone) { write(number, shelf, writer, decoded) }
+    }
+
+    private func write(
+        _ compartment: UInt32, _ shelf: Int?, _ writer: ProbeWriter, _ decoded: DecodedChange
+    ) {
+        if let shelf { writer.write(shelf: shelf, compartment: compartment, to: decoded) }
+        writer.writeEvery(compartment: compartment, to: decoded)
     }
 }
 

@@ -56,6 +56,12 @@ final class IndexContent: @unchecked Sendable {
         ChangeDecoder(catalog: catalog, seed: seed).decode(change, now: now, into: decoded)
     }
 
+    /// Decodes a change as it lies in the log; says whether the text has that form.
+    func decode(_ text: String, appendedAt: Timestamp, into decoded: DecodedChange) -> Bool {
+        StoredChangeDecoder(catalog: catalog, seed: seed)
+            .decode(text, appendedAt: appendedAt, into: decoded)
+    }
+
     /// Decodes again what was decoded before the catalog grew.
     @inline(__always)
     func refresh(_ decoded: DecodedChange) {
@@ -145,7 +151,34 @@ final class IndexContent: @unchecked Sendable {
             sum.residuals += core.residuals
             sum.programs += core.programs.table.count
             sum.bytes += core.bytes
+            sum.errors += core.errors.values.reduce(0, +)
         }
         return sum
+    }
+}
+
+// MARK: - Snapshots
+
+extension IndexContent {
+    /// Appends everything to an image.
+    func write(to image: inout ImageWriter) throws {
+        image.reserve(cores.reduce(4096) { $0 + $1.core.bytes })
+        try catalog.write(to: &image)
+        image.append(UInt64(cores.count))
+        for (base, core) in cores {
+            image.append(base)
+            core.write(to: &image)
+        }
+    }
+
+    /// Fills an index that holds nothing from an image.
+    ///
+    /// - Throws: `ImageDamage` if it is not one of ``write(to:)``, or what a part throws.
+    func load(_ image: inout ImageReader) throws {
+        try catalog.load(&image)
+        for _ in 0..<(try image.count(0...64)) {
+            try core(of: try image.word()).load(&image)
+        }
+        guard image.isAtEnd else { throw ImageDamage("there is more behind the index") }
     }
 }

@@ -199,3 +199,35 @@ extension Interval {
         return isMirrored ? (kind, ~high, ~low) : (kind, low, high)
     }
 }
+
+// MARK: - Snapshots
+
+extension IndexCore {
+    /// Appends the postings to an image.
+    func write(to image: inout ImageWriter) {
+        let postings = store.postings
+        for number in [postings.plain, postings.range, postings.guarded, shared, residuals] {
+            image.append(UInt64(number))
+        }
+        store.arena.write(to: &image)
+        store.table.write(to: &image)
+        programs.write(to: &image)
+        serials.write(to: &image)
+        planner.selectivity.write(to: &image)
+    }
+
+    /// Fills a core that holds nothing from an image.
+    ///
+    /// - Throws: `ImageDamage` if it is not one of ``write(to:)``, or `PredicateError`.
+    func load(_ image: inout ImageReader) throws {
+        let all = 0...Int(Int64.max)
+        store.postings = (try image.count(all), try image.count(all), try image.count(all))
+        shared = try image.count(all)
+        residuals = try image.count(all)
+        try store.arena.load(&image)
+        try store.table.load(&image)
+        try programs.load(&image)
+        try serials.load(&image)
+        try planner.selectivity.load(&image)
+    }
+}

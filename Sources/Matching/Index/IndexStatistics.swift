@@ -27,6 +27,9 @@ package struct IndexStatistics: Sendable, Hashable {
     /// Those that were confirmed.
     package var confirmed: UInt64 = 0
 
+    /// Evaluation errors of subscriptions that are filed now.
+    package var errors: UInt64 = 0
+
     /// Creates statistics of nothing.
     package init() {}
 }

@@ -3,7 +3,7 @@ import PredicateLanguage
 typealias TextOptions = RecordPredicate.TextOptions
 
 /// Where the values of a path come from.
-enum PathOrigin: Hashable {
+enum PathOrigin: Hashable, Codable {
     /// A field of the record.
     case field
     /// A member inside a field, by the names on the way.
@@ -16,7 +16,7 @@ enum PathOrigin: Hashable {
 
 /// The keys that changes of one record type are looked up by: what saved predicates ask for, and
 /// nothing else.
-struct PathUse {
+struct PathUse: Codable {
     /// The field of the record; empty for derived paths.
     var field: String
     /// Where the values come from.
@@ -54,13 +54,26 @@ struct PathUse {
 }
 
 /// A number for each class that can be a key.
-struct ClassNumbers {
+struct ClassNumbers: Codable {
     private var numbers: InlineArray<9, UInt32> = .init(repeating: 0)
 
     @inline(__always)
     subscript(kind: ValueClass) -> UInt32 {
         get { kind.isScalar ? numbers[Int(kind.rawValue)] : 0 }
         set { numbers[Int(kind.rawValue)] = newValue }
+    }
+
+    init() {}
+
+    init(from decoder: any Decoder) throws {
+        for (index, number) in try [UInt32](from: decoder).enumerated()
+        where index < numbers.count {
+            numbers[index] = number
+        }
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        try numbers.indices.map { numbers[$0] }.encode(to: encoder)
     }
 }
 
@@ -107,7 +120,7 @@ extension UInt64 {
 
 /// Which short texts may be keys of a path: a few bits for each, so that a change's text is passed
 /// over quickly where nobody asks for it.
-struct TextFilter {
+struct TextFilter: Codable {
     private var words: [UInt64] = []
 
     private static let bits: UInt64 = 1 << 14
@@ -133,3 +146,5 @@ struct TextFilter {
         return (Int(mixed >> 56), 1 << (mixed >> 50 & 63))
     }
 }
+
+extension TextOptions: Codable {}

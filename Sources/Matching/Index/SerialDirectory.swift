@@ -1,3 +1,5 @@
+import RelayModel
+
 /// Where each subscription of a partition is filed: one word each, in pages of 64, so that numbers
 /// given out one after the other cost four bytes.
 ///
@@ -67,5 +69,39 @@ struct SerialDirectory: ~Copyable {
         pages[page] = index
         last = (page, index)
         return index
+    }
+}
+
+// MARK: - Snapshots
+
+extension SerialDirectory {
+    /// Appends the words to an image.
+    func write(to image: inout ImageWriter) {
+        image.append(UInt64(pages.count))
+        for (page, index) in pages {
+            image.append(page)
+            for offset in 0..<64 { image.append(words[Int(index) * 64 + offset]) }
+        }
+    }
+
+    /// Fills a directory that holds nothing from an image.
+    ///
+    /// - Throws: `ImageDamage` if it is not one of ``write(to:)``.
+    mutating func load(_ image: inout ImageReader) throws {
+        let pageCount = try image.count(0...Int(Int32.max))
+        words.reserveCapacity(pageCount * 64)
+        pages.reserveCapacity(pageCount)
+        for number in 0..<pageCount {
+            pages[try image.word()] = Int32(number)
+            var used = 0
+            for _ in 0..<64 {
+                let word = try image.word(UInt32.self)
+                used += word == 0 ? 0 : 1
+                words.append(word)
+            }
+            counts.append(UInt8(used))
+            count += used
+        }
+        guard pages.count == pageCount else { throw ImageDamage("a page is there twice") }
     }
 }

@@ -103,6 +103,39 @@ package final class SubscriptionIndex: Sendable {
         }
     }
 
+    /// The serials of the subscriptions that a change fires, ascending, from the text of
+    /// ``RelayModel/RecordChange/storedForm`` as the log keeps it: nothing is made of the text
+    /// but what predicates ask for.
+    ///
+    /// A row of an initial snapshot fires nothing.
+    ///
+    /// `appendedAt` is the moment of the evaluation where the source says none.
+    ///
+    /// - Returns: `false` if the text has another form; then nothing was matched.
+    package func matches(
+        forStored text: String, appendedAt: Timestamp, into serials: inout [UInt64]
+    ) -> Bool {
+        reading { content, desk in
+            guard content.decode(text, appendedAt: appendedAt, into: desk.change) else {
+                return false
+            }
+            if desk.change.isSnapshot {
+                serials.removeAll(keepingCapacity: true)
+                return true
+            }
+            content.match(desk.change, &desk.scratch, into: &serials)
+            content.sample(desk.change, &desk.samples)
+            return true
+        }
+    }
+
+    /// Decodes a change as the log keeps it, to measure what that costs.
+    package func decode(
+        stored text: String, appendedAt: Timestamp, into decoded: DecodedChange
+    ) -> Bool {
+        reading { content, _ in content.decode(text, appendedAt: appendedAt, into: decoded) }
+    }
+
     // MARK: Observing
 
     /// Evaluation errors by serial, of subscriptions that are filed now.
@@ -119,7 +152,7 @@ package final class SubscriptionIndex: Sendable {
 
     // MARK: Desks
 
-    private func reading<Result>(
+    func reading<Result>(
         _ body: (IndexContent, inout ReadingDesk.State) -> Result
     ) -> Result {
         let start = turn.add(1, ordering: .relaxed).newValue
@@ -130,7 +163,7 @@ package final class SubscriptionIndex: Sendable {
         return desks[start & (Self.deskCount - 1)].withLock { body(content, &$0) }
     }
 
-    private func writing<Result>(_ body: (IndexContent) -> Result) -> Result {
+    func writing<Result>(_ body: (IndexContent) -> Result) -> Result {
         hold(0, body)
     }
 

@@ -83,11 +83,23 @@ struct CellLevel: Hashable {
 }
 
 /// The levels in use for one field, as bits.
-struct CellLevels {
+struct CellLevels: Codable {
     private(set) var masks = InlineArray<3, UInt64>(repeating: 0)
 
     /// Levels in use on one line at the most; wider cells serve beyond.
     static let most = 12
+
+    init() {}
+
+    init(from decoder: any Decoder) throws {
+        for (index, mask) in try [UInt64](from: decoder).enumerated() where index < masks.count {
+            masks[index] = mask
+        }
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        try masks.indices.map { masks[$0] }.encode(to: encoder)
+    }
 
     @inline(__always)
     subscript(line: CellLine) -> UInt64 { masks[Int(line.rawValue)] }

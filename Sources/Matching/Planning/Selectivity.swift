@@ -1,3 +1,5 @@
+import RelayModel
+
 /// How often a key is hit, by what changes have shown so far and by rules of thumb before that.
 ///
 /// Readers sample the keys of some changes; writers take the samples over. A count-min sketch keeps
@@ -56,5 +58,23 @@ struct Selectivity: ~Copyable {
         case .date: 0.005
         default: 0.001
         }
+    }
+}
+
+// MARK: - Snapshots
+
+extension Selectivity {
+    /// Appends what was learned to an image.
+    func write(to image: inout ImageWriter) {
+        image.append(samples)
+        for counter in counters { image.append(counter) }
+    }
+
+    /// Takes over what was learned from an image.
+    ///
+    /// - Throws: `ImageDamage` if it ends before.
+    mutating func load(_ image: inout ImageReader) throws {
+        samples = try image.word()
+        for index in counters.indices { counters[index] = try image.word() }
     }
 }

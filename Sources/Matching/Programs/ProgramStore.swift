@@ -1,4 +1,5 @@
 import PredicateLanguage
+import RelayModel
 
 #if canImport(Glibc)
     import Glibc
@@ -169,5 +170,38 @@ final class ProgramStore {
             slot = table.next(hash, from: slot + 1)
         }
         return nil
+    }
+}
+
+// MARK: - Snapshots
+
+extension ProgramStore {
+    /// Appends what is not in the arena to an image.
+    func write(to image: inout ImageWriter) {
+        table.write(to: &image)
+        image.append(UInt64(references.count))
+        for reference in references {
+            image.append(UInt64(reference.uses))
+            image.append(reference.uses > 0 ? reference.source.canonicalText : "")
+        }
+    }
+
+    /// Fills a store that holds nothing from an image; the arena has been filled already.
+    ///
+    /// - Throws: `ImageDamage` if it is not one of ``write(to:)``, or `PredicateError`.
+    func load(_ image: inout ImageReader) throws {
+        try table.load(&image)
+        for number in 0..<(try image.count(0...Int(UInt32.max))) {
+            let uses = try image.count(0...Int(UInt32.max))
+            let text = try image.text()
+            var row = ReferenceRow(uses > 0 ? try RecordPredicate(format: text) : .everyRecord)
+            row.uses = uses
+            references.append(row)
+            if uses > 0 {
+                referenceNumbers[row.source] = number
+            } else {
+                freeReferences.append(number)
+            }
+        }
     }
 }

@@ -11,9 +11,12 @@ struct ReferenceRow: Sendable {
     let fields: [String]?
     /// How many programs name it.
     var uses = 0
+    /// Bytes held, roughly: a tree of enumerations costs about so much for each letter of its text.
+    let bytes: Int
 
     init(_ source: RecordPredicate) {
         self.source = source
+        bytes = 256 + source.canonicalText.utf8.count * 24
         var fields: Set<String> = []
         self.fields = source.root.collectFields(&fields) ? fields.sorted() : nil
         do throws(PredicateError) {
@@ -22,9 +25,6 @@ struct ReferenceRow: Sendable {
             predicate = nil
         }
     }
-
-    /// Bytes held, roughly: a tree of enumerations costs about so much for each letter of its text.
-    var bytes: Int { 256 + source.canonicalText.utf8.count * 24 }
 
     func answer(for change: DecodedChange) -> RowAnswer {
         if change.isPartial {

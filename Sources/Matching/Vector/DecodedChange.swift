@@ -30,8 +30,20 @@ package final class DecodedChange {
     /// that what a text says often is looked up once; below the round in which they were noted.
     private var seen = GrowingBuffer<UInt64>(capacity: 1)
     private var round: UInt32 = 0
-    /// The fields, for what rows cannot judge.
-    @exclusivity(unchecked) var fields: RecordFields = [:]
+    /// The fields, for what rows cannot judge; those of a change that is text still are read when
+    /// they are asked for.
+    var fields: RecordFields {
+        get {
+            if let text { read(text) }
+            return knownFields
+        }
+        set { knownFields = newValue }
+    }
+    private var knownFields: RecordFields = [:]
+    private var text: String?
+    private var fieldNames: [FieldNames?] = []
+    /// Whether it is a row of an initial snapshot, which fires nothing.
+    var isSnapshot = false
     /// Whether absent fields are unknown.
     @exclusivity(unchecked) var isPartial = false
     /// What happened, as the bit of ``FiresOn``.
@@ -46,7 +58,32 @@ package final class DecodedChange {
     /// Creates an empty one.
     package init() {}
 
+    /// Keeps the text that the change is, for what rows cannot judge.
+    func hold(_ text: String) {
+        self.text = text
+        source = nil
+    }
+
+    private func read(_ text: String) {
+        self.text = nil
+        let change = try? RecordChange(storedForm: JSONValue(parsing: text))
+        knownFields = change?.judgedImage?.fields ?? [:]
+    }
+
+    /// The names of a shelf's fields, as bytes.
+    func names(of shelf: Int, in catalog: Catalog) -> FieldNames {
+        while fieldNames.count <= shelf { fieldNames.append(nil) }
+        // Paths are only ever added.
+        if let known = fieldNames[shelf], known.pathCount == catalog.shelves[shelf].paths.count {
+            return known
+        }
+        let names = FieldNames(catalog.shelves[shelf])
+        fieldNames[shelf] = names
+        return names
+    }
+
     func removeAll() {
+        text = nil
         slots.count = 0
         probes.count = 0
         encoder.removeAll()

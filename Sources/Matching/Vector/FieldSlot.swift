@@ -1,7 +1,7 @@
 import RelayModel
 
 /// The kinds of value that a row tells apart.
-enum ValueClass: UInt8 {
+enum ValueClass: UInt8, Codable {
     /// nil, or absent from a full image.
     case null
     /// An integer, a double or a truth value: one numeric kind (NSPredicate).

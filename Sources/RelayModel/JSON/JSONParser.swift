@@ -75,9 +75,13 @@ private struct JSONParser {
     private mutating func literal(
         _ word: StaticString, _ value: JSONValue
     ) throws(JSONSyntaxError) -> JSONValue {
-        let letters = Array("\(word)".utf8)
-        guard bytes[index...].starts(with: letters) else { throw failure("\(word) is expected") }
-        index += letters.count
+        let end = index + word.utf8CodeUnitCount
+        guard end <= bytes.count,
+            (0..<word.utf8CodeUnitCount).allSatisfy({
+                unsafe word.utf8Start[$0] == bytes[index + $0]
+            })
+        else { throw failure("\(word) is expected") }
+        index = end
         return value
     }
 
@@ -90,6 +94,7 @@ private struct JSONParser {
             index += 1
             return result
         }
+        result.members.reserveCapacity(8)
         while true {
             skipBlanks()
             guard current == UInt8(ascii: "\"") else { throw failure("a member name is expected") }
@@ -205,6 +210,9 @@ extension JSONParser {
     }
 
     private func double(from start: Int) throws(JSONSyntaxError) -> JSONValue {
+        if let exact = Double(decimal: bytes[start..<index]) {
+            return .number(exact)
+        }
         guard let number = Double(String(decoding: bytes[start..<index], as: UTF8.self)),
             number.isFinite
         else {
@@ -220,12 +228,16 @@ extension JSONParser {
     private mutating func string() throws(JSONSyntaxError) -> String {
         let start = index
         index += 1
-        var end = index
-        while end < bytes.count, bytes[end] != UInt8(ascii: "\""), bytes[end] != UInt8(ascii: "\\"),
-            bytes[end] >= 0x20
-        {
-            end += 1
+        let scanned = unsafe bytes.withContiguousStorageIfAvailable { bytes in
+            var end = index
+            while end < bytes.count, unsafe bytes[end] != UInt8(ascii: "\""),
+                unsafe bytes[end] != UInt8(ascii: "\\"), unsafe bytes[end] >= 0x20
+            {
+                end += 1
+            }
+            return end
         }
+        let end = scanned ?? bytes.count
         guard end < bytes.count else { throw failure("the text ends inside a string", at: start) }
         if bytes[end] == UInt8(ascii: "\"") {
             let text = try text(bytes[index..<end])

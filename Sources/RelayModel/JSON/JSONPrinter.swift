@@ -39,24 +39,45 @@ extension JSONValue {
     }
 
     /// Appends `text` to `output` as a JSON string, with the quotes.
+    ///
+    /// Runs that need no escape are copied whole; most texts are one run.
     public static func write(_ text: String, to output: inout [UInt8]) {
         output.append(UInt8(ascii: "\""))
-        for byte in text.utf8 {
-            switch byte {
-            case UInt8(ascii: "\""), UInt8(ascii: "\\"):
-                output.append(UInt8(ascii: "\\"))
-                output.append(byte)
-            case 0x0A: output.append(contentsOf: "\\n".utf8)
-            case 0x0D: output.append(contentsOf: "\\r".utf8)
-            case 0x09: output.append(contentsOf: "\\t".utf8)
-            case ..<0x20:
-                output.append(contentsOf: "\\u00".utf8)
-                output.append(hexadecimalDigit(byte >> 4))
-                output.append(hexadecimalDigit(byte & 15))
-            default: output.append(byte)
+        let isWritten: Void? = unsafe text.utf8.withContiguousStorageIfAvailable { utf8 in
+            var start = 0
+            for index in 0..<utf8.count where unsafe needsEscape(utf8[index]) {
+                unsafe output.append(contentsOf: utf8[start..<index])
+                unsafe escape(utf8[index], to: &output)
+                start = index + 1
+            }
+            unsafe output.append(contentsOf: utf8[start...])
+        }
+        if isWritten == nil {
+            for byte in text.utf8 {
+                if needsEscape(byte) { escape(byte, to: &output) } else { output.append(byte) }
             }
         }
         output.append(UInt8(ascii: "\""))
+    }
+
+    /// Whether a byte must be escaped in a string (RFC 8259 §7).
+    @inline(__always)
+    private static func needsEscape(_ byte: UInt8) -> Bool {
+        byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\")
+    }
+
+    private static func escape(_ byte: UInt8, to output: inout [UInt8]) {
+        output.append(UInt8(ascii: "\\"))
+        switch byte {
+        case 0x0A: output.append(UInt8(ascii: "n"))
+        case 0x0D: output.append(UInt8(ascii: "r"))
+        case 0x09: output.append(UInt8(ascii: "t"))
+        case ..<0x20:
+            output.append(contentsOf: "u00".utf8)
+            output.append(hexadecimalDigit(byte >> 4))
+            output.append(hexadecimalDigit(byte & 15))
+        default: output.append(byte)
+        }
     }
 
     private static func hexadecimalDigit(_ value: UInt8) -> UInt8 {

@@ -5,7 +5,7 @@ extension Subscription {
     ]
 
     /// What a response adds and a client may send back: read past, because the relay decides it.
-    static let answerMembers = ["activationPosition", "cost"]
+    static let answerMembers = ["activationPosition", "predicateCost"]
 
     /// Reads CloudKit's subscription dictionary, with our extensions.
     ///

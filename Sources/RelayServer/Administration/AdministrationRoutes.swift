@@ -22,6 +22,7 @@ struct AdministrationRoutes: Sendable {
             SourceAdministration(dependencies).routes,
             SchemaAdministration(dependencies).routes,
             SubscriptionAdministration(dependencies).routes,
+            IndexAdministration(dependencies).routes,
             ChangeAdministration(dependencies).routes,
             DeliveryAdministration(dependencies).routes,
             NotificationAdministration(dependencies).routes,

@@ -1,4 +1,5 @@
 import Delivery
+import Fanout
 import Gateway
 import Hummingbird
 import HummingbirdCore
@@ -35,18 +36,24 @@ extension Relay {
 
     private func dependencies() -> RelayDependencies {
         let world = world
+        let meter = IndexMeter(indexes)
         var dependencies = RelayDependencies(
             registry: store, log: store, progress: store, shadow: store, now: world.now,
             randomBytes: { world.randomBytes($0) },
             readiness: { [weak self] in
                 self?.readiness ?? .notReady(["relay": "stopped"])
-            }, metrics: metrics, renderMetrics: { [metrics] in metrics.render() },
+            }, metrics: metrics,
+            renderMetrics: { [metrics] in
+                meter.update()
+                return metrics.render()
+            },
             logger: logger, limits: configuration.limits, adminToken: configuration.adminToken,
             publicURL: configuration.publicURL, signInURL: configuration.signInURL,
             clock: world.clock)
         dependencies.courier = desk
         dependencies.courierURL = configuration.hasPublicURL ? configuration.publicURL : nil
         dependencies.scheme = configuration.tls == nil ? "http" : "https"
+        dependencies.indexes = indexes
         dependencies.containerSaved = { [board, gateway, worker] settings in
             board.put(settings)
             gateway.credentialChanged(for: settings.key)
@@ -60,7 +67,7 @@ extension Relay {
 
     private var readiness: Readiness {
         let phase = phase.withLock { $0 }
-        return phase == .following ? .ready : .notReady(["follower": phase.rawValue])
+        return phase == .following ? .ready : .notReady(readinessReasons)
     }
 
     private func listener(

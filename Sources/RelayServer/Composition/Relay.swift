@@ -27,12 +27,18 @@ package final class Relay: Service {
     let courier: CourierPushGateway
     let desk: CourierDesk
     let worker: DeliveryWorker
+    /// The containers' indexes, which the follower hangs up.
+    let indexes = IndexBoard()
+    private let keeper: SnapshotKeeper?
+    private let lastImage = Mutex<StateImage?>(nil)
     private let onSuppression: Follower.SuppressionWatcher?
     /// The badges, which the follower and the ranges raise.
     let badges = BadgeBoard()
     /// Says that the badges are loaded.
     let recovered = AsyncStream<Void>.makeStream()
     let phase = Mutex(Phase.starting)
+    /// What is being loaded.
+    let loading = Mutex<LoadingStage?>(nil)
     /// The ports that the listeners got.
     package let ports = ServedPorts()
 
@@ -62,6 +68,7 @@ package final class Relay: Service {
         self.logger = logger
         self.onSuppression = onSuppression
         store = try RelayStore.open(path: configuration.storagePath, settings: configuration.store)
+        keeper = try await Self.keeper(configuration, store: store, world: world, logger: logger)
         let board = ContainerBoard(try await store.containers())
         self.board = board
         let tokens = try await ProviderTokenBox(registry: store, logger: logger)
@@ -116,6 +123,7 @@ package final class Relay: Service {
                 LoopService { try await self.follow() },
                 LoopService { try await self.workRanges() },
                 LoopService { try await self.upkeep().run() },
+                LoopService { try await self.keepSnapshots() },
             ] + (try listeners())
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
@@ -148,8 +156,22 @@ package final class Relay: Service {
             // What could not be recorded is owed still, and is worked after the next start.
             logger.error("could not record the last step", metadata: ["reason": "\(error)"])
         }
+        do {
+            try await keeper?.finish(
+                lastImage.withLock { $0.take() }, progress: worker.recordedMark.position)
+        } catch {
+            logger.warning("could not keep the last snapshot", metadata: ["reason": "\(error)"])
+        }
         await store.close()
         logger.info("closed the store")
+    }
+
+    private func keepSnapshots() async throws {
+        guard let keeper else {
+            // A loop that ends would end the relay.
+            return try await gracefulShutdown()
+        }
+        try await keeper.run { [worker] in worker.recordedMark.position }
     }
 
     private func follow() async throws {
@@ -160,16 +182,25 @@ package final class Relay: Service {
             log: store, progress: store, identity: DeliveryIdentity(store: store.storeIdentity),
             indexSeed: generator.next(), badges: badges,
             rangeThreshold: configuration.rangeThreshold, now: world.now,
-            settings: { [board] key in board[key] }, logger: logger, onSuppression: onSuppression,
+            settings: { [board] key in board[key] }, logger: logger, board: indexes,
+            keeper: keeper, onSuppression: onSuppression,
             take: { [worker] batch in try await worker.accept(batch) })
         let mark = worker.recordedMark
-        try await follower.recover(at: mark, from: store)
+        try await follower.recover(at: mark, from: store) { stage in
+            loading.withLock { $0 = stage }
+        }
         logger.info(
             "recovered",
             metadata: ["position": "\(mark.position)", "seconds": "\(began.elapsed())"])
         phase.withLock { $0 = .following }
         recovered.continuation.yield()
-        try await follower.follow(from: mark)
+        do {
+            try await follower.follow(from: mark)
+        } catch let error as CancellationError {
+            let image = follower.lastImage()
+            lastImage.withLock { $0 = image }
+            throw error
+        }
     }
 
     /// Returns once everything in the log as it stands is settled.

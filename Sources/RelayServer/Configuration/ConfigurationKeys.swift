@@ -53,6 +53,9 @@ package enum ConfigurationKeys {
         ConfigurationKey(
             "storage.diskReserveMegabytes", .integer(0...1_048_576), default: "64",
             "The room on the disk that is kept for settling; below, 507 is answered."),
+        ConfigurationKey(
+            "snapshot.minutes", .integer(0...10_080), default: "10",
+            "The time from one snapshot of the index to the next at the least; 0 keeps none."),
     ]
 
     private static let gateway = [
@@ -139,5 +142,14 @@ package enum ConfigurationKeys {
             "limits.subscriptionsPerUser", .integer(1...Limits.maximumSubscriptionsPerUser),
             default: "\(Limits.maximumSubscriptionsPerUser)",
             "The subscriptions of one user in one database."),
+        ConfigurationKey(
+            "limits.predicateCost", .integer(1...1_000_000), default: "500",
+            "The comparisons that one predicate may add to every change of its record type."),
+        ConfigurationKey(
+            "limits.userCost", .integer(1...1_000_000), default: "2000",
+            "The same for all predicates of one user on one record type."),
+        ConfigurationKey(
+            "limits.recordTypeCost", .integer(1...10_000_000), default: "20000",
+            "The same for all predicates on one record type, equal ones counted once."),
     ]
 }

@@ -102,6 +102,8 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
     package var rangeThreshold: Int
     /// What requests may ask for.
     package var limits: RequestLimits
+    /// From one snapshot of the index to the next at the least; `nil` keeps none.
+    package var snapshotInterval: Duration?
     /// The settings, one a line, secrets hidden.
     package let description: String
 
@@ -144,6 +146,8 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
         logLevel = Logger.Level(rawValue: values.required("log.level")) ?? .info
         shutdownGrace = .seconds(values.integer("shutdown.graceSeconds"))
         limits = Self.limits(values)
+        let minutes = values.integer("snapshot.minutes")
+        snapshotInterval = minutes > 0 ? .seconds(minutes * 60) : nil
         upkeep = Upkeep.Settings(values)
         rangeThreshold = values.integer("fanout.rangeThreshold")
         description = values.description
@@ -184,12 +188,16 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
     }
 
     private static func limits(_ values: ConfigurationValues) -> RequestLimits {
-        RequestLimits(
+        var limits = RequestLimits(
             requestBytes: values.integer("limits.requestBytes"),
             webhookBytes: values.integer("limits.webhookBytes"),
             operations: values.integer("limits.operations"),
             deniedRecordTypes: values.required("limits.deniedRecordTypes").split(separator: ",")
                 .map { $0.trimmingPrefix(while: \.isWhitespace) }.map(String.init))
+        limits.costs.perPredicate = values.integer("limits.predicateCost")
+        limits.costs.perUser = values.integer("limits.userCost")
+        limits.costs.perRecordType = values.integer("limits.recordTypeCost")
+        return limits
     }
 
     private static func withoutSlash(_ url: String) -> String {

@@ -10,7 +10,7 @@ import Storage
 struct SubscriptionModification {
     /// One operation.
     enum Item {
-        case edit(SubscriptionEdit)
+        case edit(SubscriptionEdit, PredicateCost?)
         case refused(APIError, subscriptionID: String)
     }
 
@@ -24,8 +24,9 @@ struct SubscriptionModification {
     /// - Throws: What makes the request as a whole unreadable.
     init(
         _ body: JSONReader, owner: SubscriptionOwner, limits: RequestLimits,
-        schema: ContainerSchema, assignID: () -> String
+        schema: ContainerSchema, indexes: IndexBoard = IndexBoard(), assignID: () -> String
     ) throws {
+        let scales = PredicateScales(indexes: indexes, limits: limits.costs)
         try body.allowOnly(["operations", "atomic"] + SubscriptionRoutes.idleMembers)
         let elements = try body.require("operations", try body.array("operations"))
         try limits.check(elements.count, of: "operations")
@@ -35,7 +36,8 @@ struct SubscriptionModification {
             do {
                 let reading = SubscriptionOperationReading(
                     owner: owner, limits: limits, schema: schema, assignedID: assignID())
-                return .edit(try reading.edit(element, path: path))
+                let edit = try reading.edit(element, path: path)
+                return .edit(edit, try Self.weigh(edit, on: scales, path: path))
             } catch {
                 return .refused(
                     ErrorMapping(error).apiError, subscriptionID: Self.writtenID(element))
@@ -48,7 +50,7 @@ struct SubscriptionModification {
         var edits: [SubscriptionEdit] = []
         for item in items {
             switch item {
-            case .edit(let edit): edits.append(edit)
+            case .edit(let edit, _): edits.append(edit)
             case .refused where atomicity == .allOrNothing: return nil
             case .refused: break
             }
@@ -62,9 +64,20 @@ struct SubscriptionModification {
         return items.map { item in
             switch item {
             case .refused(let error, let id): error.entry(subscriptionID: id, uuid: uuid)
-            case .edit(let edit):
-                (rest.popFirst() ?? .undone).entry(subscriptionID: edit.subscriptionID, uuid: uuid)
+            case .edit(let edit, let cost):
+                (rest.popFirst() ?? .undone).entry(
+                    subscriptionID: edit.subscriptionID, cost: cost, uuid: uuid)
             }
+        }
+    }
+
+    private static func weigh(
+        _ edit: SubscriptionEdit, on scales: PredicateScales, path: String
+    ) throws -> PredicateCost? {
+        switch edit {
+        case .create(let subscription), .update(let subscription):
+            try scales.weigh(subscription, path: "\(path).subscription")
+        case .delete: nil
         }
     }
 
@@ -223,13 +236,21 @@ extension SubscriptionEdit {
 
 extension SubscriptionEditOutcome {
     /// The entry of the answer.
-    func entry(subscriptionID id: SubscriptionID, uuid: String) -> JSONValue {
+    func entry(
+        subscriptionID id: SubscriptionID, cost: PredicateCost? = nil, uuid: String
+    ) -> JSONValue {
         switch self {
-        case .saved(let version), .unchanged(let version): .object(version.json)
+        case .saved(let version), .unchanged(let version): Self.entry(version, cost: cost)
         case .deleted: ["subscriptionID": .string(id.rawValue), "deleted": true]
         case .notFound, .exists, .duplicate, .tooMany, .undone:
             error(id).entry(subscriptionID: id.rawValue, uuid: uuid)
         }
+    }
+
+    private static func entry(_ version: SubscriptionVersion, cost: PredicateCost?) -> JSONValue {
+        var object = version.json
+        object["predicateCost"] = cost?.json
+        return .object(object)
     }
 
     private func error(_ id: SubscriptionID) -> APIError {

@@ -62,7 +62,7 @@ struct SubscriptionRoutes: Sendable {
         let modification = try SubscriptionModification(
             request.jsonBody(), owner: owner, limits: dependencies.limits,
             schema: try await dependencies.shadow.schema(of: owner.container),
-            assignID: { identifiers.uuid().uppercased() })
+            indexes: dependencies.indexes, assignID: { identifiers.uuid().uppercased() })
         guard let edits = modification.edits else {
             return answer(modification.entries(outcomes: [], uuid: request.uuid))
                 .keepingUserToken(of: request)

@@ -1,5 +1,5 @@
 import GRDB
-import RelayModel
+package import RelayModel
 
 extension LogEntryBody {
     /// The numbers of the kinds in the table `logEntry`.
@@ -132,7 +132,7 @@ extension Subscription {
 
 extension DeviceVersion {
     /// The version as a log entry holds it, token included.
-    var storedForm: JSONObject {
+    package var storedForm: JSONObject {
         var form: JSONObject = [
             "serial": .integer(serial.stored), "activation": .integer(activation.stored),
             "registeredAt": .integer(registeredAt.stored),
@@ -145,7 +145,10 @@ extension DeviceVersion {
         return form
     }
 
-    init(storedForm reader: JSONReader, container: ContainerKey) throws {
+    /// Reads what ``storedForm`` wrote.
+    ///
+    /// - Throws: `JSONContractError` at the first member that does not fit.
+    package init(storedForm reader: JSONReader, container: ContainerKey) throws {
         var device = Device(
             id: try reader.require("device", try reader.identifier("device")),
             container: container,

@@ -66,14 +66,22 @@ extension RelayStore: ShardLog {
                 entries.append(try LogEntry(row: row))
             } catch {
                 guard entries.isEmpty else { break }
-                throw StorageError.unreadable(
-                    UnreadableEntry(
-                        position: LogPosition(stored: row["position"]),
-                        isChange: row["kind"] == LogEntryBody.Kind.change.rawValue,
-                        reason: "\(error)"))
+                throw StorageError.unreadable(UnreadableEntry(row: row, reason: "\(error)"))
             }
         }
         return entries
+    }
+
+    package func followedEntries(
+        after position: LogPosition, limit: Int
+    ) async throws -> [FollowedEntry] {
+        guard limit > 0 else { return [] }
+        if let entries = horizon.entries(after: position, limit: limit) {
+            return entries.map(FollowedEntry.init)
+        }
+        return try await read { db in
+            try FollowedEntryReading(db).entries(after: position, limit: limit)
+        }
     }
 
     package func head() async throws -> LogPosition {

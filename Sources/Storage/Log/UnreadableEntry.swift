@@ -18,6 +18,13 @@ package struct UnreadableEntry: Error, Sendable, Hashable {
         self.isChange = isChange
         self.reason = reason
     }
+
+    /// Names the entry in a row of the table `logEntry`.
+    init(row: Row, reason: String) {
+        self.init(
+            position: LogPosition(stored: row["position"]),
+            isChange: row["kind"] == LogEntryBody.Kind.change.rawValue, reason: reason)
+    }
 }
 
 extension RelayStore {

@@ -21,6 +21,9 @@ package protocol ShardLog: Sendable {
     /// - Throws: ``StorageError/unreadable(_:)`` if the next entry cannot be read.
     func entries(after position: LogPosition, limit: Int) async throws -> [LogEntry]
 
+    /// The same entries for the follower, who need not have every change read.
+    func followedEntries(after position: LogPosition, limit: Int) async throws -> [FollowedEntry]
+
     /// Sets a change aside that cannot be read, with the reason, durably.
     func quarantine(_ entry: UnreadableEntry, at now: Timestamp) async throws
 

@@ -3,7 +3,7 @@ package import RelayModel
 
 extension RelayStore {
     /// Deletes versions of subscriptions and devices that ended at or before `position`, and
-    /// that the progress has passed, except for open ranges; returns how many.
+    /// that the progress and the snapshot have passed, except for open ranges; returns how many.
     ///
     /// One call deletes at most `limit` of each.
     ///
@@ -19,9 +19,10 @@ extension RelayStore {
                         DELETE FROM \(table) WHERE serial IN (
                             SELECT serial FROM \(table)
                             WHERE ended <= min(?, (SELECT position FROM progress WHERE shard = 0),
-                                coalesce((SELECT min(position) FROM rangeTask), ended))
+                                coalesce((SELECT position FROM stateSnapshot), ?),
+                                coalesce((SELECT min(position) FROM rangeTask), ?))
                             LIMIT ?)
-                        """, arguments: [position.stored, max(0, limit)])
+                        """, arguments: [position.stored, Int64.max, Int64.max, max(0, limit)])
                 count += commit.db.changesCount
             }
             return count

@@ -4,8 +4,9 @@ import RelayModel
 /// Subscriptions, for whoever has to help a user.
 struct SubscriptionsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "subscriptions", abstract: "Lists and deletes subscriptions.",
-        subcommands: [List.self, Delete.self])
+        commandName: "subscriptions",
+        abstract: "Lists and deletes subscriptions, and shows their index.",
+        subcommands: [List.self, Delete.self, Index.self])
 
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Lists the subscriptions.")
@@ -49,6 +50,28 @@ struct SubscriptionsCommand: AsyncParsableCommand {
             let path = container.path + "/subscriptions/" + parts.joined(separator: "/")
             try await options.run { client in
                 CommandOutput(try await client.call("DELETE", path), .members)
+            }
+        }
+    }
+}
+
+extension SubscriptionsCommand {
+    struct Index: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Shows what the index of the subscriptions holds, and what matching cost.",
+            discussion: """
+                The figures are those of the running relay: subscriptions, keys, postings by what \
+                has to be verified, residuals (looked at for every change of their record type), \
+                bytes; since the start changes, matches, candidates and those confirmed, and \
+                evaluation errors; and the keys by field. With --database there is no running \
+                relay, and so no index.
+                """)
+        @OptionGroup var options: AdministrationOptions
+        @OptionGroup var container: ContainerOptions
+
+        func run() async throws {
+            try await options.run { client in
+                CommandOutput(try await client.call("GET", container.path + "/index"), .members)
             }
         }
     }

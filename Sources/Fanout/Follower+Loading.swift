@@ -1,0 +1,154 @@
+import Logging
+import RelayModel
+package import Storage
+
+/// What a follower loads before it follows, for whoever waits for it.
+package enum LoadingStage: Sendable, Hashable, CustomStringConvertible {
+    /// The snapshot is read.
+    case snapshot
+    /// So many devices were loaded.
+    case devices(Int)
+    /// So many subscriptions were loaded.
+    case subscriptions(Int)
+    /// The badges are read.
+    case badges
+
+    /// What is being done, as a phrase.
+    package var description: String {
+        switch self {
+        case .snapshot: "reading the snapshot"
+        case .devices(let count): "loading devices, \(count) so far"
+        case .subscriptions(let count): "loading subscriptions, \(count) so far"
+        case .badges: "reading badges"
+        }
+    }
+}
+
+extension Follower {
+    /// Loads what was active at `mark`: from the snapshot that `keeper` finds and what the registry
+    /// says has changed since, or else from the registry alone, in bounded portions.
+    ///
+    /// While one portion is put into the index, the next is read.
+    package mutating func recover(
+        at mark: ProgressMark, from registry: any Registry & StateSnapshots, portion: Int = 5000,
+        onLoading: (LoadingStage) -> Void = { _ in }
+    ) async throws {
+        worked = mark.position
+        self.registry = registry
+        if let keeper {
+            onLoading(.snapshot)
+            if let start = try await keeper.load(&state, upTo: mark.position) {
+                let endings = try await registry.endings(after: start, upTo: mark.position)
+                endings.forEach { state.apply($0) }
+                edits += endings.count
+            }
+        }
+        try await loadDevices(mark.position, registry, portion, onLoading)
+        try await loadSubscriptions(mark.position, registry, portion, onLoading)
+        onLoading(.badges)
+        for badge in try await registry.badges() { state.set(badge) }
+        meter.show(subscriptions: state.subscriptionCount)
+    }
+
+    /// Loads anew what was active at `position`, from the registry alone.
+    ///
+    /// The badges stay: they are not the log's.
+    mutating func reload(at position: LogPosition, portion: Int = 5000) async throws {
+        guard let registry else { return }
+        let before = state
+        state.clear()
+        do {
+            try await loadDevices(position, registry, portion) { _ in }
+            try await loadSubscriptions(position, registry, portion) { _ in }
+        } catch {
+            // Half a state must not become a snapshot.
+            state = before
+            throw error
+        }
+        meter.show(subscriptions: state.subscriptionCount)
+    }
+
+    private mutating func loadDevices(
+        _ position: LogPosition, _ registry: any Registry, _ portion: Int,
+        _ onLoading: (LoadingStage) -> Void
+    ) async throws {
+        var versions = try await registry.devices(
+            activeAt: position, after: state.lastDevice, limit: portion)
+        while let serial = versions.last?.serial {
+            async let next = registry.devices(activeAt: position, after: serial, limit: portion)
+            for version in versions { state.insert(version) }
+            edits += versions.count
+            onLoading(.devices(state.deviceCount))
+            versions = try await next
+        }
+    }
+
+    private mutating func loadSubscriptions(
+        _ position: LogPosition, _ registry: any Registry, _ portion: Int,
+        _ onLoading: (LoadingStage) -> Void
+    ) async throws {
+        var versions = try await registry.subscriptions(
+            activeAt: position, after: state.lastSubscription, limit: portion)
+        while let serial = versions.last?.serial {
+            async let next = registry.subscriptions(
+                activeAt: position, after: serial, limit: portion)
+            for version in versions { activate(version) }
+            edits += versions.count
+            onLoading(.subscriptions(state.subscriptionCount))
+            versions = try await next
+        }
+    }
+
+    // MARK: Snapshots
+
+    /// Offers a snapshot, if one is due.
+    mutating func offerSnapshot() {
+        let entries = state.subscriptionCount + state.deviceCount
+        guard let keeper, keeper.isDue(edits: edits, of: entries) else { return }
+        var image: StateImage?
+        let pause = keeper.clock.measure { image = self.image() }
+        guard let image else { return }
+        keeper.take(image, pause: pause)
+        edits = 0
+    }
+
+    /// The state where following ended, if it is worth a snapshot.
+    package mutating func lastImage() -> StateImage? {
+        let entries = state.subscriptionCount + state.deviceCount
+        guard let keeper, keeper.isWorthwhile(edits: edits, of: entries) else { return nil }
+        return image()
+    }
+
+    private func image() -> StateImage? {
+        do {
+            return try StateImage(state, at: worked)
+        } catch {
+            logger.error("could not take an image", metadata: ["reason": "\(error)"])
+            return nil
+        }
+    }
+
+    /// Waits until there is more in the log, or a snapshot may be due.
+    func waitForGrowth(beyond position: LogPosition) async throws {
+        let entries = state.subscriptionCount + state.deviceCount
+        guard let keeper, keeper.isWorthwhile(edits: edits, of: entries) else {
+            return try await log.waitForGrowth(beyond: position)
+        }
+        try await withThrowingTaskGroup(of: Void.self) { [log] group in
+            group.addTask { try await log.waitForGrowth(beyond: position) }
+            group.addTask { try await keeper.waitUntilDue() }
+            try await group.next()
+            group.cancelAll()
+        }
+    }
+}
+
+extension ShardState {
+    /// Ends what the registry says has ended.
+    mutating func apply(_ ending: VersionEnding) {
+        switch ending.kind {
+        case .subscription: removeSubscription(ending.serial, of: ending.container)
+        case .device: removeDevices([ending.serial], of: ending.container)
+        }
+    }
+}

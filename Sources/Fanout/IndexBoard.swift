@@ -1,0 +1,39 @@
+package import Matching
+package import RelayModel
+import Synchronization
+
+/// Where the indexes of the containers hang, for whoever saves and whoever operates.
+///
+/// The follower hangs them up; everybody may ask them. Nobody but the follower edits one.
+package final class IndexBoard: Sendable {
+    private struct Entry: Sendable {
+        let index: SubscriptionIndex
+        let costs: ConditionLedger
+    }
+
+    private let entries = Mutex<[ContainerKey: Entry]>([:])
+
+    /// Creates a board without indexes.
+    package init() {}
+
+    /// Hangs up the index of a container.
+    func put(_ state: ContainerState, of container: ContainerKey) {
+        let entry = Entry(index: state.index, costs: state.costs)
+        entries.withLock { $0[container] = entry }
+    }
+
+    /// The containers that have an index.
+    package var containers: [ContainerKey] {
+        entries.withLock { Array($0.keys) }
+    }
+
+    /// The index of a container; `nil` while nothing was saved in it.
+    package func index(of container: ContainerKey) -> SubscriptionIndex? {
+        entries.withLock { $0[container]?.index }
+    }
+
+    /// What the conditions of a container's subscriptions cost its ordinary changes.
+    package func costs(of container: ContainerKey) -> ConditionLedger? {
+        entries.withLock { $0[container]?.costs }
+    }
+}

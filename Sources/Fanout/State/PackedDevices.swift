@@ -1,0 +1,252 @@
+import RelayModel
+import Storage
+
+/// The devices of a container's users, by user and by serial.
+///
+/// A record is
+/// ```
+/// | serial 8 | next of the user 8 | activation 8 | registered 8 + 4 | template 4
+/// | lengths of owner, ID and token 2 + 2 + 2 | owner | ID | token |
+/// ```
+/// where the template is the device without its name, its owner and its token. The records of users
+/// whose names hash alike are one list; whoever walks it compares the names.
+struct PackedDevices {
+    private var heap = RecordHeap()
+    private var places: [UInt64: Int] = [:]
+    private var heads: [Int: Int] = [:]
+    private var templates: TemplateTable<Device>
+    private let container: ContainerKey
+
+    private enum Offset {
+        static let next = 8
+        static let activation = 16
+        static let seconds = 24
+        static let nanoseconds = 32
+        static let template = 36
+        static let ownerLength = 40
+        static let idLength = 42
+        static let tokenLength = 44
+        static let owner = 46
+    }
+
+    /// Ends a list.
+    private static let none = UInt64.max
+
+    /// Creates the devices of a container that has none.
+    init(container: ContainerKey) {
+        self.container = container
+        templates = TemplateTable(
+            write: { JSONValue.object($0.templateForm).text },
+            read: { try Device(templateForm: try JSONValue(parsing: $0), of: container) })
+    }
+
+    /// How many there are.
+    var count: Int { places.count }
+
+    /// The devices of a user, by ascending serial.
+    mutating func devices(of user: UserID) -> [DeviceVersion] {
+        var versions: [DeviceVersion] = []
+        var place = heads[user.rawValue.hashValue]
+        while let here = place {
+            if let version = version(at: here, of: user) { versions.append(version) }
+            place = next(here)
+        }
+        if versions.count > 1 { versions.sort { $0.serial < $1.serial } }
+        return versions
+    }
+
+    private func next(_ place: Int) -> Int? {
+        let next = heap.word(Offset.next, of: place) as UInt64
+        return next == Self.none ? nil : Int(next)
+    }
+
+    private mutating func version(at place: Int, of user: UserID) -> DeviceVersion? {
+        let ownerLength = length(Offset.ownerLength, place)
+        guard ownerLength == user.rawValue.utf8.count,
+            heap.has(user.rawValue, Offset.owner, of: place),
+            var device = templates.value(heap.word(Offset.template, of: place)),
+            let token = DeviceToken(rawValue: token(at: place)),
+            let id = DeviceID(rawValue: id(at: place))
+        else { return nil }
+        device.id = id
+        device.owner = user
+        device.token = token
+        return DeviceVersion(
+            serial: heap.word(0, of: place), device: device,
+            registeredAt: Timestamp(
+                seconds: heap.word(Offset.seconds, of: place),
+                nanoseconds: heap.word(Offset.nanoseconds, of: place)),
+            activation: LogPosition(heap.word(Offset.activation, of: place)))
+    }
+
+    private func length(_ offset: Int, _ place: Int) -> Int {
+        Int(heap.word(offset, of: place) as UInt16)
+    }
+
+    private func owner(at place: Int) -> String {
+        heap.text(Offset.owner, length(Offset.ownerLength, place), of: place)
+    }
+
+    private func id(at place: Int) -> String {
+        heap.text(
+            Offset.owner + length(Offset.ownerLength, place), length(Offset.idLength, place),
+            of: place)
+    }
+
+    private func token(at place: Int) -> String {
+        heap.text(
+            Offset.owner + length(Offset.ownerLength, place) + length(Offset.idLength, place),
+            length(Offset.tokenLength, place), of: place)
+    }
+
+    // MARK: Edits
+
+    /// Adds a version, in place of one with the same serial.
+    mutating func insert(_ version: DeviceVersion) {
+        remove(version.serial)
+        let device = version.device
+        let user = device.owner.rawValue.hashValue
+        var record = ImageWriter()
+        record.append(version.serial)
+        record.append(heads[user].map(UInt64.init) ?? Self.none)
+        record.append(version.activation.rawValue)
+        record.append(version.registeredAt.seconds)
+        record.append(version.registeredAt.nanoseconds)
+        record.append(templates.number(of: device.template))
+        let texts = [device.owner.rawValue, device.id.rawValue, device.token.rawValue]
+        for text in texts { record.append(UInt16(text.utf8.count)) }
+        for text in texts { record.append(raw: text.utf8) }
+        let place = heap.append(record)
+        places[version.serial] = place
+        heads[user] = place
+    }
+
+    /// Whose the version with this serial is; `nil` if there is none.
+    func holder(_ serial: UInt64) -> DeviceHolder? {
+        guard let place = places[serial], let owner = UserID(rawValue: owner(at: place)),
+            let id = DeviceID(rawValue: id(at: place))
+        else { return nil }
+        return DeviceHolder(owner: owner, device: id)
+    }
+
+    /// Takes a version out.
+    mutating func remove(_ serial: UInt64) {
+        guard let place = places.removeValue(forKey: serial) else { return }
+        unlink(place, of: owner(at: place).hashValue)
+        templates.release(heap.word(Offset.template, of: place))
+        heap.remove(at: place)
+        guard heap.isSparse else { return }
+        heap.pack()
+        findPlaces()
+    }
+
+    private mutating func unlink(_ place: Int, of user: Int) {
+        let following = next(place)
+        guard var here = heads[user], here != place else {
+            heads[user] = following
+            return
+        }
+        while let after = next(here), after != place { here = after }
+        link(here, to: following)
+    }
+
+    private mutating func link(_ place: Int, to next: Int?) {
+        let word = next.map(UInt64.init) ?? Self.none
+        heap.set(UInt32(truncatingIfNeeded: word), Offset.next, of: place)
+        heap.set(UInt32(truncatingIfNeeded: word >> 32), Offset.next + 4, of: place)
+    }
+
+    /// Finds every record again, and links those of each user.
+    private mutating func findPlaces() {
+        places.removeAll(keepingCapacity: true)
+        heads.removeAll(keepingCapacity: true)
+        var found: [Int] = []
+        heap.forEach { place, _ in found.append(place) }
+        for place in found {
+            places[heap.word(0, of: place)] = place
+            let user = owner(at: place).hashValue
+            link(place, to: heads.updateValue(place, forKey: user))
+        }
+    }
+
+    // MARK: Snapshots
+
+    /// The devices as bytes.
+    var image: [UInt8] {
+        var image = ImageWriter()
+        image.reserve(heap.bytes.count + 1024)
+        templates.write(to: &image)
+        image.append(UInt64(places.count))
+        image.append(bytes: heap.bytes)
+        return image.bytes
+    }
+
+    /// Takes the devices over from a snapshot.
+    ///
+    /// - Throws: `ImageDamage` if the bytes are not those of ``image``.
+    init(container: ContainerKey, image bytes: [UInt8]) throws {
+        self.init(container: container)
+        var image = ImageReader(bytes)
+        try templates.load(&image)
+        let count = try image.count(0...Int(Int32.max))
+        heap = try RecordHeap(image: try image.run())
+        var isSound = image.isAtEnd
+        heap.forEach { place, recordLength in
+            guard recordLength >= Offset.owner,
+                recordLength == Offset.owner + length(Offset.ownerLength, place)
+                    + length(Offset.idLength, place) + length(Offset.tokenLength, place),
+                (0..<1_000_000_000).contains(heap.word(Offset.nanoseconds, of: place) as Int32),
+                templates.isInUse(heap.word(Offset.template, of: place))
+            else { return isSound = false }
+        }
+        guard isSound else { throw ImageDamage("a device is not whole") }
+        places.reserveCapacity(count)
+        heads.reserveCapacity(count)
+        findPlaces()
+        guard places.count == count else {
+            throw ImageDamage("the devices do not fit together")
+        }
+    }
+}
+
+/// Whose a version of a device is.
+struct DeviceHolder: Hashable {
+    let owner: UserID
+    let device: DeviceID
+}
+
+extension Device {
+    /// What it has in common with others: everything but the name, the owner and the token.
+    var template: Device {
+        var template = self
+        template.id = Self.templateID
+        template.owner = Self.templateOwner
+        template.token = Self.templateToken
+        return template
+    }
+
+    private static let templateID = constant("template", DeviceID.init(rawValue:))
+    private static let templateOwner = constant("template", UserID.init(rawValue:))
+    private static let templateToken = constant(
+        String(repeating: "0", count: 64), DeviceToken.init(rawValue:))
+
+    private static func constant<Name>(_ text: String, _ make: (String) -> Name?) -> Name {
+        guard let name = make(text) else { preconditionFailure("\(text) must be a name") }
+        return name
+    }
+
+    /// A template as it stands in a snapshot.
+    var templateForm: JSONObject {
+        DeviceVersion(
+            serial: 0, device: self, registeredAt: Timestamp(seconds: 0), activation: .start
+        ).storedForm
+    }
+
+    /// Reads a template from its form.
+    ///
+    /// - Throws: What `DeviceVersion(storedForm:container:)` throws.
+    init(templateForm json: JSONValue, of container: ContainerKey) throws {
+        self = try DeviceVersion(storedForm: try JSONReader(json), container: container).device
+            .template
+    }
+}

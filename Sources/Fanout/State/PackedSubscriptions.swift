@@ -1,0 +1,205 @@
+import RelayModel
+
+/// The active subscriptions of a container, by serial: what the fan-out wants to know of them.
+///
+/// The conditions are not here: they are in the index.
+///
+/// A record is
+/// ```
+/// | serial 8 | template 4 | cost 4 | condition 8 | owner's length 2 | ID's length 2 | owner | ID |
+/// ```
+/// where the template is the subscription without its name, its owner and its condition.
+struct PackedSubscriptions {
+    private var heap = RecordHeap()
+    private var places: [UInt64: Int] = [:]
+    private var templates: TemplateTable<Subscription>
+
+    private enum Offset {
+        static let template = 8
+        static let cost = 12
+        static let condition = 16
+        static let ownerLength = 24
+        static let idLength = 26
+        static let owner = 28
+    }
+
+    /// Creates the subscriptions of a container that has none.
+    init(container: ContainerKey) {
+        templates = TemplateTable(
+            write: { JSONValue.object($0.templateForm).text },
+            read: { try Subscription(templateForm: try JSONValue(parsing: $0), of: container) })
+    }
+
+    /// How many there are.
+    var count: Int { places.count }
+
+    /// How many of them fire once.
+    private(set) var onceCount = 0
+    /// How many of them show nothing.
+    private(set) var silentCount = 0
+
+    private mutating func count(_ subscription: Subscription, by difference: Int) {
+        if subscription.firesOnce { onceCount += difference }
+        if !subscription.notificationInfo.isVisible { silentCount += difference }
+    }
+
+    /// Adds a subscription; its serial must not be known.
+    mutating func insert(_ subscription: Subscription, serial: UInt64, weight: ConditionWeight) {
+        var record = ImageWriter()
+        record.append(serial)
+        record.append(templates.number(of: subscription.template))
+        record.append(weight.cost.bitPattern)
+        record.append(weight.condition)
+        let (owner, id) = (subscription.owner.rawValue.utf8, subscription.id.rawValue.utf8)
+        record.append(UInt16(owner.count))
+        record.append(UInt16(id.count))
+        record.append(raw: owner)
+        record.append(raw: id)
+        places[serial] = heap.append(record)
+        count(subscription, by: 1)
+    }
+
+    /// The subscription with this serial.
+    mutating func subscription(_ serial: UInt64) -> Subscription? {
+        guard let place = places[serial],
+            var subscription = templates.value(heap.word(Offset.template, of: place)),
+            let owner = UserID(rawValue: owner(at: place))
+        else { return nil }
+        let ownerLength = Int(heap.word(Offset.ownerLength, of: place) as UInt16)
+        let idLength = Int(heap.word(Offset.idLength, of: place) as UInt16)
+        let name = heap.text(Offset.owner + ownerLength, idLength, of: place)
+        guard let id = SubscriptionID(rawValue: name) else { return nil }
+        subscription.id = id
+        subscription.owner = owner
+        return subscription
+    }
+
+    private func owner(at place: Int) -> String {
+        heap.text(
+            Offset.owner, Int(heap.word(Offset.ownerLength, of: place) as UInt16), of: place)
+    }
+
+    /// Whether there is a subscription with this serial.
+    func contains(_ serial: UInt64) -> Bool { places[serial] != nil }
+
+    /// What the condition of the subscription with this serial weighs.
+    func weight(_ serial: UInt64) -> ConditionWeight? {
+        places[serial].map(weight(at:))
+    }
+
+    private func weight(at place: Int) -> ConditionWeight {
+        ConditionWeight(
+            cost: Float(bitPattern: heap.word(Offset.cost, of: place)),
+            condition: heap.word(Offset.condition, of: place))
+    }
+
+    /// The serials of the subscriptions whose conditions weigh anything.
+    var weighty: [UInt64] {
+        var serials: [UInt64] = []
+        heap.forEach { place, _ in
+            if weight(at: place).cost > 0 { serials.append(heap.word(0, of: place)) }
+        }
+        return serials
+    }
+
+    /// Takes a subscription out.
+    mutating func remove(_ serial: UInt64) {
+        guard let place = places.removeValue(forKey: serial) else { return }
+        let template: UInt32 = heap.word(Offset.template, of: place)
+        if let subscription = templates.value(template) { count(subscription, by: -1) }
+        templates.release(template)
+        heap.remove(at: place)
+        guard heap.isSparse else { return }
+        heap.pack()
+        findPlaces()
+    }
+
+    private mutating func findPlaces() {
+        places.removeAll(keepingCapacity: true)
+        heap.forEach { place, _ in places[heap.word(0, of: place)] = place }
+    }
+
+    // MARK: Snapshots
+
+    /// The subscriptions as bytes.
+    var image: [UInt8] {
+        var image = ImageWriter()
+        image.reserve(heap.bytes.count + 1024)
+        templates.write(to: &image)
+        for count in [places.count, onceCount, silentCount] { image.append(UInt64(count)) }
+        image.append(bytes: heap.bytes)
+        return image.bytes
+    }
+
+    /// Takes the subscriptions over from a snapshot.
+    ///
+    /// - Throws: `ImageDamage` if the bytes are not those of ``image``.
+    init(container: ContainerKey, image bytes: [UInt8]) throws {
+        self.init(container: container)
+        var image = ImageReader(bytes)
+        try templates.load(&image)
+        let count = try image.count(0...Int(Int32.max))
+        onceCount = try image.count(0...count)
+        silentCount = try image.count(0...count)
+        heap = try RecordHeap(image: try image.run())
+        places.reserveCapacity(count)
+        var isSound = image.isAtEnd
+        heap.forEach { place, length in
+            guard length >= Offset.owner,
+                length == Offset.owner + Int(heap.word(Offset.ownerLength, of: place) as UInt16)
+                    + Int(heap.word(Offset.idLength, of: place) as UInt16),
+                templates.isInUse(heap.word(Offset.template, of: place))
+            else { return isSound = false }
+            places[heap.word(0, of: place)] = place
+        }
+        guard isSound, places.count == count else {
+            throw ImageDamage("the subscriptions do not fit together")
+        }
+    }
+}
+
+extension Subscription {
+    /// What it has in common with others: everything but the name, the owner and the condition.
+    var template: Subscription {
+        var template = self
+        template.id = Self.templateID
+        template.owner = Self.templateOwner
+        if case .query(let query, let zoneID) = scope {
+            template.scope = .query(
+                SubscriptionQuery(
+                    recordType: query.recordType, form: nil, source: .null, canonical: ""),
+                zoneID: zoneID)
+        }
+        return template
+    }
+
+    private static let templateID = constant("template", SubscriptionID.init(rawValue:))
+    private static let templateOwner = constant("template", UserID.init(rawValue:))
+
+    private static func constant<Name>(_ text: String, _ make: (String) -> Name?) -> Name {
+        guard let name = make(text) else { preconditionFailure("\(text) must be a name") }
+        return name
+    }
+
+    /// A template as it stands in a snapshot.
+    var templateForm: JSONObject {
+        var form = json
+        form["database"] = .string(database.rawValue)
+        return form
+    }
+
+    /// Reads a template from its form.
+    ///
+    /// - Throws: `JSONContractError` if it is not one of ``templateForm``.
+    init(templateForm json: JSONValue, of container: ContainerKey) throws {
+        let reader = try JSONReader(json)
+        let database: DatabaseScope = try reader.require(
+            "database", try reader.choice("database"))
+        var subscription = reader.object
+        subscription["database"] = nil
+        try self.init(
+            json: .object(subscription), path: "", assignedID: Self.templateID,
+            owner: Self.templateOwner, container: container, database: database)
+        self = template
+    }
+}

@@ -1,0 +1,216 @@
+import Dispatch
+package import Logging
+package import RelayModel
+package import Storage
+import Synchronization
+
+/// Writes snapshots of the follower's state beside the store, and finds the one to begin with.
+///
+/// A snapshot counts from the moment the store vouches for it, and that is when the progress has
+/// reached its position: a start always begins at the progress. The file before it is removed then.
+///
+/// Concurrency: the follower offers images, one loop writes them; a lock holds what they share. One
+/// image is under way at a time. Life: `run` until cancelled, then `finish` once.
+package final class SnapshotKeeper: Sendable {
+    /// How snapshots are kept.
+    package struct Settings: Sendable {
+        /// What the paths of the files begin with.
+        package var stem: String
+        /// How long it takes from one snapshot to the next at the least.
+        package var interval: Duration
+
+        /// Names the files and the interval.
+        package init(stem: String, interval: Duration) {
+            self.stem = stem
+            self.interval = interval
+        }
+    }
+
+    private struct State {
+        var isBusy = false
+        var dueAt: Timestamp?
+        var waiting: StateImage?
+        var written: (record: SnapshotRecord, path: String)?
+    }
+
+    /// Edits that make a snapshot worth its writing, as a share of the state.
+    private static let worthwhileShare = 50
+    /// How often it is looked whether there is an image, or the progress has come.
+    private static let pause = Duration.milliseconds(200)
+
+    private let settings: Settings
+    private let storeIdentity: UUIDBytes
+    private let store: any StateSnapshots
+    private let now: @Sendable () -> Timestamp
+    let clock: any Clock<Duration>
+    private let makeIdentity: @Sendable () -> UUIDBytes
+    private let logger: Logger
+    private let meter = SnapshotMeter()
+    private let state = Mutex(State())
+
+    /// Creates a keeper of the snapshots of one store; `makeIdentity` draws the identity of each.
+    package init(
+        _ settings: Settings, storeIdentity: UUIDBytes, store: any StateSnapshots,
+        now: @escaping @Sendable () -> Timestamp, clock: any Clock<Duration>,
+        makeIdentity: @escaping @Sendable () -> UUIDBytes, logger: Logger
+    ) {
+        self.settings = settings
+        self.storeIdentity = storeIdentity
+        self.store = store
+        self.now = now
+        self.clock = clock
+        self.makeIdentity = makeIdentity
+        self.logger = logger
+    }
+
+    // MARK: Beginning
+
+    /// Fills `shard` from the snapshot that the store vouches for; says of which position it is.
+    ///
+    /// One that is missing, damaged, of another version or ahead of the progress is told as a
+    /// warning, forgotten and removed; then `shard` is as it was.
+    func load(_ shard: inout ShardState, upTo mark: LogPosition) async throws -> LogPosition? {
+        let record = try await store.recordedSnapshot()
+        SnapshotFile.removeAll(
+            stem: settings.stem, except: record.map { path(of: $0.identity) })
+        guard let record else { return nil }
+        do {
+            guard record.position <= mark else {
+                throw SnapshotFailure("it is ahead of the progress")
+            }
+            let path = path(of: record.identity)
+            guard let file = try SnapshotFile.Reading(path) else {
+                throw SnapshotFailure("the file is not there")
+            }
+            try StateImage.load(&shard, from: file, record, store: storeIdentity)
+            state.withLock { $0.dueAt = now().advanced(by: settings.interval) }
+            return record.position
+        } catch {
+            logger.warning(
+                "ignored the snapshot; the state is loaded from the registry",
+                metadata: ["reason": "\(error)"])
+            meter.countIgnored()
+            try await store.record(nil)
+            SnapshotFile.removeAll(stem: settings.stem, except: nil)
+            return nil
+        }
+    }
+
+    // MARK: Offering
+
+    /// Whether a snapshot is worth its writing after so many edits of a state of so many entries.
+    func isDue(edits: Int, of entries: Int) -> Bool {
+        guard isWorthwhile(edits: edits, of: entries) else { return false }
+        return state.withLock { state in
+            !state.isBusy && state.dueAt.map { $0 <= now() } ?? true
+        }
+    }
+
+    /// Whether so many edits of a state of so many entries are worth a snapshot.
+    func isWorthwhile(edits: Int, of entries: Int) -> Bool {
+        edits > 0 && edits >= entries / Self.worthwhileShare
+    }
+
+    /// Returns when the next snapshot may be due.
+    func waitUntilDue() async throws {
+        while true {
+            let wait = state.withLock { state -> Duration? in
+                if state.isBusy { return Self.pause }
+                guard let dueAt = state.dueAt, dueAt > now() else { return nil }
+                return max(Self.pause, dueAt.duration(since: now()))
+            }
+            guard let wait else { return }
+            try await clock.sleep(for: wait)
+        }
+    }
+
+    /// Takes an image to be written; `pause` is how long making it took.
+    func take(_ image: StateImage, pause: Duration) {
+        meter.show(pause: pause)
+        state.withLock { state in
+            state.isBusy = true
+            state.waiting = image
+        }
+    }
+
+    // MARK: Writing
+
+    /// Writes what is offered, and has the store vouch for it once `progress` is there, until the
+    /// task is cancelled.
+    package func run(progress: @Sendable () -> LogPosition) async throws {
+        while true {
+            try await clock.sleep(for: Self.pause)
+            if let image = state.withLock({ state in state.waiting.take() }) {
+                await write(image)
+            }
+            try await publish(upTo: progress())
+        }
+    }
+
+    /// Writes the last image, if there is one, and has the store vouch for what is written as far
+    /// as the progress has come; the rest is removed.
+    package func finish(_ image: StateImage?, progress: LogPosition) async throws {
+        if let image, image.position <= progress { await write(image) }
+        try await publish(upTo: progress)
+        let left = state.withLock { state in state.written.take() }
+        if let left { SnapshotFile.removeAll(stem: left.path, except: nil) }
+    }
+
+    private func path(of identity: UUIDBytes) -> String { "\(settings.stem)\(identity)" }
+
+    private func write(_ image: StateImage) async {
+        let record = SnapshotRecord(
+            identity: makeIdentity(), position: image.position, savedAt: now())
+        let path = path(of: record.identity)
+        let store = storeIdentity
+        // Files block; the threads of tasks are few.
+        let outcome = await withCheckedContinuation { continuation in
+            DispatchQueue.global(qos: .utility).async {
+                continuation.resume(
+                    returning: Result {
+                        let sections = image.sections(identity: record.identity, store: store)
+                        try SnapshotFile.write(sections, to: path)
+                    })
+            }
+        }
+        switch outcome {
+        case .success:
+            let before = state.withLock { state in
+                defer { state.written = (record, path) }
+                return state.written
+            }
+            if let before { SnapshotFile.removeAll(stem: before.path, except: nil) }
+        case .failure(let error):
+            logger.warning("could not write a snapshot", metadata: ["reason": "\(error)"])
+            meter.countFailed()
+            state.withLock { state in
+                state.isBusy = false
+                state.dueAt = now().advanced(by: settings.interval)
+            }
+        }
+    }
+
+    private func publish(upTo progress: LogPosition) async throws {
+        guard let written = state.withLock({ $0.written }), written.record.position <= progress
+        else { return }
+        do {
+            try await store.record(written.record)
+        } catch let error as StorageError {
+            logger.warning("could not record a snapshot", metadata: ["reason": "\(error)"])
+            return
+        }
+        SnapshotFile.removeAll(stem: settings.stem, except: written.path)
+        meter.show(bytes: SnapshotFile.size(of: written.path), at: written.record.position)
+        logger.info(
+            "kept a snapshot",
+            metadata: [
+                "position": "\(written.record.position)",
+                "bytes": "\(SnapshotFile.size(of: written.path))",
+            ])
+        state.withLock { state in
+            state.written = nil
+            state.isBusy = false
+            state.dueAt = now().advanced(by: settings.interval)
+        }
+    }
+}

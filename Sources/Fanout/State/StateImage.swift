@@ -1,0 +1,101 @@
+import Foundation
+package import RelayModel
+import Storage
+
+/// The state of a shard as of a position, as it goes into a snapshot.
+package struct StateImage: Sendable {
+    /// The position of the log of which it is the state.
+    package let position: LogPosition
+    private let lastSubscription: UInt64
+    private let lastDevice: UInt64
+    private let containers: [(container: ContainerKey, image: ContainerImage)]
+
+    /// Takes a picture of `state`; nothing is matched meanwhile.
+    ///
+    /// - Throws: What the encoder of an index throws, which is a mistake of the program.
+    init(_ state: ShardState, at position: LogPosition) throws {
+        self.position = position
+        let parts = try state.parts()
+        lastSubscription = parts.lastSubscription
+        lastDevice = parts.lastDevice
+        containers = parts.containers
+    }
+
+    /// The bytes of all parts.
+    package var size: Int {
+        containers.reduce(0) { size, entry in
+            size + entry.image.index.count + entry.image.updateRules.count
+                + entry.image.subscriptions.count + entry.image.devices.count
+        }
+    }
+
+    /// The sections of the file, under an identity.
+    func sections(identity: UUIDBytes, store: UUIDBytes) -> [[UInt8]] {
+        let head = Head(
+            format: Head.current, identity: identity.description, store: store.description,
+            position: position.rawValue, lastSubscription: lastSubscription,
+            lastDevice: lastDevice,
+            containers: containers.map {
+                Head.Place(
+                    container: $0.container.container.rawValue,
+                    environment: $0.container.environment.rawValue)
+            })
+        return [head.bytes]
+            + containers.flatMap { entry in
+                let image = entry.image
+                return [image.index, image.updateRules, image.subscriptions, image.devices]
+            }
+    }
+
+    /// The first section.
+    private struct Head: Codable {
+        /// Raised whenever the sections mean something else than before.
+        static let current = 1
+
+        struct Place: Codable {
+            var container: String
+            var environment: String
+        }
+
+        var format: Int
+        var identity: String
+        var store: String
+        var position: UInt64
+        var lastSubscription: UInt64
+        var lastDevice: UInt64
+        var containers: [Place]
+
+        var bytes: [UInt8] { (try? JSONEncoder().encode(self)).map(Array.init) ?? [] }
+    }
+
+    /// Reads the state of a snapshot from its file; blocks.
+    ///
+    /// - Throws: `SnapshotFailure`, `ImageDamage`, or what reading a part throws, if it is not the
+    ///   snapshot that `record` names.
+    static func load(
+        _ state: inout ShardState, from file: SnapshotFile.Reading, _ record: SnapshotRecord,
+        store: UUIDBytes
+    ) throws {
+        guard let first = try file.next(),
+            let head = try? JSONDecoder().decode(Head.self, from: Data(first))
+        else { throw ImageDamage("it has no head") }
+        guard head.format == Head.current else { throw ImageDamage("it is of another version") }
+        guard head.store == store.description, head.identity == record.identity.description,
+            head.position == record.position.rawValue
+        else { throw ImageDamage("it belongs to another store, or is an old one") }
+        var containers: [ContainerKey: ContainerState] = [:]
+        for place in head.containers {
+            guard let name = ContainerID(rawValue: place.container),
+                let environment = ContainerEnvironment(rawValue: place.environment)
+            else { throw ImageDamage("a container has no name") }
+            let key = ContainerKey(container: name, environment: environment)
+            containers[key] = try ContainerState(container: key, badges: state.badges) {
+                guard let section = try file.next() else { throw ImageDamage("a part is missing") }
+                return section
+            }
+        }
+        guard try file.next() == nil else { throw ImageDamage("there is a part too many") }
+        state.load(
+            containers, lastSubscription: head.lastSubscription, lastDevice: head.lastDevice)
+    }
+}

@@ -1,0 +1,115 @@
+import RelayModel
+
+/// Values that many share, each kept once: what is alike in the subscriptions of one application,
+/// or in its devices.
+///
+/// The first few thousand different ones are found again by value; beyond that each is kept for
+/// itself, as text that is read when it is wanted. So neither memory nor the time to load grows
+/// with how different they are.
+struct TemplateTable<Value: Hashable> {
+    private struct Entry {
+        var text: String
+        var uses: Int32
+        var isShared: Bool
+    }
+
+    private var entries: [Entry] = []
+    private var free: [UInt32] = []
+    private var numbers: [Value: UInt32] = [:]
+    private var known: [UInt32: Value] = [:]
+    private let write: (Value) -> String
+    private let read: (String) throws -> Value
+
+    /// Values that are found again.
+    private static var mostShared: Int { 4096 }
+    /// Values that are kept read.
+    private static var mostKnown: Int { 8192 }
+
+    /// Creates an empty table of values that are written and read so.
+    init(write: @escaping (Value) -> String, read: @escaping (String) throws -> Value) {
+        self.write = write
+        self.read = read
+    }
+
+    /// The number of `value`, which has one use more now.
+    mutating func number(of value: Value) -> UInt32 {
+        if let number = numbers[value] {
+            entries[Int(number)].uses += 1
+            return number
+        }
+        let isShared = numbers.count < Self.mostShared
+        let entry = Entry(text: write(value), uses: 1, isShared: isShared)
+        let number = free.popLast() ?? UInt32(entries.count)
+        if Int(number) == entries.count {
+            entries.append(entry)
+        } else {
+            entries[Int(number)] = entry
+        }
+        if isShared { numbers[value] = number }
+        know(value, number)
+        return number
+    }
+
+    /// The value with this number; `nil` if it cannot be read.
+    mutating func value(_ number: UInt32) -> Value? {
+        if let value = known[number] { return value }
+        guard Int(number) < entries.count,
+            let value = try? read(entries[Int(number)].text)
+        else { return nil }
+        know(value, number)
+        return value
+    }
+
+    private mutating func know(_ value: Value, _ number: UInt32) {
+        if known.count >= Self.mostKnown { known.removeAll(keepingCapacity: true) }
+        known[number] = value
+    }
+
+    /// One use less.
+    mutating func release(_ number: UInt32) {
+        let index = Int(number)
+        guard index < entries.count, entries[index].uses > 0 else { return }
+        entries[index].uses -= 1
+        guard entries[index].uses == 0 else { return }
+        if entries[index].isShared, let value = value(number) { numbers[value] = nil }
+        known[number] = nil
+        entries[index].text = ""
+        free.append(number)
+    }
+
+    // MARK: Snapshots
+
+    /// Appends the table to an image.
+    func write(to image: inout ImageWriter) {
+        image.append(UInt64(entries.count))
+        for entry in entries {
+            image.append(entry.uses)
+            image.append(entry.text)
+        }
+    }
+
+    /// Fills an empty table from an image.
+    ///
+    /// - Throws: `ImageDamage`, or what reading a value throws.
+    mutating func load(_ image: inout ImageReader) throws {
+        let count = try image.count(0...Int(Int32.max))
+        entries.reserveCapacity(min(count, 1 << 20))
+        for number in 0..<count {
+            let uses = try image.word(Int32.self)
+            var entry = Entry(text: try image.text(), uses: uses, isShared: false)
+            if uses <= 0 {
+                free.append(UInt32(number))
+            } else if numbers.count < Self.mostShared {
+                entry.isShared =
+                    numbers.updateValue(UInt32(number), forKey: try read(entry.text))
+                    == nil
+            }
+            entries.append(entry)
+        }
+    }
+
+    /// Whether `number` is one of a value that is in use.
+    func isInUse(_ number: UInt32) -> Bool {
+        Int(number) < entries.count && entries[Int(number)].uses > 0
+    }
+}

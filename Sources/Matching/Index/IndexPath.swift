@@ -1,0 +1,48 @@
+package import RelayModel
+
+/// How many keys an index has for one field of one record type, by what they ask.
+package struct IndexPath: Sendable, Hashable {
+    /// The record type; `nil` for subscriptions to all.
+    package let recordType: RecordType?
+    /// The field; empty where nothing but the record type is asked, or the value is derived.
+    package let field: String
+    /// What is asked of it: `equal`, `element`, `prefix`, `cell` and so on.
+    package let asks: String
+    /// Distinct keys.
+    package let keys: Int
+}
+
+extension SubscriptionIndex {
+    /// The keys by field and by what they ask, most keys first.
+    ///
+    /// - Complexity: O(keys), with a cache miss each: about a tenth of a second for a million.
+    ///   Edits wait meanwhile, matching does not.
+    package var paths: [IndexPath] {
+        reading { content, _ in content.paths }
+    }
+}
+
+extension IndexContent {
+    /// The keys by field and by what they ask, most keys first.
+    var paths: [IndexPath] {
+        var counts = [Int](repeating: 0, count: catalog.dimensions.count)
+        for (_, core) in cores { core.countKeys(into: &counts) }
+        var sums: [IndexPath: Int] = [:]
+        for (number, dimension) in catalog.dimensions.enumerated() where counts[number] > 0 {
+            let shelf = catalog.shelves[Int(dimension.shelf)]
+            let path = Int(dimension.path)
+            let field =
+                dimension.kind == .every || path >= shelf.paths.count ? "" : shelf.paths[path].field
+            let place = IndexPath(
+                recordType: shelf.recordType, field: field, asks: "\(dimension.kind)", keys: 0)
+            sums[place, default: 0] += counts[number]
+        }
+        return sums.map { place, keys in
+            IndexPath(
+                recordType: place.recordType, field: place.field, asks: place.asks, keys: keys)
+        }.sorted {
+            let (left, right) = ($0.recordType?.rawValue ?? "", $1.recordType?.rawValue ?? "")
+            return ($1.keys, left, $0.field, $0.asks) < ($0.keys, right, $1.field, $1.asks)
+        }
+    }
+}

@@ -1,0 +1,291 @@
+import RelayModel
+
+/// Turns a change as it lies in the log into slots and hashed keys, without making a change of it:
+/// one pass over the text, which stops at nothing that no predicate asks for.
+///
+/// Its answer is that of ``ChangeDecoder`` for the change that the text says.
+struct StoredChangeDecoder {
+    let catalog: Catalog
+    let seed: UInt64
+
+    /// What stands outside of the images.
+    private struct Head {
+        var operation: FiresOn?
+        var database = DatabaseScope.public
+        var owner: UserID?
+        var zoneID = ZoneID.default
+        var shelf: Int?
+        var hasType = false
+        var occurredAt: Timestamp?
+    }
+
+    /// Decodes the change; says whether the text has the form that
+    /// ``RelayModel/RecordChange/storedForm`` writes, in its order.
+    ///
+    /// `appendedAt` is the moment of the evaluation where the source says none.
+    func decode(_ text: String, appendedAt: Timestamp, into decoded: DecodedChange) -> Bool {
+        decoded.removeAll()
+        decoded.catalogVersion = catalog.version
+        decoded.hold(text)
+        decoded.isPartial = true
+        decoded.isSnapshot = false
+        let isRead = text.utf8.withContiguousStorageIfAvailable { bytes in
+            guard bytes.count > 1 else { return false }
+            var cursor = JSONCursor(bytes)
+            var head = Head()
+            guard members(&cursor, &head, decoded), let operation = head.operation,
+                head.hasType
+            else { return false }
+            decoded.operation = operation
+            decoded.now = head.occurredAt ?? appendedAt
+            if let shelf = head.shelf {
+                fill(shelf, decoded)
+                SlotDerivation(shelf: catalog.shelves[shelf]).derive(decoded)
+            }
+            ChangeDecoder(catalog: catalog, seed: seed).probes(
+                head.database, head.owner, head.zoneID, head.shelf, decoded)
+            return true
+        }
+        return isRead ?? false
+    }
+
+    private func members(
+        _ cursor: inout JSONCursor, _ head: inout Head, _ decoded: DecodedChange
+    ) -> Bool {
+        guard cursor.take(UInt8(ascii: "{")) else { return false }
+        repeat {
+            guard let name = cursor.string(), cursor.take(UInt8(ascii: ":")),
+                member(name, &cursor, &head, decoded)
+            else { return false }
+        } while cursor.take(UInt8(ascii: ","))
+        return cursor.take(UInt8(ascii: "}")) && cursor.index == cursor.count
+    }
+
+    private func member(
+        _ name: JSONCursor.Text, _ cursor: inout JSONCursor, _ head: inout Head,
+        _ decoded: DecodedChange
+    ) -> Bool {
+        switch cursor.head(name.start, name.length) {
+        case Names.op: return operation(&cursor, &head)
+        case Names.type: return recordType(&cursor, &head)
+        case Names.db:
+            guard let text = text(&cursor), let scope = DatabaseScope(rawValue: text) else {
+                return false
+            }
+            head.database = scope
+            return true
+        case Names.owner:
+            head.owner = text(&cursor).flatMap(UserID.init(rawValue:))
+            return head.owner != nil
+        case Names.zone: return zone(&cursor, &head)
+        case Names.before, Names.after:
+            guard let operation = head.operation, head.hasType else { return false }
+            let isBefore = cursor.base[name.start] == UInt8(ascii: "b")
+            guard isBefore == (operation == .delete), let shelf = head.shelf else {
+                return cursor.skipValue()
+            }
+            return image(&cursor, shelf, decoded)
+        case Names.at:
+            guard case .timestamp(let moment)? = value(&cursor) else { return false }
+            head.occurredAt = moment
+            return true
+        case Names.snapshot:
+            decoded.isSnapshot = cursor.current == UInt8(ascii: "t")
+            return cursor.skipValue()
+        default: return cursor.skipValue()
+        }
+    }
+
+    /// The first eight bytes of the names of members.
+    private enum Names {
+        static let op = word("op")
+        static let type = word("type")
+        static let db = word("db")
+        static let zone = word("zone")
+        static let owner = word("owner")
+        static let before = word("before")
+        static let after = word("after")
+        static let at = word("at")
+        static let snapshot = word("snapshot")
+
+        private static func word(_ name: String) -> UInt64 {
+            name.utf8.reversed().reduce(0) { $0 << 8 | UInt64($1) }
+        }
+    }
+
+    private func operation(_ cursor: inout JSONCursor, _ head: inout Head) -> Bool {
+        guard let text = cursor.string(), text.length > 0 else { return false }
+        switch cursor.base[text.start] {
+        case UInt8(ascii: "c"): head.operation = .create
+        case UInt8(ascii: "u"): head.operation = .update
+        case UInt8(ascii: "d"): head.operation = .delete
+        default: return false
+        }
+        return true
+    }
+
+    private func recordType(_ cursor: inout JSONCursor, _ head: inout Head) -> Bool {
+        guard let text = text(&cursor), let recordType = RecordType(rawValue: text) else {
+            return false
+        }
+        head.shelf = catalog.shelf(of: recordType)
+        head.hasType = true
+        return true
+    }
+
+    private func zone(_ cursor: inout JSONCursor, _ head: inout Head) -> Bool {
+        let start = cursor.index
+        guard cursor.skipValue() else { return false }
+        // Where no subscription is confined to a zone, nobody asks.
+        guard catalog.hasCompartments else { return true }
+        guard let json = json(cursor, from: start),
+            let zoneID = try? ZoneID(json: json, path: "zone")
+        else { return false }
+        head.zoneID = zoneID
+        return true
+    }
+
+    // MARK: Images
+
+    /// Every slot that has no value is absent.
+    private func fill(_ shelf: Int, _ decoded: DecodedChange) {
+        let count = catalog.shelves[shelf].paths.count
+        let absent = FieldSlot(decoded.isPartial ? .unknown : .null)
+        while decoded.slots.count < count { decoded.slots.append(absent) }
+    }
+
+    private func image(
+        _ cursor: inout JSONCursor, _ shelf: Int, _ decoded: DecodedChange
+    ) -> Bool {
+        guard cursor.take(UInt8(ascii: "{")), let name = cursor.string(),
+            cursor.take(UInt8(ascii: ":")), name.length > 0
+        else { return false }
+        decoded.isPartial = cursor.base[name.start] == UInt8(ascii: "p")
+        fill(shelf, decoded)
+        return fields(&cursor, shelf, decoded) && cursor.take(UInt8(ascii: "}"))
+    }
+
+    private func fields(
+        _ cursor: inout JSONCursor, _ shelf: Int, _ decoded: DecodedChange
+    ) -> Bool {
+        guard cursor.take(UInt8(ascii: "{")) else { return false }
+        if cursor.take(UInt8(ascii: "}")) { return true }
+        let names = decoded.names(of: shelf, in: catalog)
+        repeat {
+            guard let name = cursor.string(), cursor.take(UInt8(ascii: ":")) else { return false }
+            if let path = path(of: name, names, shelf, cursor) {
+                guard let slot = slot(&cursor, decoded) else { return false }
+                decoded.slots[path] = slot
+            } else if !cursor.skipValue() {
+                return false
+            }
+        } while cursor.take(UInt8(ascii: ","))
+        return cursor.take(UInt8(ascii: "}"))
+    }
+
+    @inline(__always)
+    private func path(
+        of name: JSONCursor.Text, _ names: FieldNames, _ shelf: Int, _ cursor: JSONCursor
+    ) -> Int? {
+        if name.isPlain, name.length > 0 { return names.path(name, in: cursor) }
+        guard let text = text(name, cursor) else { return nil }
+        return catalog.shelves[shelf].path(of: text)
+    }
+
+    // MARK: Values
+
+    private func slot(_ cursor: inout JSONCursor, _ decoded: DecodedChange) -> FieldSlot? {
+        guard cursor.current == UInt8(ascii: "[") else { return scalar(&cursor, decoded) }
+        cursor.index += 1
+        var slot = FieldSlot(.collection)
+        let start = decoded.encoder.elements.count
+        slot.offset = UInt32(start)
+        if cursor.take(UInt8(ascii: "]")) { return slot }
+        repeat {
+            guard let element = element(&cursor, decoded) else { return nil }
+            decoded.encoder.elements.append(element)
+        } while cursor.take(UInt8(ascii: ","))
+        slot.length = UInt32(decoded.encoder.elements.count - start)
+        return cursor.take(UInt8(ascii: "]")) ? slot : nil
+    }
+
+    /// An element of a list; a collection in a collection equals no scalar.
+    private func element(_ cursor: inout JSONCursor, _ decoded: DecodedChange) -> FieldSlot? {
+        if cursor.current == UInt8(ascii: "[") {
+            return cursor.skipValue() ? FieldSlot(.notANumber) : nil
+        }
+        guard cursor.current == UInt8(ascii: "{") else { return scalar(&cursor, decoded) }
+        switch value(&cursor) {
+        case nil: return nil
+        case .list?, .set?, .map?: return FieldSlot(.notANumber)
+        case let scalar?: return decoded.encoder.encode(scalar)
+        }
+    }
+
+    private func scalar(_ cursor: inout JSONCursor, _ decoded: DecodedChange) -> FieldSlot? {
+        switch cursor.current {
+        case UInt8(ascii: "\""): return string(&cursor, decoded)
+        case UInt8(ascii: "n"): return cursor.take("null") ? FieldSlot(.null) : nil
+        case UInt8(ascii: "t"):
+            return cursor.take("true") ? decoded.encoder.number(OrderedNumber(1 as Int64)) : nil
+        case UInt8(ascii: "f"):
+            return cursor.take("false") ? decoded.encoder.number(OrderedNumber(0 as Int64)) : nil
+        case UInt8(ascii: "{"): return value(&cursor).map { decoded.encoder.encode($0) }
+        default: break
+        }
+        switch cursor.number() {
+        case .integer(let number)?: return decoded.encoder.number(OrderedNumber(number))
+        case .double(let number)?:
+            return OrderedNumber(number).map { decoded.encoder.number($0) }
+        case nil: return value(&cursor).map { decoded.encoder.encode($0) }
+        }
+    }
+
+    private func string(_ cursor: inout JSONCursor, _ decoded: DecodedChange) -> FieldSlot? {
+        guard let text = cursor.string() else { return nil }
+        let content = UnsafeBufferPointer(start: cursor.base + text.start, count: text.length)
+        guard text.isPlain || !text.hasEscapes && ValueEncoder.isNormalized(content) else {
+            return self.text(text, cursor).map { decoded.encoder.string($0) }
+        }
+        let start = decoded.encoder.bytes.count
+        decoded.encoder.bytes.append(from: cursor.base + text.start, count: text.length)
+        return decoded.encoder.string(from: start)
+    }
+
+    /// The value in hand, made as everywhere else; dates are frequent enough for a way of their
+    /// own.
+    private func value(_ cursor: inout JSONCursor) -> FieldValue? {
+        let start = cursor.index
+        if let moment = moment(&cursor) { return .timestamp(moment) }
+        cursor.index = start
+        guard cursor.skipValue(), let json = json(cursor, from: start) else { return nil }
+        return try? FieldValue(notation: json)
+    }
+
+    private func moment(_ cursor: inout JSONCursor) -> Timestamp? {
+        guard cursor.take("{\"$ts\":["), case .integer(let seconds)? = cursor.number(),
+            cursor.take(UInt8(ascii: ",")), case .integer(let nanoseconds)? = cursor.number(),
+            cursor.take("]}"), (0..<1_000_000_000).contains(nanoseconds)
+        else { return nil }
+        return Timestamp(seconds: seconds, nanoseconds: Int32(nanoseconds))
+    }
+
+    // MARK: What is rare
+
+    private func text(_ cursor: inout JSONCursor) -> String? {
+        cursor.string().flatMap { text($0, cursor) }
+    }
+
+    private func text(_ text: JSONCursor.Text, _ cursor: JSONCursor) -> String? {
+        let content = UnsafeBufferPointer(start: cursor.base + text.start, count: text.length)
+        guard text.hasEscapes else { return String(validating: content, as: UTF8.self) }
+        let quoted = [UInt8(ascii: "\"")] + content + [UInt8(ascii: "\"")]
+        guard case .string(let read)? = try? JSONValue(parsing: quoted) else { return nil }
+        return read
+    }
+
+    private func json(_ cursor: JSONCursor, from start: Int) -> JSONValue? {
+        let content = UnsafeBufferPointer(start: cursor.base + start, count: cursor.index - start)
+        return try? JSONValue(parsing: Array(content))
+    }
+}

@@ -1,0 +1,65 @@
+import Fanout
+import Matching
+import RelayModel
+
+/// Weighs what a subscription's predicate would cost every change of its record type, and refuses
+/// what is too heavy.
+///
+/// What is being saved at the same moment is not weighed together: the bounds can be exceeded by as
+/// much as is under way between an answer and the follower.
+struct PredicateScales: Sendable {
+    let indexes: IndexBoard
+    let limits: CostLimits
+
+    /// The cost of the predicate of `subscription`.
+    ///
+    /// - Throws: 400 that names the limit which it would exceed, or what reading the predicate
+    ///   throws.
+    func weigh(_ subscription: Subscription, path: String) throws -> PredicateCost {
+        // Where nothing was saved there is no index yet, and any will do.
+        let index = indexes.index(of: subscription.container) ?? SubscriptionIndex(seed: 0)
+        let indexed = try IndexedSubscription(subscription, serial: 0)
+        let cost = PredicateCost(index.cost(of: indexed), of: indexed.predicate)
+        if cost.isNoticeable { try check(cost, of: subscription, path: path) }
+        return cost
+    }
+
+    private func check(
+        _ cost: PredicateCost, of subscription: Subscription, path: String
+    ) throws {
+        let own = cost.comparisonsPerChange
+        try check(own, limits.perPredicate, path, "one predicate", "limits.predicateCost")
+        guard let costs = indexes.costs(of: subscription.container) else { return }
+        let type = subscription.recordType
+        try check(
+            own + costs.comparisonsPerChange(of: type, by: subscription.owner), limits.perUser,
+            path, "the predicates of one user", "limits.userCost")
+        try check(
+            own + costs.comparisonsPerChange(of: type), limits.perRecordType, path,
+            "all predicates of a record type", "limits.recordTypeCost")
+    }
+
+    private func check(
+        _ cost: Double, _ limit: Int, _ path: String, _ whose: String, _ name: String
+    ) throws {
+        guard cost > Double(limit) else { return }
+        throw APIError(
+            .badRequest,
+            "\(path).query: the predicate is not found by a value that few records have: with it, "
+                + "\(whose) would cost every change \(Int(cost.rounded(.up))) comparisons; "
+                + "allowed are \(limit) (\(name)). Ask for a value too, as in "
+                + "\"artist = 'x' AND …\"")
+    }
+}
+
+extension PredicateCost {
+    /// As the answer of a save tells it.
+    var json: JSONValue {
+        func rounded(_ value: Double) -> JSONValue { .number((value * 1e6).rounded() / 1e6) }
+        return [
+            "candidatesPerChange": rounded(candidatesPerChange),
+            "comparisonsPerChange": rounded(comparisonsPerChange),
+            "isResidual": .bool(isResidual),
+        ]
+    }
+}

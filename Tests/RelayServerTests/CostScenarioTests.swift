@@ -1,0 +1,121 @@
+import Fanout
+import HTTPTypes
+import RelayModel
+import RelayServer
+import RelayTestKit
+import Testing
+
+/// What predicates cost, as those who save and those who operate see it.
+@Suite(.serialized, .timeLimit(.minutes(3))) struct CostScenarioTests {
+    private static func create(_ id: String, _ predicate: String) -> String {
+        SubscriptionScenarioTests.create(
+            #"{"subscriptionID":"\#(id)","subscriptionType":"query","query":{"recordType":"Artwork","#
+                + #""predicate":\#(JSONValue.string(predicate).text)},"firesOn":["create"],"#
+                + #""notificationInfo":{"alertBody":"new"}}"#)
+    }
+
+    private func entry(_ answer: TestRelay.Answer) -> JSONObject {
+        guard case .array(let entries)? = answer["subscriptions"],
+            case .object(let entry)? = entries.first
+        else { return JSONObject() }
+        return entry
+    }
+
+    @Test func `a save says what the predicate costs`() async throws {
+        try await TestRelay.with { relay in
+            let found = entry(
+                try await relay.post(
+                    "subscriptions/modify", Self.create("a", #"artist = "artist-1""#)))
+            guard case .object(let cost)? = found["predicateCost"] else {
+                Issue.record("no cost: \(found)")
+                return
+            }
+            #expect(cost["isResidual"] == false)
+            let share = try #require(cost["candidatesPerChange"]?.double)
+            #expect(0 < share && share < 0.05)
+            let all = entry(
+                try await relay.post("subscriptions/modify", Self.create("b", "NOT price > 3")))
+            guard case .object(let whole)? = all["predicateCost"] else {
+                Issue.record("no cost: \(all)")
+                return
+            }
+            #expect(whole["comparisonsPerChange"] == .number(1))
+            // A client may send back what it got.
+            var again = found
+            again["subscriptionID"] = "c"
+            again["zoneID"] = ["zoneName": "notes"]
+            let saved = entry(
+                try await relay.post(
+                    "subscriptions/modify",
+                    SubscriptionScenarioTests.create(JSONValue.object(again).text)))
+            #expect(saved["serverErrorCode"] == nil, "\(saved)")
+        }
+    }
+
+    @Test func `a predicate beyond the limit is refused, and the reason names it`() async throws {
+        var limits = RequestLimits()
+        limits.costs.perPredicate = 2
+        try await TestRelay.with(limits: limits) { relay in
+            let heavy = "NOT price > 3 AND NOT year > 4 AND NOT size > 5"
+            let refused = entry(
+                try await relay.post("subscriptions/modify", Self.create("a", heavy)))
+            #expect(refused["serverErrorCode"] == "BAD_REQUEST")
+            guard case .string(let reason)? = refused["reason"] else { return }
+            #expect(reason.contains("limits.predicateCost"), "\(reason)")
+            #expect(reason.hasPrefix("operations[0].subscription.query: "), "\(reason)")
+            let narrow = #"artist = "x" AND "# + heavy
+            let saved = entry(
+                try await relay.post("subscriptions/modify", Self.create("b", narrow)))
+            #expect(saved["serverErrorCode"] == nil, "\(saved)")
+        }
+    }
+
+    @Test func `what one user and all users save is bounded, and equal conditions count once`()
+        async throws
+    {
+        let settings = ["--limits-user-cost", "4", "--limits-record-type-cost", "6"]
+        try await RunningRelay.with(settings) { relay in
+            var answers: [String: [String]] = [:]
+            for user in ["alice", "bob"] {
+                for number in 0..<8 {
+                    answers[user, default: []].append(
+                        try await save("NOT price > \(number)", "q\(number)", as: user, relay))
+                }
+            }
+            for number in 20..<28 {
+                answers["bob", default: []].append(
+                    try await save("NOT price > \(number)", "q\(number)", as: "bob", relay))
+            }
+            #expect(answers["alice"]?.filter { $0 == "saved" }.count == 4, "\(answers)")
+            // Bob's first four are Alice's too, and so cost nothing more but his own share.
+            #expect(answers["bob"]?.filter { $0 == "saved" }.count == 4, "\(answers)")
+            #expect(answers["alice"]?.last == "limits.userCost", "\(answers)")
+            let index = try await relay.client.administer(
+                "GET", relay.container.path + "/index", nil
+            ).expect(200)
+            #expect(index["subscriptions"] == 8)
+            guard case .array(let types)? = index["recordTypes"] else {
+                Issue.record("no record types: \(index.text)")
+                return
+            }
+            #expect(types == [["recordType": "Artwork", "comparisonsPerChange": .number(4)]])
+        }
+    }
+
+    /// Saves and waits until the follower has it; says what became of it.
+    private func save(
+        _ predicate: String, _ id: String, as user: String, _ relay: RunningRelay
+    ) async throws -> String {
+        let body = try JSONValue(parsing: Self.create(id, predicate))
+        let reply = try await relay.container.call(
+            "subscriptions/modify", body, as: user, in: "public"
+        ).expect(200)
+        for name in ["limits.predicateCost", "limits.userCost", "limits.recordTypeCost"]
+        where reply.text.contains(name) {
+            return name
+        }
+        guard !reply.text.contains("serverErrorCode") else { return reply.text }
+        try await relay.relay.waitUntilSettled(within: RunningRelay.patience)
+        return "saved"
+    }
+}
