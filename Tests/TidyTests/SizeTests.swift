@@ -44,7 +44,9 @@ import Testing
                 let end = file.lines[number...].firstIndex { line in
                     line == depth + "}" || (!line.isEmpty && !line.hasPrefix(depth))
                 }
-                guard let end, file.lines[end] == depth + "}", end + 1 - number >= Self.maximumFunction else { continue }
+                guard let end, file.lines[end] == depth + "}",
+                    end + 1 - number >= Self.maximumFunction
+                else { continue }
                 finds.append(place(file, number, "\(end + 2 - number) lines"))
             }
         }
