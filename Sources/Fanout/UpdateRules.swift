@@ -56,7 +56,9 @@ struct UpdateRules {
     // MARK: Changes
 
     /// Keeps of the subscriptions that match an update's after image those that it fires, and adds
-    /// those that it fires by leaving. Serials ascend before and after.
+    /// those that it fires by leaving.
+    ///
+    /// Serials ascend before and after.
     func apply(to change: RecordChange, now: Timestamp, matches: inout [UInt64]) {
         guard change.operation == .update, !rules.isEmpty else { return }
         let earlier = Set(serials(onBeforeImageOf: change, now: now))

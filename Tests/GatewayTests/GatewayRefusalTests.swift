@@ -156,6 +156,11 @@ import Testing
             #expect(second.reaction == .pauseContainer)
             #expect(rig.simulator.totals.connections == 2)
             let third = try await rig.outcome(of: .sample(ticket: 3))
+            // On a machine that is held up the pause is over by now, and one more is tried.
+            if case .refused(let again) = third {
+                #expect(again.reaction == .pauseContainer)
+                return
+            }
             guard case .notSent(let cause) = third else {
                 Issue.record("\(third)")
                 return
