@@ -204,7 +204,7 @@ where !target.name.hasPrefix("C") || target.name == "ChangeSources"
     target.swiftSettings = (target.swiftSettings ?? []) + houseRules
 }
 
-// Rooms without pointers: the compiler refuses them there (the others: docs/architecture.md).
+// Rooms in which the compiler asks that every unsafe expression is marked (docs/architecture.md).
 let pointerFreeRooms = ["RelayModel", "ChangeSources", "Fanout", "Delivery", "GatewaySimulator"]
 for target in package.targets where pointerFreeRooms.contains(target.name) {
     target.swiftSettings = (target.swiftSettings ?? []) + [.strictMemorySafety()]
