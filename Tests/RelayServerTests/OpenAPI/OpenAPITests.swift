@@ -102,12 +102,7 @@ struct APITester {
     ) async throws -> RelayClient.Reply {
         let client =
             call.isAdministrative ? RelayClient.administering(relay.client) : relay.client
-        do {
-            return try await client.call(call.method, target, headers: headers, body: body)
-        } catch  where !(error is CancellationError) {
-            // A refused body ends its connection, which the pool may have handed out again.
-            return try await client.call(call.method, target, headers: headers, body: body)
-        }
+        return try await client.call(call.method, target, headers: headers, body: body)
     }
 
     private func problems(_ reply: RelayClient.Reply, _ call: APIDocument.Call) -> [String] {
