@@ -6,6 +6,7 @@ import NIOCore
 import NIOPosix
 import NIOSSL
 import RelayModel
+import RelayTestKit
 import Testing
 
 @Suite(.serialized, .timeLimit(.minutes(15))) struct GatewayFaultTests {
