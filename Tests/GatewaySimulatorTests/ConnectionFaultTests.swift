@@ -3,7 +3,7 @@ import GatewaySimulator
 import NIOHTTP2
 import Testing
 
-@Suite(.timeLimit(.minutes(15))) struct ConnectionFaultTests {
+@Suite(.timeLimit(.minutes(30))) struct ConnectionFaultTests {
     /// A gateway whose first push is accepted, whose second stays open for a while, and whose
     /// further pushes to "bb" get the steps of `answers`.
     private func run(

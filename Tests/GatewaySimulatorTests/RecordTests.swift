@@ -4,7 +4,7 @@ import NIOHTTP2
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(15))) struct RecordTests {
+@Suite(.timeLimit(.minutes(30))) struct RecordTests {
     @Test func `a push is recorded as it came, with what became of it`() async throws {
         try await SimulatedGateway.run { gateway in
             let sender = try await TestSender.connect(to: gateway)

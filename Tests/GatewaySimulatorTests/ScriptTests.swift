@@ -3,7 +3,7 @@ import GatewaySimulator
 import NIOHTTP2
 import Testing
 
-@Suite(.timeLimit(.minutes(15))) struct ScriptTests {
+@Suite(.timeLimit(.minutes(30))) struct ScriptTests {
     /// Sends pushes 1, 2, … one after the other and returns what came of them.
     private func outcomes(
         of script: AnswerScript, count: Int, tokens: [String] = [TestPush.token]

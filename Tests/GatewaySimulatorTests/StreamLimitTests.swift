@@ -3,7 +3,7 @@ import GatewaySimulator
 import NIOHTTP2
 import Testing
 
-@Suite(.timeLimit(.minutes(15))) struct StreamLimitTests {
+@Suite(.timeLimit(.minutes(30))) struct StreamLimitTests {
     @Test func `the limit is one until a valid provider token was answered`() async throws {
         try await SimulatedGateway.run { gateway in
             let sender = try await TestSender.connect(to: gateway)
