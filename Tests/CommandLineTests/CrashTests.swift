@@ -5,7 +5,7 @@ import RelayTestKit
 import Testing
 
 /// What the relay promises across kill -9, and how it ends when it is asked to.
-@Suite(.serialized, .timeLimit(.minutes(15))) struct CrashTests {
+@Suite(.serialized, .timeLimit(.minutes(30))) struct CrashTests {
     /// A gateway, a file, and the relay on it with alice's devices and bob's.
     private struct House {
         let gateway: SampleGateway

@@ -6,7 +6,7 @@ import RelayTestKit
 import Testing
 
 /// The commands of an operator, on a file and against a running relay.
-@Suite(.timeLimit(.minutes(15))) struct OperatorCommandTests {
+@Suite(.timeLimit(.minutes(30))) struct OperatorCommandTests {
     /// Where the commands work.
     enum Place: String, CaseIterable, Sendable {
         case file, relay

@@ -6,7 +6,7 @@ import RelayTestKit
 import Testing
 
 /// APNs over libcurl honours the contract that every gateway honours.
-@Suite(.timeLimit(.minutes(15))) struct GatewayContractTests {
+@Suite(.timeLimit(.minutes(30))) struct GatewayContractTests {
     @Test(arguments: GatewayConformance.cases)
     func `the APNs gateway honours its contract`(contract: GatewayCase) async throws {
         try await contract.check(APNsFactory())

@@ -6,9 +6,10 @@ import NIOCore
 import NIOPosix
 import NIOSSL
 import RelayModel
+import RelayTestKit
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(15))) struct GatewayFaultTests {
+@Suite(.serialized, .timeLimit(.minutes(30))) struct GatewayFaultTests {
     private func requests(_ count: UInt64) throws -> [PushRequest] {
         try (1...count).map { try PushRequest.sample(ticket: $0) }
     }
@@ -180,7 +181,7 @@ import Testing
     }
 }
 
-@Suite(.timeLimit(.minutes(15))) struct GatewayShutdownTests {
+@Suite(.timeLimit(.minutes(30))) struct GatewayShutdownTests {
     @Test func `what is open may finish`() async throws {
         try await GatewayRig.run {
             $0.script = .all(

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Gateway
 
-@Suite(.timeLimit(.minutes(15))) struct GatewayRefusalTests {
+@Suite(.timeLimit(.minutes(30))) struct GatewayRefusalTests {
     private func refusal(_ outcome: PushOutcome) throws -> Gateway.GatewayRefusal {
         guard case .refused(let refusal) = outcome else {
             Issue.record("\(outcome)")

@@ -3,6 +3,7 @@ import Foundation
 import Gateway
 import GatewaySimulator
 import RelayModel
+import RelayTestKit
 import Synchronization
 import Testing
 

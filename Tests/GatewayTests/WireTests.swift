@@ -10,7 +10,7 @@ import RelayTestKit
 import Testing
 
 /// What goes over the wire, byte by byte, and over which wire.
-@Suite(.timeLimit(.minutes(15))) struct WireTests {
+@Suite(.timeLimit(.minutes(30))) struct WireTests {
     /// Runs `body` with a raw server and a sender for it.
     private func run(
         trusting: String? = nil, settings change: (inout CurlGatewaySettings) -> Void = { _ in },

@@ -6,7 +6,7 @@ import RelayTestKit
 import Testing
 
 /// What predicates cost, as those who save and those who operate see it.
-@Suite(.serialized, .timeLimit(.minutes(15))) struct CostScenarioTests {
+@Suite(.serialized, .timeLimit(.minutes(30))) struct CostScenarioTests {
     private static func create(_ id: String, _ predicate: String) -> String {
         SubscriptionScenarioTests.create(
             #"{"subscriptionID":"\#(id)","subscriptionType":"query","query":{"recordType":"Artwork","#

@@ -7,7 +7,7 @@ import Testing
 
 /// What the gateway and the way to it can do to a relay (docs/delivery.md), from a posted change to
 /// the receipts.
-@Suite(.serialized, .timeLimit(.minutes(15))) struct GatewayFaultWalkTests {
+@Suite(.serialized, .timeLimit(.minutes(30))) struct GatewayFaultWalkTests {
     private static let names = (1...20).map { "a\($0)" }
 
     private static func post(_ names: [String], to relay: RunningRelay) async throws {

@@ -7,7 +7,7 @@ import RelayTestKit
 import Testing
 
 /// Every row of the reason table, from a posted change to what the operator sees.
-@Suite(.serialized, .timeLimit(.minutes(15))) struct ReasonTableWalkTests {
+@Suite(.serialized, .timeLimit(.minutes(30))) struct ReasonTableWalkTests {
     /// What becomes of a delivery whose first attempt is answered so.
     private enum Fate {
         case deadLetter, forgottenToken, secondAttempt, halt

@@ -5,7 +5,7 @@ import RelayTestKit
 import Testing
 
 /// What a push says, and what becomes of it when the gateway does not simply take it.
-@Suite(.serialized, .timeLimit(.minutes(15))) struct WalkDeliveryTests {
+@Suite(.serialized, .timeLimit(.minutes(30))) struct WalkDeliveryTests {
     // MARK: What a push says
 
     @Test func `a push carries texts, arguments, fields and headers as the subscription asks`()
