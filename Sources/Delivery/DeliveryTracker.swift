@@ -14,8 +14,8 @@ package import Storage
 ///
 /// - Invariant: `mark` is where the last recorded step ended; between ``takeStep()`` and
 ///   ``stepRecorded()`` one step is on its way and no other is taken. What is
-///   admitted from the log and not yet passed never exceeds the window, and what is adopted and
-///   not yet answered hardly another one.
+///   admitted from the log and not yet passed never exceeds the window, and with what is adopted
+///   and has no recorded end not two.
 package struct DeliveryTracker: Sendable {
     /// Names one attempt that is open.
     package struct Ticket: Sendable, Hashable {
@@ -83,6 +83,9 @@ package struct DeliveryTracker: Sendable {
     private var unrecordedRetries: [DeliveryID] = []
     private var retriesOnTheirWay: [DeliveryID] = []
     private var stepOnItsWay: SettledStep?
+    /// Adopted deliveries among the unrecorded retries, and among those on their way.
+    private var unrecordedAdopted = 0
+    private var adoptedOnTheirWay = 0
     /// The deliveries of the log that the step on its way passes: until it is durable, a crash
     /// would repeat them.
     private var slotsOnTheirWay = 0
@@ -101,9 +104,10 @@ package struct DeliveryTracker: Sendable {
     ///
     /// Adopted deliveries have places of their own, as many again, so that one container's gateway
     /// that does not answer leaves room for the others; a gateway that answers nothing at all gets
-    /// no more than two windows.
+    /// no more than two windows. They keep them until their end is durable.
     package var room: Int {
-        max(0, window - slots.count - slotsOnTheirWay - max(0, adopted.count - window))
+        let beside = adopted.count + unrecordedAdopted + adoptedOnTheirWay
+        return max(0, window - slots.count - slotsOnTheirWay - max(0, beside - window))
     }
 
     /// How many deliveries and retries are admitted and not yet passed.
@@ -115,10 +119,13 @@ package struct DeliveryTracker: Sendable {
     /// durable.
     package var retriesInFlight: Set<DeliveryID> { busyRetries }
 
-    /// How many retries were taken up and are not yet settled.
+    /// How many retries were taken up and have no recorded end: a crash would repeat them.
     ///
     /// Adopted deliveries do not count: they have their place in the window.
-    package var openRetries: Int { retries.count - adopted.count }
+    package var openRetries: Int {
+        let unrecorded = unrecordedRetries.count + retriesOnTheirWay.count
+        return retries.count - adopted.count + unrecorded - unrecordedAdopted - adoptedOnTheirWay
+    }
 
     /// Where the progress stands, as far as it is recorded.
     package var recordedMark: ProgressMark { mark }
@@ -191,7 +198,9 @@ package struct DeliveryTracker: Sendable {
     /// A ticket that is not open is ignored: the gateway answered twice.
     package mutating func settle(_ ticket: Ticket, _ resolution: Resolution) {
         if ticket.isRange { return ranges.settle(ticket, resolution) }
-        let ticket = adopted.removeValue(forKey: ticket) ?? ticket
+        let asRetry = adopted.removeValue(forKey: ticket)
+        if asRetry != nil { unrecordedAdopted += 1 }
+        let ticket = asRetry ?? ticket
         if ticket.isRetry {
             guard let retry = retries.removeValue(forKey: ticket.rawValue) else { return }
             settledRetries.append(resolution)
@@ -248,6 +257,7 @@ package struct DeliveryTracker: Sendable {
         }
         settledRetries.removeAll(keepingCapacity: true)
         swap(&retriesOnTheirWay, &unrecordedRetries)
+        swap(&adoptedOnTheirWay, &unrecordedAdopted)
         guard hasAdopted, !step.endedRetries.isEmpty else { return }
         // A delivery that was adopted and answered within one step needs no row: it would be
         // written after its end, and sent again.
@@ -296,6 +306,7 @@ package struct DeliveryTracker: Sendable {
         ranges.stepRecorded()
         busyRetries.subtract(retriesOnTheirWay)
         retriesOnTheirWay.removeAll(keepingCapacity: true)
+        adoptedOnTheirWay = 0
     }
 
     /// Learns that the step taken last was not recorded, and returns it to be recorded again.

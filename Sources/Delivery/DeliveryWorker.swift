@@ -16,13 +16,14 @@ package final class DeliveryWorker: Sendable {
     package struct Settings: Sendable, Hashable {
         /// Deliveries of the log admitted and not yet passed.
         ///
-        /// A crash repeats these at the most, and besides the retries of ``retryWindow``.
+        /// A crash repeats these at the most, as many again that are adopted as retries while the
+        /// gateway does not answer, and besides the retries of ``retryWindow``.
         package var window = Limits.maximumDeliveriesInFlight
         /// Deliveries of ranges admitted and not yet passed, which a crash repeats too.
         ///
         /// They share the gateway with the log's: few, so that those need not wait long.
         package var rangeWindow = 512
-        /// Retries that are worked at a time.
+        /// Retries that are worked and have no recorded end, which a crash repeats too.
         package var retryWindow = 2048
         /// The least time between two steps, unless ``stepSize`` is reached.
         package var stepInterval: Duration = .milliseconds(4)

@@ -62,7 +62,15 @@ package struct RangeWorker: ~Copyable {
                     of: container, after: handedOver[container] ?? 0)
                 guard let range else { continue }
                 isIdle = false
-                try await work(range)
+                do {
+                    try await work(range)
+                } catch let error as StorageError where error.isOfOneRow {
+                    // Its row stays, and the next start tries again.
+                    logger.critical(
+                        "a range cannot be worked, and waits",
+                        metadata: ["range": "\(range.id)", "reason": "\(error)"])
+                    meter.countUnreadableRange()
+                }
                 handedOver[container] = range.id
             }
             if isIdle { return }
@@ -113,5 +121,16 @@ package struct RangeWorker: ~Copyable {
                 path: "rangeTask", reason: "there is no change at \(position)")
         }
         return (entry, change)
+    }
+}
+
+extension StorageError {
+    /// Whether only one row cannot be read; a damaged page is more.
+    var isOfOneRow: Bool {
+        switch self {
+        case .unreadable: true
+        case .damaged(let path, _): path == "rangeTask" || path == "logEntry"
+        default: false
+        }
     }
 }

@@ -27,6 +27,8 @@ package final class RelayStore: Sendable {
     let ranges = RangeBell()
     /// What refuses changes before they would be lost; whoever watches the bounds sets it.
     package let gate = IntakeGate()
+    /// The rows that were set aside because they cannot be read.
+    package let unreadable = UnreadableRows()
     /// The schemas that were read.
     let schemas = SchemaMemory()
     /// How often the file has been opened: who settles under an older number has lost the shard.

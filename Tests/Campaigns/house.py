@@ -2,11 +2,13 @@
 
 It shares no code with the relay: what it knows is what docs/http-api.md says.
 """
-import base64, hashlib, hmac, http.client, json, os, re, signal, socket, subprocess, time
+import base64, hashlib, hmac, http.client, json, os, random, re, signal, socket, subprocess, time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CONTAINER = "iCloud.com.example.Art"
 ADMIN_TOKEN = "campaign-admin-token"
+# Far above what anything here needs: a slow machine must not be mistaken for a fault.
+PATIENCE = 300
 USER_SECRET = "a shared secret of at least 32 bytes"
 
 
@@ -21,9 +23,15 @@ def binary(name=None):
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port that nobody listens on, below those that the kernel gives to clients."""
+    while True:
+        port = random.SystemRandom().randrange(15_000, 32_000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
 
 
 def build_shim(folder):
@@ -63,8 +71,10 @@ class Gateway:
             arguments += ["--script", path]
         self.output = open(self.record, "wb")
         self.process = subprocess.Popen(arguments, stdout=self.output, stderr=subprocess.DEVNULL)
-        for _ in range(200):
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end and self.process.poll() is None:
             if os.path.getsize(self.record) > 0 and os.path.exists(self.ca):
+                self.idle_sockets = self.sockets()
                 return
             time.sleep(0.05)
         raise SystemExit("the gateway did not start")
@@ -72,9 +82,37 @@ class Gateway:
     def size(self):
         return os.path.getsize(self.record)
 
+    def quiet(self):
+        """Waits until the gateway has read all that a dead relay had sent, and printed it: it closes
+        its end of a connection after that. Returns the size of the record."""
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            if self.sockets() <= self.idle_sockets and not self.waiting():
+                return self.size()
+            time.sleep(0.01)
+        raise SystemExit("the gateway keeps connections of a relay that is gone")
+
+    def sockets(self):
+        """How many sockets the gateway has open; a connection that was reset is one until it is
+        read to its end."""
+        folder, count = f"/proc/{self.process.pid}/fd", 0
+        for name in os.listdir(folder):
+            try:
+                count += os.readlink(os.path.join(folder, name)).startswith("socket:")
+            except OSError:
+                pass
+        return count
+
+    def waiting(self):
+        """Whether the kernel has a connection for the gateway, accepted or not."""
+        with open("/proc/net/tcp") as file:
+            ends = [line.split()[1:4] for line in file.readlines()[1:]]
+        return any(int(local.rsplit(":", 1)[1], 16) == self.port and state not in ("0A", "06")
+                   for local, _, state in ends)
+
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
-        self.process.wait(20)
+        self.process.wait(PATIENCE)
 
 
 class Relay:
@@ -104,7 +142,7 @@ class Relay:
             arguments, stdout=self.log, stderr=self.log, env=variables)
         return self.ready() if wait else True
 
-    def ready(self, bound=120):
+    def ready(self, bound=PATIENCE):
         end = time.monotonic() + bound
         while time.monotonic() < end:
             if self.process.poll() is not None:
@@ -117,7 +155,7 @@ class Relay:
             time.sleep(0.01)
         raise SystemExit("the relay did not become ready")
 
-    def call(self, method, path, body=None, headers=None, admin=False, timeout=20):
+    def call(self, method, path, body=None, headers=None, admin=False, timeout=PATIENCE):
         connection = http.client.HTTPConnection(
             "127.0.0.1", self.admin if admin else self.port, timeout=timeout)
         try:
@@ -129,7 +167,7 @@ class Relay:
         self.process.kill()
         self.process.wait()
 
-    def stop(self, bound=60):
+    def stop(self, bound=PATIENCE):
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(bound)
 

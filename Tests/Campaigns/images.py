@@ -10,7 +10,7 @@ synchronous=NORMAL does between checkpoints: then acknowledged changes must be m
 """
 import argparse, json, os, random, shutil, sqlite3, struct, subprocess, sys, tempfile, threading
 import http.client, time
-from house import CONTAINER, Gateway, Relay, binary, build_shim, exchange
+from house import CONTAINER, PATIENCE, Gateway, Relay, binary, build_shim, exchange
 
 SECTOR = 512
 
@@ -91,9 +91,9 @@ def drive(relay, seconds, log, acknowledgements):
     end = time.monotonic() + seconds
 
     def post(number):
-        connection = http.client.HTTPConnection("127.0.0.1", relay.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", relay.port, timeout=PATIENCE)
         count = 0
-        while time.monotonic() < end:
+        while time.monotonic() < end or count < 25:
             name = f"w{number}-{count}"
             count += 1
             status, answer = exchange(
@@ -185,7 +185,7 @@ def main():
     os.mkdir(images)
     result = {"calls": len(record), "acknowledged": len(acknowledgements)}
     result["full"] = replay(record, acknowledgements, options, True, images, belfry)
-    options.images = max(100, options.images // 5)
+    options.images = max(40, options.images // 5)
     result["control"] = replay(record, acknowledgements, options, False, images, belfry)
     print(json.dumps(result, indent=2))
     shutil.rmtree(folder)

@@ -164,7 +164,39 @@ import Testing
         #expect(rooms == [2, 2, 1, 0])
         #expect(tracker.openRetries == 0)
         tracker.settle(tickets[0], accepted(Fixtures.delivery(at: 1)))
+        // Until its end is durable a crash would repeat it.
+        #expect(tracker.room == 0)
+        let step = tracker.takeStep()
+        #expect(step?.endedRetries.count == 1)
+        #expect(tracker.room == 0)
+        tracker.stepRecorded()
         #expect(tracker.room == 1)
+        #expect(tracker.openRetries == 0)
+    }
+
+    @Test func `a retry keeps its place until its end is durable`() {
+        var tracker = DeliveryTracker(mark: .start, window: 2)
+        let retry = Retry(
+            delivery: Fixtures.delivery(at: 1), attempts: 1, dueAt: Fixtures.moment,
+            reason: "503")
+        let ticket = tracker.admit(retry)
+        var open = [tracker.openRetries]
+        tracker.settle(ticket, accepted(retry.delivery))
+        open.append(tracker.openRetries)
+        _ = tracker.takeStep()
+        open.append(tracker.openRetries)
+        // Meanwhile another one settles, which the step does not hold.
+        let later = Retry(
+            delivery: Fixtures.delivery(at: 2), attempts: 1, dueAt: Fixtures.moment,
+            reason: "503")
+        tracker.settle(tracker.admit(later), accepted(later.delivery))
+        open.append(tracker.openRetries)
+        tracker.stepRecorded()
+        open.append(tracker.openRetries)
+        _ = tracker.takeStep()
+        tracker.stepRecorded()
+        open.append(tracker.openRetries)
+        #expect(open == [1, 1, 1, 2, 1, 0])
     }
 
     @Test func `a step that could not be recorded is offered again, unchanged`() {

@@ -145,6 +145,38 @@ import Testing
         }
     }
 
+    @Test func `where a refusal would stop the source, a conflict is parked, once`() async throws {
+        try await TestRelay.with { relay in
+            let made = try await relay.admin(
+                .put, Self.sources + "/db",
+                #"{"preset":"belfry","verification":{"scheme":"none"},"onUnmappable":"park"}"#)
+            #expect(made.status == 201, "\(made.text)")
+            let path = Self.path + "/db"
+            let headers = ["webhook-id": "m1"]
+            let first = try await relay.call(.post, path, headers: headers, body: Self.change)
+            #expect(statuses(first) == ["appended"], "\(first.text)")
+            let other = Self.change.replacing("artist-1", with: "artist-2")
+            var numbers: [JSONValue?] = []
+            for _ in 1...2 {
+                let answer = try await relay.call(.post, path, headers: headers, body: other)
+                #expect(answer.status == 200, "\(answer.text)")
+                #expect(statuses(answer) == ["conflict", "parked"])
+                numbers.append(answer.json.value(at: ["results", "1", "number"]))
+            }
+            #expect(numbers[0] == numbers[1])
+            let parked = try await relay.admin(.get, Self.parked)
+            guard case .array(let entries)? = parked["parked"] else {
+                Issue.record("\(parked.text)")
+                return
+            }
+            #expect(entries.count == 1, "\(parked.text)")
+            #expect(
+                entries.first?.value(at: ["reason"])
+                    == "1 of 1 changes have the ID or position of another change; the others are "
+                    + "appended")
+        }
+    }
+
     @Test func `malformed bodies are told where`() async throws {
         try await TestRelay.with { relay in
             _ = try await relay.admin(

@@ -27,6 +27,8 @@ package struct RelayClient: Sendable {
         package var json: JSONValue
         /// The body as text.
         package var text: String
+        /// The header `Retry-After`.
+        package var retryAfter: String?
 
         /// A member of the body; a number steps into a list.
         package subscript(path: String...) -> JSONValue? {
@@ -61,7 +63,7 @@ package struct RelayClient: Sendable {
         let text = String(buffer: try await response.body.collect(upTo: 16 * 1024 * 1024))
         return Reply(
             status: Int(response.status.code), json: (try? JSONValue(parsing: text)) ?? .null,
-            text: text)
+            text: text, retryAfter: response.headers.first(name: "Retry-After"))
     }
 }
 

@@ -39,6 +39,7 @@ extension DeliveryWorker.Settings {
         self.init()
         window = bounds.inFlight
         rangeWindow = bounds.rangeInFlight
+        retryWindow = bounds.retryInFlight
         silentPushesPerHour = bounds.silentPushesPerHour
     }
 }

@@ -101,6 +101,7 @@ struct Upkeep: Sendable {
 
     /// Looks at the bounds, and opens or closes the gate for changes.
     func watch() async throws {
+        tellOfRows(store.unreadable.takeNews())
         let backlog = try await store.backlog()
         let head = try await store.head()
         let settled = progress()
@@ -124,6 +125,18 @@ struct Upkeep: Sendable {
                 lag: lag, backlog: backlog, footprint: footprint, memory: memory,
                 reached: Set(reached.keys)))
         meter.countRefusals(store.gate.refusals)
+    }
+
+    /// Tells of rows that were set aside; nothing of what they hold.
+    private func tellOfRows(_ rows: [UnreadableRow]) {
+        for row in rows {
+            logger.critical(
+                "a row cannot be read, and is set aside",
+                metadata: [
+                    "table": "\(row.table)", "key": "\(row.key)", "reason": "\(row.reason)",
+                ])
+        }
+        meter.count(rows)
     }
 
     private func tell(_ reached: [IntakeBound: String]) {

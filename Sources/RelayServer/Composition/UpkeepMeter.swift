@@ -53,6 +53,14 @@ final class UpkeepMeter: Sendable {
         }
     }
 
+    /// Counts rows that were set aside because they cannot be read.
+    func count(_ rows: [UnreadableRow]) {
+        for row in rows {
+            Counter(label: "belfry_unreadable_rows_total", dimensions: [("table", row.table)])
+                .increment()
+        }
+    }
+
     /// Shows by how much the accounts do not balance: 0, or something is wrong.
     func show(_ accounts: [DeliveryAccount]) {
         difference.record(accounts.reduce(0) { $0 + abs($1.difference) })

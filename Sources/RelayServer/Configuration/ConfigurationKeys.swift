@@ -78,7 +78,8 @@ package enum ConfigurationKeys {
             "The connections to each gateway at the most."),
         ConfigurationKey(
             "delivery.inFlight", .integer(1...Limits.maximumDeliveriesInFlight), default: "4096",
-            "The deliveries that are sent and not yet settled: the most that a crash repeats."),
+            "The deliveries that are sent and not yet settled: with as many that get no answer, "
+                + "the most that a crash repeats of the log."),
         ConfigurationKey(
             "delivery.maxAttempts", .integer(1...Limits.maximumDeliveryAttempts), default: "24",
             "The sends of one delivery before it becomes a dead letter."),

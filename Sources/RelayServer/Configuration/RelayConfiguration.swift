@@ -54,6 +54,8 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
         package var inFlight: Int
         /// The deliveries of ranges that are sent and not yet settled.
         package var rangeInFlight: Int
+        /// The retries that are sent and not yet settled.
+        package var retryInFlight: Int
         /// The sends of one delivery before it becomes a dead letter.
         package var maximumAttempts: Int
         /// The background pushes of one device in an hour; 0 for any number.
@@ -141,6 +143,7 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
         delivery = DeliveryBounds(
             inFlight: values.integer("delivery.inFlight"),
             rangeInFlight: values.integer("delivery.rangeInFlight"),
+            retryInFlight: values.integer("delivery.retryInFlight"),
             maximumAttempts: values.integer("delivery.maxAttempts"),
             silentPushesPerHour: values.integer("delivery.silentPushesPerHour"))
         logLevel = Logger.Level(rawValue: values.required("log.level")) ?? .info

@@ -50,6 +50,10 @@ extension ConfigurationKeys {
             "delivery.rangeInFlight", .integer(1...Limits.maximumDeliveriesInFlight),
             default: "512",
             "The deliveries of ranges that are sent and not yet settled, beside the others."),
+        ConfigurationKey(
+            "delivery.retryInFlight", .integer(1...Limits.maximumDeliveriesInFlight),
+            default: "2048",
+            "The retries that are sent and not yet settled, beside the others."),
     ]
 }
 

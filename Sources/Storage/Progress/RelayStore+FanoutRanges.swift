@@ -20,21 +20,21 @@ extension RelayStore: FanoutRanges {
     package func nextRange(
         of container: ContainerKey, after id: UInt64
     ) async throws -> FanoutRange? {
-        try await read { db in
+        try await read { [unreadable] db in
             guard let known = try db.containerIfKnown(container) else { return nil }
-            let row = try Row.fetchOne(
+            let rows = try Row.fetchCursor(
                 db,
-                sql: "SELECT * FROM rangeTask WHERE container = ? AND id > ? ORDER BY id LIMIT 1",
+                sql: "SELECT * FROM rangeTask WHERE container = ? AND id > ? ORDER BY id",
                 arguments: [known.id, id.stored])
-            return try row.map { row in
-                let stored = StoredRow(row: row, table: "rangeTask")
-                let serials = SerialList.decode(row["serials"] as Data)
-                return FanoutRange(
-                    id: stored.number("id"), container: container,
-                    position: LogPosition(stored: row["position"]),
-                    serials: try stored.require("serials", serials),
-                    offset: UInt32(clamping: row["offset"] as Int64))
+            // One that cannot be read stays where it is, and those after it are worked.
+            while let row = try rows.next() {
+                let key = "\(row["id"] as Int64)"
+                let range = try unreadable.value(of: row, in: "rangeTask", key: key) {
+                    try FanoutRange(row: $0, of: container)
+                }
+                if let range { return range }
             }
+            return nil
         }
     }
 
@@ -42,7 +42,9 @@ extension RelayStore: FanoutRanges {
         _ serials: ArraySlice<UInt64>, of range: FanoutRange
     ) async throws -> [RangeMember] {
         let reading = RangeReading(position: range.position, container: range.container)
-        return try await read { try reading.members(serials, in: $0) }
+        return try await read { [unreadable] in
+            try reading.members(serials, unreadable, in: $0)
+        }
     }
 
     package func keep(_ inbox: [InboxEntry]) async throws {
@@ -69,12 +71,27 @@ struct RangeBell: Sendable {
     }
 }
 
+extension FanoutRange {
+    init(row: Row, of container: ContainerKey) throws {
+        let stored = StoredRow(row: row, table: "rangeTask")
+        let serials = SerialList.decode(row["serials"] as Data)
+        self.init(
+            id: stored.number("id"), container: container,
+            position: LogPosition(stored: row["position"]),
+            serials: try stored.require("serials", serials),
+            offset: UInt32(clamping: row["offset"] as Int64))
+    }
+}
+
 /// Reads what was active at a position for some subscriptions.
 private struct RangeReading: Sendable {
     let position: LogPosition
     let container: ContainerKey
 
-    func members(_ serials: ArraySlice<UInt64>, in db: Database) throws -> [RangeMember] {
+    /// What can be read of them: a version that cannot fires nothing, here as in the log's turn.
+    func members(
+        _ serials: ArraySlice<UInt64>, _ unreadable: UnreadableRows, in db: Database
+    ) throws -> [RangeMember] {
         let find = try db.cachedStatement(
             sql: """
                 SELECT subscription.*, user.name AS ownerName, container.name AS containerName,
@@ -85,21 +102,25 @@ private struct RangeReading: Sendable {
                 WHERE serial = ?
                 """)
         var devices: [Int64: [DeviceVersion]] = [:]
-        return try serials.map { serial in
+        return try serials.compactMap { serial in
             guard let row = try Row.fetchOne(find, arguments: [serial.stored]) else {
                 throw StorageError.damaged(
                     path: "rangeTask", reason: "a range names subscription \(serial), which is gone"
                 )
             }
             let owner: Int64 = row["owner"]
-            let owned = try devices[owner] ?? self.devices(of: owner, in: db)
+            let owned = try devices[owner] ?? self.devices(of: owner, unreadable, in: db)
             devices[owner] = owned
-            return RangeMember(version: try SubscriptionVersion(row: row), devices: owned)
+            return try unreadable.versions([row], in: "subscription") {
+                RangeMember(version: try SubscriptionVersion(row: $0), devices: owned)
+            }.first
         }
     }
 
     /// Active at the change is what began before it and has not ended before it.
-    private func devices(of owner: Int64, in db: Database) throws -> [DeviceVersion] {
+    private func devices(
+        of owner: Int64, _ unreadable: UnreadableRows, in db: Database
+    ) throws -> [DeviceVersion] {
         let statement = try db.cachedStatement(
             sql: """
                 SELECT device.*, user.name AS ownerName, container.name AS containerName,
@@ -110,8 +131,8 @@ private struct RangeReading: Sendable {
                 WHERE owner = ?1 AND activation < ?2 AND (ended IS NULL OR ended >= ?2)
                 ORDER BY serial
                 """)
-        return try Row.fetchAll(statement, arguments: [owner, position.stored])
-            .map(DeviceVersion.init(row:))
+        let rows = try Row.fetchAll(statement, arguments: [owner, position.stored])
+        return try unreadable.versions(rows, in: "device") { try DeviceVersion(row: $0) }
     }
 }
 

@@ -29,25 +29,31 @@ extension RelayStore: ShardProgress {
         at now: Timestamp, limit: Int, excluding: Set<DeliveryID>,
         unless isHeld: @escaping @Sendable (RetryLane) -> Bool
     ) async throws -> [Retry] {
-        let reading = RetryReading(excluding: excluding, isHeld: isHeld)
-        return try await read { try reading.due(at: now, limit: limit, in: $0) }
+        let reading = RetryReading(
+            excluding: excluding.union(unreadable.deliveries), isHeld: isHeld)
+        let (due, damaged) = try await read { [unreadable] db in
+            try reading.due(at: now, limit: limit, unreadable, in: db)
+        }
+        if !damaged.isEmpty { try await setAside(damaged, at: now) }
+        return due
     }
 
     package func nextRetryDue(
         excluding: Set<DeliveryID>, unless isHeld: @escaping @Sendable (RetryLane) -> Bool
     ) async throws -> Timestamp? {
-        let reading = RetryReading(excluding: excluding, isHeld: isHeld)
+        let reading = RetryReading(
+            excluding: excluding.union(unreadable.deliveries), isHeld: isHeld)
         return try await read { try reading.nextDue(in: $0) }
     }
 
     package func collapsingRetries(limit: Int) async throws -> [Retry] {
-        try await read { db in
-            try Row.fetchAll(
+        try await read { [unreadable] db in
+            let rows = try Row.fetchAll(
                 db,
                 sql: """
                     SELECT * FROM retry WHERE collapses = 1 ORDER BY position DESC LIMIT ?
-                    """, arguments: [max(0, limit)]
-            ).map(Retry.init(row:))
+                    """, arguments: [max(0, limit)])
+            return try unreadable.deliveries(rows, in: "retry") { try Retry(row: $0) }
         }
     }
 }

@@ -43,10 +43,13 @@ struct RetryReading {
         let dueAt: Int64
     }
 
-    /// What is due, the lanes whose turn is longest ago first, and each with an equal share.
-    func due(at now: Timestamp, limit: Int, in db: Database) throws -> [Retry] {
+    /// What is due, the lanes whose turn is longest ago first, and each with an equal share; and
+    /// those among them that cannot be read.
+    func due(
+        at now: Timestamp, limit: Int, _ unreadable: UnreadableRows, in db: Database
+    ) throws -> (due: [Retry], damaged: [DeliveryID]) {
         let lanes = try openLanes(in: db).filter { $0.dueAt <= now.stored }
-        guard !lanes.isEmpty, limit > 0 else { return [] }
+        guard !lanes.isEmpty, limit > 0 else { return ([], []) }
         var identities: [[Data]] = []
         let share = max(1, limit / lanes.count)
         for lane in lanes.prefix(limit) {
@@ -60,9 +63,15 @@ struct RetryReading {
             identities[index] = more
         }
         let statement = try db.cachedStatement(sql: "SELECT * FROM retry WHERE deliveryID = ?")
-        return try identities.joined().compactMap { id in
-            try Row.fetchOne(statement, arguments: [id]).map(Retry.init(row:))
+        let rows = try identities.joined().compactMap { id in
+            try Row.fetchOne(statement, arguments: [id])
         }
+        let due = try unreadable.deliveries(rows, in: "retry") { try Retry(row: $0) }
+        guard due.count < rows.count else { return (due, []) }
+        let read = Set(due.map(\.delivery.delivery.id))
+        let damaged = rows.compactMap { DeliveryID(stored: $0["deliveryID"]) }
+            .filter { !read.contains($0) }
+        return (due, damaged)
     }
 
     /// When the earliest one falls due that may be read.

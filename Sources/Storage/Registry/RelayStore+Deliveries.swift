@@ -12,8 +12,9 @@ extension RelayStore: Registry {
     }
 
     package func retries(of container: ContainerKey, limit: Int) async throws -> [Retry] {
-        try await rows(
-            of: container, sql: "SELECT * FROM retry WHERE container = ? ORDER BY dueAt LIMIT ?",
+        try await readableRows(
+            of: container, in: "retry",
+            sql: "SELECT * FROM retry WHERE container = ? ORDER BY dueAt LIMIT ?",
             arguments: [max(0, limit)]
         ) { try Retry(row: $0) }
     }
@@ -21,8 +22,8 @@ extension RelayStore: Registry {
     package func deadLetters(
         of container: ContainerKey, reason: String?, limit: Int
     ) async throws -> [DeadLetter] {
-        try await rows(
-            of: container,
+        try await readableRows(
+            of: container, in: "deadLetter",
             sql: """
                 SELECT * FROM deadLetter WHERE container = ?1 AND (?2 IS NULL OR reason = ?2)
                 ORDER BY endedAt DESC, deliveryID LIMIT ?3
@@ -33,7 +34,8 @@ extension RelayStore: Registry {
     package func redriveDeadLetters(
         _ ids: [DeliveryID]?, of container: ContainerKey, reason: String?, at now: Timestamp
     ) async throws -> Int {
-        try await letters(ids, of: container, reason) { db, container, id in
+        // What is no JSON could not be sent either, and stays where it is.
+        try await letters(ids, of: container, reason, "json_valid(body)") { db, container, id in
             // The attempts begin anew; the reason says for whom.
             try db.cachedStatement(
                 sql: """
@@ -123,6 +125,7 @@ extension RelayStore: Registry {
     /// Takes dead letters away, having done `first` with each; returns how many.
     private func letters(
         _ ids: [DeliveryID]?, of key: ContainerKey, _ reason: String?,
+        _ condition: String = "TRUE",
         first: @escaping @Sendable (Database, StoredContainer, Data) throws -> Void
     ) async throws -> Int {
         try await write { commit in
@@ -131,7 +134,7 @@ extension RelayStore: Registry {
                 commit.db,
                 sql: """
                     SELECT deliveryID FROM deadLetter
-                    WHERE container = ?1 AND (?2 IS NULL OR reason = ?2)
+                    WHERE container = ?1 AND (?2 IS NULL OR reason = ?2) AND \(condition)
                     """, arguments: [container.id, reason])
             let wanted = ids.map { known.intersection($0.map(\.stored)) } ?? known
             let delete = try commit.db.cachedStatement(

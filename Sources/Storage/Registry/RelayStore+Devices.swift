@@ -24,8 +24,8 @@ extension RelayStore {
     ) async throws -> [DeviceVersion] {
         // Two statements, because one for both cases would look at every device.
         let condition = owner == nil ? "?2 IS NULL" : "user.name = ?2"
-        return try await rows(
-            of: container,
+        return try await readableRows(
+            of: container, in: "device",
             sql: """
                 SELECT device.*, user.name AS ownerName, container.name AS containerName,
                     container.environment
@@ -41,19 +41,17 @@ extension RelayStore {
     package func devices(
         activeAt position: LogPosition, after serial: UInt64, limit: Int
     ) async throws -> [DeviceVersion] {
-        try await read { db in
-            let rows = try Row.fetchAll(
-                db,
-                sql: """
-                    SELECT device.*, user.name AS ownerName, container.name AS containerName,
-                        container.environment
-                    FROM device
-                        JOIN user ON user.id = device.owner
-                        JOIN container ON container.id = device.container
-                    WHERE serial > ?1 AND activation <= ?2 AND (ended IS NULL OR ended > ?2)
-                    ORDER BY serial LIMIT ?3
-                    """, arguments: [serial.stored, position.stored, max(0, limit)])
-            return try rows.map(DeviceVersion.init(row:))
+        let sql = """
+            SELECT device.*, user.name AS ownerName, container.name AS containerName,
+                container.environment
+            FROM device
+                JOIN user ON user.id = device.owner
+                JOIN container ON container.id = device.container
+            WHERE serial > ?1 AND activation <= ?2 AND (ended IS NULL OR ended > ?2)
+            ORDER BY serial LIMIT ?3
+            """
+        return try await portion(of: "device", sql, after: serial, position, limit) {
+            try DeviceVersion(row: $0)
         }
     }
 
@@ -100,7 +98,7 @@ struct DeviceStep {
     let now: Timestamp
 
     func register(_ device: Device, in commit: inout OpenCommit) throws -> DeviceVersion {
-        let rivals = try rivals(of: device, in: commit)
+        let (rivals, serials) = try rivals(of: device, in: commit)
         if let same = rivals.first(where: { $0.device == device }) {
             return try refresh(same, in: &commit)
         }
@@ -110,9 +108,9 @@ struct DeviceStep {
             try dropBadge(device.id, in: commit)
         }
         try handOverCourier(of: rivals, to: device, in: commit)
-        try end(rivals.map(\.serial), in: commit)
+        try end(serials, in: commit)
         let version = try insert(device, in: commit)
-        let body = LogEntryBody.deviceSaved(version, replaced: rivals.map(\.serial))
+        let body = LogEntryBody.deviceSaved(version, replaced: serials)
         _ = try commit.append(body, storedBody: body.storedBody, in: container, at: now)
         return version
     }
@@ -154,8 +152,11 @@ struct DeviceStep {
         return version
     }
 
-    /// The active devices with the same ID or the same token: at most two.
-    private func rivals(of device: Device, in commit: OpenCommit) throws -> [DeviceVersion] {
+    /// The active devices with the same ID or the same token: at most two; and their serials, also
+    /// of those that cannot be read.
+    private func rivals(
+        of device: Device, in commit: OpenCommit
+    ) throws -> (versions: [DeviceVersion], serials: [UInt64]) {
         let statement = try commit.db.cachedStatement(
             sql: """
                 SELECT device.*, user.name AS ownerName, container.name AS containerName,
@@ -166,9 +167,12 @@ struct DeviceStep {
                 WHERE device.container = ?1 AND ended IS NULL AND (deviceID = ?2 OR token = ?3)
                 ORDER BY serial
                 """)
-        return try Row.fetchAll(
-            statement, arguments: [container.id, device.id.rawValue, device.token.rawValue]
-        ).map(DeviceVersion.init(row:))
+        let rows = try Row.fetchAll(
+            statement, arguments: [container.id, device.id.rawValue, device.token.rawValue])
+        return (
+            rows.compactMap { try? DeviceVersion(row: $0) },
+            rows.map { StoredRow(row: $0, table: "device").number("serial") }
+        )
     }
 
     private func insert(_ device: Device, in commit: OpenCommit) throws -> DeviceVersion {

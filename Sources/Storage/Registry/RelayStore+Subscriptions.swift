@@ -33,26 +33,24 @@ extension RelayStore {
     package func subscriptions(
         activeAt position: LogPosition, after serial: UInt64, limit: Int
     ) async throws -> [SubscriptionVersion] {
-        try await read { db in
-            let rows = try Row.fetchAll(
-                db,
-                sql: """
-                    SELECT subscription.*, user.name AS ownerName, container.name AS containerName,
-                        container.environment
-                    FROM subscription
-                        JOIN user ON user.id = subscription.owner
-                        JOIN container ON container.id = subscription.container
-                    WHERE serial > ?1 AND activation <= ?2 AND (ended IS NULL OR ended > ?2)
-                    ORDER BY serial LIMIT ?3
-                    """, arguments: [serial.stored, position.stored, max(0, limit)])
-            return try rows.map(SubscriptionVersion.init(row:))
+        let sql = """
+            SELECT subscription.*, user.name AS ownerName, container.name AS containerName,
+                container.environment
+            FROM subscription
+                JOIN user ON user.id = subscription.owner
+                JOIN container ON container.id = subscription.container
+            WHERE serial > ?1 AND activation <= ?2 AND (ended IS NULL OR ended > ?2)
+            ORDER BY serial LIMIT ?3
+            """
+        return try await portion(of: "subscription", sql, after: serial, position, limit) {
+            try SubscriptionVersion(row: $0)
         }
     }
 
     private func subscriptions(
         of owner: SubscriptionOwner, and condition: String, _ arguments: StatementArguments
     ) async throws -> [SubscriptionVersion] {
-        try await read { db in
+        try await read { [unreadable] db in
             let rows = try Row.fetchAll(
                 db,
                 sql: """
@@ -69,7 +67,9 @@ extension RelayStore {
                     owner.container.container.rawValue, owner.container.environment.rawValue,
                     owner.user.rawValue, owner.database.rawValue,
                 ] + arguments)
-            return try rows.map(SubscriptionVersion.init(row:))
+            return try unreadable.versions(rows, in: "subscription") {
+                try SubscriptionVersion(row: $0)
+            }
         }
     }
 }
@@ -136,12 +136,20 @@ struct SubscriptionStep {
     private func create(
         _ subscription: Subscription, in commit: inout OpenCommit
     ) throws -> SubscriptionEditOutcome {
-        if let existing = try active(subscription.id, in: commit) {
-            return existing.subscription == subscription
-                ? .unchanged(existing) : .exists(subscription.id)
+        let existing = try active(subscription.id, in: commit)
+        if let version = existing?.version {
+            return version.subscription == subscription
+                ? .unchanged(version) : .exists(subscription.id)
         }
         let content = SubscriptionContent(subscription)
-        if let other = try active(with: content, in: commit) { return .duplicate(of: other) }
+        if let other = try active(with: content, in: commit), other != subscription.id {
+            return .duplicate(of: other)
+        }
+        if let existing {
+            // It cannot be read, so nobody is told by it: what is saved anew takes its place.
+            try end(existing.serial, in: commit)
+            return .saved(try save(subscription, content, replacing: existing.serial, in: &commit))
+        }
         let count = try Int.fetchOne(
             commit.db.cachedStatement(
                 sql: """
@@ -158,7 +166,9 @@ struct SubscriptionStep {
         guard let existing = try active(subscription.id, in: commit) else {
             return .notFound(subscription.id)
         }
-        if existing.subscription == subscription { return .unchanged(existing) }
+        if let version = existing.version, version.subscription == subscription {
+            return .unchanged(version)
+        }
         let content = SubscriptionContent(subscription)
         if let other = try active(with: content, in: commit), other != subscription.id {
             return .duplicate(of: other)
@@ -206,9 +216,10 @@ struct SubscriptionStep {
             .execute(arguments: [commit.next.stored, serial.stored])
     }
 
+    /// The active subscription with this ID; without its version if its row cannot be read.
     private func active(
         _ id: SubscriptionID, in commit: OpenCommit
-    ) throws -> SubscriptionVersion? {
+    ) throws -> (serial: UInt64, version: SubscriptionVersion?)? {
         let statement = try commit.db.cachedStatement(
             sql: """
                 SELECT serial, body, activation FROM subscription
@@ -219,10 +230,15 @@ struct SubscriptionStep {
                 statement, arguments: [user, owner.database.rawValue, id.rawValue])
         else { return nil }
         let stored = StoredRow(row: row, table: "subscription")
-        return SubscriptionVersion(
-            serial: stored.number("serial"),
-            subscription: try Subscription(stored: try stored.json("body"), of: owner),
-            activation: LogPosition(stored: row["activation"]))
+        let serial = stored.number("serial")
+        guard let body = try? stored.json("body"),
+            let subscription = try? Subscription(stored: body, of: owner)
+        else { return (serial, nil) }
+        let activation = LogPosition(stored: row["activation"])
+        return (
+            serial,
+            SubscriptionVersion(serial: serial, subscription: subscription, activation: activation)
+        )
     }
 
     private func active(

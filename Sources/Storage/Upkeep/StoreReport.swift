@@ -47,6 +47,7 @@ extension StoreReport {
         problems += references.prefix(100).map { row in
             "\(row[0] as String? ?? "?"): a row refers to nothing in \(row[2] as String? ?? "?")"
         }
+        problems += try Self.unreadableRows(in: db)
         accounts = try DeliveryAccount.all(in: db)
         let row = try Row.fetchOne(
             db, sql: "SELECT shardHead.position, progress.position FROM shardHead, progress")

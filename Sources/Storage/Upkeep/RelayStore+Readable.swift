@@ -1,0 +1,70 @@
+import GRDB
+import RelayModel
+
+extension RelayStore {
+    /// Reads versions active at `position`, in the order of their serials, up to `limit` of those
+    /// that can be read; none only if there are no more.
+    ///
+    /// `sql` takes the serial after which, the position, and the limit.
+    func portion<Value: Sendable>(
+        of table: String, _ sql: String, after serial: UInt64, _ position: LogPosition,
+        _ limit: Int, _ make: @escaping @Sendable (Row) throws -> Value
+    ) async throws -> [Value] {
+        try await read { [unreadable] db in
+            var last = serial.stored
+            while true {
+                let rows = try Row.fetchAll(
+                    db, sql: sql, arguments: [last, position.stored, max(0, limit)])
+                let versions = try unreadable.versions(rows, in: table, make)
+                guard versions.isEmpty, let end = rows.last else { return versions }
+                last = end["serial"]
+            }
+        }
+    }
+
+    /// Reads rows of one container as ``rows(of:sql:arguments:_:)`` does, without those that cannot
+    /// be read.
+    func readableRows<Value: Sendable>(
+        of key: ContainerKey, in table: String, sql: String, arguments: StatementArguments,
+        _ make: @escaping @Sendable (Row) throws -> Value
+    ) async throws -> [Value] {
+        try await rows(of: key, sql: sql, arguments: arguments) { [unreadable] row in
+            table == "device"
+                ? try unreadable.versions([row], in: table, make)
+                : try unreadable.deliveries([row], in: table, make)
+        }.flatMap { $0 }
+    }
+
+    /// Makes dead letters of retries that cannot be read, so that they are accounted for and nobody
+    /// takes them up again.
+    ///
+    /// While there is no room for that they stay, and are not read before the next start.
+    func setAside(_ damaged: [DeliveryID], at now: Timestamp) async throws {
+        damaged.forEach(unreadable.hold)
+        do {
+            try await write(changes: damaged.count) { commit in
+                for id in damaged {
+                    try commit.db.execute(
+                        sql: """
+                            INSERT OR REPLACE INTO deadLetter
+                                (container, deliveryID, position, "offset", subscriptionSerial,
+                                deviceSerial, body, attempts, status, reason, endedAt)
+                            SELECT container, deliveryID, position, "offset", subscriptionSerial,
+                                deviceSerial, body, attempts, 0, ?, ?
+                            FROM retry WHERE deliveryID = ?
+                            """,
+                        arguments: [DeadLetter.unreadableReason, now.stored, id.stored])
+                    try commit.db.execute(
+                        sql: "DELETE FROM retry WHERE deliveryID = ?", arguments: [id.stored])
+                }
+            }
+        } catch StorageError.noRoom {
+        } catch StorageError.overloaded {
+        }
+    }
+}
+
+extension DeadLetter {
+    /// The reason of a dead letter whose delivery cannot be read.
+    static let unreadableReason = "the stored delivery cannot be read"
+}

@@ -1,0 +1,62 @@
+import Foundation
+import GRDB
+import RelayModel
+
+extension StoreReport {
+    /// So many unreadable rows of a table are named one by one.
+    private static let namedRows = 20
+
+    /// The rows that do not hold what Belfry writes, a sentence each, from reading every
+    /// subscription, device, retry, dead letter and range.
+    static func unreadableRows(in db: Database) throws -> [String] {
+        var problems = try unreadable("subscription", versions(of: "subscription"), in: db) {
+            _ = try SubscriptionVersion(row: $0)
+        }
+        problems += try unreadable("device", versions(of: "device"), in: db) {
+            _ = try DeviceVersion(row: $0)
+        }
+        problems += try unreadable("retry", "SELECT deliveryID AS key, * FROM retry", in: db) {
+            _ = try Retry(row: $0)
+        }
+        let letters = "SELECT deliveryID AS key, * FROM deadLetter"
+        problems += try unreadable("deadLetter", letters, in: db) { _ = try DeadLetter(row: $0) }
+        problems += try unreadable("rangeTask", "SELECT id AS key, * FROM rangeTask", in: db) {
+            let serials = SerialList.decode($0["serials"] as Data)
+            _ = try StoredRow(row: $0, table: "rangeTask").require("serials", serials)
+        }
+        return problems
+    }
+
+    private static func versions(of table: String) -> String {
+        """
+        SELECT serial AS key, \(table).*, user.name AS ownerName,
+            container.name AS containerName, container.environment
+        FROM \(table)
+            JOIN user ON user.id = \(table).owner
+            JOIN container ON container.id = \(table).container
+        """
+    }
+
+    private static func unreadable(
+        _ table: String, _ sql: String, in db: Database, _ read: (Row) throws -> Void
+    ) throws -> [String] {
+        let rows = try Row.fetchCursor(db, sql: sql)
+        var problems: [String] = []
+        var count = 0
+        while let row = try rows.next() {
+            do {
+                try read(row)
+            } catch StorageError.damaged(_, let reason) {
+                count += 1
+                if count <= namedRows { problems.append("\(table) \(name(of: row)): \(reason)") }
+            }
+        }
+        if count > namedRows { problems.append("\(count - namedRows) more × \(table) unreadable") }
+        return problems
+    }
+
+    private static func name(of row: Row) -> String {
+        if let number = Int64.fromDatabaseValue(row["key"]) { return "\(number)" }
+        return DeliveryID(stored: row["key"])?.description ?? "?"
+    }
+}

@@ -1,0 +1,89 @@
+import GRDB
+import RelayModel
+import Synchronization
+
+/// A row that is there and does not hold what Belfry writes.
+///
+/// It is set aside alone: whoever reads many rows goes on with the others.
+package struct UnreadableRow: Sendable, Hashable {
+    /// The table it stands in.
+    package let table: String
+    /// Its serial, number, or delivery ID.
+    package let key: String
+    /// What about it cannot be read; nothing of its content.
+    package let reason: String
+}
+
+/// The rows that could not be read since the store was opened, each once.
+///
+/// Whoever watches the store tells of them. A lock: all is short.
+package final class UnreadableRows: Sendable {
+    /// So many are remembered; more are set aside like these, and not told one by one.
+    private static let limit = 10_000
+
+    private struct State {
+        var known: Set<UnreadableRow> = []
+        var news: [UnreadableRow] = []
+        var deliveries: Set<DeliveryID> = []
+    }
+
+    private let state = Mutex(State())
+
+    /// The rows that were found since the last call.
+    package func takeNews() -> [UnreadableRow] {
+        state.withLock { state in
+            defer { state.news = [] }
+            return state.news
+        }
+    }
+
+    /// The retries among them, which nobody takes up any more.
+    var deliveries: Set<DeliveryID> { state.withLock { $0.deliveries } }
+
+    /// What `read` makes of a row; `nil`, and remembered, if the row cannot be read.
+    ///
+    /// - Throws: What `read` throws, except ``StorageError/damaged(path:reason:)``.
+    func value<Value>(
+        of row: Row, in table: String, key: String, _ read: (Row) throws -> Value
+    ) throws -> Value? {
+        do {
+            return try read(row)
+        } catch StorageError.damaged(_, let reason) {
+            note(UnreadableRow(table: table, key: key, reason: reason))
+            return nil
+        }
+    }
+
+    /// The versions in `rows` that can be read; the key is the serial.
+    func versions<Value>(
+        _ rows: [Row], in table: String, _ read: (Row) throws -> Value
+    ) throws -> [Value] {
+        try rows.compactMap { row in
+            try value(of: row, in: table, key: "\(row["serial"] as Int64)", read)
+        }
+    }
+
+    /// The deliveries in `rows` that can be read; the key is the delivery ID.
+    func deliveries<Value>(
+        _ rows: [Row], in table: String, _ read: (Row) throws -> Value
+    ) throws -> [Value] {
+        try rows.compactMap { row in
+            let id = DeliveryID(stored: row["deliveryID"])
+            return try value(of: row, in: table, key: id?.description ?? "?", read)
+        }
+    }
+
+    /// Remembers a retry that nobody must take up any more.
+    func hold(_ id: DeliveryID) {
+        state.withLock { state in
+            if state.deliveries.count < Self.limit { state.deliveries.insert(id) }
+        }
+    }
+
+    private func note(_ row: UnreadableRow) {
+        state.withLock { state in
+            guard state.known.count < Self.limit, state.known.insert(row).inserted else { return }
+            state.news.append(row)
+        }
+    }
+}

@@ -1,0 +1,110 @@
+import GatewaySimulator
+import RelayModel
+import RelayServer
+import RelayTestKit
+import Testing
+
+/// Beyond its bounds the relay refuses changes, says which bound and when to come again, keeps what it
+/// took, and takes changes again by itself.
+@Suite(.serialized, .timeLimit(.minutes(15))) struct OverloadScenarioTests {
+    /// Posts ten changes that owe bob pushes, and then one after the other until one is refused.
+    private static func postUntilRefused(
+        _ relay: RunningRelay
+    ) async throws -> (taken: Int, refusal: RelayClient.Reply) {
+        try await relay.container.save(.query("q"), as: "bob")
+        try await relay.container.post(.array((0..<10).map { .change("create", "a\($0)") }))
+        // The bounds are looked at every second.
+        try await relay.metric("belfry_bound_reached", "1")
+        var taken = 10
+        while true {
+            let reply = try await relay.post("b\(taken)")
+            if reply.status != 200 { return (taken, reply) }
+            taken += 1
+        }
+    }
+
+    private static func check(
+        _ reply: RelayClient.Reply, names bound: String, _ relay: RunningRelay
+    ) async throws {
+        #expect(reply.status == 503)
+        #expect(reply.retryAfter == "5")
+        #expect(reply["serverErrorCode"] == "TRY_AGAIN_LATER")
+        #expect(reply["bound"] == .string(bound))
+        try await relay.metric(#"belfry_bound_reached{bound="\#(bound)"}"#, "1")
+        try await relay.metric(#"belfry_intake_refused_total{bound="\#(bound)"}"#, "1")
+    }
+
+    /// Waits until changes are taken, and everything that was taken has arrived.
+    private static func checkRecovery(
+        _ relay: RunningRelay, taken: Int, at gateway: SampleGateway
+    ) async throws {
+        try await relay.metric("belfry_bound_reached", "0")
+        while try await relay.post("last").status != 200 {}
+        let accepted = try await gateway.simulated.totals(within: .patience) {
+            $0.accepted - $0.duplicates >= taken + 1
+        }
+        #expect(accepted.accepted - accepted.duplicates == taken + 1)
+    }
+
+    @Test func `too many retries refuse changes until the gateway is back`() async throws {
+        try await RunningRelay.with(["--bounds-retries", "3"]) { relay in
+            await relay.gateway.simulated.stop()
+            let (taken, refusal) = try await Self.postUntilRefused(relay)
+            try await Self.check(refusal, names: "retries", relay)
+            // What changes nothing is answered as ever.
+            #expect(try await relay.container.subscriptionIDs(of: "bob") == ["q"])
+            try await relay.container.save(.query("r", "artist == 'x'"), as: "alice")
+            let back = try await relay.gateway.startAgain()
+            try await Self.checkRecovery(relay, taken: taken, at: back)
+            await back.simulated.stop()
+        }
+    }
+
+    @Test func `too much that is not settled refuses changes until it is`() async throws {
+        let silence = AnswerScript.all(ScriptedAnswer(.silence))
+        let settings = ["--bounds-log-lag", "3", "--delivery-in-flight", "1"]
+        try await RunningRelay.with(settings, script: silence) { relay in
+            let (taken, refusal) = try await Self.postUntilRefused(relay)
+            try await Self.check(refusal, names: "logLag", relay)
+            await relay.gateway.simulated.stop()
+            let back = try await relay.gateway.startAgain()
+            try await Self.checkRecovery(relay, taken: taken, at: back)
+            await back.simulated.stop()
+        }
+    }
+
+    @Test func `too much memory refuses changes, and deliveries go on`() async throws {
+        // The bound is looked at after the first second, so these are taken.
+        try await RunningRelay.with(["--bounds-memory-megabytes", "1"]) { relay in
+            try await relay.container.save(.query("q"), as: "bob")
+            var taken = 0
+            var reply = try await relay.post("a0")
+            while reply.status == 200 {
+                taken += 1
+                reply = try await relay.post("a\(taken)")
+            }
+            try await Self.check(reply, names: "memory", relay)
+            #expect(try await relay.arrivals().count == taken)
+        }
+    }
+}
+
+extension RunningRelay {
+    /// Posts a change without expecting that it is taken.
+    func post(_ name: String) async throws -> RelayClient.Reply {
+        try await client.call(
+            "POST", "/changes/1/\(container.key.container)/development/database",
+            headers: ["Content-Type": "application/json"],
+            body: JSONValue.change("create", name).text)
+    }
+
+    /// Waits until a metric of this name has this value: in one series for 1, in all for 0.
+    func metric(_ name: String, _ value: String) async throws {
+        while true {
+            let text = try await client.call("GET", "/metrics").text
+            let lines = text.split(separator: "\n").filter { $0.hasPrefix(name) }
+            let fits = lines.filter { $0.hasSuffix(" " + value) }
+            if value == "0" ? fits.count == lines.count && !lines.isEmpty : !fits.isEmpty { return }
+        }
+    }
+}
