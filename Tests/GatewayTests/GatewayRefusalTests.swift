@@ -1,11 +1,12 @@
 import Crypto
 import Foundation
-@testable import Gateway
 import GatewaySimulator
 import RelayModel
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct GatewayRefusalTests {
+@testable import Gateway
+
+@Suite(.timeLimit(.minutes(30))) struct GatewayRefusalTests {
     private func refusal(_ outcome: PushOutcome) throws -> Gateway.GatewayRefusal {
         guard case .refused(let refusal) = outcome else {
             Issue.record("\(outcome)")

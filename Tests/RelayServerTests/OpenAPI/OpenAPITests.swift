@@ -6,7 +6,7 @@ import RelayTestKit
 import Testing
 
 /// The document describes the relay, and the relay behaves as described.
-@Suite(.serialized, .timeLimit(.minutes(5))) struct OpenAPITests {
+@Suite(.serialized, .timeLimit(.minutes(30))) struct OpenAPITests {
     @Test func `every route is in the document, and everything in the document is a route`()
         async throws
     {
