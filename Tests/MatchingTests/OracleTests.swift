@@ -34,6 +34,9 @@ import Testing
                 let isKnown = reference.remove(serial)
                 #expect(index.remove(serial: serial) == isKnown)
             }
+            for serial in index.takeMisfiled(most: 50) {
+                if let known = reference.subscriptions[serial] { index.insert(known) }
+            }
             for _ in 0..<12 {
                 let change = try world.change()
                 let found = index.matches(for: change)
@@ -43,6 +46,47 @@ import Testing
                 }
             }
             #expect(index.statistics.subscriptions == reference.subscriptions.count)
+        }
+        for serial in reference.subscriptions.keys { index.remove(serial: serial) }
+        #expect(index.statistics.keys == 0)
+        #expect(index.statistics.programs == 0)
+    }
+
+    /// Many more are saved at a time than above, so that lists grow long, and conditions come from
+    /// every dialect; changes are fewer in return.
+    @Test(arguments: OracleTests.seeds)
+    func `a large index of conditions in all dialects agrees with the reference evaluator`(
+        seed: UInt64
+    ) throws {
+        var world = RandomWorld(seed: seed &* 1_000_003)
+        var index = SubscriptionIndex(seed: seed)
+        var reference = ReferenceIndex()
+        let serials = Self.predicates * 2 / 3
+        for round in 0..<8 {
+            for _ in 0..<Self.predicates / 8 {
+                var subscription = world.subscription(UInt64(world.generator.below(serials)))
+                if let mixed = world.mixed() {
+                    subscription.predicate = mixed
+                    subscription.recordType = world.recordTypes.first
+                    subscription.database = .public
+                }
+                index.insert(subscription)
+                reference.insert(subscription)
+            }
+            for _ in 0..<Self.predicates / 20 {
+                let serial = UInt64(world.generator.below(serials))
+                let isKnown = reference.remove(serial)
+                #expect(index.remove(serial: serial) == isKnown)
+            }
+            if round == 4 { index = try SubscriptionIndex(image: try index.image()) }
+            for _ in 0..<16 {
+                let change = try world.change()
+                let found = index.matches(for: change)
+                let expected = reference.matches(for: change)
+                if found != expected {
+                    report(found, expected, reference, change, "seed \(seed), round \(round)")
+                }
+            }
         }
         for serial in reference.subscriptions.keys { index.remove(serial: serial) }
         #expect(index.statistics.keys == 0)

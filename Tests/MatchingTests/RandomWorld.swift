@@ -234,7 +234,7 @@ struct RandomWorld {
         let zone: ZoneID? = generator.holds(oneIn: 4) ? generator.pick(zones) : nil
         let type: RecordType? =
             generator.holds(oneIn: 8) ? nil : generator.pick(recordTypes)
-        let isPlain = type == nil || generator.holds(oneIn: 8)
+        let isPlain = generator.holds(oneIn: type == nil ? 2 : 8)
         return IndexedSubscription(
             serial: serial, database: database, owner: generator.pick(owners), zoneID: zone,
             recordType: type,

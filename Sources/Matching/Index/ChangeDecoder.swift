@@ -53,6 +53,7 @@ struct ChangeDecoder {
         _ database: DatabaseScope, _ owner: UserID?, _ zoneID: ZoneID, _ shelf: Int?,
         _ decoded: DecodedChange
     ) {
+        decoded.shelf = shelf ?? 0
         let writer = ProbeWriter(catalog: catalog, seed: seed)
         let owner = database == .public ? nil : owner
         // Nobody can be told of a change in a private database of whom it is not known whose it is.

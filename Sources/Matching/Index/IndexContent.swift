@@ -36,9 +36,26 @@ final class IndexContent: @unchecked Sendable {
         let core = cores.first?.core ?? self.core(of: 0)
         var id = PostingWord.idMask
         while core.serials.word(id) != 0 { id -= 1 }
+        let before = catalog
         let cost = core.insert(id, subscription, catalog: &catalog)
         _ = core.remove(id)
+        core.misfilings.forget(id, shelf: catalog.makeShelf(subscription.recordType))
+        // What nobody saves is not looked up.
+        if catalog.version != before.version {
+            catalog = before
+            for (_, core) in cores { core.planner.forgetDimensions(from: before.dimensions.count) }
+        }
         return cost
+    }
+
+    /// Subscriptions that would be filed better, or weighed otherwise, by what changes have shown
+    /// since; each is named once.
+    func takeMisfiled(most: Int) -> [UInt64] {
+        var serials: [UInt64] = []
+        for (base, core) in cores where serials.count < most {
+            serials += core.takeMisfiled(most: most - serials.count).map { base | UInt64($0) }
+        }
+        return serials
     }
 
     private func core(of serial: UInt64) -> IndexCore {
@@ -96,12 +113,15 @@ final class IndexContent: @unchecked Sendable {
     @inline(__always)
     func sample(_ decoded: DecodedChange, _ samples: inout KeySamples) {
         samples.turn &+= 1
-        if samples.turn % KeySamples.interval == 0 { keep(decoded, &samples) }
+        if samples.turn % KeySamples.interval == 0 || samples.turn <= KeySamples.first {
+            keep(decoded, &samples)
+        }
     }
 
     private func keep(_ decoded: DecodedChange, _ samples: inout KeySamples) {
         guard samples.kept + decoded.probes.count <= KeySamples.most else { return }
-        samples.hashes.append((0..<decoded.probes.count).map { decoded.probes[$0].hash })
+        let hashes = (0..<decoded.probes.count).map { decoded.probes[$0].hash }
+        samples.hashes.append((decoded.shelf, hashes))
         samples.kept += decoded.probes.count
     }
 
@@ -111,8 +131,8 @@ final class IndexContent: @unchecked Sendable {
     func takeOver(_ desk: inout ReadingDesk.State) {
         if desk.scratch.changes == 0 { return }
         if !desk.samples.hashes.isEmpty {
-            for hashes in desk.samples.hashes {
-                for (_, core) in cores { core.planner.selectivity.observe(hashes) }
+            for (shelf, hashes) in desk.samples.hashes {
+                for (_, core) in cores { core.learn(hashes, shelf: shelf) }
             }
             desk.samples.hashes.removeAll(keepingCapacity: true)
             desk.samples.kept = 0
@@ -121,8 +141,9 @@ final class IndexContent: @unchecked Sendable {
         observed.matches += desk.scratch.matches
         observed.candidates += desk.scratch.candidates
         observed.confirmed += desk.scratch.confirmed
+        observed.runs += desk.scratch.runs
         (desk.scratch.changes, desk.scratch.matches) = (0, 0)
-        (desk.scratch.candidates, desk.scratch.confirmed) = (0, 0)
+        (desk.scratch.candidates, desk.scratch.confirmed, desk.scratch.runs) = (0, 0, 0)
         for (serial, count) in desk.scratch.serialErrors {
             let base = serial & ~UInt64(PostingWord.idMask)
             let id = UInt32(serial & UInt64(PostingWord.idMask))

@@ -16,6 +16,8 @@ struct MatchScratch: ~Copyable {
     var candidates: UInt64 = 0
     /// Those that it confirmed.
     var confirmed: UInt64 = 0
+    /// Programs run.
+    var runs: UInt64 = 0
     /// The program that was run last on this change, and what it said.
     var lastProgram: UInt32 = 0
     var lastVerdict = Verdict.doesNotFire
@@ -263,6 +265,7 @@ extension IndexCore {
         _ program: UInt32, _ change: DecodedChange, _ scratch: inout MatchScratch
     ) -> Verdict {
         if program == scratch.lastProgram { return scratch.lastVerdict }
+        scratch.runs += 1
         let verdict = programs.run(program, on: change)
         (scratch.lastProgram, scratch.lastVerdict) = (program, verdict)
         return verdict

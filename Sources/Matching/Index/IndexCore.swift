@@ -16,6 +16,9 @@ final class IndexCore {
     /// Evaluation errors by subscription, since the start.
     @exclusivity(unchecked) private(set) var errors: [UInt32: UInt64] = [:]
 
+    /// Who should be filed again.
+    @exclusivity(unchecked) var misfilings = Misfilings()
+
     /// Edits so far, in debug builds.
     @exclusivity(unchecked) var edits = 0
 
@@ -57,13 +60,37 @@ final class IndexCore {
             return MatchingCost(candidatesPerChange: 0, isResidual: false, keys: 0)
         }
         var isInDirectory = false
+        var crowd = 0
         for index in 0..<count {
             isInDirectory = file(planner.keys[index], word, filing) || isInDirectory
+            crowd = max(crowd, self.crowd(under: planner.keys[index], filing))
         }
         serials.set(id, record(filing, isInDirectory))
         if filing.isResidual { residuals += 1 }
         return MatchingCost(
-            candidatesPerChange: filing.expected, isResidual: filing.isResidual, keys: count)
+            candidatesPerChange: expectation(of: filing, id, shelf, crowd),
+            isResidual: filing.isResidual, keys: count, crowd: crowd)
+    }
+
+    /// Candidates to be expected: where many stand under a key, and nothing is known of the changes
+    /// yet, the worst.
+    private func expectation(
+        of filing: Filing, _ id: UInt32, _ shelf: Int, _ crowd: Int
+    ) -> Double {
+        guard crowd >= Self.crowd, !filing.isResidual, !planner.selectivity.knows(shelf: shelf)
+        else { return filing.expected }
+        misfilings.noteUnproven(id, shelf: shelf)
+        return 1
+    }
+
+    /// What else is verified under a key for which a program of its own was filed.
+    private func crowd(under planned: PlannedKey, _ filing: Filing) -> Int {
+        let program = planned.isExact ? filing.rest : filing.whole
+        guard program != 0, programs.uses(program) == 1 else { return 0 }
+        let slot = store.slot(
+            planned.hash, planned.dimension,
+            UnsafePointer(planner.encoder.bytes.base + Int(planned.offset)), Int(planned.length))
+        return slot < 0 ? 0 : store.verified(in: KeyTable.block(of: store.table.slots[slot])) - 1
     }
 
     private func releaseDrafts(_ filing: Filing) {
@@ -214,6 +241,7 @@ extension IndexCore {
         programs.write(to: &image)
         serials.write(to: &image)
         planner.selectivity.write(to: &image)
+        misfilings.write(to: &image)
     }
 
     /// Fills a core that holds nothing from an image.
@@ -229,5 +257,6 @@ extension IndexCore {
         try programs.load(&image)
         try serials.load(&image)
         try planner.selectivity.load(&image)
+        try misfilings.load(&image)
     }
 }

@@ -26,6 +26,8 @@ package struct IndexStatistics: Sendable, Hashable {
     package var candidates: UInt64 = 0
     /// Those that were confirmed.
     package var confirmed: UInt64 = 0
+    /// Programs that were run for it; what several postings in a row share is run once.
+    package var runs: UInt64 = 0
 
     /// Evaluation errors of subscriptions that are filed now.
     package var errors: UInt64 = 0

@@ -37,17 +37,22 @@ package struct IndexedSubscription: Sendable {
 /// What a saved predicate is expected to cost.
 package struct MatchingCost: Sendable, Hashable {
     /// The share of its record type's changes for which it must be looked at, 0 to 1: learned from
-    /// past changes where enough were seen, guessed otherwise.
+    /// past changes where enough were seen, guessed otherwise. The guess for a key under which
+    /// many stand already is the worst, 1.
     package var candidatesPerChange: Double
     /// Whether it has no key of its own and is looked at for every change of its record type.
     package var isResidual: Bool
     /// The keys under which it is filed.
     package var keys: Int
+    /// What else has to be verified under the fullest of its keys; 0 if it is not verified by
+    /// itself there.
+    package var crowd: Int
 
     /// States a cost.
-    package init(candidatesPerChange: Double, isResidual: Bool, keys: Int) {
+    package init(candidatesPerChange: Double, isResidual: Bool, keys: Int, crowd: Int = 0) {
         self.candidatesPerChange = candidatesPerChange
         self.isResidual = isResidual
         self.keys = keys
+        self.crowd = crowd
     }
 }

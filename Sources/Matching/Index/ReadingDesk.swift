@@ -32,14 +32,16 @@ final class ReadingDesk: @unchecked Sendable {
     }
 }
 
-/// The hashes of the keys of every so many-th change.
+/// The hashes of the keys of the first changes, and then of every so many-th.
 struct KeySamples: ~Copyable {
-    /// One change in so many is sampled.
+    /// One change in so many is sampled,
     static let interval: UInt32 = 64
+    /// after so many that all are, so that something is known soon.
+    static let first: UInt32 = 256
     /// Keys kept until a writer comes.
     static let most = 4096
 
-    var hashes: [[UInt32]] = []
+    var hashes: [(shelf: Int, hashes: [UInt32])] = []
     var kept = 0
     var turn: UInt32 = 0
 }

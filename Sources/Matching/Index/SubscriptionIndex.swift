@@ -64,6 +64,15 @@ package final class SubscriptionIndex: Sendable {
         writing { $0.cost(of: subscription) }
     }
 
+    /// Subscriptions that would be filed under better keys, or weighed otherwise, by what changes
+    /// have shown since they were filed: the caller, who has their predicates, inserts them again.
+    ///
+    /// Each is named once, at most `most` at a time. A key is looked at when it turns out to be hit
+    /// by one change of its record type in fifty, and again whenever its postings have doubled.
+    package func takeMisfiled(most: Int) -> [UInt64] {
+        writing { $0.takeMisfiled(most: most) }
+    }
+
     // MARK: Matching
 
     /// The serials of the subscriptions that a change fires, ascending.

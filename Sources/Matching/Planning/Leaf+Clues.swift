@@ -14,6 +14,15 @@ enum KeyClue {
     case elements([FieldValue])
     /// It is a place within so many metres.
     case near(Location, metres: Double)
+
+    /// How many keys it gives, about.
+    var keys: Int {
+        switch self {
+        case .prefix, .part, .near: 1
+        case .words(let words): max(words.count, 1)
+        case .elements(let values): max(values.count, 1)
+        }
+    }
 }
 
 // Comparisons that have keys though no row, or only a costly one, judges them.

@@ -71,7 +71,7 @@ extension Planner {
     ) -> Access? {
         if let interval = interval(of: leaf, isNegated: isNegated) {
             return Access(
-                expected: estimate(interval), isExact: false, isSafe: false,
+                expected: expectedHits(of: interval, &catalog), isExact: false, isSafe: false,
                 keys: 1)
         }
         guard leaf.hasKeys(isNegated: isNegated) else { return nil }
@@ -80,6 +80,7 @@ extension Planner {
         emit(leaf, isNegated: isNegated, &catalog)
         isEstimating = false
         defer { keys.count = mark }
+        work += keys.count - mark
         var access = Access(
             expected: 0, isExact: true, isSafe: leaf.isSafe, keys: keys.count - mark)
         for index in mark..<keys.count {
@@ -104,6 +105,20 @@ extension Planner {
 
     // MARK: Expectations
 
+    /// The share of changes that hit the key of an interval: what they have shown, or else what its
+    /// width says.
+    func expectedHits(of interval: Interval, _ catalog: inout Catalog) -> Double {
+        guard selectivity.knows(shelf: shelf), !interval.isEmpty else {
+            return estimate(interval)
+        }
+        let mark = keys.count
+        isEstimating = true
+        emit(interval, &catalog)
+        isEstimating = false
+        defer { keys.count = mark }
+        return keys.count > mark ? expected(keys[mark], isWeighed: false) : estimate(interval)
+    }
+
     func expectedHits() -> Double {
         var sum = 0.0
         for index in 0..<keys.count { sum += expected(keys[index], isWeighed: false) }
@@ -115,7 +130,7 @@ extension Planner {
     /// Weighed, a key that is much used already counts more: that is all there is to learn from
     /// before changes arrive.
     func expected(_ key: PlannedKey, isWeighed: Bool) -> Double {
-        if let observed = selectivity.observed(key.hash) { return observed }
+        if let observed = selectivity.observed(key.hash, shelf: shelf) { return observed }
         let guess = guess(key)
         guard isWeighed else { return guess }
         let slot = store.slot(

@@ -13,11 +13,14 @@ extension RowTest {
 
 extension Leaf {
     /// Whether there are keys of which one is hit whenever the comparison (or its contrary) holds.
+    ///
+    /// Where it would be more than a subscription may have there are none.
     func hasKeys(isNegated: Bool) -> Bool {
         switch test {
-        case .equal, .member, .begins, .ends, .has, .anyEqual: !isNegated
+        case .equal, .begins, .ends, .has, .anyEqual: !isNegated
+        case .member: !isNegated && members.count <= Planner.mostKeys
         case .notEqual: isNegated
-        case .like, .reference: !isNegated && clue != nil
+        case .like, .reference: !isNegated && (1...Planner.mostKeys).contains(clue?.keys ?? 0)
         default: false
         }
     }
@@ -200,7 +203,7 @@ extension Planner {
         encoder.append(UInt64(bitPattern: place >> Int64(cells.level)))
         encoder.bytes.append(cells.code)
         addKey(dimension, start, isExact: true, &catalog)
-        catalog.useCell(cells, dimension)
+        if !isEstimating { catalog.useCell(cells, dimension) }
         return cells
     }
 

@@ -50,7 +50,7 @@ final class Planner {
     /// Keys of one subscription; predicates that need more are filed under their record type.
     static let mostKeys = 512
     /// Estimates made for one predicate, so that nobody's predicate takes long to save.
-    static let mostWork = 50_000
+    static let mostWork = 4000
 
     let seed: UInt64
     @exclusivity(unchecked) var selectivity = Selectivity()
@@ -174,8 +174,10 @@ final class Planner {
     }
 
     /// Reads a comparison that rows can judge, and numbers its field.
+    ///
+    /// Across record types fields have no numbers.
     func leaf(_ comparison: Comparison, _ catalog: inout Catalog) -> Leaf? {
-        guard var leaf = Leaf(comparison) else { return nil }
+        guard shelf != 0, var leaf = Leaf(comparison) else { return nil }
         let path =
             leaf.field.isEmpty && leaf.clue != nil
             ? catalog.makeRecordPath(shelf: shelf)
@@ -262,7 +264,7 @@ final class Planner {
             best = .member(index)
         }
         for (index, interval) in intervals.enumerated() {
-            let expected = estimate(interval)
+            let expected = expectedHits(of: interval, &catalog)
             if expected < least {
                 least = expected
                 best = .interval(index)
@@ -286,6 +288,16 @@ final class Planner {
 
     /// The dimensions by their numbers, as far as keys were planned in them.
     @exclusivity(unchecked) private(set) var keyDimensions: [KeyDimension] = []
+
+    /// Whether keys of a dimension ask nothing but the record type.
+    func isEvery(_ dimension: UInt32) -> Bool {
+        Int(dimension) < keyDimensions.count && keyDimensions[Int(dimension)].kind == .every
+    }
+
+    /// Forgets dimensions that were taken back.
+    func forgetDimensions(from count: Int) {
+        if keyDimensions.count > count { keyDimensions.removeLast(keyDimensions.count - count) }
+    }
 
     /// Where the bytes of the next key begin; in a compartment they begin with its number.
     func begin() -> Int {

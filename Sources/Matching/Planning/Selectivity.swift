@@ -7,10 +7,12 @@ import RelayModel
 struct Selectivity: ~Copyable {
     private var counters: [UInt16]
     private var samples: UInt32 = 0
+    /// The same by the shelf of the changes' record type.
+    private var shelfSamples: [UInt32] = []
 
     private static let width = 1 << 14
-    /// From so many sampled changes on, what they showed counts.
-    private static let enough: UInt32 = 128
+    /// From so many sampled changes of a record type on, what they showed counts.
+    static let enough: UInt32 = 128
     /// At so many the counters are halved, so that the past fades.
     private static let many: UInt32 = 60_000
 
@@ -21,25 +23,34 @@ struct Selectivity: ~Copyable {
     /// Bytes held.
     var bytes: Int { counters.count * 2 }
 
-    /// Takes over the keys of one sampled change.
-    mutating func observe(_ hashes: some Sequence<UInt32>) {
+    /// Takes over the keys of one sampled change of a shelf.
+    mutating func observe(_ hashes: some Sequence<UInt32>, shelf: Int) {
         for hash in hashes {
             let (first, second) = Self.places(hash)
             if counters[first] < .max { counters[first] += 1 }
             if counters[second] < .max { counters[second] += 1 }
         }
+        while shelfSamples.count <= shelf { shelfSamples.append(0) }
+        shelfSamples[shelf] += 1
         samples += 1
         if samples >= Self.many {
             for index in counters.indices { counters[index] /= 2 }
+            for index in shelfSamples.indices { shelfSamples[index] /= 2 }
             samples /= 2
         }
     }
 
-    /// The share of changes that hit a key, if enough were seen.
-    func observed(_ hash: UInt32) -> Double? {
-        guard samples >= Self.enough else { return nil }
+    /// Whether enough changes of a shelf were seen.
+    func knows(shelf: Int) -> Bool {
+        shelf < shelfSamples.count && shelfSamples[shelf] >= Self.enough
+    }
+
+    /// The share of a shelf's changes that hit a key, if enough were seen.
+    func observed(_ hash: UInt32, shelf: Int) -> Double? {
+        guard knows(shelf: shelf) else { return nil }
         let (first, second) = Self.places(hash)
-        return (Double(min(counters[first], counters[second])) + 0.25) / Double(samples)
+        let hits = Double(min(counters[first], counters[second])) + 0.25
+        return min(hits / Double(shelfSamples[shelf]), 1)
     }
 
     private static func places(_ hash: UInt32) -> (Int, Int) {
@@ -67,6 +78,8 @@ extension Selectivity {
     /// Appends what was learned to an image.
     func write(to image: inout ImageWriter) {
         image.append(samples)
+        image.append(UInt64(shelfSamples.count))
+        for count in shelfSamples { image.append(count) }
         for counter in counters { image.append(counter) }
     }
 
@@ -75,6 +88,8 @@ extension Selectivity {
     /// - Throws: `ImageDamage` if it ends before.
     mutating func load(_ image: inout ImageReader) throws {
         samples = try image.word()
+        let shelves = try image.count(0...Int(Int32.max))
+        for _ in 0..<shelves { shelfSamples.append(try image.word()) }
         for index in counters.indices { counters[index] = try image.word() }
     }
 }

@@ -62,8 +62,11 @@ struct ProgramCompiler {
             }
         case .comparison(let comparison):
             guard let leaf = planner.leaf(comparison, &catalog), leaf.test != .reference else {
-                planner.appendReference(
-                    node, isNegated: isNegated, onTrue: onTrue, onFalse: onFalse)
+                // A second row, which nothing leads to, where ``rows(_:)`` counted on two bounds.
+                for _ in 0..<rows(node) {
+                    planner.appendReference(
+                        node, isNegated: isNegated, onTrue: onTrue, onFalse: onFalse)
+                }
                 return
             }
             compile(

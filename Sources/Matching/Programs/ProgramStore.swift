@@ -56,7 +56,9 @@ final class ProgramStore {
     let table = KeyTable()
     /// The parts that only the reference evaluator judges.
     @exclusivity(unchecked) private(set) var references: [ReferenceRow] = []
-    @exclusivity(unchecked) private var referenceNumbers: [RecordPredicate: Int] = [:]
+    /// By the bytes of their canonical text: texts that Swift holds equal, as "é" in its two
+    /// spellings, are not so under every dialect's rules.
+    @exclusivity(unchecked) private var referenceNumbers: [[UInt8]: Int] = [:]
     @exclusivity(unchecked) private var freeReferences: [Int] = []
 
     static let headerWords = 5
@@ -118,11 +120,12 @@ final class ProgramStore {
     /// The number of a part for the reference evaluator; the programs that name it hold it.
     func reference(to node: RecordPredicate.Node) -> Int {
         let predicate = RecordPredicate(node)
-        if let known = referenceNumbers[predicate] { return known }
-        let row = ReferenceRow(predicate)
+        let text = Array(predicate.canonicalText.utf8)
+        if let known = referenceNumbers[text] { return known }
+        let row = ReferenceRow(predicate, text: text)
         let number = freeReferences.popLast() ?? references.count
         if number == references.count { references.append(row) } else { references[number] = row }
-        referenceNumbers[predicate] = number
+        referenceNumbers[text] = number
         return number
     }
 
@@ -136,7 +139,7 @@ final class ProgramStore {
             let number = Int(row.constant)
             references[number].uses -= 1
             if references[number].uses == 0 {
-                referenceNumbers[references[number].source] = nil
+                referenceNumbers[references[number].text] = nil
                 freeReferences.append(number)
             }
         }
@@ -182,7 +185,7 @@ extension ProgramStore {
         image.append(UInt64(references.count))
         for reference in references {
             image.append(UInt64(reference.uses))
-            image.append(reference.uses > 0 ? reference.source.canonicalText : "")
+            image.append(bytes: reference.uses > 0 ? reference.text : [])
         }
     }
 
@@ -194,11 +197,12 @@ extension ProgramStore {
         for number in 0..<(try image.count(0...Int(UInt32.max))) {
             let uses = try image.count(0...Int(UInt32.max))
             let text = try image.text()
-            var row = ReferenceRow(uses > 0 ? try RecordPredicate(format: text) : .everyRecord)
+            let source = uses > 0 ? try RecordPredicate(format: text) : .everyRecord
+            var row = ReferenceRow(source, text: Array(text.utf8))
             row.uses = uses
             references.append(row)
             if uses > 0 {
-                referenceNumbers[row.source] = number
+                referenceNumbers[row.text] = number
             } else {
                 freeReferences.append(number)
             }

@@ -3,9 +3,9 @@ import RelayModel
 
 /// A part of a predicate that rows cannot judge, kept as the reference evaluator wants it.
 struct ReferenceRow: Sendable {
-    /// The part, as a predicate of its own.
-    let source: RecordPredicate
-    /// The same made ready; `nil` if that failed, and then it never has an answer.
+    /// The part's canonical text, by which it is known.
+    let text: [UInt8]
+    /// The part made ready; `nil` if that failed, and then it never has an answer.
     let predicate: PreparedPredicate?
     /// The fields it reads; `nil` if that cannot be told from the text.
     let fields: [String]?
@@ -14,9 +14,9 @@ struct ReferenceRow: Sendable {
     /// Bytes held, roughly: a tree of enumerations costs about so much for each letter of its text.
     let bytes: Int
 
-    init(_ source: RecordPredicate) {
-        self.source = source
-        bytes = 256 + source.canonicalText.utf8.count * 24
+    init(_ source: RecordPredicate, text: [UInt8]) {
+        self.text = text
+        bytes = 256 + text.count * 25
         var fields: Set<String> = []
         self.fields = source.root.collectFields(&fields) ? fields.sorted() : nil
         do throws(PredicateError) {

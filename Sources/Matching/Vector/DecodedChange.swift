@@ -46,6 +46,8 @@ package final class DecodedChange {
     var isSnapshot = false
     /// Whether absent fields are unknown.
     @exclusivity(unchecked) var isPartial = false
+    /// The shelf of its record type; 0 if no subscription names it.
+    @exclusivity(unchecked) var shelf = 0
     /// What happened, as the bit of ``FiresOn``.
     @exclusivity(unchecked) var operation = FiresOn.create
     /// The moment of the evaluation.

@@ -81,10 +81,9 @@ struct StoredChangeDecoder {
         case Names.before, Names.after:
             guard let operation = head.operation, head.hasType else { return false }
             let isBefore = cursor.base[name.start] == UInt8(ascii: "b")
-            guard isBefore == (operation == .delete), let shelf = head.shelf else {
-                return cursor.skipValue()
-            }
-            return image(&cursor, shelf, decoded)
+            guard isBefore == (operation == .delete) else { return cursor.skipValue() }
+            // The shelf of all record types has no paths; the image is still whole or partial.
+            return image(&cursor, head.shelf ?? 0, decoded)
         case Names.at:
             guard case .timestamp(let moment)? = value(&cursor) else { return false }
             head.occurredAt = moment

@@ -1,0 +1,169 @@
+import RelayModel
+
+// What changes show after subscriptions were filed: keys that many changes hit, and keys under which
+// much was filed before anything was known. Whoever has the predicates files those again, a few at
+// a time (``SubscriptionIndex/takeMisfiled(most:)``).
+
+/// Subscriptions to be filed again, and what was looked at for it.
+struct Misfilings {
+    /// By shelf: filed under a crowded key while nothing was known of the shelf's changes.
+    private(set) var unproven: [Int: [UInt32]] = [:]
+    /// To be filed again, last first.
+    private(set) var queue: [UInt32] = []
+    /// The postings of hot keys when they were last looked at, by the keys' hashes.
+    private var looked: [UInt32: Int] = [:]
+
+    /// Subscriptions in each list at the most; the rest stays where it is.
+    static let most = 1 << 16
+    /// Hot keys remembered.
+    private static let mostKeys = 4096
+
+    /// Room in the queue.
+    var room: Int { Self.most - queue.count }
+
+    mutating func noteUnproven(_ id: UInt32, shelf: Int) {
+        if unproven[shelf, default: []].count < Self.most { unproven[shelf]?.append(id) }
+    }
+
+    /// Takes back what was noted last.
+    mutating func forget(_ id: UInt32, shelf: Int) {
+        if unproven[shelf]?.last == id { unproven[shelf]?.removeLast() }
+    }
+
+    /// Now something is known of a shelf's changes.
+    mutating func decide(shelf: Int) {
+        guard let ids = unproven.removeValue(forKey: shelf) else { return }
+        queue += ids.prefix(room)
+    }
+
+    mutating func enqueue(_ id: UInt32) {
+        if room > 0 { queue.append(id) }
+    }
+
+    /// Whether a hot key with so many postings is worth a look: the first time, and whenever they
+    /// have doubled.
+    mutating func looks(at hash: UInt32, postings: Int) -> Bool {
+        guard postings >= 2 * looked[hash, default: 0] else { return false }
+        if looked.count >= Self.mostKeys { looked.removeAll() }
+        looked[hash] = postings
+        return true
+    }
+
+    mutating func next() -> UInt32? { queue.popLast() }
+
+    // MARK: Snapshots
+
+    /// Appends to an image what must not be forgotten: who is weighed for what nobody knew.
+    func write(to image: inout ImageWriter) {
+        image.append(UInt64(unproven.count))
+        for (shelf, ids) in unproven {
+            image.append(UInt64(shelf))
+            image.append(UInt64(ids.count))
+            for id in ids { image.append(id) }
+        }
+    }
+
+    /// Takes over what ``write(to:)`` wrote.
+    ///
+    /// - Throws: `ImageDamage` if it ends before.
+    mutating func load(_ image: inout ImageReader) throws {
+        for _ in 0..<(try image.count(0...Int(Int32.max))) {
+            let shelf = try image.count(0...Int(Int32.max))
+            for _ in 0..<(try image.count(0...Self.most)) {
+                noteUnproven(try image.word(), shelf: shelf)
+            }
+        }
+    }
+}
+
+extension IndexCore {
+    /// From this share of its record type's changes on a key is hot.
+    static let hotShare = 0.02
+    /// From so many postings to verify on a key is crowded.
+    static let crowd = 64
+
+    /// Learns from the keys of one change of a shelf.
+    func learn(_ hashes: [UInt32], shelf: Int) {
+        let knew = planner.selectivity.knows(shelf: shelf)
+        planner.selectivity.observe(hashes, shelf: shelf)
+        guard planner.selectivity.knows(shelf: shelf) else { return }
+        if !knew { misfilings.decide(shelf: shelf) }
+        for hash in hashes {
+            guard let share = planner.selectivity.observed(hash, shelf: shelf),
+                share >= Self.hotShare
+            else { continue }
+            look(at: hash)
+        }
+    }
+
+    /// Lists who is filed under a hot key and has to be verified there, if they are many.
+    private func look(at hash: UInt32) {
+        var slot = store.table.next(hash, from: Int(hash))
+        while slot >= 0 {
+            let head = KeyTable.block(of: store.table.slots[slot])
+            let count = store.verified(in: head)
+            let isEvery = planner.isEvery(PostingBlock(store.arena, head).dimension)
+            if count >= Self.crowd, !isEvery, misfilings.looks(at: hash, postings: count) {
+                store.forEachVerified(in: head) { misfilings.enqueue($0) }
+            }
+            slot = store.table.next(hash, from: slot + 1)
+        }
+    }
+
+    /// Subscriptions to be filed again; each is named once.
+    func takeMisfiled(most: Int) -> [UInt32] {
+        var ids: [UInt32] = []
+        while ids.count < most, let id = misfilings.next() {
+            if serials.word(id) != 0 { ids.append(id) }
+        }
+        return ids
+    }
+}
+
+extension PostingStore {
+    /// Postings of a key's blocks that are verified one by one, those in chunks about.
+    func verified(in head: UInt32) -> Int {
+        var count = 0
+        var offset = head
+        while offset != 0 {
+            let block = PostingBlock(arena, offset)
+            switch block.kind {
+            case .guarded, .range, .sorted: count += block.count
+            case .directory: count += block.count * Self.chunkCapacity / 2
+            default: break
+            }
+            offset = block.next
+        }
+        return count
+    }
+
+    /// The subscriptions that ``verified(in:)`` counts.
+    func forEachVerified(in head: UInt32, _ body: (UInt32) -> Void) {
+        var offset = head
+        while offset != 0 {
+            let block = PostingBlock(arena, offset)
+            switch block.kind {
+            case .guarded, .range, .sorted: forEachMember(of: block, body)
+            case .directory:
+                for index in 0..<block.count {
+                    let entry = RangePosting(block.postings + index * 6)
+                    forEachMember(of: PostingBlock(arena, entry.word), body)
+                }
+            default: break
+            }
+            offset = block.next
+        }
+    }
+
+    private func forEachMember(of block: PostingBlock, _ body: (UInt32) -> Void) {
+        for index in 0..<block.count {
+            let word = block.postings[index * block.stride]
+            guard word & PostingWord.group != 0 else {
+                body(word & PostingWord.idMask)
+                continue
+            }
+            let group = PostingBlock(arena, word & ~PostingWord.group)
+            for member in 0..<group.count { body(group.postings[member] & PostingWord.idMask) }
+        }
+    }
+}
