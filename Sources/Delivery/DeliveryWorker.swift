@@ -314,13 +314,19 @@ extension PushRequest {
 
 /// Joins the gateway and the worker, which need each other to be made.
 private final class AnswerBox: Sendable {
-    private let sink = Mutex<PushCompletionSink?>(nil)
+    /// Not the function itself: a lock hands its value over as a generic one, and a function that
+    /// is handed over so is wrapped anew each time, one wrap within the other, for ever.
+    private struct Connection {
+        var sink: PushCompletionSink?
+    }
+
+    private let connection = Mutex(Connection())
 
     func connect(_ sink: @escaping PushCompletionSink) {
-        self.sink.withLock { $0 = sink }
+        connection.withLock { $0.sink = sink }
     }
 
     func deliver(_ completions: [PushCompletion]) {
-        sink.withLock { $0 }?(completions)
+        connection.withLock { $0.sink }?(completions)
     }
 }

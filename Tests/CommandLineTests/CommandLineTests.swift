@@ -5,7 +5,7 @@ import RelayTestKit
 import Testing
 
 /// The executable as a shell sees it: help, refusals, exit codes.
-@Suite(.timeLimit(.minutes(5))) struct CommandLineTests {
+@Suite(.timeLimit(.minutes(30))) struct CommandLineTests {
     // MARK: Help
 
     @Test func `help names every command`() async throws {

@@ -5,7 +5,7 @@ import RelayTestKit
 import Testing
 
 /// What waits for a web courier, across kill -9.
-@Suite(.serialized, .timeLimit(.minutes(5))) struct CourierCrashTests {
+@Suite(.serialized, .timeLimit(.minutes(30))) struct CourierCrashTests {
     /// What one poll got: the record's name, or nothing.
     private static func poll(_ client: RelayClient, _ path: String) async throws -> String? {
         let reply = try await client.call("GET", path).expect(200)

@@ -5,9 +5,7 @@ import RelayTestKit
 import Testing
 
 /// What the relay promises across kill -9, and how it ends when it is asked to.
-@Suite(.serialized, .timeLimit(.minutes(5))) struct CrashTests {
-    private static let patience = Duration.seconds(60)
-
+@Suite(.serialized, .timeLimit(.minutes(30))) struct CrashTests {
     /// A gateway, a file, and the relay on it with alice's devices and bob's.
     private struct House {
         let gateway: SampleGateway
@@ -42,7 +40,7 @@ import Testing
 
         /// The pushes, once so many were accepted, each delivery counted once.
         func accepted(_ count: Int) async throws -> [ReceivedPush] {
-            _ = try await gateway.simulated.totals(within: CrashTests.patience) {
+            _ = try await gateway.simulated.totals(within: .patience) {
                 $0.accepted - $0.duplicates >= count
             }
             return gateway.simulated.pushes.filter(\.isAccepted)
@@ -64,7 +62,7 @@ import Testing
         var house = try await House.furnish(.all(ScriptedAnswer(answer)))
         try await house.container.save(.query("q"))
         try await house.container.post(.change("create", "a1"))
-        _ = try await house.gateway.simulated.pushes(count: 1, within: Self.patience)
+        _ = try await house.gateway.simulated.pushes(count: 1, within: .patience)
         await house.relay.kill()
         let before = Set(house.gateway.simulated.pushes.map(\.apnsID))
         house.gateway.simulated.play(AnswerScript())
@@ -100,7 +98,7 @@ import Testing
         var house = try await House.furnish(.all(ScriptedAnswer(.silence)))
         try await house.container.save(.query("once", adding: ["firesOnce": true]), as: "bob")
         try await house.container.post(.change("create", "a1"))
-        _ = try await house.gateway.simulated.pushes(count: 1, within: Self.patience)
+        _ = try await house.gateway.simulated.pushes(count: 1, within: .patience)
         await house.relay.kill()
         house.gateway.simulated.play(AnswerScript())
         try await house.restart()
@@ -126,7 +124,7 @@ import Testing
         var house = try await House.furnish(script, settings)
         try await Self.populate(house.container, users: users, devices: devices)
         try await house.container.post(.change("create", "a1"))
-        _ = try await house.gateway.simulated.pushes(count: 101, within: Self.patience)
+        _ = try await house.gateway.simulated.pushes(count: 101, within: .patience)
         await house.relay.kill()
         house.gateway.simulated.play(AnswerScript())
         try await house.restart(settings)
@@ -202,7 +200,7 @@ import Testing
         var count = names.count
         while true {
             let wanted = count
-            _ = try await gateway.simulated.totals(within: patience) {
+            _ = try await gateway.simulated.totals(within: .patience) {
                 $0.accepted - $0.duplicates >= wanted
             }
             let arrived = Set(
@@ -224,7 +222,7 @@ import Testing
         var house = try await House.furnish(.all(slow))
         try await house.container.save(.query("q"))
         try await house.container.post(.change("create", "a1"))
-        _ = try await house.gateway.simulated.pushes(count: 2, within: Self.patience)
+        _ = try await house.gateway.simulated.pushes(count: 2, within: .patience)
         let code = await house.relay.end(signal)
         #expect(code == 0, "\(house.relay.logged)")
         #expect(house.gateway.simulated.pushes.filter(\.isAnswered).count == 2)
@@ -243,7 +241,7 @@ import Testing
             .all(ScriptedAnswer(.silence)), ["--shutdown-grace-seconds": "1"])
         try await house.container.save(.query("q"), as: "bob")
         try await house.container.post(.change("create", "a1"))
-        _ = try await house.gateway.simulated.pushes(count: 1, within: Self.patience)
+        _ = try await house.gateway.simulated.pushes(count: 1, within: .patience)
         let code = await house.relay.end()
         #expect(code == 0, "\(house.relay.logged)")
         house.gateway.simulated.play(AnswerScript())

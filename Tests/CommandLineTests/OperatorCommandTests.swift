@@ -6,7 +6,7 @@ import RelayTestKit
 import Testing
 
 /// The commands of an operator, on a file and against a running relay.
-@Suite(.timeLimit(.minutes(5))) struct OperatorCommandTests {
+@Suite(.timeLimit(.minutes(30))) struct OperatorCommandTests {
     /// Where the commands work.
     enum Place: String, CaseIterable, Sendable {
         case file, relay
@@ -203,7 +203,7 @@ import Testing
         try await container.save(.query("q", #"artist = "artist-1""#))
         try await container.post(.change("create", "a1"))
         try await container.post(["op": "?"], to: "shop")
-        _ = try await gateway.simulated.pushes(count: 2, within: .seconds(60))
+        _ = try await gateway.simulated.pushes(count: 2, within: .patience)
         let running = Shell(
             place: ["--url", relay.client.adminURL],
             environment: ["BELFRY_ADMIN_TOKEN": RelayClient.adminToken])

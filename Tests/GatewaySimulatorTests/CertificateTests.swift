@@ -2,7 +2,7 @@ import Foundation
 import GatewaySimulator
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct CertificateTests {
+@Suite(.timeLimit(.minutes(30))) struct CertificateTests {
     private func withFolder(_ body: (URL) async throws -> Void) async throws {
         let folder = FileManager.default.temporaryDirectory
             .appendingPathComponent("gateway-\(UUID().uuidString)")

@@ -3,7 +3,7 @@ import GatewaySimulator
 import NIOHTTP2
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct ConnectionFaultTests {
+@Suite(.timeLimit(.minutes(30))) struct ConnectionFaultTests {
     /// A gateway whose first push is accepted, whose second stays open for a while, and whose
     /// further pushes to "bb" get the steps of `answers`.
     private func run(
@@ -91,7 +91,7 @@ import Testing
             let first = await sender.outcome(of: slow)
             #expect([last, first] == [.lost, .lost])
             #expect(sender.inbox.read { $0.goAways } == [])
-            let totals = try await gateway.totals(within: .seconds(120)) {
+            let totals = try await gateway.totals(within: .seconds(300)) {
                 $0.openConnections == 0
             }
             #expect(totals.accepted == 3)
@@ -102,7 +102,7 @@ import Testing
         try await run([ScriptedAnswer(.freezeConnection)], slowness: .seconds(3600)) {
             gateway, sender, _ in
             sender.begin([.numbered(3, token: "bb")])
-            _ = try await gateway.pushes(count: 3, within: .seconds(120))
+            _ = try await gateway.pushes(count: 3, within: .seconds(300))
             sender.begin([.numbered(4), .numbered(5)])
             let other = try await TestSender.connect(to: gateway)
             let outcome = await other.send(.numbered(6))

@@ -3,7 +3,7 @@ import Foundation
 import GatewaySimulator
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct ProviderTokenTests {
+@Suite(.timeLimit(.minutes(30))) struct ProviderTokenTests {
     struct Example: Sendable, CustomTestStringConvertible {
         var testDescription: String
         var authorization: String?

@@ -24,7 +24,7 @@ struct CheckCase: Sendable, CustomTestStringConvertible {
     }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct PushCheckTests {
+@Suite(.timeLimit(.minutes(30))) struct PushCheckTests {
     @Test(arguments: routes + tokens + topics + types + identifiers + payloads)
     func `each rule of APNs has its status and reason`(example: CheckCase) async throws {
         try await SimulatedGateway.run { gateway in
@@ -157,7 +157,7 @@ struct CheckCase: Sendable, CustomTestStringConvertible {
     }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct DeviceTests {
+@Suite(.timeLimit(.minutes(30))) struct DeviceTests {
     @Test func `what is known of a device decides after the checks`() async throws {
         let since = Date(timeIntervalSince1970: 1_700_000_000.5)
         let standings: [(DeviceStanding, String)] = [

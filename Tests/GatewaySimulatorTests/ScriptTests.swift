@@ -3,7 +3,7 @@ import GatewaySimulator
 import NIOHTTP2
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct ScriptTests {
+@Suite(.timeLimit(.minutes(30))) struct ScriptTests {
     /// Sends pushes 1, 2, … one after the other and returns what came of them.
     private func outcomes(
         of script: AnswerScript, count: Int, tokens: [String] = [TestPush.token]
@@ -119,7 +119,7 @@ import Testing
         } _: { gateway in
             let sender = try await TestSender.connect(to: gateway)
             sender.begin([.numbered(1), .numbered(2)])
-            let pushes = try await gateway.pushes(count: 2, within: .seconds(120))
+            let pushes = try await gateway.pushes(count: 2, within: .seconds(300))
             #expect(pushes.map(\.isAccepted) == [false, true])
         }
     }
@@ -134,7 +134,7 @@ import Testing
             let third = await sender.send(.numbered(3))
             #expect(third.summary == "200")
             sender.cancel(silent)
-            let totals = try await gateway.totals(within: .seconds(120)) {
+            let totals = try await gateway.totals(within: .seconds(300)) {
                 $0.abandonedStreams == 1
             }
             #expect(totals.answered == 2)

@@ -5,7 +5,7 @@ import GatewaySimulator
 import RelayModel
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct GatewayConformanceTests {
+@Suite(.timeLimit(.minutes(30))) struct GatewayConformanceTests {
     @Test func `a push travels in the documented form`() async throws {
         let privateKey = P256.Signing.PrivateKey()
         try await GatewayRig.run {

@@ -6,9 +6,10 @@ import NIOCore
 import NIOPosix
 import NIOSSL
 import RelayModel
+import RelayTestKit
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(2))) struct GatewayFaultTests {
+@Suite(.serialized, .timeLimit(.minutes(30))) struct GatewayFaultTests {
     private func requests(_ count: UInt64) throws -> [PushRequest] {
         try (1...count).map { try PushRequest.sample(ticket: $0) }
     }
@@ -180,7 +181,7 @@ import Testing
     }
 }
 
-@Suite(.timeLimit(.minutes(2))) struct GatewayShutdownTests {
+@Suite(.timeLimit(.minutes(30))) struct GatewayShutdownTests {
     @Test func `what is open may finish`() async throws {
         try await GatewayRig.run {
             $0.script = .all(
@@ -189,8 +190,8 @@ import Testing
         } _: { rig in
             _ = try await rig.outcome(of: .sample(ticket: 1))
             rig.gateway.send(try (2...40).map { try .sample(ticket: $0) })
-            _ = try await rig.simulator.pushes(count: 40, within: .seconds(30))
-            await rig.gateway.shutDown(within: .seconds(30))
+            _ = try await rig.simulator.pushes(count: 40, within: .patience)
+            await rig.gateway.shutDown(within: .patience)
             #expect(rig.ends.all.count == 40)
             #expect(rig.ends.all.values.allSatisfy { $0 == .accepted })
         }
@@ -204,7 +205,7 @@ import Testing
         } _: { rig in
             _ = try await rig.outcome(of: .sample(ticket: 1))
             rig.gateway.send(try (2...10).map { try .sample(ticket: $0) })
-            _ = try await rig.simulator.pushes(count: 6, within: .seconds(30))
+            _ = try await rig.simulator.pushes(count: 6, within: .patience)
             await rig.gateway.shutDown(within: .milliseconds(200))
             let ends = rig.ends.all
             #expect(ends.count == 10)

@@ -3,6 +3,7 @@ import Foundation
 import Gateway
 import GatewaySimulator
 import RelayModel
+import RelayTestKit
 import Synchronization
 import Testing
 
@@ -49,7 +50,7 @@ final class GatewayRig: Sendable {
         let simulator = try await SimulatedGateway.start(configuration)
         var settings = CurlGatewaySettings()
         // The other suites may hold the processors.
-        settings.connectTimeout = .seconds(60)
+        settings.connectTimeout = .patience
         settings.production = try #require(
             GatewayEndpoint("https://127.0.0.1:\(simulator.port)"))
         settings.development = settings.production
@@ -93,7 +94,7 @@ final class GatewayRig: Sendable {
         var pending = requests
         var round: UInt64 = 0
         var isScouting = false
-        let deadline = ContinuousClock.now.advanced(by: .seconds(60))
+        let deadline = ContinuousClock.now.advanced(by: .patience)
         while !pending.isEmpty, ContinuousClock.now < deadline {
             round += 1
             for index in pending.indices { pending[index].ticket = round << 32 | UInt64(index) }

@@ -1,4 +1,5 @@
 import Crypto
+import Foundation
 import RelayModel
 import Testing
 
@@ -221,6 +222,13 @@ import Testing
             let error = #expect(throws: GatewaySetupError.self) { try settings.validate() }
             #expect(error?.description.hasPrefix("\(name) must be") == true)
         }
+    }
+
+    /// So that a run on another libcurl cannot pass on this machine's.
+    @Test(.enabled(if: ProcessInfo.processInfo.environment["BELFRY_LIBCURL"] != nil))
+    func `the libcurl in use is the one that the run asks for`() throws {
+        let wanted = try #require(ProcessInfo.processInfo.environment["BELFRY_LIBCURL"])
+        #expect(TransportVersion.loaded.curl.hasPrefix(wanted))
     }
 
     @Test func `an old libcurl is warned about and a very old one refused`() {

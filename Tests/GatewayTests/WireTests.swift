@@ -10,7 +10,7 @@ import RelayTestKit
 import Testing
 
 /// What goes over the wire, byte by byte, and over which wire.
-@Suite(.timeLimit(.minutes(2))) struct WireTests {
+@Suite(.timeLimit(.minutes(30))) struct WireTests {
     /// Runs `body` with a raw server and a sender for it.
     private func run(
         trusting: String? = nil, settings change: (inout CurlGatewaySettings) -> Void = { _ in },
@@ -24,7 +24,7 @@ import Testing
         let server = try await RawServer.start(certificatesIn: folder, trusting: trusting)
         var settings = CurlGatewaySettings()
         // The other suites may hold the processors.
-        settings.connectTimeout = .seconds(60)
+        settings.connectTimeout = .patience
         settings.production = try #require(
             GatewayEndpoint("https://127.0.0.1:\(server.port)"))
         settings.caFile = "\(folder)/ca.pem"

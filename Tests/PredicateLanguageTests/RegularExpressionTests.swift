@@ -1,4 +1,5 @@
 import RelayModel
+import RelayTestKit
 import Testing
 
 @testable import PredicateLanguage
@@ -17,7 +18,7 @@ import Testing
         func time(_ length: Int) -> Duration {
             let text = String(repeating: "a", count: length) + "!"
             return (0..<3).map { _ in
-                ContinuousClock().measure { #expect(expression.matchesWhole(text) == false) }
+                Duration.processorTime { #expect(expression.matchesWhole(text) == false) }
             }.min() ?? .zero
         }
         _ = time(1000)
@@ -25,7 +26,6 @@ import Testing
         let long = time(100_000)
         // Linear time doubles; quadratic time would quadruple; the rest is generosity.
         #expect(long < short * 6 + .milliseconds(50))
-        #expect(long < .seconds(5))
     }
 
     @Test(arguments: [

@@ -6,7 +6,7 @@ import RelayTestKit
 import Testing
 
 /// What predicates cost, as those who save and those who operate see it.
-@Suite(.serialized, .timeLimit(.minutes(3))) struct CostScenarioTests {
+@Suite(.serialized, .timeLimit(.minutes(30))) struct CostScenarioTests {
     private static func create(_ id: String, _ predicate: String) -> String {
         SubscriptionScenarioTests.create(
             #"{"subscriptionID":"\#(id)","subscriptionType":"query","query":{"recordType":"Artwork","#
@@ -115,7 +115,7 @@ import Testing
             return name
         }
         guard !reply.text.contains("serverErrorCode") else { return reply.text }
-        try await relay.relay.waitUntilSettled(within: RunningRelay.patience)
+        try await relay.relay.waitUntilSettled(within: .patience)
         return "saved"
     }
 }

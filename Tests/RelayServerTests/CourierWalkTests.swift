@@ -3,7 +3,7 @@ import RelayTestKit
 import Testing
 
 /// The web courier and the history, seen from outside: a webhook in, a held GET answered.
-@Suite(.serialized, .timeLimit(.minutes(3))) struct CourierWalkTests {
+@Suite(.serialized, .timeLimit(.minutes(30))) struct CourierWalkTests {
     /// A page of alice's that has created a token.
     private struct Page {
         let relay: RunningRelay

@@ -7,7 +7,7 @@ import RelayTestKit
 import Testing
 
 /// Every row of the reason table, from a posted change to what the operator sees.
-@Suite(.serialized, .timeLimit(.minutes(5))) struct ReasonTableWalkTests {
+@Suite(.serialized, .timeLimit(.minutes(30))) struct ReasonTableWalkTests {
     /// What becomes of a delivery whose first attempt is answered so.
     private enum Fate {
         case deadLetter, forgottenToken, secondAttempt, halt
@@ -38,7 +38,7 @@ import Testing
         try await RunningRelay.with(script: script) { relay in
             try await relay.container.save(.query("q"), as: "bob")
             try await relay.container.post(.change("create", "a1"))
-            try await relay.relay.waitUntilSettled(within: RunningRelay.patience)
+            try await relay.relay.waitUntilSettled(within: .patience)
             let first = try #require(relay.gateway.simulated.pushes.first)
             #expect(first.answer.status == row.status)
             try await check(Self.fate(of: row), row, first, relay)
@@ -91,7 +91,7 @@ import Testing
         #expect(pushes[1].isAccepted)
         #expect(pushes[1].payload == first.payload)
         for _ in 0..<1000 where try await !relay.listed("retries").isEmpty {
-            try await relay.relay.waitUntilSettled(within: RunningRelay.patience)
+            try await relay.relay.waitUntilSettled(within: .patience)
         }
         #expect(try await relay.listed("retries") == [])
     }

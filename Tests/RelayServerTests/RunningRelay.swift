@@ -9,9 +9,6 @@ import ServiceLifecycle
 /// The whole house in one process: a relay on a store of its own, served on the loopback interface,
 /// a simulated gateway, and a container with alice's phone and tablet and bob's phone.
 struct RunningRelay: Sendable {
-    /// How long a wait may take; it takes milliseconds where nothing is wrong.
-    static let patience = Duration.seconds(60)
-
     let relay: Relay
     let gateway: SampleGateway
     let client: RelayClient
@@ -70,12 +67,12 @@ struct RunningRelay: Sendable {
     /// All pushes once everything posted so far is settled, each in one line, in alphabetical
     /// order: devices are independent of each other.
     func arrivals() async throws -> [String] {
-        try await relay.waitUntilSettled(within: Self.patience)
+        try await relay.waitUntilSettled(within: .patience)
         return gateway.arrivals.sorted()
     }
 
     /// The first pushes, once there are so many.
     func pushes(_ count: Int) async throws -> [ReceivedPush] {
-        try await gateway.simulated.pushes(count: count, within: Self.patience)
+        try await gateway.simulated.pushes(count: count, within: .patience)
     }
 }

@@ -5,7 +5,7 @@ import Testing
 
 /// What is changed here fires as what a database posts, and the shadow stands in for images that a
 /// database does not send.
-@Suite(.serialized, .timeLimit(.minutes(3))) struct ShadowWalkTests {
+@Suite(.serialized, .timeLimit(.minutes(30))) struct ShadowWalkTests {
     private static func modify(
         _ operation: String, _ name: String, _ fields: JSONObject = [:],
         adding members: JSONObject = [:]

@@ -5,7 +5,7 @@ import RelayTestKit
 import Testing
 
 /// What a push says, and what becomes of it when the gateway does not simply take it.
-@Suite(.serialized, .timeLimit(.minutes(3))) struct WalkDeliveryTests {
+@Suite(.serialized, .timeLimit(.minutes(30))) struct WalkDeliveryTests {
     // MARK: What a push says
 
     @Test func `a push carries texts, arguments, fields and headers as the subscription asks`()
@@ -249,7 +249,7 @@ import Testing
             try await relay.container.post(.array(names.map { .change("create", $0) }))
             // An answer that is lost with its connection may make one of them twice.
             let simulated = relay.gateway.simulated
-            _ = try await simulated.totals(within: RunningRelay.patience) {
+            _ = try await simulated.totals(within: .patience) {
                 $0.accepted - $0.duplicates == 40
             }
             #expect(relay.gateway.simulated.streamLimitViolations.isEmpty)

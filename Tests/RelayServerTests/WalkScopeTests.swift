@@ -4,7 +4,7 @@ import RelayTestKit
 import Testing
 
 /// Who sees a change, and from when on.
-@Suite(.serialized, .timeLimit(.minutes(3))) struct WalkScopeTests {
+@Suite(.serialized, .timeLimit(.minutes(30))) struct WalkScopeTests {
     @Test func `a private database is its owner's alone`() async throws {
         try await RunningRelay.with { relay in
             let container = relay.container

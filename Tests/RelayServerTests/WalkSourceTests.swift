@@ -4,7 +4,7 @@ import RelayTestKit
 import Testing
 
 /// What databases post, from their own words to a push.
-@Suite(.serialized, .timeLimit(.minutes(3))) struct WalkSourceTests {
+@Suite(.serialized, .timeLimit(.minutes(30))) struct WalkSourceTests {
     private static func json(_ text: String) throws -> JSONValue {
         try JSONValue(parsing: text)
     }

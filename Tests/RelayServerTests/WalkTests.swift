@@ -3,7 +3,7 @@ import RelayTestKit
 import Testing
 
 /// When a subscription fires, seen from outside: a webhook in, pushes out (design §4).
-@Suite(.serialized, .timeLimit(.minutes(3))) struct WalkTests {
+@Suite(.serialized, .timeLimit(.minutes(30))) struct WalkTests {
     /// Subscriptions, changes, and the pushes that must come of them and no others.
     struct Walk: Sendable, CustomTestStringConvertible {
         var testDescription: String

@@ -57,7 +57,7 @@ package struct RelayClient: Sendable {
         request.method = HTTPMethod(rawValue: method)
         for (name, value) in headers { request.headers.add(name: name, value: value) }
         if let body { request.body = .bytes(ByteBuffer(string: body)) }
-        let response = try await HTTPClient.shared.execute(request, timeout: .seconds(30))
+        let response = try await HTTPClient.shared.execute(request, timeout: .seconds(300))
         let text = String(buffer: try await response.body.collect(upTo: 16 * 1024 * 1024))
         return Reply(
             status: Int(response.status.code), json: (try? JSONValue(parsing: text)) ?? .null,

@@ -101,7 +101,7 @@ package final class TestClock: Clock, Sendable {
 
     /// Moves the clock in steps until `condition` holds.
     ///
-    /// - Returns: Whether it came to hold within a hundred seconds.
+    /// - Returns: Whether it came to hold before patience ended.
     package func advance(
         by step: Duration, until condition: () async throws -> Bool
     ) async rethrows -> Bool {
@@ -113,11 +113,11 @@ package final class TestClock: Clock, Sendable {
 package enum Turns {
     /// Yields until `condition` holds, and does `between` in each turn.
     ///
-    /// - Returns: Whether it came to hold within a hundred seconds.
+    /// - Returns: Whether it came to hold before patience ended.
     package static func yield(
         until condition: () async throws -> Bool, between: () -> Void = {}
     ) async rethrows -> Bool {
-        let end = ContinuousClock.now.advanced(by: .seconds(100))
+        let end = ContinuousClock.now.advanced(by: .patience)
         while try await !condition() {
             guard ContinuousClock.now < end else { return false }
             between()

@@ -108,6 +108,25 @@ import Testing
         #expect(finds == [])
     }
 
+    /// A lock hands its value over as a generic one, and a function that is handed over so comes
+    /// back wrapped, one wrap within the other with each access: memory and time grow for ever.
+    @Test func `no lock holds a bare function`() {
+        let names = Repository.sources.flatMap(\.numbered).compactMap { _, line in
+            line.firstMatch(of: /typealias (\w+) =.*->/).map { String($0.1) }
+        }
+        #expect(names.contains("PushCompletionSink"))
+        var finds: [String] = []
+        for file in Repository.sources {
+            for (number, line) in file.numbered {
+                guard let held = line.firstMatch(of: /Mutex<(.*)/)?.1 else { continue }
+                if held.contains("->") || names.contains(where: { held.hasPrefix($0) }) {
+                    finds.append(place(file, number, "wrap the function in a structure"))
+                }
+            }
+        }
+        #expect(finds == [])
+    }
+
     @Test func `whoever vouches for sharing says what protects it`() {
         var finds: [String] = []
         for file in Repository.sources {

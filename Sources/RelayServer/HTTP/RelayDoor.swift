@@ -30,6 +30,11 @@ struct RelayDoor: Sendable {
         } catch {
             answer = refusal(error, uuid: uuid, logger: context.logger)
         }
+        if route?.patience == .held, context.isConnected {
+            // Watching whether the client is still there reads ahead on the connection, which is
+            // of no use for another request afterwards: not after a refusal either.
+            answer.headers[.connection] = "close"
+        }
         record(
             answer.status, method: request.method, path: path,
             dependencies.now().duration(since: began))
@@ -66,16 +71,12 @@ struct RelayDoor: Sendable {
     }
 
     /// Answers while watching whether the client is still there; if it goes, the task is cancelled.
-    ///
-    /// The connection cannot be used for another request afterwards.
     private func hold(
         _ call: RelayRequest, _ request: Request, _ route: RelayRoute
     ) async throws -> RelayAnswer {
-        var answer = try await request.body.consumeWithCancellationOnInboundClose { _ in
+        try await request.body.consumeWithCancellationOnInboundClose { _ in
             try await route.respond(call)
         }
-        answer.headers[.connection] = "close"
-        return answer
     }
 
     /// Reads the body, and stops as soon as it is known to be too large.
