@@ -87,6 +87,11 @@ struct PushPayload: Sendable {
     /// they are far below the limit.
     private static let pruning: [@Sendable (inout PushPayload) -> Void] = [
         { $0.body["af"] = nil },
+        { payload in
+            for name in ["loc-args", "title-loc-args", "subtitle-loc-args"] {
+                payload.alert[name] = payload.alert[name].map(cut)
+            }
+        },
         { payload in for key in ["rid", "zid", "zoid"] { payload.body[key] = nil } },
         { $0.body["fo"] = nil },
         { $0.body = [:] },
@@ -104,4 +109,15 @@ struct PushPayload: Sendable {
         { $0.alert = [:] },
         { $0.category = nil },
     ]
+
+    /// Arguments cut to the length to which CloudKit may cut them (CKSubscription.h): they are the
+    /// record's, of any length, and one of them must not cost the push everything else.
+    private static func cut(_ arguments: JSONValue) -> JSONValue {
+        guard case .array(let elements) = arguments else { return arguments }
+        return .array(
+            elements.map { element in
+                guard case .string(let text) = element else { return element }
+                return .string(String(text.prefix(Limits.cutArgumentCharacters)))
+            })
+    }
 }

@@ -64,6 +64,8 @@ public enum Limits {
 
     /// The payload of a push (APNs).
     public static let maximumPayloadBytes = 4096
+    /// An argument of a localised text in a payload that is too long (CloudKit cuts at as many).
+    public static let cutArgumentCharacters = 100
     /// A collapse ID (APNs).
     public static let maximumCollapseIDBytes = 64
     /// Each text of a notification info; longer ones could never fit a payload.

@@ -88,13 +88,31 @@ import Testing
         #expect(text.count <= Limits.maximumPayloadBytes)
     }
 
-    @Test func `localised texts keep their keys longer than their arguments`() throws {
+    @Test func `a long argument is cut, and costs the push nothing else`() throws {
         var composition = Composition { info in
             info.alertLocalizationKey = "KEY"
-            info.alertLocalizationArgs = ["long"]
+            info.alertLocalizationArgs = ["long", "short"]
         }
         composition.change = Fixtures.change(
-            fields: ["long": .string(String(repeating: "x", count: 5000))])
+            fields: [
+                "long": .string(String(repeating: "ü", count: 5000)), "short": .string("s"),
+            ])
+        let cut = JSONValue.string(String(repeating: "ü", count: 100))
+        #expect(try composition.aps == ["alert": ["loc-key": "KEY", "loc-args": [cut, "s"]]])
+        let ck = object(try composition.payload["ck"])
+        #expect(ck["p"] == 1)
+        #expect(object(ck["qry"])["rid"] != nil)
+    }
+
+    @Test func `localised texts keep their keys longer than their arguments`() throws {
+        let names = (0..<16).map { "f\($0)" }
+        var composition = Composition { info in
+            info.alertLocalizationKey = "KEY"
+            info.alertLocalizationArgs = names
+        }
+        let long = FieldValue.string(String(repeating: "\u{1}", count: 100))
+        composition.change = Fixtures.change(
+            fields: Dictionary(uniqueKeysWithValues: names.map { ($0, long) }))
         #expect(try composition.aps == ["alert": ["loc-key": "KEY"]])
     }
 }

@@ -173,6 +173,8 @@ import Testing
             let shown = try await relay.call(
                 .get, "/sign-in/1/iCloud.com.example.Art/development")
             #expect(shown.status == 200)
+            #expect(shown.headers[.contentType] == "text/html; charset=utf-8")
+            #expect(shown.text.contains("iCloud.com.example.Art, development"))
             let token = TestRelay.userToken()
             var settings = try #require(
                 try await relay.store.container(TestRelay.container))

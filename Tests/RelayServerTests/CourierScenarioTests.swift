@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    @Test func `a courier waits for one GET and nothing else`() async throws {
+    @Test func `a courier is asked by GET or POST, and a dead one is forbidden`() async throws {
         try await TestRelay.with { relay in
             let made = try await Self.create(relay)
             let secret = Self.text(made["webcourierURL"]).split(separator: "/").last ?? ""
@@ -91,18 +91,16 @@ import Testing
             let empty = try await relay.call(.get, path)
             #expect(empty.status == 200)
             #expect(empty.text.isEmpty)
-            for method in [HTTPRequest.Method.head, .post] {
-                let answer = try await relay.call(method, path)
-                #expect(answer.status == 405)
-            }
+            #expect(try await relay.call(.post, path).status == 200)
+            #expect(try await relay.call(.head, path).status == 405)
             for stranger in [String(repeating: "0", count: 64), "x", "\(secret)0"] {
                 let answer = try await relay.call(.get, "/courier/1/\(stranger)")
-                #expect(answer.status == 404)
-                #expect(answer["serverErrorCode"] == "NOT_FOUND")
+                #expect(answer.status == 403)
+                #expect(answer["serverErrorCode"] == "ACCESS_DENIED")
             }
             let token = Self.text(made["apnsToken"])
             let byToken = try await relay.call(.get, "/courier/1/\(token)")
-            #expect(byToken.status == 404, "the token is no key")
+            #expect(byToken.status == 403, "the token is no key")
         }
     }
 
@@ -148,7 +146,7 @@ import Testing
             let url = Self.text(made["webcourierURL"])
             let path = url.replacing("https://relay.example", with: "")
             let poll = try await relay.call(.get, path)
-            #expect(poll.status == 404)
+            #expect(poll.status == 403)
         }
     }
 

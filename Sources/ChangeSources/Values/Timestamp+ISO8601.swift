@@ -6,7 +6,7 @@ extension Timestamp {
     /// end; or a date alone, meaning its midnight in UTC.
     ///
     /// Years 0001 to 9999. Returns `nil` for anything else.
-    init?(iso8601 text: String) {
+    package init?(iso8601 text: String) {
         var scanner = DigitScanner(text)
         guard let year = scanner.number(4), scanner.skip("-"), let month = scanner.number(2),
             scanner.skip("-"), let day = scanner.number(2), year >= 1, (1...12).contains(month),

@@ -2,14 +2,16 @@ import RelayModel
 
 extension RecordSchema {
     /// The system fields that every record has, by the names of CloudKit's metadata.
-    static let systemFields: [String: FieldType] = [
-        "recordID": .reference, "recordName": .string, "creationDate": .timestamp,
-        "modificationDate": .timestamp, "createdTimestamp": .timestamp,
-        "modifiedTimestamp": .timestamp, "___createTime": .timestamp, "___modTime": .timestamp,
-        "___recordID": .reference, "creatorUserRecordID": .reference,
-        "lastModifiedUserRecordID": .reference, "___createdBy": .reference,
-        "___modifiedBy": .reference,
-    ]
+    static let systemFields: [String: FieldType] = Dictionary(
+        uniqueKeysWithValues: SystemField.allCases.flatMap { field in
+            let type: FieldType =
+                switch field.element {
+                case .reference: .reference
+                case .timestamp: .timestamp
+                default: .string
+                }
+            return field.names.map { ($0, type) }
+        })
 
     /// The type of an expression, or `nil` where it is not known.
     ///

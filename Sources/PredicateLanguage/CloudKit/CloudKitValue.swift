@@ -24,7 +24,7 @@ enum CloudKitValue {
         guard let type = try reader.string("type") else {
             return try derive(value, reader.path(of: "value"))
         }
-        guard let kind = Kind(rawValue: stem(of: type)) else {
+        guard let kind = Kind(rawValue: SchemaFieldType.plain(stem(of: type))) else {
             let names = Kind.allCases.map(\.rawValue).joined(separator: ", ")
             throw reader.failure(
                 "type", "\"\(type)\" is unknown; allowed are \(names), each also with \(listSuffix)"
@@ -72,6 +72,8 @@ enum CloudKitValue {
         switch (kind, value) {
         case (.string, .string(let text)): return .string(text)
         case (.int64, .integer(let number)): return .integer(number)
+        // Some languages write a whole number as 3.0.
+        case (.int64, .number(let number)): return Int64(exactly: number).map(FieldValue.integer)
         case (.int64, .bool(let flag)): return .integer(flag ? 1 : 0)
         case (.int64, .string(let text)): return Int64(text).map(FieldValue.integer)
         case (.double, .integer(let number)): return .double(Double(number))
@@ -79,6 +81,8 @@ enum CloudKitValue {
         case (.double, .string(let text)): return Double(text).map(FieldValue.double)
         case (.timestamp, .integer(let milliseconds)):
             return .timestamp(Timestamp(milliseconds: milliseconds))
+        case (.timestamp, .number(let milliseconds)):
+            return Int64(exactly: milliseconds).map { .timestamp(Timestamp(milliseconds: $0)) }
         case (.timestamp, .string(let text)):
             return Int64(text).map { .timestamp(Timestamp(milliseconds: $0)) }
         case (.bytes, .string(let text)): return Base64.decode(text).map(FieldValue.bytes)

@@ -137,6 +137,12 @@ public struct SchemaFieldType: Sendable, Hashable, CustomStringConvertible {
         self.init(element, isList: isList)
     }
 
+    /// The word of today for one that clients of 2015 and 2016 write: `NUMBER_INT64` and
+    /// `NUMBER_DOUBLE`, with or without `_LIST`; any other word is answered as it is.
+    public static func plain(_ word: String) -> String {
+        word.hasPrefix("NUMBER_") ? String(word.dropFirst("NUMBER_".count)) : word
+    }
+
     /// The word of requests: `STRING`, `STRING_LIST`.
     public var description: String { isList ? element.rawValue + "_LIST" : element.rawValue }
 

@@ -4,6 +4,9 @@ extension Subscription {
         "changedKeys", "suppress", "zoneID", "zoneWide", "recordType", "notificationInfo",
     ]
 
+    /// Other spellings that clients are known to write: cloudkit_flutter says `fireOnce`.
+    static let otherSpellings = ["fireOnce"]
+
     /// What a response adds and a client may send back: read past, because the relay decides it.
     static let answerMembers = ["activationPosition", "predicateCost"]
 
@@ -26,13 +29,14 @@ extension Subscription {
         container: ContainerKey, database: DatabaseScope
     ) throws(JSONContractError) {
         let reader = try JSONReader(json, path: path)
-        try reader.allowOnly(Self.members + Self.answerMembers)
+        try reader.allowOnly(Self.members + Self.otherSpellings + Self.answerMembers)
         let scope = try SubscriptionScope(reader, database: database)
         self.init(
             id: try reader.identifier("subscriptionID") ?? assignedID, container: container,
             database: database, owner: owner, scope: scope,
             firesOn: try FiresOn(reader, scope: scope),
-            firesOnce: try reader.bool("firesOnce") ?? false)
+            firesOnce: try reader.bool(
+                reader.value("firesOnce") == nil ? "fireOnce" : "firesOnce") ?? false)
         guard !firesOnce || scope.isQuery else {
             throw reader.failure("firesOnce", "only a query subscription can fire once")
         }

@@ -1,5 +1,6 @@
+import ChangeSources
 import Crypto
-package import RelayModel
+import RelayModel
 package import Storage
 
 /// Why a server-to-server signature is refused.
@@ -168,54 +169,5 @@ package struct ServerSignature: Sendable, Hashable {
         guard age >= .zero - Limits.requestSignatureTolerance else {
             throw .dateTooNew(seconds: -age.components.seconds)
         }
-    }
-}
-
-extension Timestamp {
-    /// Reads `YYYY-MM-DDThh:mm:ss[.fraction]Z`, or an offset instead of the Z; `nil` if it is not
-    /// one.
-    package init?(iso8601 text: String) {
-        let bytes = Array(text.utf8)
-        guard bytes.count >= 20, bytes[4] == UInt8(ascii: "-"), bytes[7] == UInt8(ascii: "-"),
-            bytes[10] == UInt8(ascii: "T"), bytes[13] == UInt8(ascii: ":"),
-            bytes[16] == UInt8(ascii: ":"), let year = Self.number(bytes[0..<4]),
-            let month = Self.number(bytes[5..<7]), let day = Self.number(bytes[8..<10]),
-            let hour = Self.number(bytes[11..<13]), let minute = Self.number(bytes[14..<16]),
-            let second = Self.number(bytes[17..<19]), (1...12).contains(month),
-            (1...31).contains(day), hour < 24, minute < 60, second < 61
-        else { return nil }
-        var rest = bytes[19...]
-        if rest.first == UInt8(ascii: ".") {
-            rest = rest.dropFirst().drop { 0x30...0x39 ~= $0 }
-        }
-        guard let offset = Self.offset(Array(rest)) else { return nil }
-        let days = Self.days(year: year, month: month, day: day)
-        self.init(seconds: days * 86_400 + hour * 3600 + minute * 60 + second - offset)
-    }
-
-    private static func number(_ digits: ArraySlice<UInt8>) -> Int64? {
-        guard digits.allSatisfy({ 0x30...0x39 ~= $0 }) else { return nil }
-        return digits.reduce(0) { $0 * 10 + Int64($1 - 0x30) }
-    }
-
-    /// `Z` or `±hh:mm` in seconds.
-    private static func offset(_ bytes: [UInt8]) -> Int64? {
-        if bytes == Array("Z".utf8) { return 0 }
-        guard bytes.count == 6, bytes[3] == UInt8(ascii: ":"),
-            bytes[0] == UInt8(ascii: "+") || bytes[0] == UInt8(ascii: "-"),
-            let hours = number(bytes[1..<3]), let minutes = number(bytes[4..<6])
-        else { return nil }
-        return (bytes[0] == UInt8(ascii: "-") ? -1 : 1) * (hours * 3600 + minutes * 60)
-    }
-
-    /// Days from 1970-01-01 in the Gregorian calendar (years begin in March, so that the leap day
-    /// is the last).
-    private static func days(year: Int64, month: Int64, day: Int64) -> Int64 {
-        let shifted = month <= 2 ? year - 1 : year
-        let era = shifted / 400
-        let yearOfEra = shifted - era * 400
-        let dayOfYear = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1
-        return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear
-            - 719_468
     }
 }

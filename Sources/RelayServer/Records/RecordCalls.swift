@@ -100,6 +100,23 @@ struct RecordCaller: Sendable {
         return zoneID(try ZoneID(json: value, path: reader.path(of: "zoneID")))
     }
 
+    /// The zone that an element of a list of zones means: its member `zoneID`, or itself.
+    ///
+    /// Clients write `{"zoneID": {"zoneName": …}}` and `{"zoneName": …}`.
+    ///
+    /// - Throws: `JSONContractError`.
+    func listedZoneID(_ reader: JSONReader) throws -> ZoneID {
+        guard reader.value("zoneID") == nil, reader.value("zoneName") != nil else {
+            _ = try reader.require("zoneID", reader.value("zoneID"))
+            return try zoneID(reader)
+        }
+        var object = JSONObject()
+        for name in ["zoneName", "ownerRecordName", "ownerName"] {
+            object[name] = reader.value(name)
+        }
+        return zoneID(try ZoneID(json: .object(object), path: reader.path))
+    }
+
     // MARK: Tokens
 
     /// A token for a place in what changed, good for this database and `part` only.

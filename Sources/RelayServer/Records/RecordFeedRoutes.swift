@@ -37,7 +37,7 @@ struct RecordFeedRoutes: Sendable {
     private func recordChanges(_ request: RelayRequest) async throws -> RelayAnswer {
         let caller = try await calls.caller(of: request)
         let body = try request.jsonBody()
-        let feed = try await feed(body, caller, RecordJSON(body))
+        let feed = try await feed(caller.zoneID(body), body, caller, RecordJSON(body))
         return RelayAnswer(json: .object(feed)).keepingUserToken(of: request)
     }
 
@@ -46,17 +46,16 @@ struct RecordFeedRoutes: Sendable {
         let caller = try await calls.caller(of: request)
         let body = try request.jsonBody()
         let shown = try RecordJSON(body)
-        let elements = try body.require("zones", try body.array("zones"))
-        try calls.dependencies.limits.check(elements.count, of: "zones")
+        let zones = try body.zones()
+        try calls.dependencies.limits.check(zones.count, of: "zones")
         var answers: [JSONValue] = []
-        for (index, element) in elements.enumerated() {
-            let zone = try JSONReader(element, path: "zones[\(index)]")
-            let zoneID = try caller.zoneID(zone)
+        for zone in zones {
+            let zoneID = try caller.listedZoneID(zone)
             var entry: JSONObject = ["zoneID": caller.json(zoneID)]
             do {
                 let view = shown.showing(try zone.strings("desiredKeys"))
                 entry.members.append(
-                    contentsOf: try await feed(zone, caller, view).members.filter {
+                    contentsOf: try await feed(zoneID, zone, caller, view).members.filter {
                         $0.name != "zoneID"
                     })
             } catch {
@@ -68,11 +67,10 @@ struct RecordFeedRoutes: Sendable {
         return RelayAnswer(json: ["zones": .array(answers)]).keepingUserToken(of: request)
     }
 
-    /// What changed in the zone that `body` names, since its token.
+    /// What changed in the zone since the token in `body`.
     private func feed(
-        _ body: JSONReader, _ caller: RecordCaller, _ shown: RecordJSON
+        _ zoneID: ZoneID, _ body: JSONReader, _ caller: RecordCaller, _ shown: RecordJSON
     ) async throws -> JSONObject {
-        let zoneID = try caller.zoneID(body)
         try await check(zoneID, caller)
         guard try body.bool("reverse") != true else {
             throw body.failure("reverse", "the relay tells changes in their order only")

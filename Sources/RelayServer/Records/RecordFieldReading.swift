@@ -105,7 +105,7 @@ struct RecordFieldReading {
     ) throws(JSONContractError) -> SchemaFieldType? {
         let known = definition?.fields[name]?.type
         guard let word, word != "LIST", word != "UNKNOWN_LIST" else { return known }
-        guard let stated = SchemaFieldType(word: word) else {
+        guard let stated = SchemaFieldType(word: SchemaFieldType.plain(word)) else {
             let words = SchemaFieldType.Element.allCases.filter(\.isOfCloudKit)
                 .map(\.rawValue).joined(separator: ", ")
             throw JSONContractError(
@@ -165,6 +165,8 @@ enum RecordValueReading {
         switch (type, json) {
         case (.string, .string(let text)): .string(text)
         case (.int64, .integer(let number)): .integer(number)
+        // Some languages write a whole number as 3.0.
+        case (.int64, .number(let number)): Int64(exactly: number).map(FieldValue.integer)
         case (.int64, .bool(let flag)): .integer(flag ? 1 : 0)
         case (.int64, .string(let text)): Int64(text).map(FieldValue.integer)
         case (.double, .integer(let number)): .double(Double(number))
@@ -172,6 +174,7 @@ enum RecordValueReading {
         case (.double, .string(let text)):
             Double(text).flatMap { $0.isFinite ? FieldValue.double($0) : nil }
         case (.timestamp, .integer(let count)): timestamp(count)
+        case (.timestamp, .number(let count)): Int64(exactly: count).flatMap(timestamp)
         case (.timestamp, .string(let text)): Int64(text).flatMap(timestamp)
         case (.bytes, .string(let text)): Base64.decode(text).map(FieldValue.bytes)
         case (.location, .object(let place)): location(place)

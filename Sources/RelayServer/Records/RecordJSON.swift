@@ -35,9 +35,9 @@ struct RecordJSON: Sendable {
         guard !record.isDeleted else {
             return [
                 "recordName": .string(record.recordID.recordName.rawValue),
-                "recordType": .string(record.recordType.rawValue), "deleted": true,
-                "recordChangeTag": .string(record.changeTag),
-                "zoneID": caller.json(record.recordID.zoneID),
+                "recordType": .string(record.recordType.rawValue), "fields": [:],
+                "pluginFields": [:], "recordChangeTag": .string(record.changeTag),
+                "deleted": true, "zoneID": caller.json(record.recordID.zoneID),
             ]
         }
         return [
@@ -62,11 +62,14 @@ struct RecordJSON: Sendable {
         return object
     }
 
+    /// All three members are always there, because CloudKit's always are and clients' types demand
+    /// it (OpenCloudKit and others drop a stamp without one).
     private static func stamp(_ stamp: RecordStamp) -> JSONValue {
-        var object: JSONObject = ["timestamp": .integer(stamp.at.milliseconds)]
-        object["userRecordName"] = stamp.userID.map { .string($0.rawValue) }
-        object["deviceID"] = stamp.deviceID.map { .string($0.rawValue) }
-        return .object(object)
+        [
+            "timestamp": .integer(stamp.at.milliseconds),
+            "userRecordName": .string(stamp.userID?.rawValue ?? UnnamedStamp.user),
+            "deviceID": .string(stamp.deviceID?.rawValue ?? UnnamedStamp.device),
+        ]
     }
 
     /// One of the ten words of the service's answers, which calls every list `LIST`.
@@ -120,4 +123,12 @@ struct RecordJSON: Sendable {
         object["action"] = "NONE"
         return .object(object)
     }
+}
+
+/// What stands in a stamp for somebody whom nobody named.
+enum UnnamedStamp {
+    /// No user's record name: a database posted the change, and did not say on whose behalf.
+    static let user = "_" + String(repeating: "0", count: 32)
+    /// The device of changes that came by a web service; CloudKit's own answers have it too.
+    static let device = "2"
 }

@@ -20,16 +20,19 @@ struct RecordModification {
     /// Reads the body; members that nobody knows are ignored, as CloudKit does.
     ///
     /// - Throws: What makes the request as a whole unreadable.
+    ///
+    /// `stored` has the types of the records that ``untypedRecords(_:_:)`` found, as they are
+    /// stored.
     init(
         _ body: JSONReader, by caller: RecordCaller, device: DeviceID?, limits: RequestLimits,
-        assignName: () -> String
+        stored: [RecordID: RecordType] = [:], assignName: () -> String
     ) throws {
         let elements = try body.require("operations", try body.array("operations"))
         try limits.check(elements.count, of: "operations")
         let zoneID = try caller.zoneID(body)
         let shown = try RecordJSON(body)
         var reading = RecordOperationReading(
-            caller: caller, zoneID: zoneID, device: device, shown: shown)
+            caller: caller, zoneID: zoneID, device: device, shown: shown, stored: stored)
         var views: [RecordJSON] = []
         for (index, element) in elements.enumerated() {
             do {
@@ -93,10 +96,16 @@ struct RecordOperationReading {
     let zoneID: ZoneID
     let device: DeviceID?
     let shown: RecordJSON
+    /// The types of stored records whose operations do not name one.
+    let stored: [RecordID: RecordType]
     private(set) var inference: SchemaInference
     private var seen: Set<RecordID> = []
 
-    init(caller: RecordCaller, zoneID: ZoneID, device: DeviceID?, shown: RecordJSON) {
+    init(
+        caller: RecordCaller, zoneID: ZoneID, device: DeviceID?, shown: RecordJSON,
+        stored: [RecordID: RecordType]
+    ) {
+        self.stored = stored
         self.caller = caller
         self.zoneID = zoneID
         self.device = device
@@ -113,8 +122,8 @@ struct RecordOperationReading {
         let kind: RecordEdit.Kind = try reader.require(
             "operationType", try reader.choice("operationType"))
         let record = try reader.require("record", try reader.reader("record"))
-        var edit = RecordEdit(
-            kind, try recordID(record, kind, assignedName), type: try self.type(record, kind))
+        let id = try recordID(record, kind, assignedName)
+        var edit = RecordEdit(kind, id, type: try self.type(record, kind) ?? stored[id])
         edit.changeTag = try record.string("recordChangeTag")
         edit.deviceID = device
         edit.statedStamp = try Self.stamp(record)
@@ -145,8 +154,24 @@ struct RecordOperationReading {
         return type
     }
 
+    /// The member `fields`; PHP writes an empty dictionary as an empty array.
+    static func fields(of record: JSONReader) throws(JSONContractError) -> JSONReader {
+        if let fields = record.value("fields"), fields != [] {
+            return try JSONReader(fields, path: record.path(of: "fields"))
+        }
+        return try JSONReader([:], path: record.path(of: "fields"))
+    }
+
+    /// What there is to say of an operation that names no type on a record that is not there.
+    private static func untyped(_ edit: RecordEdit) -> APIError {
+        switch edit.kind {
+        case .update, .replace, .delete: .noRecord(edit.recordID.recordName)
+        case .create, .forceUpdate, .forceReplace, .forceDelete: .recordTypeRequired
+        }
+    }
+
     private mutating func readFields(_ record: JSONReader, into edit: inout RecordEdit) throws {
-        let fields = try record.reader("fields") ?? JSONReader([:], path: record.path(of: "fields"))
+        let fields = try Self.fields(of: record)
         let definition = edit.recordType.flatMap { inference.definition(of: $0) }
         let reading = try RecordFieldReading(definition: definition).read(fields)
         guard JSONValue.object(fields.object).utf8.count <= Limits.maximumRecordBytes else {
@@ -157,7 +182,7 @@ struct RecordOperationReading {
         edit.wire = reading.wire
         edit.validated = reading.validated(in: edit.recordID.zoneID)
         guard let type = edit.recordType else {
-            guard edit.fields.isEmpty else { throw record.failure("recordType", "is required") }
+            guard edit.fields.isEmpty else { throw Self.untyped(edit) }
             return
         }
         // Refusals must leave nothing learned.
@@ -180,9 +205,10 @@ struct RecordOperationReading {
 
     private static func stamp(_ record: JSONReader) throws -> RecordStamp? {
         guard let modified = try record.reader("modified") else { return nil }
+        let deviceID: DeviceID? = try modified.identifier("deviceID")
         return RecordStamp(
-            at: Timestamp(milliseconds: try modified.integer("timestamp") ?? 0),
-            userID: nil, deviceID: try modified.identifier("deviceID"))
+            at: Timestamp(milliseconds: try modified.integer("timestamp") ?? 0), userID: nil,
+            deviceID: deviceID?.rawValue == UnnamedStamp.device ? nil : deviceID)
     }
 }
 
@@ -223,7 +249,7 @@ extension RecordRefusal {
                 code, text, details: ["serverRecord": .object(view.record(record, for: caller))])
         }
         switch self {
-        case .notFound: return APIError(.notFound, "there is no record \"\(name)\"")
+        case .notFound: return .noRecord(name)
         case .zoneNotFound: return .zoneNotFound(edit.recordID.zoneID)
         case .exists(let record):
             return withServerRecord(.exists, "record to insert already exists: \"\(name)\"", record)
@@ -240,8 +266,7 @@ extension RecordRefusal {
         case .otherType(let type):
             return APIError(
                 .badRequest, "the record \"\(name)\" exists with the record type \(type)")
-        case .typeRequired:
-            return APIError(.badRequest, "recordType is required for a record that is new")
+        case .typeRequired: return .recordTypeRequired
         case .missingReference(let target):
             return APIError(
                 .validatingReferenceError,
@@ -259,6 +284,15 @@ extension APIError {
         object.members.append(contentsOf: json(uuid: uuid).members)
         return .object(object)
     }
+
+    /// There is no such record.
+    static func noRecord(_ name: RecordName) -> APIError {
+        APIError(.notFound, "there is no record \"\(name)\"")
+    }
+
+    /// An operation would create a record and does not say of which type.
+    static let recordTypeRequired = APIError(
+        .badRequest, "recordType is required for a record that is new")
 
     /// There is no such zone.
     static func zoneNotFound(_ zoneID: ZoneID) -> APIError {

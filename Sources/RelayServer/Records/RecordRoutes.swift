@@ -22,7 +22,7 @@ struct RecordRoutes: Sendable {
         let body = try request.jsonBody()
         let modification = try RecordModification(
             body, by: caller, device: try request.deviceID(body),
-            limits: calls.dependencies.limits,
+            limits: calls.dependencies.limits, stored: try await storedTypes(body, caller),
             assignName: { identifiers.uuid().uppercased() })
         var outcomes: [RecordEditOutcome] = []
         if let edits = modification.edits, !edits.isEmpty {
@@ -34,28 +34,40 @@ struct RecordRoutes: Sendable {
         return RelayAnswer(json: ["records": .array(entries)]).keepingUserToken(of: request)
     }
 
+    /// The types of the records whose operations leave them out.
+    private func storedTypes(
+        _ body: JSONReader, _ caller: RecordCaller
+    ) async throws -> [RecordID: RecordType] {
+        let ids = RecordModification.untypedRecords(body, caller)
+            .prefix(calls.dependencies.limits.operations)
+        guard !ids.isEmpty else { return [:] }
+        let stored = try await calls.shadow.records(named: Array(ids), in: caller.place)
+        return Dictionary(stored.map { ($0.recordID, $0.recordType) }) { first, _ in first }
+    }
+
     private func lookup(_ request: RelayRequest) async throws -> RelayAnswer {
         let caller = try await calls.caller(of: request)
         let body = try request.jsonBody()
         let shown = try RecordJSON(body)
-        let ids = try recordIDs(body, caller)
-        let found = try await calls.shadow.records(named: ids, in: caller.place)
+        let wanted = try recordIDs(body, caller, shown)
+        let found = try await calls.shadow.records(named: wanted.map(\.id), in: caller.place)
             .filter(caller.mayRead)
         // Of a name that records of several types have, the one that changed last is meant.
         let latest = Dictionary(found.map { ($0.recordID, $0) }) { first, second in
             first.position > second.position ? first : second
         }
-        let entries = ids.map { id -> JSONValue in
-            if let record = latest[id] { return .object(shown.record(record, for: caller)) }
-            let name = id.recordName.rawValue
-            return APIError(.notFound, "there is no record \"\(name)\"")
-                .entry(recordName: name, uuid: request.uuid)
+        let entries = wanted.map { id, view -> JSONValue in
+            if let record = latest[id] { return .object(view.record(record, for: caller)) }
+            return APIError.noRecord(id.recordName)
+                .entry(recordName: id.recordName.rawValue, uuid: request.uuid)
         }
         return RelayAnswer(json: ["records": .array(entries)]).keepingUserToken(of: request)
     }
 
-    /// Dictionaries with `recordName`, or bare names.
-    private func recordIDs(_ body: JSONReader, _ caller: RecordCaller) throws -> [RecordID] {
+    /// Dictionaries with `recordName`, each with `desiredKeys` of its own or not; or bare names.
+    private func recordIDs(
+        _ body: JSONReader, _ caller: RecordCaller, _ shown: RecordJSON
+    ) throws -> [(id: RecordID, view: RecordJSON)] {
         let elements = try body.require("records", try body.array("records"))
         try calls.dependencies.limits.check(elements.count, of: "records")
         let zoneID = try caller.zoneID(body)
@@ -63,10 +75,11 @@ struct RecordRoutes: Sendable {
             let object: JSONValue =
                 if case .string = element { ["recordName": element] } else { element }
             let reader = try JSONReader(object, path: "records[\(index)]")
-            return RecordID(
+            let id = RecordID(
                 recordName: try reader.require(
                     "recordName", try reader.identifier("recordName")),
                 zoneID: try caller.zoneID(reader, unless: zoneID))
+            return (id, shown.showing(try reader.strings("desiredKeys")))
         }
     }
 }

@@ -30,13 +30,11 @@ struct ZoneRoutes: Sendable {
     private func lookup(_ request: RelayRequest) async throws -> RelayAnswer {
         let caller = try await calls.caller(of: request)
         let body = try request.jsonBody()
-        let elements = try body.require("zones", try body.array("zones"))
+        let elements = try body.zones()
         try calls.dependencies.limits.check(elements.count, of: "zones")
         let live = try await ZoneFeed(calls, caller).live()
-        let entries = try elements.enumerated().map { index, element -> JSONValue in
-            let reader = try JSONReader(element, path: "zones[\(index)]")
-            _ = try reader.require("zoneID", reader.value("zoneID"))
-            let zoneID = try caller.zoneID(reader)
+        let entries = try elements.map { reader -> JSONValue in
+            let zoneID = try caller.listedZoneID(reader)
             if let zone = live.first(where: { $0.zoneID == zoneID }) {
                 return .object(zone.json(for: caller))
             }
@@ -49,10 +47,12 @@ struct ZoneRoutes: Sendable {
     private func changes(_ request: RelayRequest) async throws -> RelayAnswer {
         let caller = try await calls.caller(of: request)
         let body = try request.optionalJSONBody()
+        // The service knows `metaSyncToken`; clients written by Apple's text say `syncToken`.
         let (zones, token) = try await ZoneFeed(calls, caller).changes(
-            since: try body.string("metaSyncToken"))
+            since: try body.string("metaSyncToken") ?? body.string("syncToken"))
         return RelayAnswer(json: [
-            "zones": .array(zones), "metaSyncToken": .string(token), "moreComing": false,
+            "zones": .array(zones), "metaSyncToken": .string(token),
+            "syncToken": .string(token), "moreComing": false,
         ]).keepingUserToken(of: request)
     }
 
@@ -85,8 +85,7 @@ struct ZoneRoutes: Sendable {
         let reader = try JSONReader(element, path: path)
         let kind: Kind = try reader.require("operationType", try reader.choice("operationType"))
         let zone = try reader.require("zone", try reader.reader("zone"))
-        _ = try zone.require("zoneID", zone.value("zoneID"))
-        let zoneID = try caller.zoneID(zone)
+        let zoneID = try caller.listedZoneID(zone)
         do {
             guard zoneID != .default, zoneID.ownerRecordName == nil else {
                 throw APIError(
@@ -173,6 +172,24 @@ struct ZoneFeed {
         return (
             entries, caller.token([max(last[0], since[0]), max(last[1], since[1])], of: "zones")
         )
+    }
+}
+
+extension JSONReader {
+    /// The elements of `zones`: an array of dictionaries or names, or a single one of them.
+    ///
+    /// - Throws: `JSONContractError` if there is none.
+    func zones() throws(JSONContractError) -> [JSONReader] {
+        let value = try require("zones", value("zones"))
+        let elements: [JSONValue] =
+            if case .array(let elements) = value { elements } else { [value] }
+        var readers: [JSONReader] = []
+        for (index, element) in elements.enumerated() {
+            let object: JSONValue =
+                if case .string = element { ["zoneName": element] } else { element }
+            readers.append(try JSONReader(object, path: path(of: "zones[\(index)]")))
+        }
+        return readers
     }
 }
 

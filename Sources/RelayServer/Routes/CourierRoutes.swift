@@ -17,15 +17,18 @@ struct CourierRoutes: Sendable {
     }
 
     var routes: [RelayRoute] {
-        [RelayRoute(.client, "GET", "/courier/1/{secret}", patience: .held, respond: poll)]
+        // CloudKit JS and MistKit get, cloudkit_flutter posts nothing.
+        ["GET", "POST"].map {
+            RelayRoute(.client, $0, "/courier/1/{secret}", patience: .held, respond: poll)
+        }
     }
 
     /// An empty 200 means "ask again"; anything but 2xx means that the token is dead, and that a
     /// new one has to be created (MistKit; CloudKit JS asks again anyway).
     private func poll(_ request: RelayRequest) async throws -> RelayAnswer {
         // HEAD would take a notification and show it to nobody.
-        guard request.method == "GET" else {
-            throw RefusedMethod(method: request.method, allowed: "GET, OPTIONS")
+        guard request.method != "HEAD" else {
+            throw RefusedMethod(method: request.method, allowed: "GET, OPTIONS, POST")
         }
         let address = CourierAddress(secret: request.parameters["secret"] ?? "")
         guard let address,
@@ -33,8 +36,9 @@ struct CourierRoutes: Sendable {
             standing.isRegistered
         else {
             try await dependencies.courier.delayRefusal()
+            // 403 as the service has it: cloudkit_flutter creates a new token then, and only then.
             throw APIError(
-                .notFound,
+                .accessDenied,
                 "there is no such courier, or no device is registered with its token: "
                     + "create a new one with tokens/create")
         }

@@ -125,8 +125,8 @@ struct SubscriptionLookup {
             let path = "subscriptions[\(index)]"
             let object: JSONValue =
                 if case .string = element { ["subscriptionID": element] } else { element }
+            // Some clients look a subscription up by the whole of it; its ID is what counts.
             let reader = try JSONReader(object, path: path)
-            try reader.allowOnly(["subscriptionID"])
             return try reader.require("subscriptionID", try reader.identifier("subscriptionID"))
         }
     }

@@ -3,7 +3,8 @@ import Storage
 
 /// CloudKit's calls on device tokens.
 ///
-/// They live under `/device/1/…`; Apple's text says `/database/1/…`, so both are answered.
+/// They live under `/device/1/…`; Apple's text says `/database/1/…`, and some of its readers add the
+/// database, so all three are answered.
 struct TokenRoutes: Sendable {
     private let dependencies: RelayDependencies
     private let callers: CallerLookup
@@ -14,8 +15,11 @@ struct TokenRoutes: Sendable {
     }
 
     var routes: [RelayRoute] {
-        ["device", "database"].flatMap { module in
-            let prefix = "/\(module)/1/{container}/{environment}/tokens"
+        [
+            "/device/1/{container}/{environment}", "/database/1/{container}/{environment}",
+            RecordCalls.prefix,
+        ].flatMap { place in
+            let prefix = "\(place)/tokens"
             return [
                 RelayRoute(.client, "POST", "\(prefix)/create", respond: create),
                 RelayRoute(.client, "POST", "\(prefix)/register", respond: register),
@@ -28,7 +32,7 @@ struct TokenRoutes: Sendable {
     /// registers it: CloudKit JS does not call `register` for the container in which it created a
     /// token.
     private func create(_ request: RelayRequest) async throws -> RelayAnswer {
-        let admitted = try await callers.admit(request, database: nil)
+        let admitted = try await callers.admit(request, database: .public)
         let address = CourierAddress(RandomIdentifiers(dependencies.randomBytes))
         let device = try TokenRegistration(request.jsonBody(), settings: admitted.settings)
             .courier(
@@ -45,7 +49,7 @@ struct TokenRoutes: Sendable {
     /// Registers the token of a device for the user who is signed in on it, be it a gateway's or
     /// one that `create` made up, in this container or another one: one courier serves several.
     private func register(_ request: RelayRequest) async throws -> RelayAnswer {
-        let admitted = try await callers.admit(request, database: nil)
+        let admitted = try await callers.admit(request, database: .public)
         let user = try admitted.user()
         var device = try TokenRegistration(request.jsonBody(), settings: admitted.settings)
             .device(of: user, fallbackID: request.query["clientId"])
@@ -69,7 +73,7 @@ struct TokenRoutes: Sendable {
 
     /// Ends one of the user's own devices, as at sign-out.
     private func unregister(_ request: RelayRequest) async throws -> RelayAnswer {
-        let admitted = try await callers.admit(request, database: nil)
+        let admitted = try await callers.admit(request, database: .public)
         let choice = try DeviceChoice(request.jsonBody())
         let desk = SignOutDesk(dependencies)
         guard
@@ -130,6 +134,8 @@ struct TokenRegistration {
     func device(of owner: UserID, fallbackID: String?) throws -> Device {
         try body.allowOnly([
             "apnsEnvironment", "apnsToken", "clientId", "clientID", "deviceID", "topic",
+            // A client sends back what `create` answered.
+            "webcourierURL",
         ])
         let environment = try TokenRoutes.gatewayEnvironment(body)
         let token: DeviceToken = try body.require("apnsToken", try body.deviceToken())

@@ -21,9 +21,10 @@ struct UserRoutes: Sendable {
             RelayRoute(.client, "GET", "\(prefix)/caller", respond: caller),
             RelayRoute(.client, "GET", "\(prefix)/current", respond: caller),
             RelayRoute(.client, "GET", "\(prefix)/discover", respond: discoverAll),
-            RelayRoute(.client, "POST", "\(prefix)/discover", respond: discover),
+            RelayRoute(.client, "POST", "\(prefix)/discover", respond: lookUp),
             RelayRoute(.client, "POST", "\(prefix)/lookup/id", respond: lookUp),
             RelayRoute(.client, "POST", "\(prefix)/lookup/email", respond: lookUp),
+            RelayRoute(.client, "GET", "\(prefix)/lookup/contacts", respond: discoverAll),
             RelayRoute(.client, "POST", "\(prefix)/lookup/contacts", respond: discoverAll),
             RelayRoute(
                 .client, "GET", "/sign-in/1/{container}/{environment}", respond: signInPage),
@@ -45,25 +46,25 @@ struct UserRoutes: Sendable {
         return RelayAnswer(json: ["users": []]).keepingUserToken(of: request)
     }
 
-    private func discover(_ request: RelayRequest) async throws -> RelayAnswer {
-        try await lookUp(request, member: "lookupInfos")
-    }
-
-    private func lookUp(_ request: RelayRequest) async throws -> RelayAnswer {
-        try await lookUp(request, member: "users")
-    }
+    /// The members under which clients list whom they look for, and what a bare text in each is.
+    private static let lookupMembers = [
+        ("users", "userRecordName"), ("lookupInfos", "userRecordName"),
+        ("emailAddresses", "emailAddress"), ("phoneNumbers", "phoneNumber"),
+    ]
 
     /// One entry for each element: `{"userRecordName"}`, `{"emailAddress"}`, `{"phoneNumber"}`, or
     /// a bare record name.
-    private func lookUp(_ request: RelayRequest, member: String) async throws -> RelayAnswer {
+    private func lookUp(_ request: RelayRequest) async throws -> RelayAnswer {
         let admitted = try await callers.admit(request, database: .public)
         _ = try admitted.user()
         let body = try request.jsonBody()
+        let (member, text) =
+            Self.lookupMembers.first { body.value($0.0) != nil } ?? Self.lookupMembers[0]
         let elements = try body.require(member, try body.array(member))
         try limits.check(elements.count, of: member)
         let entries = try elements.enumerated().map { index, element -> JSONValue in
-            let object: JSONValue =
-                if case .string = element { ["userRecordName": element] } else { element }
+            var object = element
+            if case .string = element { object = .object([text: element]) }
             let reader = try JSONReader(object, path: "\(member)[\(index)]")
             if let user: UserID = try reader.identifier("userRecordName") {
                 var identity = Self.identity(user)
@@ -82,17 +83,12 @@ struct UserRoutes: Sendable {
         ["userRecordName": .string(user.rawValue), "nameComponents": [:]]
     }
 
-    /// Where `redirectURL` leads if nothing else is configured.
+    /// Where `redirectURL` leads if nothing else is configured: CloudKit JS opens it in a window.
     private func signInPage(_ request: RelayRequest) async throws -> RelayAnswer {
         let key = try await callers.settings(request.containerKey()).key
-        return RelayAnswer(
-            text: """
-                Users of \(key.container) (\(key.environment.rawValue)) sign in with the \
-                application's own identity provider.
-                The application sends that provider's token as ckWebAuthToken, or as \
-                Authorization: Bearer.
-                An operator can set signIn.url to lead users there.
-
-                """)
+        var answer = RelayAnswer(
+            text: SignInPage.html(of: key), contentType: "text/html; charset=utf-8")
+        answer.headers[.contentSecurityPolicy] = SignInPage.policy
+        return answer
     }
 }

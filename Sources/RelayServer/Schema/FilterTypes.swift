@@ -25,30 +25,37 @@ struct FilterTypes {
 
     private func filter(_ json: JSONValue) -> JSONValue {
         guard case .object(var filter) = json, case .object(var value)? = filter["fieldValue"],
-            value["type"] == nil, let raw = value["value"],
             case .string(let name)? = filter["fieldName"] ?? filter["systemFieldName"],
-            let element = element(of: name)
+            let raw = value["value"], raw != .null
         else { return json }
-        if case .array = raw {
-            value["type"] = .string("\(element.rawValue)_LIST")
-        } else {
-            value["type"] = .string(element.rawValue)
+        if definition?.fields[name] == nil, let field = SystemField(named: name) {
+            value["value"] = Self.fitted(raw, to: field)
+            if value["value"] != raw { value["type"] = nil }
+        }
+        if value["type"] == nil, let element = element(of: name) {
+            let isList = if case .array = raw { true } else { false }
+            value["type"] = .string(SchemaFieldType(element, isList: isList).description)
         }
         filter["fieldValue"] = .object(value)
         return .object(filter)
     }
 
+    /// Clients write the name of a record or user as a text and as a reference, whatever the field
+    /// holds.
+    private static func fitted(_ raw: JSONValue, to field: SystemField) -> JSONValue {
+        switch (raw, field.element) {
+        case (.array(let elements), _): .array(elements.map { fitted($0, to: field) })
+        case (.object(let object), .string): object["recordName"] ?? raw
+        case (.string, .reference): ["recordName": raw]
+        default: raw
+        }
+    }
+
     private func element(of name: String) -> SchemaFieldType.Element? {
-        let known = definition?.fields[name]?.type.element
-        if known == nil, Self.moments.contains(name) { return .timestamp }
+        let known = definition?.fields[name]?.type.element ?? SystemField(named: name)?.element
         switch known {
         case .timestamp?, .bytes?, .double?: return known
         default: return nil
         }
     }
-
-    private static let moments: Set<String> = [
-        "creationDate", "createdTimestamp", "___createTime", "modificationDate",
-        "modifiedTimestamp", "___modTime",
-    ]
 }

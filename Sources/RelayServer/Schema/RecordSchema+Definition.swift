@@ -33,14 +33,8 @@ extension RecordSchema {
 
     /// Whether every record has this field, by one of CloudKit's names for it.
     static func isSystemField(_ name: String) -> Bool {
-        systemNames.contains(name)
+        SystemField(named: name) != nil
     }
-
-    private static let systemNames: Set<String> = [
-        "recordName", "creationDate", "createdTimestamp", "___createTime", "modificationDate",
-        "modifiedTimestamp", "___modTime", "creatorUserRecordID", "___createdBy",
-        "lastModifiedUserRecordID", "___modifiedBy", "recordID", "___recordID",
-    ]
 }
 
 extension PredicateError {

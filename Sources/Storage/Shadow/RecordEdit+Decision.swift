@@ -145,25 +145,29 @@ extension ShadowRecord {
     /// CloudKit's system fields, under the names of the native class, of the web service and of the
     /// schema language.
     package var systemFields: RecordFields {
-        let id = FieldValue.reference(RecordReference(recordID))
-        var system: RecordFields = [
-            "recordID": id, "___recordID": id, "recordName": .string(recordID.recordName.rawValue),
-        ]
-        for name in ["creationDate", "createdTimestamp", "___createTime"] {
-            system[name] = .timestamp(created.at)
-        }
-        for name in ["modificationDate", "modifiedTimestamp", "___modTime"] {
-            system[name] = .timestamp(modified.at)
-        }
-        for (names, user) in [
-            (["creatorUserRecordID", "___createdBy"], created.userID),
-            (["lastModifiedUserRecordID", "___modifiedBy"], modified.userID),
-        ] {
-            guard let user, let name = RecordName(rawValue: user.rawValue) else { continue }
-            for field in names {
-                system[field] = .reference(RecordReference(RecordID(recordName: name)))
-            }
+        var system: RecordFields = [:]
+        for field in SystemField.allCases {
+            guard let value = value(of: field) else { continue }
+            for name in field.names { system[name] = value }
         }
         return system
+    }
+
+    private func value(of field: SystemField) -> FieldValue? {
+        switch field {
+        case .recordID: .reference(RecordReference(recordID))
+        case .recordName: .string(recordID.recordName.rawValue)
+        case .creationDate: .timestamp(created.at)
+        case .modificationDate: .timestamp(modified.at)
+        case .creator: Self.reference(to: created.userID)
+        case .modifier: Self.reference(to: modified.userID)
+        case .creatorName: created.userID.map { .string($0.rawValue) }
+        case .modifierName: modified.userID.map { .string($0.rawValue) }
+        }
+    }
+
+    private static func reference(to user: UserID?) -> FieldValue? {
+        user.flatMap { RecordName(rawValue: $0.rawValue) }
+            .map { .reference(RecordReference(RecordID(recordName: $0))) }
     }
 }

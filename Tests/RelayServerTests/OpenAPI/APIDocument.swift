@@ -22,6 +22,9 @@ struct APIDocument: Sendable {
             return (schema, media?.value(at: ["example"]))
         }
 
+        /// Whether the relay holds the call before it answers.
+        var isHeld: Bool { path.hasPrefix("/courier/") }
+
         /// Whether the call belongs to the operator.
         var isAdministrative: Bool { path.hasPrefix("/admin/") }
     }

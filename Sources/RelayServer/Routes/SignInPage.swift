@@ -1,0 +1,61 @@
+import RelayModel
+
+/// The page on which somebody lands whom a client sent to sign in, where no page of the
+/// application's own is configured.
+enum SignInPage {
+    /// Nothing is fetched by it, and nothing frames it.
+    static let policy =
+        "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
+
+    /// The page for the users of a container.
+    static func html(of key: ContainerKey) -> String {
+        let container = escaped(key.container.rawValue)
+        return """
+            <!doctype html>
+            <html lang="en">
+            <meta charset="utf-8">
+            <meta name="viewport" content="width=device-width, initial-scale=1">
+            <title>Sign in to \(container)</title>
+            <style>
+            body { font: 1.05rem/1.5 system-ui, sans-serif; max-width: 34rem; margin: 12vh auto;
+              padding: 0 1.5rem; color: #1d2733; background: #f7f8fa }
+            h1 { font-size: 1.5rem; line-height: 1.25 }
+            p.name { color: #5a6675; margin-top: -0.6rem }
+            section { border-top: 1px solid #d7dce3; margin-top: 2rem; padding-top: 0.5rem;
+              font-size: 0.92rem; color: #3f4a58 }
+            code { background: #e8ebf0; border-radius: 3px; padding: 0.1em 0.3em }
+            @media (prefers-color-scheme: dark) {
+              body { color: #dfe5ec; background: #161b22 }
+              p.name { color: #98a3b1 }
+              section { border-color: #333c47; color: #b3bdc9 }
+              code { background: #262d37 } }
+            </style>
+            <h1>Please sign in with the application</h1>
+            <p class="name">\(container), \(key.environment.rawValue)</p>
+            <p>This application signs its users in by itself. Close this window, go back to the
+            application and sign in there.</p>
+            <section>
+            <h2>For its developers</h2>
+            <p>Send the token of your identity provider as <code>ckWebAuthToken</code>, or as
+            <code>Authorization: Bearer</code>. To lead users to your own page instead of this one,
+            set <code>signIn.url</code>.</p>
+            </section>
+            </html>
+
+            """
+    }
+
+    private static func escaped(_ text: String) -> String {
+        var escaped = ""
+        for character in text {
+            switch character {
+            case "&": escaped += "&amp;"
+            case "<": escaped += "&lt;"
+            case ">": escaped += "&gt;"
+            case "\"": escaped += "&quot;"
+            default: escaped.append(character)
+            }
+        }
+        return escaped
+    }
+}
