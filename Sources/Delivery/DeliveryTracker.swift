@@ -149,7 +149,13 @@ package struct DeliveryTracker: Sendable {
     ///
     /// `new` is what the entry owes besides: written when the progress passes it.
     package mutating func finish(_ position: LogPosition, ranges new: [NewRange] = []) {
-        precondition(finished.last.map { $0.position < position } ?? (mark.position < position))
+        if let last = finished.last {
+            precondition(last.position < position, "finished out of order")
+        } else if position <= mark.position {
+            // Deliveries of the entry after it were admitted with it, and are passed already.
+            precondition(position == mark.position && new.isEmpty, "finished what is settled")
+            return
+        }
         finished.append(
             FinishedEntry(
                 position: position, slotsBefore: firstSlot + UInt64(slots.count), ranges: new))

@@ -2,7 +2,7 @@
 
 It shares no code with the relay: what it knows is what docs/http-api.md says.
 """
-import base64, hashlib, hmac, http.client, json, os, random, re, signal, socket, subprocess, time
+import base64, hashlib, hmac, http.client, json, os, random, re, signal, socket, sqlite3, subprocess, time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CONTAINER = "iCloud.com.example.Art"
@@ -58,11 +58,15 @@ def device_token(name):
 class Gateway:
     """`belfry gateway`, whose printed record goes to a file."""
 
-    def __init__(self, belfry, folder, script=None, prints=True):
-        self.port = free_port()
+    def __init__(self, belfry, folder, script=None, prints=True, after=None):
+        """A new one, or one in the place of another that has stopped."""
+        self.port = after.port if after else free_port()
         self.ca = os.path.join(folder, "gateway-ca.pem")
-        self.record = os.path.join(folder, "pushes.txt")
+        earlier = after.records if after else []
+        self.record = os.path.join(folder, f"pushes{len(earlier) or ''}.txt")
+        self.records = earlier + [self.record]
         arguments = [belfry, "gateway", "--port", str(self.port), "--ca-file", self.ca,
+                     "--certificates", os.path.join(folder, "certificates"),
                      "--environment", "development"] + ([] if prints else ["--no-print"])
         if script:
             path = os.path.join(folder, "script.json")
@@ -251,6 +255,41 @@ def exchange(connection, method, path, body=None, headers=None, admin=False):
     if isinstance(answer, dict) and response.getheader("Retry-After"):
         answer["retryAfterHeader"] = response.getheader("Retry-After")
     return response.status, answer
+
+
+def memory(process):
+    """What a process has in memory, and the most that it had, in megabytes."""
+    text = open(f"/proc/{process.pid}/status").read()
+    return [int(re.search(rf"{name}:\s+(\d+)", text)[1]) // 1024 for name in ("VmRSS", "VmHWM")]
+
+
+def multiply(path, user, wanted):
+    """Copies the only device and subscription of a user of a stopped relay, each copy with a user of
+    its own, until there are so many. Saving a million over HTTP would take longer than the rest."""
+    database = sqlite3.connect(path, isolation_level=None)
+    device, owner, container = database.execute(
+        "SELECT serial, owner, user.container FROM device JOIN user ON user.id = owner "
+        "WHERE user.name = ?", (user,)).fetchone()
+    subscription, = database.execute(
+        "SELECT serial FROM subscription WHERE owner = ?", (owner,)).fetchone()
+    first, = database.execute("SELECT max(id) + 1 FROM user").fetchone()
+    numbers = range(1, wanted)
+    database.execute("BEGIN")
+    database.executemany("INSERT INTO user (id, container, name) VALUES (?, ?, ?)", (
+        (first + number, container, f"user{number}") for number in numbers))
+    database.executemany(
+        "INSERT INTO device (container, owner, deviceID, gateway, gatewayEnvironment, token, topic,"
+        " registeredAt, activation) SELECT container, ?, ?, gateway, gatewayEnvironment, ?, topic,"
+        " registeredAt, activation FROM device WHERE serial = ?", (
+            (first + number, f"u{number}", device_token(f"u{number}"), device)
+            for number in numbers))
+    database.executemany(
+        "INSERT INTO subscription (container, owner, database, subscriptionID, contentDigest,"
+        " firesOnce, body, activation) SELECT container, ?, database, subscriptionID,"
+        " contentDigest, firesOnce, body, activation FROM subscription WHERE serial = ?", (
+            (first + number, subscription) for number in numbers))
+    database.execute("COMMIT")
+    database.close()
 
 
 PUSH = re.compile(r"^push (\d+) on connection \d+, stream \d+: (.*)$")

@@ -6,7 +6,8 @@ kill -9 in its middle repeats.
 """
 import argparse, json, os, re, shutil, sys, tempfile, threading, time
 from collections import Counter
-from house import CONTAINER, Gateway, Relay, binary, device_token, pushes
+from house import (
+    CONTAINER, PATIENCE, Gateway, Relay, binary, device_token, memory, multiply, pushes)
 
 CHANGES = f"/changes/1/{CONTAINER}/development/database"
 WINDOW, RANGE_WINDOW = 4096, 512
@@ -52,17 +53,13 @@ def furnish(relay, count):
     relay.register("ordinary", "ordinary")
     relay.save("ordinary", "ordinary", "kind == 'ordinary'")
 
-    def some(lane):
-        for user in range(lane, count, 8):
-            relay.register(f"u{user}", f"user{user}")
-            status, answer = relay.save("big", f"user{user}", "kind == 'big'")
-            assert status == 200, answer
-
-    lanes = [threading.Thread(target=some, args=(lane,)) for lane in range(8)]
-    for lane in lanes:
-        lane.start()
-    for lane in lanes:
-        lane.join()
+    relay.register("u0", "user0")
+    status, answer = relay.save("big", "user0", "kind == 'big'")
+    assert status == 200, answer
+    relay.settled(PATIENCE)
+    relay.stop()
+    multiply(relay.database, "user0", count)
+    relay.start()
 
 
 def big(relay, name):
@@ -75,6 +72,7 @@ def big(relay, name):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--subscriptions", type=int, default=5000)
+    parser.add_argument("--bound", type=float, default=1800, help="seconds for each fan-out")
     parser.add_argument("--binary")
     options = parser.parse_args()
     folder = tempfile.mkdtemp(prefix="belfry-ranges-")
@@ -85,6 +83,7 @@ def main():
     furnish(relay, options.subscriptions)
     tail, posted = Tail(gateway.record), {}
     tail.start()
+    idle = memory(relay.process)
     before = ordinary(relay, 0, 200, posted)
     began = time.monotonic()
     big(relay, "big-1")
@@ -97,13 +96,17 @@ def main():
 
     during = ordinary(relay, before, 10_000, posted, 0.02, running)
     took = time.monotonic() - began
-    relay.settled(120)
+    relay.settled(options.bound)
+    rss = {"idle": idle, "withAll": memory(relay.process)}
     big(relay, "big-2")
     while relay.overview()["rangeSubscriptions"] not in range(1, options.subscriptions * 3 // 4):
         time.sleep(0.001)
     relay.kill()
+    began_again = time.monotonic()
     relay.start()
-    relay.settled(120)
+    ready = time.monotonic() - began_again
+    relay.settled(options.bound)
+    rss["afterKill"] = memory(relay.process)
     relay.stop()
     gateway.stop()
     tail.stopping = True
@@ -123,6 +126,8 @@ def main():
     result["ordinaryMilliseconds"] = {
         "before": delays([f"ord-{n}" for n in range(before)], posted, tail.seen),
         "during": delays([f"ord-{n}" for n in range(before, during)], posted, tail.seen)}
+    result["readyAfterKillSeconds"] = round(ready, 1)
+    result["memoryMegabytes"] = rss
     result["progressSeen"] = sorted(set(seen_progress), reverse=True)[:8]
     print(json.dumps(result, indent=2))
     shutil.rmtree(folder)

@@ -64,7 +64,8 @@ class Scene:
         self.relay.settled(PATIENCE)
         assert self.relay.stop() == 0
         self.gateway.stop()
-        arrived = {push["record"] for push in pushes(self.gateway.record) if push["accepted"]}
+        arrived = {push["record"] for record in self.gateway.records
+                   for push in pushes(record) if push["accepted"]}
         lost = [name for name in self.acknowledged if name not in arrived]
         check = subprocess.run([self.relay.belfry, "check", "--database", self.relay.database],
                                capture_output=True, text=True)
@@ -152,6 +153,70 @@ def damaged(scene):
     return {"refused": True}
 
 
+def damaged_rows(scene):
+    """Rows that cannot be read: it starts, the others are served, and the rows are named."""
+    scene.relay.register("other", "bob")
+    scene.relay.save("all", "bob")
+    # After a graceful end a snapshot would hold what the rows said.
+    scene.relay.settled(PATIENCE)
+    scene.relay.kill()
+    database = sqlite3.connect(scene.relay.database)
+    owner = "owner = (SELECT id FROM user WHERE name = 'bob')"
+    body, = database.execute(f"SELECT body FROM subscription WHERE {owner}").fetchone()
+    database.execute(f"UPDATE subscription SET body = 'a secret' WHERE {owner}")
+    database.execute(f"UPDATE device SET token = 'x' WHERE {owner}")
+    database.commit()
+    assert scene.relay.start(), "it must start"
+    assert scene.post() == 200
+    scene.relay.settled(PATIENCE)
+    end, named = time.monotonic() + PATIENCE, []
+    while len(named) < 2 and time.monotonic() < end:
+        text = scene.relay.call("GET", "/metrics")[1]
+        named = re.findall(r'^belfry_unreadable_rows_total{table="(\w+)"} 1$', text, re.M)
+        time.sleep(0.1)
+    assert sorted(named) == ["device", "subscription"], named
+    check = subprocess.run([scene.relay.belfry, "check", "--database", scene.relay.database],
+                           capture_output=True, text=True)
+    assert check.returncode != 0 and "subscription 2" in check.stdout, check.stdout + check.stderr
+    assert scene.relay.stop() == 0
+    told = open(os.path.join(scene.folder, "relay.log")).read()
+    assert "cannot be read" in told and "a secret" not in told + check.stdout
+    database.execute(f"UPDATE subscription SET body = ? WHERE {owner}", (body,))
+    database.execute(f"UPDATE device SET token = ? WHERE {owner}", (device_token("other"),))
+    database.commit()
+    database.close()
+    return {"named": sorted(named)}
+
+
+def overload(scene):
+    """The gateway is away, and more waits than may: changes are refused with the bound's name, and
+    taken again when it is back."""
+    assert scene.relay.stop() == 0
+    scene.gateway.stop()
+    assert scene.relay.start(settings={"bounds-retries": 3})
+    for _ in range(10):
+        assert scene.post() == 200
+    end, answers = time.monotonic() + PATIENCE, []
+    while 503 not in answers and time.monotonic() < end:
+        answers.append(scene.post())
+    assert set(answers) <= {200, 503} and scene.answer["bound"] == "retries", scene.answer
+    assert scene.answer["retryAfterHeader"] == "5", scene.answer
+    named = {}
+    while time.monotonic() < end:
+        text = scene.relay.call("GET", "/metrics")[1]
+        named = dict(re.findall(
+            r'^belfry_(bound_reached|intake_refused_total){bound="retries"} (\d+)$', text, re.M))
+        if named == {"bound_reached": "1", "intake_refused_total": "1"}:
+            break
+    else:
+        raise AssertionError(f"the metrics do not name the bound: {named}")
+    scene.gateway = Gateway(scene.relay.belfry, scene.folder, after=scene.gateway)
+    while scene.post() != 200:
+        assert time.monotonic() < end, "it does not take changes again"
+        time.sleep(0.1)
+    return {"refused": 1, "taken": len(answers) - 1}
+
+
 def full_disk(scene):
     """The disk fills up, and is freed: appends are refused with 507, what is owed is delivered, and
     it goes on without a restart."""
@@ -189,7 +254,8 @@ def full_disk(scene):
 
 SCENES = {
     "failedSync": failed_sync, "failedWrite": failed_write, "shortWrite": short_write,
-    "busy": busy, "damaged": damaged, "fullDisk": full_disk,
+    "busy": busy, "damaged": damaged, "damagedRows": damaged_rows,
+    "overload": overload, "fullDisk": full_disk,
 }
 
 

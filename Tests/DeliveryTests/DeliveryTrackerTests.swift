@@ -174,6 +174,20 @@ import Testing
         #expect(tracker.openRetries == 0)
     }
 
+    @Test func `an entry may be finished after deliveries of the next one are passed`() {
+        // A batch ends in the middle of entry 5, and is longer than the window has room.
+        var tracker = DeliveryTracker(mark: .start, window: 1)
+        let first = Fixtures.delivery(at: 5)
+        tracker.settle(tracker.admit(first, at: Fixtures.moment), accepted(first))
+        let step = tracker.takeStep()
+        #expect(step?.to == mark(4, 1))
+        tracker.stepRecorded()
+        tracker.finish(LogPosition(4))
+        #expect(tracker.takeStep() == nil)
+        tracker.finish(LogPosition(5))
+        #expect(tracker.takeStep()?.to == mark(5))
+    }
+
     @Test func `a retry keeps its place until its end is durable`() {
         var tracker = DeliveryTracker(mark: .start, window: 2)
         let retry = Retry(

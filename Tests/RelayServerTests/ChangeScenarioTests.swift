@@ -3,6 +3,7 @@ import Foundation
 import HTTPTypes
 import RelayModel
 import RelayServer
+import RelayTestKit
 import Storage
 import Testing
 
@@ -172,8 +173,9 @@ import Testing
             #expect(entries.count == 1, "\(parked.text)")
             #expect(
                 entries.first?.value(at: ["reason"])
-                    == "1 of 1 changes have the ID or position of another change; the others are "
-                    + "appended")
+                    == .string(
+                        "1 of 1 changes have the ID or position of another change; the others "
+                            + "are appended"))
         }
     }
 

@@ -4,17 +4,17 @@ import RelayServer
 import RelayTestKit
 import Testing
 
-/// Beyond its bounds the relay refuses changes, says which bound and when to come again, keeps what it
-/// took, and takes changes again by itself.
+/// Beyond its bounds the relay refuses changes, says which bound and when to come again, keeps what
+/// it took, and takes changes again by itself.
 @Suite(.serialized, .timeLimit(.minutes(15))) struct OverloadScenarioTests {
     /// Posts ten changes that owe bob pushes, and then one after the other until one is refused.
     private static func postUntilRefused(
-        _ relay: RunningRelay
+        _ relay: RunningRelay, by bound: String
     ) async throws -> (taken: Int, refusal: RelayClient.Reply) {
         try await relay.container.save(.query("q"), as: "bob")
         try await relay.container.post(.array((0..<10).map { .change("create", "a\($0)") }))
         // The bounds are looked at every second.
-        try await relay.metric("belfry_bound_reached", "1")
+        try await relay.waitForBounds([bound])
         var taken = 10
         while true {
             let reply = try await relay.post("b\(taken)")
@@ -30,15 +30,14 @@ import Testing
         #expect(reply.retryAfter == "5")
         #expect(reply["serverErrorCode"] == "TRY_AGAIN_LATER")
         #expect(reply["bound"] == .string(bound))
-        try await relay.metric(#"belfry_bound_reached{bound="\#(bound)"}"#, "1")
-        try await relay.metric(#"belfry_intake_refused_total{bound="\#(bound)"}"#, "1")
+        try await relay.waitForBounds([bound])
     }
 
     /// Waits until changes are taken, and everything that was taken has arrived.
     private static func checkRecovery(
         _ relay: RunningRelay, taken: Int, at gateway: SampleGateway
     ) async throws {
-        try await relay.metric("belfry_bound_reached", "0")
+        try await relay.waitForBounds([])
         while try await relay.post("last").status != 200 {}
         let accepted = try await gateway.simulated.totals(within: .patience) {
             $0.accepted - $0.duplicates >= taken + 1
@@ -49,7 +48,7 @@ import Testing
     @Test func `too many retries refuse changes until the gateway is back`() async throws {
         try await RunningRelay.with(["--bounds-retries", "3"]) { relay in
             await relay.gateway.simulated.stop()
-            let (taken, refusal) = try await Self.postUntilRefused(relay)
+            let (taken, refusal) = try await Self.postUntilRefused(relay, by: "retries")
             try await Self.check(refusal, names: "retries", relay)
             // What changes nothing is answered as ever.
             #expect(try await relay.container.subscriptionIDs(of: "bob") == ["q"])
@@ -64,7 +63,7 @@ import Testing
         let silence = AnswerScript.all(ScriptedAnswer(.silence))
         let settings = ["--bounds-log-lag", "3", "--delivery-in-flight", "1"]
         try await RunningRelay.with(settings, script: silence) { relay in
-            let (taken, refusal) = try await Self.postUntilRefused(relay)
+            let (taken, refusal) = try await Self.postUntilRefused(relay, by: "logLag")
             try await Self.check(refusal, names: "logLag", relay)
             await relay.gateway.simulated.stop()
             let back = try await relay.gateway.startAgain()
@@ -98,13 +97,19 @@ extension RunningRelay {
             body: JSONValue.change("create", name).text)
     }
 
-    /// Waits until a metric of this name has this value: in one series for 1, in all for 0.
-    func metric(_ name: String, _ value: String) async throws {
+    /// Waits until these bounds are reached and no others, as the overview has them.
+    func waitForBounds(_ bounds: [String]) async throws {
         while true {
-            let text = try await client.call("GET", "/metrics").text
-            let lines = text.split(separator: "\n").filter { $0.hasPrefix(name) }
-            let fits = lines.filter { $0.hasSuffix(" " + value) }
-            if value == "0" ? fits.count == lines.count && !lines.isEmpty : !fits.isEmpty { return }
+            let view = try await client.administer("GET", "overview").expect(200)
+            guard case .object(let refusing)? = view["refusing"] else {
+                throw MissingMember(name: "refusing")
+            }
+            if refusing.members.map(\.name) == bounds { return }
         }
     }
+}
+
+/// An answer lacks a member.
+private struct MissingMember: Error {
+    let name: String
 }

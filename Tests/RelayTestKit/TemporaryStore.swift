@@ -9,9 +9,24 @@ package final class TemporaryStore: Sendable {
     /// The database file.
     package let path: String
 
+    /// Where a store's file is.
+    package enum Place: Sendable {
+        /// Among the temporary files.
+        case disk
+        /// In memory where the system has such a place, for tests whose crashes end no process:
+        /// there a sync costs nothing.
+        case memory
+
+        var directory: URL {
+            let shared = "/dev/shm"
+            return self == .memory && FileManager.default.isWritableFile(atPath: shared)
+                ? URL(filePath: shared) : FileManager.default.temporaryDirectory
+        }
+    }
+
     /// Makes an empty directory; nothing is opened yet.
-    package init() throws {
-        let directory = FileManager.default.temporaryDirectory
+    package init(in place: Place = .disk) throws {
+        let directory = place.directory
             .appending(path: "belfry-\(UUID().uuidString)", directoryHint: .isDirectory)
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         path = directory.appending(path: "belfry.sqlite").path

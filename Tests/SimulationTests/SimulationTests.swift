@@ -19,7 +19,7 @@ import Testing
     @Test func `every seed keeps the promises`() async throws {
         var failures: [String] = []
         for seed in Self.seeds where failures.count < 5 {
-            let home = try TemporaryStore()
+            let home = try TemporaryStore(in: .memory)
             let store = try home.open()
             do {
                 var simulation = try await Simulation(seed: seed, store: store)

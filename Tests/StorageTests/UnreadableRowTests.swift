@@ -6,7 +6,8 @@ import Testing
 
 @testable import Storage
 
-/// One row that cannot be read is set aside and told; all others are served as if it were not there.
+/// One row that cannot be read is set aside and told; all others are served as if it were not
+/// there.
 @Suite struct UnreadableRowTests {
     private static let owner = SubscriptionOwner(
         container: Fixtures.container, database: .public, user: Fixtures.identifier("alice"))
