@@ -40,5 +40,9 @@ package struct Migration: Sendable, Hashable {
             name: "v0006_keepNotifications",
             sql: String(decoding: PackageResources.v0006_keepNotifications_sql, as: UTF8.self),
             checksum: "3480c61c357b4baf28789019c3eff0568deff54f477162dbe83c3ea1bcd5db05"),
+        Migration(
+            name: "v0035_boundCosts",
+            sql: String(decoding: PackageResources.v0035_boundCosts_sql, as: UTF8.self),
+            checksum: "42348b700b84d0affb287d7225114b3c23eefb2e64f8183c4e88d17eaa2c3016"),
     ]
 }

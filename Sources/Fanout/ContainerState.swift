@@ -42,6 +42,9 @@ struct ContainerState {
     /// How many devices are active.
     var deviceCount: Int { devices.count }
 
+    /// Whether there is an active subscription with this serial.
+    func contains(_ serial: UInt64) -> Bool { subscriptions.contains(serial) }
+
     /// The active subscription with this serial, without its condition.
     mutating func subscription(_ serial: UInt64) -> Subscription? {
         subscriptions.subscription(serial)

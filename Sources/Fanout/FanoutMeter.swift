@@ -7,6 +7,7 @@ struct FanoutMeter: Sendable {
     private let deliveries = Counter(label: "belfry_deliveries_owed_total")
     private let unreadable = Counter(label: "belfry_subscriptions_unreadable_total")
     private let ranges = Counter(label: "belfry_ranges_unreadable_total")
+    private let refiled = Counter(label: "belfry_subscriptions_refiled_total")
     private let quarantined = Counter(label: "belfry_changes_quarantined_total")
     private let subscriptions = Gauge(label: "belfry_subscriptions_active")
 
@@ -25,6 +26,10 @@ struct FanoutMeter: Sendable {
 
     func countUnreadableRange() {
         ranges.increment()
+    }
+
+    func countRefiled(_ count: Int) {
+        refiled.increment(by: Int64(count))
     }
 
     func countUnreadable() {

@@ -108,11 +108,11 @@ package struct Follower: ~Copyable {
             }
             if entries.isEmpty {
                 try await waitForGrowth(beyond: position)
-                offerSnapshot()
             } else {
                 try await handOver(finished: position)
-                offerSnapshot()
+                try await refile()
             }
+            offerSnapshot()
         }
     }
 

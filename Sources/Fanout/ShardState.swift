@@ -187,6 +187,19 @@ package struct ShardState {
         containers.values.reduce(0) { $0 + $1.deviceCount }
     }
 
+    /// Subscriptions that would be filed under better keys by what changes have shown, `most` of
+    /// each container.
+    func takeMisfiled(most: Int) -> [(container: ContainerKey, serial: UInt64)] {
+        containers.flatMap { container, state in
+            state.index.takeMisfiled(most: most).map { (container, $0) }
+        }
+    }
+
+    /// Whether a container has an active subscription with this serial.
+    func contains(_ serial: UInt64, of container: ContainerKey) -> Bool {
+        containers[container]?.contains(serial) ?? false
+    }
+
     /// The index of a container, for statistics.
     package func index(of container: ContainerKey) -> SubscriptionIndex? {
         containers[container]?.index

@@ -11,8 +11,8 @@ struct MatchCommand: ParsableCommand {
         abstract: "Match a file of changes against a file of subscriptions, and measure it.",
         discussion: """
             Both files hold one JSON object a line. A subscription that is refused is reported on \
-            standard error and left out. The measurements are printed as JSON on standard output: \
-            changesPerSecond and buildSeconds by this thread's processor time, so that a busy \
+            standard error and left out; of several lines with one id the last counts. The \
+            measurements are printed as JSON on standard output: changesPerSecond and buildSeconds by this thread's processor time, so that a busy \
             machine does not count (changesPerWallSecond beside it); microseconds of single \
             changes by the clock on the wall. The decoding of the changes is stated apart.
             """)
@@ -105,7 +105,7 @@ struct MatchCommand: ParsableCommand {
                 FileHandle.standardError.write(Data("\(place): \(error)\n".utf8))
             }
         }
-        lines.sort { $0.id < $1.id }
+        lines = Self.lastOfEach(lines)
         var saved: [IndexedSubscription] = []
         saved.reserveCapacity(lines.count)
         for (serial, line) in lines.enumerated() {
@@ -114,6 +114,16 @@ struct MatchCommand: ParsableCommand {
             saved.append(subscription)
         }
         return (lines.map(\.id), saved, refused)
+    }
+
+    /// By ascending ID; of several lines with one ID the last takes the place of the others.
+    private static func lastOfEach(_ lines: [SubscriptionLine]) -> [SubscriptionLine] {
+        // The sort is stable.
+        let sorted = lines.sorted { $0.id < $1.id }
+        return sorted.indices.compactMap { index in
+            let isLast = index + 1 == sorted.count || sorted[index].id < sorted[index + 1].id
+            return isLast ? sorted[index] : nil
+        }
     }
 
     private func readChanges() throws -> ([JSONValue], [RecordChange], (parse: Duration, Int)) {

@@ -90,7 +90,8 @@ extension RandomWorld {
         ]
         let filters = (0..<1 + generator.below(2)).map { _ -> JSONValue in
             let comparator = generator.pick(comparators)
-            let isList = comparator.hasSuffix("IN") && comparator != "BEGINS_WITH"
+            let isList =
+                comparator.hasSuffix("IN") && comparator != "BEGINS_WITH"
                 || comparator.hasSuffix("ANY") || comparator.hasSuffix("ALL")
             let (one, other): (JSONValue, JSONValue) =
                 generator.holds(oneIn: 2) ? ("a", "ab") : (1, 2)
@@ -112,12 +113,14 @@ extension RandomWorld {
         var query = ordered
         if generator.below(3) > 0 {
             let key = generator.holds(oneIn: 3) ? "r" : nil
-            query = (try? query.starting(
-                at: scalar(), key: key, isIncluded: generator.holds(oneIn: 2))) ?? query
+            query =
+                (try? query.starting(
+                    at: scalar(), key: key, isIncluded: generator.holds(oneIn: 2))) ?? query
         }
         if generator.below(3) > 0 {
-            query = (try? query.ending(
-                at: scalar(), isIncluded: generator.holds(oneIn: 2))) ?? query
+            query =
+                (try? query.ending(
+                    at: scalar(), isIncluded: generator.holds(oneIn: 2))) ?? query
         }
         return query.predicate
     }

@@ -70,7 +70,15 @@ import Testing
         (
             #"{"name":"x"}"#,
             "name: unknown field; allowed are topics, apns, userTokens, expirationSeconds, "
-                + "keepsInbox, sessions"
+                + "keepsInbox, sessions, costLimits"
+        ),
+        (
+            #"{"costLimits":{"predicate":0}}"#,
+            "costLimits.predicate: must be 1 to 10000000 comparisons"
+        ),
+        (
+            #"{"costLimits":{"users":3}}"#,
+            "costLimits.users: unknown field; allowed are predicate, user, recordType"
         ),
     ]
 

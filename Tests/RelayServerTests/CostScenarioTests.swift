@@ -70,6 +70,29 @@ import Testing
         }
     }
 
+    @Test func `a container sets its own bounds, and goes back to the configuration's`()
+        async throws
+    {
+        try await RunningRelay.with(["--limits-predicate-cost", "2"]) { relay in
+            let heavy = "NOT price > 3 AND NOT year > 4 AND NOT size > 5"
+            #expect(try await save(heavy, "a", as: "alice", relay) == "limits.predicateCost")
+            let set = try await relay.client.administer(
+                "PATCH", relay.container.path,
+                ["costLimits": ["predicate": 3, "recordType": 4]]
+            ).expect(200)
+            #expect(set["costLimits"] == ["predicate": 3, "recordType": 4])
+            #expect(try await save(heavy, "b", as: "alice", relay) == "saved")
+            let other = "NOT price > 7 AND NOT year > 8"
+            #expect(try await save(other, "c", as: "alice", relay) == "limits.recordTypeCost")
+            let cleared = try await relay.client.administer(
+                "PATCH", relay.container.path, ["costLimits": .null]
+            ).expect(200)
+            #expect(cleared["costLimits"] == nil)
+            #expect(try await save(other, "d", as: "alice", relay) == "saved")
+            #expect(try await save(heavy, "e", as: "alice", relay) == "limits.predicateCost")
+        }
+    }
+
     @Test func `what one user and all users save is bounded, and equal conditions count once`()
         async throws
     {

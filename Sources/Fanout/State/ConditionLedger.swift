@@ -39,23 +39,30 @@ package struct PredicateCost: Sendable, Hashable {
     package let comparisonsPerChange: Double
     /// Whether it has no key of its own and is looked at for every change.
     package let isResidual: Bool
+    /// What else is looked at wherever it is.
+    package let crowd: Int
 
     /// What a comparison counts for that only the reference evaluation can judge.
     private static let slowComparison = 8
-    /// From this share of changes on, a predicate counts in its record type's account.
+    /// From this share of changes on, a predicate counts in its record type's account,
     private static let noticeable = 0.05
+    /// or from this one on where so many others stand beside it that together they would be felt.
+    private static let noticeableInCrowd = 0.001
+    private static let crowded = 64
 
     /// Weighs `predicate` by what the index expects of it; `nil` asks nothing of fields.
     package init(_ cost: MatchingCost, of predicate: RecordPredicate?) {
         candidatesPerChange = cost.candidatesPerChange
         isResidual = cost.isResidual
+        crowd = cost.crowd
         let comparisons = predicate.map { Self.comparisons(of: $0.root) } ?? 0
         comparisonsPerChange = cost.candidatesPerChange * Double(comparisons)
     }
 
     /// Whether it adds to the time of ordinary changes at all.
     package var isNoticeable: Bool {
-        candidatesPerChange >= Self.noticeable && comparisonsPerChange > 0
+        let least = crowd < Self.crowded ? Self.noticeable : Self.noticeableInCrowd
+        return candidatesPerChange >= least && comparisonsPerChange > 0
     }
 
     private static func comparisons(of node: RecordPredicate.Node) -> Int {

@@ -1,8 +1,8 @@
 import RelayModel
 
-// What changes show after subscriptions were filed: keys that many changes hit, and keys under which
-// much was filed before anything was known. Whoever has the predicates files those again, a few at
-// a time (``SubscriptionIndex/takeMisfiled(most:)``).
+// What changes show after subscriptions were filed: keys that many changes hit, and keys under
+// which much was filed before anything was known. Whoever has the predicates files those again, a
+// few at a time (``SubscriptionIndex/takeMisfiled(most:)``).
 
 /// Subscriptions to be filed again, and what was looked at for it.
 struct Misfilings {
@@ -22,7 +22,9 @@ struct Misfilings {
     var room: Int { Self.most - queue.count }
 
     mutating func noteUnproven(_ id: UInt32, shelf: Int) {
-        if unproven[shelf, default: []].count < Self.most { unproven[shelf]?.append(id) }
+        if unproven[shelf, default: []].count < Self.most {
+            unproven[shelf, default: []].append(id)
+        }
     }
 
     /// Takes back what was noted last.

@@ -36,9 +36,10 @@ package struct IndexedSubscription: Sendable {
 
 /// What a saved predicate is expected to cost.
 package struct MatchingCost: Sendable, Hashable {
-    /// The share of its record type's changes for which it must be looked at, 0 to 1: learned from
-    /// past changes where enough were seen, guessed otherwise. The guess for a key under which
-    /// many stand already is the worst, 1.
+    /// The share of its record type's changes for which it must be looked at, 0 to 1: learned
+    /// from past changes where enough were seen, guessed otherwise.
+    ///
+    /// The guess for a key under which many stand already is the worst, 1.
     package var candidatesPerChange: Double
     /// Whether it has no key of its own and is looked at for every change of its record type.
     package var isResidual: Bool

@@ -79,6 +79,7 @@ extension ContainerSettings {
     mutating func apply(_ body: JSONReader) throws(JSONContractError) {
         try body.allowOnly([
             "topics", "apns", "userTokens", "expirationSeconds", "keepsInbox", "sessions",
+            "costLimits",
         ])
         var changed = self
         if let topics = try body.strings("topics") {
@@ -100,6 +101,8 @@ extension ContainerSettings {
         if let sessions = try body.reader("sessions") {
             changed.sessions = try SessionSettings(sessions)
         }
+        if body.object["costLimits"] == .null { changed.costs = CostBounds() }
+        if let costs = try body.reader("costLimits") { changed.costs = try CostBounds(costs) }
         if let seconds = try body.integer("expirationSeconds") {
             guard (0...31_536_000).contains(seconds) else {
                 throw body.failure("expirationSeconds", "must be 0 to 31536000")
@@ -140,6 +143,7 @@ extension ContainerSettings {
             ]
         }
         object["userTokens"] = userTokens.map(\.shownJSON)
+        object["costLimits"] = costs.shownJSON
         return .object(object)
     }
 }

@@ -29,6 +29,10 @@ struct PredicateScales: Sendable {
     ) throws {
         let own = cost.comparisonsPerChange
         try check(own, limits.perPredicate, path, "one predicate", "limits.predicateCost")
+        // Whatever is expected: a change that has the value pays for all that stand under it.
+        try check(
+            Double(cost.crowd + 1), limits.perRecordType, path,
+            "the predicates that ask for the same value", "limits.recordTypeCost")
         guard let costs = indexes.costs(of: subscription.container) else { return }
         let type = subscription.recordType
         try check(

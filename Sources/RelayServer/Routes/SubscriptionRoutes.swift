@@ -57,10 +57,12 @@ struct SubscriptionRoutes: Sendable {
     // MARK: modify
 
     private func modify(_ request: RelayRequest) async throws -> RelayAnswer {
-        let owner = try await owner(of: request)
+        let (owner, settings) = try await sender(of: request)
+        var limits = dependencies.limits
+        limits.costs = limits.costs.narrowed(by: settings.costs)
         let identifiers = RandomIdentifiers(dependencies.randomBytes)
         let modification = try SubscriptionModification(
-            request.jsonBody(), owner: owner, limits: dependencies.limits,
+            request.jsonBody(), owner: owner, limits: limits,
             schema: try await dependencies.shadow.schema(of: owner.container),
             indexes: dependencies.indexes, assignID: { identifiers.uuid().uppercased() })
         guard let edits = modification.edits else {
@@ -79,10 +81,18 @@ struct SubscriptionRoutes: Sendable {
     // MARK: Common parts
 
     private func owner(of request: RelayRequest) async throws -> SubscriptionOwner {
+        try await sender(of: request).owner
+    }
+
+    /// Whose subscriptions the request is about, and the settings of their container.
+    private func sender(
+        of request: RelayRequest
+    ) async throws -> (owner: SubscriptionOwner, settings: ContainerSettings) {
         let database: DatabaseScope = try request.choice("database")
         let admitted = try await callers.admit(request, database: database)
-        return SubscriptionOwner(
+        let owner = SubscriptionOwner(
             container: admitted.settings.key, database: database, user: try admitted.user())
+        return (owner, admitted.settings)
     }
 
     private func answer(_ entries: [JSONValue]) -> RelayAnswer {

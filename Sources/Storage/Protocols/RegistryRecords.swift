@@ -18,6 +18,8 @@ package struct ContainerSettings: Sendable, Hashable {
     package var keepsInbox = false
     /// How long users' session tokens count; `nil` hands out none.
     package var sessions: SessionSettings? = SessionSettings()
+    /// What conditions may cost its changes, where that is not as the configuration says.
+    package var costs = CostBounds()
 
     /// Creates settings; pushes are kept for 30 days unless said otherwise.
     package init(key: ContainerKey, topics: [String]) {

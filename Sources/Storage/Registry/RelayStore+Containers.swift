@@ -12,6 +12,7 @@ extension RelayStore {
             container.userTokens?.storedForm.text, container.expirationSeconds, now.stored,
             container.certificate?.storedForm.text,
             container.keepsInbox, container.sessions?.minutes ?? 0, container.sessions?.days ?? 0,
+            container.costs.storedForm?.text,
         ]
         try await write { commit in
             try commit.db.execute(
@@ -19,8 +20,8 @@ extension RelayStore {
                     INSERT INTO container
                         (name, environment, topics, teamID, keyID, privateKeyPEM, userTokens,
                         expirationSeconds, savedAt, certificate, keepsInbox, sessionMinutes,
-                        sessionDays)
-                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                        sessionDays, costLimits)
+                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                     ON CONFLICT (name, environment) DO UPDATE SET topics = excluded.topics,
                         teamID = excluded.teamID, keyID = excluded.keyID,
                         privateKeyPEM = excluded.privateKeyPEM, userTokens = excluded.userTokens,
@@ -28,7 +29,8 @@ extension RelayStore {
                         expirationSeconds = excluded.expirationSeconds, savedAt = excluded.savedAt,
                         keepsInbox = excluded.keepsInbox,
                         sessionMinutes = excluded.sessionMinutes,
-                        sessionDays = excluded.sessionDays
+                        sessionDays = excluded.sessionDays,
+                        costLimits = excluded.costLimits
                     """, arguments: arguments)
         }
     }
@@ -216,6 +218,28 @@ extension ContainerSettings {
         keepsInbox = row["keepsInbox"]
         let minutes: Int = row["sessionMinutes"]
         sessions = minutes > 0 ? SessionSettings(minutes: minutes, days: row["sessionDays"]) : nil
+        if row["costLimits"] as String? != nil {
+            costs = try CostBounds(storedForm: try stored.json("costLimits"))
+        }
+    }
+}
+
+extension CostBounds {
+    /// The bounds that are set; `nil` if none is.
+    var storedForm: JSONValue? {
+        var object = JSONObject()
+        object["predicate"] = perPredicate.map { .integer(Int64($0)) }
+        object["user"] = perUser.map { .integer(Int64($0)) }
+        object["recordType"] = perRecordType.map { .integer(Int64($0)) }
+        return object.members.isEmpty ? nil : .object(object)
+    }
+
+    init(storedForm json: JSONValue) throws(JSONContractError) {
+        let reader = try JSONReader(json)
+        self.init(
+            perPredicate: try reader.integer("predicate").map(Int.init(clamping:)),
+            perUser: try reader.integer("user").map(Int.init(clamping:)),
+            perRecordType: try reader.integer("recordType").map(Int.init(clamping:)))
     }
 }
 

@@ -118,6 +118,15 @@ struct ContainerSettingsOptions: ParsableArguments {
     @Option(help: "The days after which a user's session ends, however often it is renewed.")
     var sessionDays: Int64?
 
+    @Option(help: "The comparisons that one condition may add to every change.")
+    var predicateCost: Int64?
+
+    @Option(help: "The same for the conditions of one user on one record type.")
+    var userCost: Int64?
+
+    @Option(help: "The same for all conditions on one record type.")
+    var recordTypeCost: Int64?
+
     /// Something that is on or off.
     enum Switch: String, ExpressibleByArgument {
         case on, off
@@ -131,7 +140,17 @@ struct ContainerSettingsOptions: ParsableArguments {
         if let apns = try apns() { body["apns"] = .object(apns) }
         if let userTokens = try userTokens() { body["userTokens"] = .object(userTokens) }
         body["expirationSeconds"] = expirationSeconds.map { .integer($0) }
+        body["costLimits"] = costLimits()
         return .object(body)
+    }
+
+    private func costLimits() -> JSONValue? {
+        guard predicateCost != nil || userCost != nil || recordTypeCost != nil else { return nil }
+        var object = JSONObject()
+        object["predicate"] = predicateCost.map { .integer($0) }
+        object["user"] = userCost.map { .integer($0) }
+        object["recordType"] = recordTypeCost.map { .integer($0) }
+        return .object(object)
     }
 
     private func sessions() throws -> JSONValue? {

@@ -1,0 +1,74 @@
+import Fanout
+import Logging
+import Matching
+import RelayModel
+import RelayTestKit
+import Storage
+import Testing
+
+/// What changes show moves subscriptions to better keys while the log is followed.
+@Suite struct RefilingTests {
+    private struct Finished: Error {}
+
+    private static let owner = SubscriptionOwner(
+        container: Fixtures.container, database: .public, user: Fixtures.identifier("alice"))
+
+    /// A store with 150 conditions under one country, and then so many changes there.
+    private func store(changes: Int) async throws -> RelayStore {
+        let store = try TemporaryStore().open()
+        try await store.save(
+            ContainerSettings(key: Fixtures.container, topics: []), at: Fixtures.moment)
+        let edits = (0..<150).map { number in
+            SubscriptionEdit.create(
+                Fixtures.subscription(
+                    "s\(number)",
+                    where: "country = \"Germany\" AND title LIKE \"*zq\(number)x*\""))
+        }
+        _ = try await store.edit(
+            edits, of: Self.owner, atomicity: .allOrNothing, at: Fixtures.moment)
+        for start in stride(from: 0, to: changes, by: 200) {
+            let changes = (start..<start + 200).map { number in
+                let fields: RecordFields = [
+                    "country": .string("Germany"), "title": .string("title \(number)"),
+                ]
+                return ChangeToAppend(
+                    Fixtures.change(.create, "a\(number)", fields: fields), key: nil)
+            }
+            _ = try await store.append(
+                changes, container: Fixtures.container, source: Fixtures.identifier("test"),
+                at: Fixtures.moment)
+        }
+        return store
+    }
+
+    @Test func `the follower files what stands under a hot key again, from the registry`()
+        async throws
+    {
+        let store = try await store(changes: 1600)
+        let board = IndexBoard()
+        let head = try await store.head()
+        var follower = Follower(
+            log: store, progress: store, identity: DeliveryIdentity(store: store.storeIdentity),
+            indexSeed: 7, settings: { _ in nil },
+            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }),
+            board: board
+        ) { batch in if batch.finished == head { throw Finished() } }
+        try await follower.recover(at: .start, from: store)
+        do {
+            try await follower.follow(from: .start)
+        } catch is Finished {}
+        await store.close()
+        let index = try #require(board.index(of: Fixtures.container))
+        let costs = try #require(board.costs(of: Fixtures.container))
+        let before = index.statistics.runs
+        let fields: RecordFields = [
+            "country": .string("Germany"), "title": .string("about zq77x"),
+        ]
+        let found = index.matches(for: Fixtures.change(.create, "z", fields: fields))
+        #expect(found.count == 1)
+        // Ten others ask for a word that begins with the same three letters.
+        #expect(index.statistics.runs - before <= 11)
+        #expect(index.statistics.subscriptions == 150)
+        #expect(costs.comparisonsPerChange(of: Fixtures.identifier("Artwork")) == 0)
+    }
+}
