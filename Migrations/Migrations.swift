@@ -40,5 +40,9 @@ package struct Migration: Sendable, Hashable {
             name: "v0006_keepNotifications",
             sql: String(decoding: PackageResources.v0006_keepNotifications_sql, as: UTF8.self),
             checksum: "3480c61c357b4baf28789019c3eff0568deff54f477162dbe83c3ea1bcd5db05"),
+        Migration(
+            name: "v0011_endMarks",
+            sql: String(decoding: PackageResources.v0011_endMarks_sql, as: UTF8.self),
+            checksum: "23aa697bf4cf97b0ded2125e79c4650b469c4526c5a6955114d47e1ed75e417d"),
     ]
 }
