@@ -5,7 +5,8 @@ import Storage
 /// show nothing.
 ///
 /// Apple asks for no more than two or three background pushes an hour, and throttles the device
-/// itself beyond that; what a courier keeps costs no device anything. A push that must wait has its place reserved, so that it waits once.
+/// itself beyond that; what a courier keeps costs no device anything. A push that must wait has its
+/// place reserved, so that it waits once.
 struct DevicePacing: Sendable {
     private struct Key: Hashable {
         let container: ContainerKey
