@@ -41,8 +41,12 @@ package struct Migration: Sendable, Hashable {
             sql: String(decoding: PackageResources.v0006_keepNotifications_sql, as: UTF8.self),
             checksum: "3480c61c357b4baf28789019c3eff0568deff54f477162dbe83c3ea1bcd5db05"),
         Migration(
-            name: "v0035_boundCosts",
-            sql: String(decoding: PackageResources.v0035_boundCosts_sql, as: UTF8.self),
+            name: "v0007_endMarks",
+            sql: String(decoding: PackageResources.v0007_endMarks_sql, as: UTF8.self),
+            checksum: "23aa697bf4cf97b0ded2125e79c4650b469c4526c5a6955114d47e1ed75e417d"),
+        Migration(
+            name: "v0008_boundCosts",
+            sql: String(decoding: PackageResources.v0008_boundCosts_sql, as: UTF8.self),
             checksum: "42348b700b84d0affb287d7225114b3c23eefb2e64f8183c4e88d17eaa2c3016"),
     ]
 }

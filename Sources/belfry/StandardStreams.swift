@@ -25,6 +25,14 @@ enum StandardStreams {
         }
     }
 
+    /// Writes a line to the standard output at once, whether or not it is a terminal: whoever reads
+    /// a pipe waits for it.
+    ///
+    /// A reader that is gone is nobody's loss.
+    static func say(_ line: String) {
+        try? write(Array("\(line)\n".utf8), .output)
+    }
+
     /// Writes all of `bytes`.
     ///
     /// - Throws: `POSIXError` if the reader is gone or the device is full.

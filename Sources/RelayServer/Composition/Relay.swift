@@ -9,6 +9,7 @@ import Delivery
 package import Fanout
 import Gateway
 package import Logging
+import Metrics
 import RelayModel
 import ServiceLifecycle
 import Storage
@@ -96,6 +97,7 @@ package final class Relay: Service {
                 queue: store, bounds: configuration.fetching.bounds, now: world.now, sink: sink,
                 onQueued: { desk.ring($0) },
                 onDropped: { count in
+                    Counter(label: "belfry_courier_dropped_total").increment(by: count)
                     logger.info(
                         "dropped couriers' oldest notifications", metadata: ["count": "\(count)"])
                 })

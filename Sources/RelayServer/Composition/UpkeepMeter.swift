@@ -72,7 +72,7 @@ final class UpkeepMeter: Sendable {
             ("dedupe", counts.dedupeKeys), ("versions", counts.endedVersions),
             ("logEntry", counts.logEntries), ("receiptBlock", counts.receiptBlocks),
             ("deadLetter", counts.deadLetters), ("parkedChange", counts.parkedChanges),
-            ("shadowRecord", counts.shadows),
+            ("shadowRecord", counts.shadows), ("deletedRecord", counts.marks),
         ]
         for (table, count) in tables where count > 0 {
             Counter(label: "belfry_pruned_total", dimensions: [("table", table)])

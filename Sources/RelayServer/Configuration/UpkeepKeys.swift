@@ -33,7 +33,11 @@ extension ConfigurationKeys {
             "How long parked changes are kept; 0 for ever."),
         ConfigurationKey(
             "retention.shadowHours", .integer(0...876_000), default: "0",
-            "How long a record's last version is known after its last change; 0 for ever."),
+            "How long a record's last version is known after its last change; 0 for ever. "
+                + "Records that clients keep in the relay stay."),
+        ConfigurationKey(
+            "retention.deletedHours", .integer(0...876_000), default: "2160",
+            "How long sync tokens are told of a deleted record; 0 for ever."),
         ConfigurationKey(
             "bounds.logLag", .integer(0...1_000_000_000), default: "5000000",
             "The unsettled entries of the log beyond which changes are refused; 0 for none."),
@@ -76,6 +80,7 @@ extension Upkeep.Settings {
         retention.deadLetters = letters == 0 ? nil : letters
         retention.parkedAge = hours("retention.parkedHours")
         retention.shadowAge = hours("retention.shadowHours")
+        retention.deletedAge = hours("retention.deletedHours")
         courierIdle = .seconds(values.integer("courier.idleDays") * 86_400)
         inboxAge = .seconds(values.integer("inbox.days") * 86_400)
         logLag = values.integer("bounds.logLag")

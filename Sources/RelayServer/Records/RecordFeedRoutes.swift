@@ -81,6 +81,7 @@ struct RecordFeedRoutes: Sendable {
         let types = try body.strings("desiredRecordTypes").map { Set($0) }
         let changed = try await calls.shadow.recordChanges(
             in: zoneID, of: caller.place, after: LogPosition(since), limit: limit + 1)
+        try await checkMemory(of: zoneID, since: LogPosition(since), caller)
         let page = changed.prefix(limit)
         let records = page.filter {
             caller.mayRead($0) && types?.contains($0.recordType.rawValue) != false
@@ -103,6 +104,20 @@ struct RecordFeedRoutes: Sendable {
         return RelayAnswer(json: [
             "zones": .array(zones), "syncToken": .string(token), "moreComing": false,
         ]).keepingUserToken(of: request)
+    }
+
+    /// Refuses a token from before what the zone still remembers of deleted records.
+    ///
+    /// It is asked after the records were read, so that what went in between is noticed.
+    private func checkMemory(
+        of zoneID: ZoneID, since position: LogPosition, _ caller: RecordCaller
+    ) async throws {
+        guard position > .start else { return }
+        let zones = try await calls.shadow.zones(of: caller.place)
+        guard let zone = zones.first(where: { $0.zoneID == zoneID }), position < zone.prunedTo
+        else { return }
+        throw NotificationToken.expired(
+            "it is older than what is remembered of deleted records; begin again without one")
     }
 
     /// Refuses a zone that is not there; the default one always is.

@@ -3,8 +3,8 @@ import Storage
 
 /// CloudKit's calls on device tokens.
 ///
-/// They live under `/device/1/…`; Apple's text says `/database/1/…`, and some of its readers add the
-/// database, so all three are answered.
+/// They live under `/device/1/…`; Apple's text says `/database/1/…`, and some of its readers add
+/// the database, so all three are answered.
 struct TokenRoutes: Sendable {
     private let dependencies: RelayDependencies
     private let callers: CallerLookup

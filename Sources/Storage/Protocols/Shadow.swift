@@ -233,9 +233,15 @@ package struct ZoneMark: Sendable, Hashable {
     package var edit: UInt64
     /// Whether it is gone.
     package var isDeleted: Bool
+    /// Up to where marks of its deleted records may have been forgotten.
+    package var prunedTo: LogPosition
 
     /// Creates a mark.
-    package init(zoneID: ZoneID, position: LogPosition, edit: UInt64, isDeleted: Bool) {
+    package init(
+        zoneID: ZoneID, position: LogPosition, edit: UInt64, isDeleted: Bool,
+        prunedTo: LogPosition = .start
+    ) {
+        self.prunedTo = prunedTo
         self.zoneID = zoneID
         self.position = position
         self.edit = edit

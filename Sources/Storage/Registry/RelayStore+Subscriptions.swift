@@ -102,16 +102,7 @@ struct SubscriptionStep {
     func run(
         _ edits: [SubscriptionEdit], _ atomicity: EditAtomicity, in commit: inout OpenCommit
     ) throws -> [SubscriptionEditOutcome] {
-        switch atomicity {
-        case .independent:
-            return try edits.map { try apply($0, in: &commit) }
-        case .allOrNothing:
-            return try commit.attempt { commit in
-                let outcomes = try edits.map { try apply($0, in: &commit) }
-                guard outcomes.contains(where: \.isRefusal) else { return (outcomes, true) }
-                return (outcomes.map { $0.isRefusal ? $0 : .undone }, false)
-            }
-        }
+        try commit.apply(edits, atomicity) { try apply($0, in: &$1) }
     }
 
     private func apply(

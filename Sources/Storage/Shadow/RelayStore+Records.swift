@@ -101,16 +101,7 @@ struct RecordEditStep {
     func run(
         _ edits: [RecordEdit], _ atomicity: EditAtomicity, in commit: inout OpenCommit
     ) throws -> [RecordEditOutcome] {
-        switch atomicity {
-        case .independent:
-            return try edits.map { try apply($0, in: &commit) }
-        case .allOrNothing:
-            return try commit.attempt { commit in
-                let outcomes = try edits.map { try apply($0, in: &commit) }
-                guard outcomes.contains(where: \.isRefusal) else { return (outcomes, true) }
-                return (outcomes.map { $0.isRefusal ? $0 : .undone }, false)
-            }
-        }
+        try commit.apply(edits, atomicity) { try apply($0, in: &$1) }
     }
 
     /// Applies one operation: the record, the change in the log, and the zone's mark.

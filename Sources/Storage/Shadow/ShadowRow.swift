@@ -163,6 +163,7 @@ extension ZoneMark {
         let stored = StoredRow(row: row, table: "recordZone")
         self.init(
             zoneID: try stored.zoneID(), position: LogPosition(stored: row["position"]),
-            edit: stored.number("edit"), isDeleted: row["isDeleted"])
+            edit: stored.number("edit"), isDeleted: row["isDeleted"],
+            prunedTo: LogPosition(stored: row["prunedTo"]))
     }
 }

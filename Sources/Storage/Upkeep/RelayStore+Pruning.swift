@@ -19,6 +19,7 @@ extension RelayStore {
             try await store.pruneEndedVersions(upTo: store.horizon.head, limit: portion)
         }
         counts.shadows = try await pruneShadows(retention, at: now, portion)
+        counts.marks = try await pruneMarks(retention, at: now, portion)
         counts.logEntries = try await pruneLog(retention, at: now, portion)
         counts.receiptBlocks = try await pruneReceipts(retention, at: now, portion)
         counts.deadLetters = try await pruneDeadLetters(retention, at: now, portion)
@@ -33,7 +34,7 @@ extension RelayStore {
     }
 
     /// Repeats `body` until it deletes fewer than a portion; returns how many altogether.
-    private func inPortions(
+    func inPortions(
         _ portion: Int, _ body: (RelayStore) async throws -> Int
     ) async throws -> Int {
         var total = 0
@@ -87,8 +88,8 @@ extension RelayStore {
             DELETE FROM shadowRecord WHERE (container, database, owner, zoneOwner, zoneName,
                 recordType, recordName) IN (
                 SELECT container, database, owner, zoneOwner, zoneName, recordType, recordName
-                FROM shadowRecord WHERE position <= ? LIMIT ?)
-            """, [cutoff, portion], portion)
+                FROM shadowRecord WHERE position <= ? AND isDeleted = 0 AND source <> ? LIMIT ?)
+            """, [cutoff, SourceName.cloudKit.rawValue, portion], portion)
     }
 
     // MARK: Receipts and dead letters

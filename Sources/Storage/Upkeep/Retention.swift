@@ -29,7 +29,12 @@ package struct Retention: Sendable, Hashable {
     ///
     /// A record that is forgotten has no image before its next change, and an older version of it
     /// that comes late is not recognised as stale. Within the log's age it counts from the entry.
+    /// Records that clients keep in the relay stay.
     package var shadowAge: Duration?
+    /// How long a deleted record leaves a mark for those who ask what changed; `nil` for ever.
+    ///
+    /// A token from before the oldest mark that went has expired.
+    package var deletedAge: Duration? = .seconds(90 * 86_400)
 
     /// Creates bounds with the defaults.
     package init() {}
@@ -51,6 +56,8 @@ package struct PrunedCounts: Sendable, Hashable {
     package var parkedChanges = 0
     /// Last versions of records.
     package var shadows = 0
+    /// Marks of deleted records.
+    package var marks = 0
 
     /// Creates the counts of a round that found nothing.
     package init() {}

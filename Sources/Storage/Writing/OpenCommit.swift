@@ -96,3 +96,35 @@ struct StoredContainer: Sendable, Hashable {
     let id: Int64
     let key: ContainerKey
 }
+
+/// What became of one operation of a request that may ask for all or nothing.
+protocol EditOutcome {
+    /// Nothing: another operation of the request was refused.
+    static var undone: Self { get }
+    /// Whether the operation was refused.
+    var isRefusal: Bool { get }
+}
+
+extension SubscriptionEditOutcome: EditOutcome {}
+extension RecordEditOutcome: EditOutcome {}
+
+extension OpenCommit {
+    /// Applies the operations of a request, in order; all of them or none, if that is asked for.
+    ///
+    /// - Returns: What became of each.
+    mutating func apply<Edit, Outcome: EditOutcome>(
+        _ edits: [Edit], _ atomicity: EditAtomicity,
+        _ apply: (Edit, inout OpenCommit) throws -> Outcome
+    ) throws -> [Outcome] {
+        switch atomicity {
+        case .independent:
+            return try edits.map { try apply($0, &self) }
+        case .allOrNothing:
+            return try attempt { commit in
+                let outcomes = try edits.map { try apply($0, &commit) }
+                guard outcomes.contains(where: \.isRefusal) else { return (outcomes, true) }
+                return (outcomes.map { $0.isRefusal ? $0 : .undone }, false)
+            }
+        }
+    }
+}

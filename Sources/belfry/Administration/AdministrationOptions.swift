@@ -42,6 +42,22 @@ struct AdministrationOptions: ParsableArguments {
         }
     }
 
+    /// Shows the elements of a list, which is the member `name` of what is at `path`.
+    func list(
+        _ name: String, at path: String, _ columns: [CommandOutput.Column]
+    ) async throws {
+        try await run { client in
+            CommandOutput(try await client.call("GET", path), .table(of: name, columns))
+        }
+    }
+
+    /// Makes one call, and shows the members of its answer.
+    func call(_ method: String, _ path: String, body: JSONValue? = nil) async throws {
+        try await run { client in
+            CommandOutput(try await client.call(method, path, body: body), .members)
+        }
+    }
+
     private static func complain(_ text: String) {
         try? FileHandle.standardError.write(contentsOf: Data("error: \(text)\n".utf8))
     }

@@ -18,18 +18,14 @@ struct ChangesCommand: AsyncParsableCommand {
             let query = ContainerOptions.query([
                 ("after", after.map(String.init)), ("limit", String(limit)),
             ])
-            try await options.run { client in
-                CommandOutput(
-                    try await client.call("GET", container.path + "/changes" + query),
-                    .table(
-                        of: "changes",
-                        [
-                            .init("position", "position"), .init("source", "source"),
-                            .init("operation", "change.op"), .init("record type", "change.type"),
-                            .init("record", "change.name"), .init("appended", "appendedAt"),
-                            .init("stale", "stale"),
-                        ]))
-            }
+            try await options.list(
+                "changes", at: container.path + "/changes" + query,
+                [
+                    .init("position", "position"), .init("source", "source"),
+                    .init("operation", "change.op"), .init("record type", "change.type"),
+                    .init("record", "change.name"), .init("appended", "appendedAt"),
+                    .init("stale", "stale"),
+                ])
         }
     }
 
@@ -45,17 +41,13 @@ struct ChangesCommand: AsyncParsableCommand {
             let query = ContainerOptions.query([
                 ("after", after.map(String.init)), ("limit", String(limit)),
             ])
-            try await options.run { client in
-                CommandOutput(
-                    try await client.call("GET", container.path + "/changes/parked" + query),
-                    .table(
-                        of: "parked",
-                        [
-                            .init("number", "number"), .init("source", "source"),
-                            .init("received", "receivedAt"), .init("at", "path"),
-                            .init("reason", "reason"),
-                        ]))
-            }
+            try await options.list(
+                "parked", at: container.path + "/changes/parked" + query,
+                [
+                    .init("number", "number"), .init("source", "source"),
+                    .init("received", "receivedAt"), .init("at", "path"),
+                    .init("reason", "reason"),
+                ])
         }
     }
 

@@ -13,17 +13,13 @@ struct ContainersCommand: AsyncParsableCommand {
         @OptionGroup var options: AdministrationOptions
 
         func run() async throws {
-            try await options.run { client in
-                CommandOutput(
-                    try await client.call("GET", "/admin/1/containers"),
-                    .table(
-                        of: "containers",
-                        [
-                            .init("container", "container"), .init("environment", "environment"),
-                            .init("topics", "topics"), .init("APNs key", "apns.keyID"),
-                            .init("user claim", "userTokens.userClaim"),
-                        ]))
-            }
+            try await options.list(
+                "containers", at: "/admin/1/containers",
+                [
+                    .init("container", "container"), .init("environment", "environment"),
+                    .init("topics", "topics"), .init("APNs key", "apns.keyID"),
+                    .init("user claim", "userTokens.userClaim"),
+                ])
         }
     }
 
@@ -33,9 +29,7 @@ struct ContainersCommand: AsyncParsableCommand {
         @OptionGroup var container: ContainerOptions
 
         func run() async throws {
-            try await options.run { client in
-                CommandOutput(try await client.call("GET", container.path), .members)
-            }
+            try await options.call("GET", container.path)
         }
     }
 

@@ -28,19 +28,15 @@ struct DeliveriesCommand: AsyncParsableCommand {
                 ("deviceSerial", deviceSerial.map(String.init)), ("outcome", outcome),
                 ("limit", String(limit)),
             ])
-            try await options.run { client in
-                CommandOutput(
-                    try await client.call("GET", "/admin/1/receipts" + query),
-                    .table(
-                        of: "receipts",
-                        [
-                            .init("delivery", "deliveryID"), .init("position", "position"),
-                            .init("subscription", "subscriptionSerial"),
-                            .init("device", "deviceSerial"), .init("outcome", "outcome"),
-                            .init("status", "status"), .init("attempt", "attempt"),
-                            .init("at", "at"), .init("reason", "reason"),
-                        ]))
-            }
+            try await options.list(
+                "receipts", at: "/admin/1/receipts" + query,
+                [
+                    .init("delivery", "deliveryID"), .init("position", "position"),
+                    .init("subscription", "subscriptionSerial"),
+                    .init("device", "deviceSerial"), .init("outcome", "outcome"),
+                    .init("status", "status"), .init("attempt", "attempt"),
+                    .init("at", "at"), .init("reason", "reason"),
+                ])
         }
     }
 
@@ -53,15 +49,11 @@ struct DeliveriesCommand: AsyncParsableCommand {
 
         func run() async throws {
             let query = ContainerOptions.query([("limit", String(limit))])
-            try await options.run { client in
-                CommandOutput(
-                    try await client.call("GET", container.path + "/retries" + query),
-                    .table(
-                        of: "retries",
-                        DeliveriesCommand.columns + [
-                            .init("due", "dueAt"), .init("reason", "reason"),
-                        ]))
-            }
+            try await options.list(
+                "retries", at: container.path + "/retries" + query,
+                DeliveriesCommand.columns + [
+                    .init("due", "dueAt"), .init("reason", "reason"),
+                ])
         }
     }
 
@@ -76,16 +68,12 @@ struct DeliveriesCommand: AsyncParsableCommand {
 
         func run() async throws {
             let query = ContainerOptions.query([("reason", reason), ("limit", String(limit))])
-            try await options.run { client in
-                CommandOutput(
-                    try await client.call("GET", container.path + "/deadLetters" + query),
-                    .table(
-                        of: "deadLetters",
-                        DeliveriesCommand.columns + [
-                            .init("status", "status"), .init("ended", "at"),
-                            .init("reason", "reason"),
-                        ]))
-            }
+            try await options.list(
+                "deadLetters", at: container.path + "/deadLetters" + query,
+                DeliveriesCommand.columns + [
+                    .init("status", "status"), .init("ended", "at"),
+                    .init("reason", "reason"),
+                ])
         }
     }
 
@@ -98,9 +86,7 @@ struct DeliveriesCommand: AsyncParsableCommand {
 
         func run() async throws {
             let path = container.path + "/deadLetters/redrive"
-            try await options.run { client in
-                CommandOutput(try await client.call("POST", path, body: choice.body), .members)
-            }
+            try await options.call("POST", path, body: choice.body)
         }
     }
 
@@ -112,9 +98,7 @@ struct DeliveriesCommand: AsyncParsableCommand {
 
         func run() async throws {
             let path = container.path + "/deadLetters/drop"
-            try await options.run { client in
-                CommandOutput(try await client.call("POST", path, body: choice.body), .members)
-            }
+            try await options.call("POST", path, body: choice.body)
         }
     }
 

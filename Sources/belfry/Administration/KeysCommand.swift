@@ -14,16 +14,12 @@ struct KeysCommand: AsyncParsableCommand {
         @OptionGroup var container: ContainerOptions
 
         func run() async throws {
-            try await options.run { client in
-                CommandOutput(
-                    try await client.call("GET", container.path + "/keys"),
-                    .table(
-                        of: "keys",
-                        [
-                            .init("ID", "id"), .init("kind", "kind"), .init("label", "label"),
-                            .init("created", "createdAt"), .init("revoked", "revokedAt"),
-                        ]))
-            }
+            try await options.list(
+                "keys", at: container.path + "/keys",
+                [
+                    .init("ID", "id"), .init("kind", "kind"), .init("label", "label"),
+                    .init("created", "createdAt"), .init("revoked", "revokedAt"),
+                ])
         }
     }
 
@@ -73,9 +69,7 @@ struct KeysCommand: AsyncParsableCommand {
 
         func run() async throws {
             let path = container.path + "/keys/" + ContainerOptions.escaped(id)
-            try await options.run { client in
-                CommandOutput(try await client.call("DELETE", path), .members)
-            }
+            try await options.call("DELETE", path)
         }
     }
 }

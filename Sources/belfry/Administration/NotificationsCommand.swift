@@ -22,18 +22,14 @@ struct NotificationsCommand: AsyncParsableCommand {
                 ("after", after.map(String.init)), ("limit", String(limit)),
             ])
             let path = container.path + "/notifications/" + ContainerOptions.escaped(user) + query
-            try await options.run { client in
-                CommandOutput(
-                    try await client.call("GET", path),
-                    .table(
-                        of: "notifications",
-                        [
-                            .init("sequence", "sequence"), .init("notification", "notificationID"),
-                            .init("subscription", "subscriptionID"), .init("database", "database"),
-                            .init("type", "notificationType"), .init("position", "position"),
-                            .init("created", "createdAt"), .init("read", "readAt"),
-                        ]))
-            }
+            try await options.list(
+                "notifications", at: path,
+                [
+                    .init("sequence", "sequence"), .init("notification", "notificationID"),
+                    .init("subscription", "subscriptionID"), .init("database", "database"),
+                    .init("type", "notificationType"), .init("position", "position"),
+                    .init("created", "createdAt"), .init("read", "readAt"),
+                ])
         }
     }
 
@@ -46,17 +42,13 @@ struct NotificationsCommand: AsyncParsableCommand {
 
         func run() async throws {
             let query = ContainerOptions.query([("limit", String(limit))])
-            try await options.run { client in
-                CommandOutput(
-                    try await client.call("GET", container.path + "/couriers" + query),
-                    .table(
-                        of: "couriers",
-                        [
-                            .init("serial", "serial"), .init("user", "userRecordName"),
-                            .init("device", "deviceID"), .init("token", "apnsToken"),
-                            .init("waiting", "waiting"), .init("polled", "polledAt"),
-                        ]))
-            }
+            try await options.list(
+                "couriers", at: container.path + "/couriers" + query,
+                [
+                    .init("serial", "serial"), .init("user", "userRecordName"),
+                    .init("device", "deviceID"), .init("token", "apnsToken"),
+                    .init("waiting", "waiting"), .init("polled", "polledAt"),
+                ])
         }
     }
 }
@@ -77,17 +69,13 @@ struct SessionsCommand: AsyncParsableCommand {
 
         func run() async throws {
             let query = ContainerOptions.query([("user", user), ("limit", String(limit))])
-            try await options.run { client in
-                CommandOutput(
-                    try await client.call("GET", container.path + "/sessions" + query),
-                    .table(
-                        of: "sessions",
-                        [
-                            .init("user", "userRecordName"), .init("session", "session"),
-                            .init("started", "startedAt"), .init("ends", "endsAt"),
-                            .init("revoked", "revokedAt"),
-                        ]))
-            }
+            try await options.list(
+                "sessions", at: container.path + "/sessions" + query,
+                [
+                    .init("user", "userRecordName"), .init("session", "session"),
+                    .init("started", "startedAt"), .init("ends", "endsAt"),
+                    .init("revoked", "revokedAt"),
+                ])
         }
     }
 
@@ -100,9 +88,7 @@ struct SessionsCommand: AsyncParsableCommand {
 
         func run() async throws {
             let path = container.path + "/sessions/" + ContainerOptions.escaped(user)
-            try await options.run { client in
-                CommandOutput(try await client.call("DELETE", path), .members)
-            }
+            try await options.call("DELETE", path)
         }
     }
 }

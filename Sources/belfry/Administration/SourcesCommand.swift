@@ -13,17 +13,13 @@ struct SourcesCommand: AsyncParsableCommand {
         @OptionGroup var container: ContainerOptions
 
         func run() async throws {
-            try await options.run { client in
-                CommandOutput(
-                    try await client.call("GET", container.path + "/sources"),
-                    .table(
-                        of: "sources",
-                        [
-                            .init("name", "name"), .init("preset", "preset"),
-                            .init("verification", "verification.scheme"),
-                            .init("unmappable", "onUnmappable"), .init("post to", "url"),
-                        ]))
-            }
+            try await options.list(
+                "sources", at: container.path + "/sources",
+                [
+                    .init("name", "name"), .init("preset", "preset"),
+                    .init("verification", "verification.scheme"),
+                    .init("unmappable", "onUnmappable"), .init("post to", "url"),
+                ])
         }
     }
 
@@ -35,9 +31,7 @@ struct SourcesCommand: AsyncParsableCommand {
 
         func run() async throws {
             let path = container.path + "/sources/" + ContainerOptions.escaped(name)
-            try await options.run { client in
-                CommandOutput(try await client.call("GET", path), .members)
-            }
+            try await options.call("GET", path)
         }
     }
 
@@ -111,9 +105,7 @@ struct SourcesCommand: AsyncParsableCommand {
 
         func run() async throws {
             let path = container.path + "/sources/" + ContainerOptions.escaped(name)
-            try await options.run { client in
-                CommandOutput(try await client.call("DELETE", path), .members)
-            }
+            try await options.call("DELETE", path)
         }
     }
 }

@@ -20,20 +20,16 @@ struct SubscriptionsCommand: AsyncParsableCommand {
             let query = ContainerOptions.query([
                 ("user", user), ("after", after.map(String.init)), ("limit", String(limit)),
             ])
-            try await options.run { client in
-                CommandOutput(
-                    try await client.call("GET", container.path + "/subscriptions" + query),
-                    .table(
-                        of: "subscriptions",
-                        [
-                            .init("serial", "serial"), .init("database", "database"),
-                            .init("user", "userRecordName"), .init("ID", "subscriptionID"),
-                            .init("type", "subscriptionType"),
-                            .init("record type", "query.recordType"),
-                            .init("fires on", "firesOn"),
-                            .init("predicate", "query.canonicalPredicate"),
-                        ]))
-            }
+            try await options.list(
+                "subscriptions", at: container.path + "/subscriptions" + query,
+                [
+                    .init("serial", "serial"), .init("database", "database"),
+                    .init("user", "userRecordName"), .init("ID", "subscriptionID"),
+                    .init("type", "subscriptionType"),
+                    .init("record type", "query.recordType"),
+                    .init("fires on", "firesOn"),
+                    .init("predicate", "query.canonicalPredicate"),
+                ])
         }
     }
 
@@ -48,9 +44,7 @@ struct SubscriptionsCommand: AsyncParsableCommand {
         func run() async throws {
             let parts = [scope, user, id].map(ContainerOptions.escaped)
             let path = container.path + "/subscriptions/" + parts.joined(separator: "/")
-            try await options.run { client in
-                CommandOutput(try await client.call("DELETE", path), .members)
-            }
+            try await options.call("DELETE", path)
         }
     }
 }
@@ -70,9 +64,7 @@ extension SubscriptionsCommand {
         @OptionGroup var container: ContainerOptions
 
         func run() async throws {
-            try await options.run { client in
-                CommandOutput(try await client.call("GET", container.path + "/index"), .members)
-            }
+            try await options.call("GET", container.path + "/index")
         }
     }
 }
@@ -93,18 +85,14 @@ struct DevicesCommand: AsyncParsableCommand {
 
         func run() async throws {
             let query = ContainerOptions.query([("user", user), ("limit", String(limit))])
-            try await options.run { client in
-                CommandOutput(
-                    try await client.call("GET", container.path + "/devices" + query),
-                    .table(
-                        of: "devices",
-                        [
-                            .init("serial", "serial"), .init("user", "userRecordName"),
-                            .init("device", "deviceID"), .init("gateway", "apnsEnvironment"),
-                            .init("token", "apnsToken"), .init("topic", "topic"),
-                            .init("registered", "registeredAt"),
-                        ]))
-            }
+            try await options.list(
+                "devices", at: container.path + "/devices" + query,
+                [
+                    .init("serial", "serial"), .init("user", "userRecordName"),
+                    .init("device", "deviceID"), .init("gateway", "apnsEnvironment"),
+                    .init("token", "apnsToken"), .init("topic", "topic"),
+                    .init("registered", "registeredAt"),
+                ])
         }
     }
 
@@ -117,9 +105,7 @@ struct DevicesCommand: AsyncParsableCommand {
 
         func run() async throws {
             let path = container.path + "/devices/" + ContainerOptions.escaped(id)
-            try await options.run { client in
-                CommandOutput(try await client.call("DELETE", path), .members)
-            }
+            try await options.call("DELETE", path)
         }
     }
 }

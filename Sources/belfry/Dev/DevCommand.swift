@@ -68,7 +68,7 @@ struct DevCommand: AsyncParsableCommand {
             try await relayConfiguration(of: house, gatewayPort: gateway.port), world: world,
             metrics: metrics, logger: logger,
             onSuppression: { suppressed in
-                print("\n\(suppressed.deviceID) got none: it made the change.")
+                StandardStreams.say("\n\(suppressed.deviceID) got none: it made the change.")
             })
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
@@ -93,7 +93,7 @@ struct DevCommand: AsyncParsableCommand {
             let tour = DevTour(
                 house: house, port: port,
                 userToken: house.userToken("alice", until: now.advanced(by: .seconds(86_400))))
-            print(tour.welcome)
+            StandardStreams.say(tour.welcome)
             if once {
                 let rehearsal = DevRehearsal(
                     tour: tour, house: house, gateway: gateway, relay: relay)
@@ -124,8 +124,9 @@ struct DevCommand: AsyncParsableCommand {
                 publicKey: house.signingKey.publicKey)
         ])
         configuration.onPush = { push in
-            print("\nThe gateway got a push for \(house.phone(with: push.deviceToken)):")
-            print(SimulatedGateway.describe(push))
+            StandardStreams.say(
+                "\nThe gateway got a push for \(house.phone(with: push.deviceToken)):")
+            StandardStreams.say(SimulatedGateway.describe(push))
         }
         return try await SimulatedGateway.start(configuration)
     }

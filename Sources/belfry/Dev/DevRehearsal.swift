@@ -15,17 +15,18 @@ struct DevRehearsal: Sendable {
 
     /// - Throws: ``DevFailure`` that says what should have happened and did not.
     func run() async throws {
-        print("\n==> Running 1.")
+        StandardStreams.say("\n==> Running 1.")
         let saved = try await answer(to: tour.subscribe, holding: "activationPosition")
-        print(saved)
-        print("\n==> Running 2.")
+        StandardStreams.say(saved)
+        StandardStreams.say("\n==> Running 2.")
         let appended = try await answer(to: tour.change, holding: "position")
-        print(appended)
+        StandardStreams.say(appended)
         let pushes = try await gateway.pushes(count: 1, within: Self.patience)
         // Whatever else the change owes is settled once the progress has passed it.
         try await relay.waitUntilSettled(within: Self.patience)
         try judge(gateway.pushes, first: pushes)
-        print("\n==> As it should be: alices-tablet was pushed once, nobody else was.")
+        StandardStreams.say(
+            "\n==> As it should be: alices-tablet was pushed once, nobody else was.")
     }
 
     private func judge(_ pushes: [ReceivedPush], first: [ReceivedPush]) throws {
