@@ -1,4 +1,5 @@
 import Delivery
+import Gateway
 import RelayModel
 import RelayTestKit
 import Storage
