@@ -161,8 +161,8 @@ package struct DeliveryTracker: Sendable {
                 position: position, slotsBefore: firstSlot + UInt64(slots.count), ranges: new))
     }
 
-    /// Takes what goes to inboxes beside the deliveries admitted last: it is recorded with the step
-    /// that passes them, so that neither is ever known without the other.
+    /// Takes what goes to inboxes beside the deliveries admitted next: it is recorded at the latest
+    /// with the step that passes the first of them, so that none is passed without it.
     ///
     /// - Returns: `false`, and takes nothing, while too many wait.
     package mutating func add(_ entries: [InboxEntry]) -> Bool {

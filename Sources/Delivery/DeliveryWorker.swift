@@ -110,6 +110,13 @@ package final class DeliveryWorker: Sendable {
     /// - Throws: `CancellationError` if the task is cancelled, with a part of the batch taken; that
     ///   part is settled, and the rest is owed again after the next start.
     package func accept(_ batch: OwedBatch) async throws {
+        // Before the deliveries: a part of those may be passed while the rest waits for room, and
+        // must not be known without what goes to inboxes. What is kept twice is one.
+        while !state.withLock({ $0.tracker.add(batch.inbox) }) {
+            try Task.checkCancellation()
+            await roomAppeared.wait()
+        }
+        if !batch.inbox.isEmpty { somethingSettled.raise() }
         var rest = batch.deliveries[...]
         while !rest.isEmpty {
             try Task.checkCancellation()
@@ -118,11 +125,6 @@ package final class DeliveryWorker: Sendable {
             CrashPoint.sent.reach()
             if !rest.isEmpty { await roomAppeared.wait() }
         }
-        while !state.withLock({ $0.tracker.add(batch.inbox) }) {
-            try Task.checkCancellation()
-            await roomAppeared.wait()
-        }
-        if !batch.inbox.isEmpty { somethingSettled.raise() }
         if let position = batch.finished {
             state.withLock { $0.tracker.finish(position, ranges: batch.ranges) }
             somethingSettled.raise()

@@ -1,0 +1,57 @@
+import Delivery
+import Gateway
+import RelayModel
+import RelayTestKit
+import Storage
+import Testing
+
+/// A batch that is longer than the window has room is taken in parts, and the progress moves
+/// between them.
+@Suite struct BatchTests {
+    @Test func `a batch that ends within an entry is taken, although that is passed already`()
+        async throws
+    {
+        let bench = try await WorkerBench(window: 1)
+        try await bench.run {
+            let deliveries = (0..<4).map { Fixtures.delivery(at: 5, $0) }
+            // As the follower hands over a change in portions: the entry before it is finished.
+            try await bench.worker.accept(
+                OwedBatch(deliveries: deliveries, finished: LogPosition(4)))
+            try await bench.worker.accept(
+                OwedBatch(deliveries: [Fixtures.delivery(at: 5, 4)], finished: LogPosition(5)))
+            #expect(await bench.passed(5))
+        }
+        #expect(bench.gateway.requests.count == 5)
+    }
+
+    @Test func `no delivery is passed before what goes to inboxes beside it`() async throws {
+        // The third delivery gets no answer, so that the fourth waits for room.
+        let bench = try await WorkerBench(window: 1) { request, _ in
+            request.deliveryID == Fixtures.delivery(at: 3).delivery.id ? nil : .accepted
+        }
+        let owner = InboxOwner(container: Fixtures.container, user: Fixtures.identifier("alice"))
+        let entry = InboxEntry(
+            owner: owner, position: LogPosition(1), subscriptionSerial: 1,
+            subscriptionID: Fixtures.identifier("s1"), database: .public,
+            notificationID: UUIDBytes(high: 1, low: 1), originDevice: nil,
+            payload: Array("{}".utf8), at: Fixtures.moment)
+        try await bench.run {
+            let batch = OwedBatch(
+                deliveries: (1...4).map { Fixtures.delivery(at: $0) }, finished: LogPosition(4),
+                inbox: [entry])
+            let handing = Task { try await bench.worker.accept(batch) }
+            // Two deliveries are passed, and with the second the entry of the inbox.
+            #expect(await bench.passed(1))
+            let found = try await bench.store.notifications(InboxRequest(owner: owner, limit: 9))
+            guard case .page(let list, _, _) = found else {
+                Issue.record("\(found)")
+                return
+            }
+            #expect(list.count == 1)
+            bench.gateway.follow { _, _ in .accepted }
+            for ticket in bench.gateway.unanswered { bench.gateway.answer(ticket, .accepted) }
+            try await handing.value
+            #expect(await bench.passed(4))
+        }
+    }
+}
