@@ -205,7 +205,7 @@ where !target.name.hasPrefix("C") || target.name == "ChangeSources"
 }
 
 // Rooms in which the compiler asks that every unsafe expression is marked (docs/architecture.md).
-let pointerFreeRooms = ["RelayModel", "ChangeSources", "Fanout", "Delivery", "GatewaySimulator"]
-for target in package.targets where pointerFreeRooms.contains(target.name) {
+let safeRooms = ["RelayModel", "ChangeSources", "Fanout", "Delivery", "GatewaySimulator"]
+for target in package.targets where safeRooms.contains(target.name) {
     target.swiftSettings = (target.swiftSettings ?? []) + [.strictMemorySafety()]
 }

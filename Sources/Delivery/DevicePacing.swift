@@ -5,7 +5,8 @@ import Storage
 /// show nothing.
 ///
 /// Apple asks for no more than two or three background pushes an hour, and throttles the device
-/// itself beyond that. A push that must wait has its place reserved, so that it waits once.
+/// itself beyond that; what a courier keeps costs no device anything. A push that must wait has its
+/// place reserved, so that it waits once.
 struct DevicePacing: Sendable {
     private struct Key: Hashable {
         let container: ContainerKey
@@ -56,8 +57,8 @@ struct DevicePacing: Sendable {
             if now < until { return (until, "too many pushes for this device") }
             holds[Key(delivery)] = nil
         }
-        guard let silentInterval, delivery.notification.pushType == .background,
-            reason != Self.waitingReason
+        guard let silentInterval, delivery.gateway == .apns,
+            delivery.notification.pushType == .background, reason != Self.waitingReason
         else { return nil }
         if wholeAt.count >= limit { wholeAt = wholeAt.filter { now < $0.value } }
         let key = Key(delivery)

@@ -40,6 +40,7 @@ import Testing
                 bench.clock.advance(by: .seconds(60))
                 for _ in 0..<200 { await Task.yield() }
             }
+            #expect(await Turns.yield { bench.gateway.requests.count > 30 })
             let after = try await bench.retries
             let tried = bench.gateway.requests.count - 30
             #expect((1...10).contains(tried), "one a minute, not \(tried)")
@@ -210,6 +211,19 @@ import Testing
         }
         let waited = try await bench.receipts.filter { $0.outcome == .accepted && $0.attempt > 1 }
         #expect(waited == [], "waiting uses up no attempt")
+    }
+
+    @Test func `what a courier keeps is not spread`() async throws {
+        let bench = try await WorkerBench(silentPerHour: 3)
+        try await bench.run {
+            try await bench.accept(
+                deliveries(1...6) {
+                    $0.notification.pushType = .background
+                    $0.gateway = .courier
+                })
+            #expect(await bench.passed(6))
+            #expect(bench.gateway.requests.count == 6)
+        }
     }
 
     // MARK: Collapse
