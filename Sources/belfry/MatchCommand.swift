@@ -12,9 +12,10 @@ struct MatchCommand: ParsableCommand {
         discussion: """
             Both files hold one JSON object a line. A subscription that is refused is reported on \
             standard error and left out; of several lines with one id the last counts. The \
-            measurements are printed as JSON on standard output: changesPerSecond and buildSeconds by this thread's processor time, so that a busy \
-            machine does not count (changesPerWallSecond beside it); microseconds of single \
-            changes by the clock on the wall. The decoding of the changes is stated apart.
+            measurements are printed as JSON on standard output: changesPerSecond and \
+            buildSeconds by this thread's processor time, so that a busy machine does not count \
+            (changesPerWallSecond beside it); microseconds of single changes by the clock on the \
+            wall. The decoding of the changes is stated apart.
             """)
 
     /// Who decides what fires.

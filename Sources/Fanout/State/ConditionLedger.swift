@@ -44,9 +44,9 @@ package struct PredicateCost: Sendable, Hashable {
 
     /// What a comparison counts for that only the reference evaluation can judge.
     private static let slowComparison = 8
-    /// From this share of changes on, a predicate counts in its record type's account,
+    /// From this share of changes on, a predicate counts in its record type's account.
     private static let noticeable = 0.05
-    /// or from this one on where so many others stand beside it that together they would be felt.
+    /// The same where so many others stand beside it that together they would be felt.
     private static let noticeableInCrowd = 0.001
     private static let crowded = 64
 

@@ -34,9 +34,9 @@ final class ReadingDesk: @unchecked Sendable {
 
 /// The hashes of the keys of the first changes, and then of every so many-th.
 struct KeySamples: ~Copyable {
-    /// One change in so many is sampled,
+    /// One change in so many is sampled.
     static let interval: UInt32 = 64
-    /// after so many that all are, so that something is known soon.
+    /// Before that so many are sampled one and all, so that something is known soon.
     static let first: UInt32 = 256
     /// Keys kept until a writer comes.
     static let most = 4096
