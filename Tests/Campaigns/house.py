@@ -2,7 +2,7 @@
 
 It shares no code with the relay: what it knows is what docs/http-api.md says.
 """
-import base64, hashlib, hmac, http.client, json, os, random, re, signal, socket, sqlite3, subprocess, time
+import atexit, base64, hashlib, hmac, http.client, json, os, random, re, signal, socket, sqlite3, subprocess, time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CONTAINER = "iCloud.com.example.Art"
@@ -10,6 +10,17 @@ ADMIN_TOKEN = "campaign-admin-token"
 # Far above what anything here needs: a slow machine must not be mistaken for a fault.
 PATIENCE = 300
 USER_SECRET = "a shared secret of at least 32 bytes"
+
+
+STARTED = []
+
+
+@atexit.register
+def leave_nobody_behind():
+    """Ends what a campaign started and did not end, because it failed."""
+    for process in STARTED:
+        if process.poll() is None:
+            process.kill()
 
 
 def binary(name=None):
@@ -75,6 +86,7 @@ class Gateway:
             arguments += ["--script", path]
         self.output = open(self.record, "wb")
         self.process = subprocess.Popen(arguments, stdout=self.output, stderr=subprocess.DEVNULL)
+        STARTED.append(self.process)
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end and self.process.poll() is None:
             if os.path.getsize(self.record) > 0 and os.path.exists(self.ca):
@@ -144,6 +156,7 @@ class Relay:
         variables = dict(os.environ, BELFRY_ADMIN_TOKEN=ADMIN_TOKEN, **(environment or {}))
         self.process = subprocess.Popen(
             arguments, stdout=self.log, stderr=self.log, env=variables)
+        STARTED.append(self.process)
         return self.ready() if wait else True
 
     def ready(self, bound=PATIENCE):
