@@ -6,6 +6,15 @@ import Testing
         String(repeating: "a", count: length)
     }
 
+    @Test func `two spellings of one letter name two users`() throws {
+        let composed = try #require(UserID(rawValue: "Ren\u{E9}e"))
+        let decomposed = try #require(UserID(rawValue: "Rene\u{301}e"))
+        #expect(composed.rawValue == decomposed.rawValue)
+        #expect(composed != decomposed)
+        #expect(Set([composed, decomposed, composed]).count == 2)
+        #expect([composed: 1, decomposed: 2][composed] == 1)
+    }
+
     @Test func `names are as long as their limit allows`() {
         #expect(RecordName(rawValue: "") == nil)
         #expect(RecordName(rawValue: texts(1)) != nil)

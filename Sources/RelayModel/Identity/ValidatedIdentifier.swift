@@ -10,6 +10,13 @@ extension ValidatedIdentifier {
     /// The text itself.
     public var description: String { rawValue }
 
+    /// Whether two identifiers are the same bytes, as the database compares them.
+    ///
+    /// Two spellings of one letter are equal as texts; as names of users they are two users.
+    public static func == (left: Self, right: Self) -> Bool {
+        left.rawValue == right.rawValue && left.rawValue.utf8.elementsEqual(right.rawValue.utf8)
+    }
+
     /// Orders by the bytes of the UTF-8 texts.
     public static func < (left: Self, right: Self) -> Bool {
         left.rawValue.utf8.lexicographicallyPrecedes(right.rawValue.utf8)

@@ -130,8 +130,11 @@ package final class Relay: Service {
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
                 services: services.map {
+                    // A failure ends the others in order too: an HTTP server that is cancelled
+                    // while a connection comes in ends the process by a trap.
                     ServiceGroupConfiguration.ServiceConfiguration(
-                        service: $0, successTerminationBehavior: .gracefullyShutdownGroup)
+                        service: $0, successTerminationBehavior: .gracefullyShutdownGroup,
+                        failureTerminationBehavior: .gracefullyShutdownGroup)
                 }, logger: quietLogger))
         let outcome: Result<Void, any Error>
         do {
