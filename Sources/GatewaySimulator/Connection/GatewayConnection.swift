@@ -61,6 +61,8 @@ final class GatewayConnection: ChannelInboundHandler {
     var isFrozen = false
     /// The last stream of a GOAWAY that was sent, and what is to follow it.
     var departure: (lastStream: HTTP2StreamID, ending: GoAway.Ending)?
+    /// Whether an error of HTTP/2 has ended this connection.
+    private var hasFailed = false
 
     /// A connection that was just accepted.
     init(
@@ -134,7 +136,9 @@ final class GatewayConnection: ChannelInboundHandler {
         if error is NIOSSLError || error is BoringSSLError || error is IOError {
             return context.close(promise: nil)
         }
-        guard tap.hasSentGoAway, departure == nil else { return }
+        // What was read together with the frame in error may bring further errors.
+        guard tap.hasSentGoAway, departure == nil, !hasFailed else { return }
+        hasFailed = true
         if error is NIOHTTP2Errors.MaxStreamsViolation { recordViolation(highestStream) }
         ledger.count { $0.protocolErrors += 1 }
         context.close(promise: nil)
