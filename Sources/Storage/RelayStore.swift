@@ -29,8 +29,11 @@ package final class RelayStore: Sendable {
     package let gate = IntakeGate()
     /// The rows that were set aside because they cannot be read.
     package let unreadable = UnreadableRows()
-    /// The schemas that were read.
-    let schemas = SchemaMemory()
+    /// What was read of containers: what every request asks for comes from memory.
+    let schemas = ContainerMemory<ContainerSchema>()
+    let containerSettings = ContainerMemory<ContainerSettings>()
+    let keysOfContainers = ContainerMemory<[AccessKey]>()
+    let sourcesOfContainers = ContainerMemory<[StoredSource]>()
     /// How often the file has been opened: who settles under an older number has lost the shard.
     let epoch: Int64
     private let inbox: WriteInbox

@@ -7,6 +7,7 @@ import Storage
 struct ChangeRoutes: Sendable {
     private let dependencies: RelayDependencies
     private let callers: CallerLookup
+    private let sources = SourceMemory()
 
     init(_ dependencies: RelayDependencies) {
         self.dependencies = dependencies
@@ -28,7 +29,7 @@ struct ChangeRoutes: Sendable {
         guard let stored = try await dependencies.registry.source(name, of: key) else {
             throw APIError(.notFound, "there is no change source \"\(name)\" in \(key)")
         }
-        let source = try stored.changeSource()
+        let source = try sources.source(stored)
         let webhook = webhook(request)
         try source.verify(webhook)
         let batch = try source.decode(webhook)

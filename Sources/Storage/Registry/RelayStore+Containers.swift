@@ -33,17 +33,20 @@ extension RelayStore {
                         costLimits = excluded.costLimits
                     """, arguments: arguments)
         }
+        containerSettings.forget(container.key)
     }
 
     package func container(_ key: ContainerKey) async throws -> ContainerSettings? {
-        try await read { db in
-            try Row.fetchOne(
-                db,
-                sql: """
-                    SELECT *, name AS containerName FROM container
-                    WHERE name = ? AND environment = ?
-                    """, arguments: [key.container.rawValue, key.environment.rawValue]
-            ).map(ContainerSettings.init(row:))
+        try await containerSettings.value(of: key) {
+            try await read { db in
+                try Row.fetchOne(
+                    db,
+                    sql: """
+                        SELECT *, name AS containerName FROM container
+                        WHERE name = ? AND environment = ?
+                        """, arguments: [key.container.rawValue, key.environment.rawValue]
+                ).map(ContainerSettings.init(row:))
+            }
         }
     }
 
@@ -73,27 +76,33 @@ extension RelayStore {
                     key.createdAt.stored, key.revokedAt?.stored,
                 ])
         }
+        keysOfContainers.forget(key.container)
     }
 
     package func accessKeys(of container: ContainerKey) async throws -> [AccessKey] {
-        try await rows(
-            of: container,
-            sql: "SELECT * FROM accessKey WHERE container = ? ORDER BY createdAt DESC, id"
-        ) { row in
-            let stored = StoredRow(row: row, table: "accessKey")
-            var key = AccessKey(
-                id: row["id"], container: container, kind: try stored.choice("kind"),
-                verifier: row["verifier"], label: row["label"],
-                createdAt: stored.moment("createdAt"))
-            key.revokedAt = (row["revokedAt"] as Int64?).map(Timestamp.init(stored:))
-            return key
+        let keys = try await keysOfContainers.value(of: container) {
+            let keys = try await rows(
+                of: container,
+                sql: "SELECT * FROM accessKey WHERE container = ? ORDER BY createdAt DESC, id"
+            ) { row in
+                let stored = StoredRow(row: row, table: "accessKey")
+                var key = AccessKey(
+                    id: row["id"], container: container, kind: try stored.choice("kind"),
+                    verifier: row["verifier"], label: row["label"],
+                    createdAt: stored.moment("createdAt"))
+                key.revokedAt = (row["revokedAt"] as Int64?).map(Timestamp.init(stored:))
+                return key
+            }
+            return keys.isEmpty ? nil : keys
         }
+        return keys ?? []
     }
 
     package func revokeAccessKey(
         _ id: String, of container: ContainerKey, at now: Timestamp
     ) async throws -> Bool {
-        try await change(
+        defer { keysOfContainers.forget(container) }
+        return try await change(
             container,
             sql: """
                 UPDATE accessKey SET revokedAt = ?2
@@ -116,27 +125,30 @@ extension RelayStore {
                     container.id, source.name.rawValue, definition, source.savedAt.stored,
                 ])
         }
+        sourcesOfContainers.forget(source.container)
     }
 
     package func source(
         _ name: SourceName, of container: ContainerKey
     ) async throws -> StoredSource? {
-        try await rows(
-            of: container, sql: "SELECT * FROM changeSource WHERE container = ? AND name = ?",
-            arguments: [name.rawValue]
-        ) { try StoredSource(row: $0, container: container) }.first
+        try await sources(of: container).first { $0.name == name }
     }
 
     package func sources(of container: ContainerKey) async throws -> [StoredSource] {
-        try await rows(
-            of: container, sql: "SELECT * FROM changeSource WHERE container = ? ORDER BY name"
-        ) { try StoredSource(row: $0, container: container) }
+        let sources = try await sourcesOfContainers.value(of: container) {
+            let sources = try await rows(
+                of: container, sql: "SELECT * FROM changeSource WHERE container = ? ORDER BY name"
+            ) { try StoredSource(row: $0, container: container) }
+            return sources.isEmpty ? nil : sources
+        }
+        return sources ?? []
     }
 
     package func deleteSource(
         _ name: SourceName, of container: ContainerKey
     ) async throws -> Bool {
-        try await change(
+        defer { sourcesOfContainers.forget(container) }
+        return try await change(
             container, sql: "DELETE FROM changeSource WHERE container = ? AND name = ?",
             arguments: [name.rawValue]) > 0
     }

@@ -5,14 +5,13 @@ import Synchronization
 
 extension RelayStore {
     package func schema(of container: ContainerKey) async throws -> ContainerSchema {
-        if let known = schemas[container] { return known }
-        let turn = schemas.turn
-        let schema = try await read { db -> ContainerSchema in
-            guard let stored = try db.containerIfKnown(container) else { return ContainerSchema() }
-            return try SchemaStep(container: stored).read(db)
+        let schema = try await schemas.value(of: container) {
+            try await read { db -> ContainerSchema? in
+                guard let stored = try db.containerIfKnown(container) else { return nil }
+                return try SchemaStep(container: stored).read(db)
+            }
         }
-        schemas.remember(schema, of: container, readIn: turn)
-        return schema
+        return schema ?? ContainerSchema()
     }
 
     package func extendSchema(
@@ -33,40 +32,6 @@ extension RelayStore {
                 .replace(with: schema, in: commit.db)
         }
         schemas.forget(container)
-    }
-}
-
-/// The schemas that were read, so that a request need not read them again.
-///
-/// This process alone writes them. What was read before the last change of any is not remembered.
-final class SchemaMemory: Sendable {
-    private struct State {
-        var schemas: [ContainerKey: ContainerSchema] = [:]
-        var turn: UInt64 = 0
-    }
-
-    private let state = Mutex(State())
-
-    /// The number of changes so far.
-    var turn: UInt64 { state.withLock { $0.turn } }
-
-    subscript(container: ContainerKey) -> ContainerSchema? {
-        state.withLock { $0.schemas[container] }
-    }
-
-    /// Remembers a schema, unless one was changed since it was read.
-    func remember(_ schema: ContainerSchema, of container: ContainerKey, readIn turn: UInt64) {
-        state.withLock { state in
-            if state.turn == turn { state.schemas[container] = schema }
-        }
-    }
-
-    /// Forgets the schema of a container, because it was changed.
-    func forget(_ container: ContainerKey) {
-        state.withLock { state in
-            state.turn += 1
-            state.schemas[container] = nil
-        }
     }
 }
 
