@@ -4,7 +4,8 @@ package import Storage
 import Synchronization
 
 extension DeliveryWorker {
-    /// Takes deliveries of a range; suspends while the window of ranges is full.
+    /// Takes deliveries of a range; suspends while the window of ranges is full, or as
+    /// many as its pace allows are with the gateway.
     ///
     /// - Throws: `CancellationError` if the task is cancelled, with a part of the batch taken; the
     ///   rest is owed still.
@@ -26,12 +27,15 @@ extension DeliveryWorker {
     ) -> [PushRequest] {
         let now = now()
         let (requests, taken) = state.withLock { state in
-            let count = min(rest.count, state.tracker.rangeRoom)
+            let count = min(rest.count, state.tracker.rangeRoom, state.rangePace.room)
             let requests = rest.prefix(count).compactMap { delivery -> PushRequest? in
                 let ticket = state.tracker.admit(
                     delivery, range: batch.id, offset: batch.offset)
                 let ending = ending(of: delivery, attempts: 0, at: now, in: &state)
-                guard let ending else { return PushRequest(delivery.delivery, ticket: ticket) }
+                guard let ending else {
+                    state.rangePace.begin()
+                    return PushRequest(delivery.delivery, ticket: ticket)
+                }
                 state.tracker.settle(ticket, ending)
                 return nil
             }

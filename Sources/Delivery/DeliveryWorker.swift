@@ -46,6 +46,7 @@ package final class DeliveryWorker: Sendable {
         var tokenBreaker = TokenVerdictBreaker()
         var gatewayBreaker = GatewayBreaker()
         var pacing: DevicePacing
+        var rangePace: RangePace
         var collapses = CollapseMemory()
         var generator: any RandomNumberGenerator & Sendable
         var deadTokens = DeadTokenMemory()
@@ -90,6 +91,7 @@ package final class DeliveryWorker: Sendable {
                 tracker: DeliveryTracker(
                     mark: mark, window: settings.window, rangeWindow: settings.rangeWindow),
                 pacing: DevicePacing(silentPerHour: settings.silentPushesPerHour),
+                rangePace: RangePace(most: settings.rangeWindow),
                 generator: generator))
         self.progress = progress
         self.settings = settings
@@ -204,15 +206,21 @@ package final class DeliveryWorker: Sendable {
     /// It runs on the gateway's thread.
     private func take(_ completions: [PushCompletion]) {
         let now = now()
-        let (news, tally) = state.withLock { state in
+        let (news, tally, endedOfRanges) = state.withLock { state in
             var news = HaltNews()
             var tally = DeliveryMeter.Tally()
+            var endedOfRanges = 0
             for completion in completions {
                 settle(completion, at: now, in: &state, tally: &tally, news: &news)
+                if DeliveryTracker.Ticket(rawValue: completion.ticket).isRange {
+                    state.rangePace.end(after: completion.latency)
+                    endedOfRanges += 1
+                }
             }
             state.settledSinceStep += completions.count
-            return (news, tally)
+            return (news, tally, endedOfRanges)
         }
+        if endedOfRanges > 0 { rangeRoomAppeared.raise() }
         // Counted first: whoever sees the progress pass a delivery finds it in the metrics.
         meter.count(tally)
         somethingSettled.raise()

@@ -1,0 +1,105 @@
+import Testing
+
+@testable import Delivery
+
+/// A gateway that works on one push after the other: each takes a while, and is underway before
+/// and after.
+private struct ModelGateway {
+    var underway: Duration
+    var each: Duration
+    private var free = Duration.zero
+    private var pushes: [(sent: Duration, answered: Duration)] = []
+    private var answers = 0
+
+    init(underway: Duration, each: Duration) {
+        self.underway = underway
+        self.each = each
+    }
+
+    mutating func take(at now: Duration) {
+        free = max(free, now + underway / 2) + each
+        pushes.append((now, free + underway / 2))
+    }
+
+    /// The next answer: when it comes, and how long it took.
+    mutating func answer() -> (at: Duration, latency: Duration)? {
+        guard answers < pushes.count else { return nil }
+        defer { answers += 1 }
+        let push = pushes[answers]
+        return (push.answered, push.answered - push.sent)
+    }
+}
+
+@Suite struct RangePaceTests {
+    /// Hands over as many as the pace allows, `count` in all; returns the mean latency of the last
+    /// quarter.
+    @discardableResult
+    private func run(
+        _ count: Int, _ pace: inout RangePace, through gateway: inout ModelGateway,
+        from start: Duration = .zero
+    ) -> (end: Duration, latency: Duration) {
+        var now = start
+        var sum = Duration.zero
+        for number in 0..<count {
+            for _ in 0..<pace.room {
+                pace.begin()
+                gateway.take(at: now)
+            }
+            guard let (moment, latency) = gateway.answer() else { break }
+            now = moment
+            pace.end(after: latency)
+            if number >= count - count / 4 { sum += latency }
+        }
+        return (now, sum / max(1, count / 4))
+    }
+
+    @Test func `a gateway that is far away and quick gets as many as it may`() {
+        var pace = RangePace(most: 512)
+        var gateway = ModelGateway(underway: .milliseconds(50), each: .microseconds(20))
+        run(20_000, &pace, through: &gateway)
+        #expect(pace.width == 512)
+    }
+
+    @Test(arguments: [1, 10, 50])
+    func `a busy gateway's answers take about twice as long as its quickest`(underway: Int) {
+        var pace = RangePace(most: 4096)
+        var gateway = ModelGateway(
+            underway: .milliseconds(underway), each: .microseconds(500))
+        let latency = run(100_000, &pace, through: &gateway).latency
+        // The quickest is felt for with sixteen underway, of which each takes half a millisecond.
+        let quickest = Duration.milliseconds(max(underway, 8))
+        #expect(latency < quickest * 2 + .milliseconds(12))
+        #expect(pace.width >= RangePace.least)
+    }
+
+    @Test func `a gateway that has become slower for good gets as many as before`() {
+        var pace = RangePace(most: 512)
+        var gateway = ModelGateway(underway: .milliseconds(5), each: .microseconds(5))
+        let (moment, _) = run(20_000, &pace, through: &gateway)
+        #expect(pace.width == 512)
+        gateway.underway = .milliseconds(80)
+        run(200_000, &pace, through: &gateway, from: moment)
+        #expect(pace.width == 512)
+    }
+
+    @Test(arguments: [1, 3, 16, 100])
+    func `a small bound is kept, and always lets something go`(most: Int) {
+        var pace = RangePace(most: most)
+        var gateway = ModelGateway(underway: .milliseconds(1), each: .milliseconds(1))
+        for _ in 0..<500 {
+            #expect(pace.room <= most)
+            run(20, &pace, through: &gateway)
+            #expect((1...most).contains(pace.width))
+        }
+    }
+
+    @Test func `what never got to a connection says nothing`() {
+        var pace = RangePace(most: 512)
+        for _ in 0..<10_000 {
+            pace.begin()
+            pace.end(after: .zero)
+        }
+        #expect(pace.width == RangePace.first)
+        #expect(pace.room == RangePace.first)
+    }
+}
