@@ -32,6 +32,15 @@ package struct World: Sendable {
     /// So many unpredictable bytes.
     package func randomBytes(_ count: Int) -> [UInt8] {
         var generator = generator
-        return (0..<count).map { _ in UInt8.random(in: 0...255, using: &generator) }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(count)
+        // Each word may be a system call.
+        while bytes.count < count {
+            let word: UInt64 = generator.next()
+            for shift in stride(from: 0, to: 64, by: 8) where bytes.count < count {
+                bytes.append(UInt8(truncatingIfNeeded: word >> shift))
+            }
+        }
+        return bytes
     }
 }

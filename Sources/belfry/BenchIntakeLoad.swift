@@ -125,16 +125,26 @@ private final class IntakeSocket {
 
     /// The status of an answer that is there as a whole.
     private static func status(of bytes: ArraySlice<UInt8>) -> Int? {
-        let mark = Array("\r\n\r\n".utf8)
-        guard bytes.count > 12,
-            let end = bytes.indices.dropLast(3).first(where: {
-                bytes[$0..<$0 + 4].elementsEqual(mark)
-            })
-        else { return nil }
-        let head = String(decoding: bytes[..<end], as: UTF8.self).lowercased()
-        guard let place = head.range(of: "content-length: ") else { return nil }
-        let length = Int(head[place.upperBound...].prefix { $0.isNumber }) ?? 0
-        guard bytes.count >= end + 4 + length else { return nil }
-        return Int(head.dropFirst(9).prefix(3))
+        guard bytes.count > 12, let head = place(after: "\r\n\r\n", in: bytes) else { return nil }
+        let length = place(after: "\r\ncontent-length: ", in: bytes[..<head])
+            .map { number(bytes[$0...]) }
+        guard let length, bytes.count >= head + length else { return nil }
+        return number(bytes[9..<12])
+    }
+
+    /// The first place behind `text`, whose letters are small, in any case.
+    private static func place(after text: StaticString, in bytes: ArraySlice<UInt8>) -> Int? {
+        let wanted = (0..<text.utf8CodeUnitCount).map { text.utf8Start[$0] }
+        guard bytes.count >= wanted.count else { return nil }
+        return (bytes.startIndex...bytes.endIndex - wanted.count).first { start in
+            wanted.indices.allSatisfy { index in
+                let byte = bytes[start + index]
+                return (0x41...0x5A ~= byte ? byte | 0x20 : byte) == wanted[index]
+            }
+        }.map { $0 + wanted.count }
+    }
+
+    private static func number(_ digits: ArraySlice<UInt8>) -> Int {
+        digits.prefix { 0x30...0x39 ~= $0 }.reduce(0) { $0 * 10 + Int($1 - 0x30) }
     }
 }

@@ -1,7 +1,6 @@
 import HTTPTypes
 import Hummingbird
 import Logging
-import Metrics
 import NIOCore
 import RelayModel
 
@@ -11,9 +10,11 @@ import RelayModel
 /// header fields that every answer has.
 struct RelayDoor: Sendable {
     private let dependencies: RelayDependencies
+    private let meter: RequestMeter
 
     init(_ dependencies: RelayDependencies) {
         self.dependencies = dependencies
+        meter = RequestMeter(dependencies.metrics)
     }
 
     /// Answers one request; `path` is the route's template, `nil` if no path matched.
@@ -35,8 +36,8 @@ struct RelayDoor: Sendable {
             // of no use for another request afterwards: not after a refusal either.
             answer.headers[.connection] = "close"
         }
-        record(
-            answer.status, method: request.method, path: path,
+        meter.record(
+            answer.status, method: request.method.rawValue, path: path ?? "unknown",
             dependencies.now().duration(since: began))
         answer.headers.append(
             contentsOf: Self.commonFields(uuid: uuid, origin: request.headers[.origin]))
@@ -109,23 +110,6 @@ struct RelayDoor: Sendable {
         var answer = RelayAnswer(mapped.apiError, uuid: uuid)
         answer.headers.append(contentsOf: mapped.headers)
         return answer
-    }
-
-    private func record(
-        _ status: Int, method: HTTPRequest.Method, path: String?, _ duration: Duration
-    ) {
-        let dimensions = [
-            ("method", method.rawValue), ("path", path ?? "unknown"), ("status", String(status)),
-        ]
-        Counter(
-            label: "belfry_http_requests_total", dimensions: dimensions,
-            factory: dependencies.metrics
-        ).increment()
-        Metrics.Timer(
-            label: "belfry_http_request_seconds",
-            dimensions: [("method", method.rawValue), ("path", path ?? "unknown")],
-            factory: dependencies.metrics
-        ).record(duration: duration)
     }
 
     // MARK: The form of requests and answers

@@ -1,0 +1,52 @@
+import CoreMetrics
+import Metrics
+import Synchronization
+
+/// Counts requests and how long they took, by method, path and status.
+///
+/// To name a series costs more than to count in it, so that each is named once.
+final class RequestMeter: Sendable {
+    private struct Kind: Hashable {
+        let method: String
+        let path: String
+        let status: Int
+    }
+
+    private struct Series {
+        let requests: Counter
+        let seconds: Metrics.Timer
+    }
+
+    /// Clients choose methods: beyond so many kinds each is named again.
+    private static let most = 2048
+
+    private let factory: any MetricsFactory
+    private let known = Mutex<[Kind: Series]>([:])
+
+    init(_ factory: any MetricsFactory) {
+        self.factory = factory
+    }
+
+    /// Counts a request that was answered with `status`; `path` is the template of its route.
+    func record(_ status: Int, method: String, path: String, _ duration: Duration) {
+        let kind = Kind(method: method, path: path, status: status)
+        let series = known.withLock { known in
+            if let series = known[kind] { return series }
+            let series = named(kind)
+            if known.count < Self.most { known[kind] = series }
+            return series
+        }
+        series.requests.increment()
+        series.seconds.record(duration: duration)
+    }
+
+    private func named(_ kind: Kind) -> Series {
+        let place = [("method", kind.method), ("path", kind.path)]
+        return Series(
+            requests: Counter(
+                label: "belfry_http_requests_total",
+                dimensions: place + [("status", String(kind.status))], factory: factory),
+            seconds: Metrics.Timer(
+                label: "belfry_http_request_seconds", dimensions: place, factory: factory))
+    }
+}
