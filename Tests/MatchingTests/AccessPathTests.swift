@@ -4,7 +4,7 @@ import RelayModel
 import Testing
 
 /// What a predicate's keys keep away: of many saved, a change looks only at those that it concerns.
-@Suite struct AccessPathTests {
+@Suite struct AccessPathTests: ArtworkSuite {
     private struct PathCase: CustomTestStringConvertible {
         /// The predicate; `%@` is the number of the subscription.
         var format: String
@@ -37,23 +37,6 @@ import Testing
             fields: ["address": .map(["zip": .double(7)])]),
         PathCase(format: "price >= %@.25 AND price < %@.5", fields: ["price": .double(7.3)]),
     ]
-
-    private func subscription(
-        _ serial: Int, _ predicate: RecordPredicate
-    ) throws -> IndexedSubscription {
-        IndexedSubscription(
-            serial: UInt64(serial), database: .public,
-            owner: try #require(UserID(rawValue: "ada")), recordType: RecordType(rawValue: "Art"),
-            predicate: predicate)
-    }
-
-    private func change(_ fields: RecordFields) throws -> RecordChange {
-        let type = try #require(RecordType(rawValue: "Art"))
-        let name = try #require(RecordName(rawValue: "r"))
-        var change = RecordChange(.update, of: type, RecordID(recordName: name))
-        change.after = RecordImage(fields)
-        return change
-    }
 
     @Test(arguments: cases)
     private func `of a thousand predicates a change looks at a few`(_ one: PathCase) throws {

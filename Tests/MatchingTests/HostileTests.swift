@@ -5,29 +5,8 @@ import Testing
 
 /// What predicates made to be expensive can do to the changes of others, in candidates and programs
 /// rather than in time.
-@Suite struct HostileTests {
+@Suite struct HostileTests: ArtworkSuite {
     private let index = SubscriptionIndex(seed: 21)
-
-    private func subscription(
-        _ serial: Int, _ predicate: RecordPredicate
-    ) throws -> IndexedSubscription {
-        IndexedSubscription(
-            serial: UInt64(serial), database: .public,
-            owner: try #require(UserID(rawValue: "mallory")),
-            recordType: RecordType(rawValue: "Art"), predicate: predicate)
-    }
-
-    private func subscription(_ serial: Int, _ format: String) throws -> IndexedSubscription {
-        try subscription(serial, RecordPredicate(format: format))
-    }
-
-    private func change(_ fields: RecordFields) throws -> RecordChange {
-        let type = try #require(RecordType(rawValue: "Art"))
-        let name = try #require(RecordName(rawValue: "r"))
-        var change = RecordChange(.update, of: type, RecordID(recordName: name))
-        change.after = RecordImage(fields)
-        return change
-    }
 
     /// An ordinary change: of the country in which all are, and a title like others.
     private func ordinary(_ number: Int = 0) throws -> RecordChange {
@@ -130,7 +109,7 @@ import Testing
             if portion.isEmpty { break }
             refiled += portion.count
             for serial in portion {
-                index.insert(try subscription(Int(serial), formats[Int(serial)]))
+                index.insert(try subscription(serial, formats[Int(serial)]))
             }
         }
         // Nobody is named for ever.

@@ -4,28 +4,8 @@ import RelayModel
 import Testing
 
 /// Named cases: what the index promises beyond agreeing with the evaluator.
-@Suite struct IndexTests {
+@Suite struct IndexTests: ArtworkSuite {
     private let index = SubscriptionIndex(seed: 11)
-
-    private func subscription(
-        _ serial: UInt64, _ format: String?, _ arguments: [FieldValue] = []
-    ) throws -> IndexedSubscription {
-        let type = try #require(RecordType(rawValue: "Art"))
-        return IndexedSubscription(
-            serial: serial, database: .public, owner: try #require(UserID(rawValue: "ada")),
-            recordType: type,
-            predicate: try format.map { try RecordPredicate(format: $0, arguments: arguments) })
-    }
-
-    private func change(
-        _ fields: RecordFields, _ completeness: ImageCompleteness = .full
-    ) throws -> RecordChange {
-        let type = try #require(RecordType(rawValue: "Art"))
-        let name = try #require(RecordName(rawValue: "r"))
-        var change = RecordChange(.update, of: type, RecordID(recordName: name))
-        change.after = RecordImage(fields, completeness: completeness)
-        return change
-    }
 
     @Test func `equal predicates share one posting`() throws {
         for serial in 0..<1000 as Range<UInt64> {

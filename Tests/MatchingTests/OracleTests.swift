@@ -37,19 +37,10 @@ import Testing
             for serial in index.takeMisfiled(most: 50) {
                 if let known = reference.subscriptions[serial] { index.insert(known) }
             }
-            for _ in 0..<12 {
-                let change = try world.change()
-                let found = index.matches(for: change)
-                let expected = reference.matches(for: change)
-                if found != expected {
-                    report(found, expected, reference, change, "seed \(seed), round \(round)")
-                }
-            }
+            try compare(index, reference, 12, &world, "seed \(seed), round \(round)")
             #expect(index.statistics.subscriptions == reference.subscriptions.count)
         }
-        for serial in reference.subscriptions.keys { index.remove(serial: serial) }
-        #expect(index.statistics.keys == 0)
-        #expect(index.statistics.programs == 0)
+        empty(index, of: reference)
     }
 
     /// Many more are saved at a time than above, so that lists grow long, and conditions come from
@@ -79,15 +70,26 @@ import Testing
                 #expect(index.remove(serial: serial) == isKnown)
             }
             if round == 4 { index = try SubscriptionIndex(image: try index.image()) }
-            for _ in 0..<16 {
-                let change = try world.change()
-                let found = index.matches(for: change)
-                let expected = reference.matches(for: change)
-                if found != expected {
-                    report(found, expected, reference, change, "seed \(seed), round \(round)")
-                }
-            }
+            try compare(index, reference, 16, &world, "seed \(seed), round \(round)")
         }
+        empty(index, of: reference)
+    }
+
+    /// Both say the same of so many changes.
+    private func compare(
+        _ index: SubscriptionIndex, _ reference: ReferenceIndex, _ changes: Int,
+        _ world: inout RandomWorld, _ place: String
+    ) throws {
+        for _ in 0..<changes {
+            let change = try world.change()
+            let found = index.matches(for: change)
+            let expected = reference.matches(for: change)
+            if found != expected { report(found, expected, reference, change, place) }
+        }
+    }
+
+    /// Nothing is left of an index whose subscriptions are all removed.
+    private func empty(_ index: SubscriptionIndex, of reference: ReferenceIndex) {
         for serial in reference.subscriptions.keys { index.remove(serial: serial) }
         #expect(index.statistics.keys == 0)
         #expect(index.statistics.programs == 0)

@@ -14,7 +14,7 @@ extension ValidatedIdentifier {
     ///
     /// Two spellings of one letter are equal as texts; as names of users they are two users.
     public static func == (left: Self, right: Self) -> Bool {
-        left.rawValue == right.rawValue && left.rawValue.utf8.elementsEqual(right.rawValue.utf8)
+        left.rawValue.utf8.elementsEqual(right.rawValue.utf8)
     }
 
     /// Orders by the bytes of the UTF-8 texts.

@@ -143,7 +143,7 @@ extension ContainerSettings {
             ]
         }
         object["userTokens"] = userTokens.map(\.shownJSON)
-        object["costLimits"] = costs.shownJSON
+        object["costLimits"] = costs.json
         return .object(object)
     }
 }

@@ -90,17 +90,16 @@ extension RelayStore {
     package func couriers(
         of container: ContainerKey, limit: Int
     ) async throws -> [CourierOverview] {
-        try await rows(
+        let waiting = """
+            , courier.polledAt,
+                (SELECT count(*) FROM courierNotification
+                    WHERE courier = courier.id AND container = device.container
+                        AND takenAt IS NULL) AS waiting
+            """
+        return try await rows(
             of: container,
             sql: """
-                SELECT device.*, user.name AS ownerName, container.name AS containerName,
-                    container.environment, courier.polledAt,
-                    (SELECT count(*) FROM courierNotification
-                        WHERE courier = courier.id AND container = device.container
-                            AND takenAt IS NULL) AS waiting
-                FROM device
-                    JOIN user ON user.id = device.owner
-                    JOIN container ON container.id = device.container
+                \(VersionTable.device.select(waiting))
                     JOIN courier ON courier.token = device.token
                 WHERE device.container = ? AND ended IS NULL AND gateway = 'courier'
                 ORDER BY serial LIMIT ?

@@ -28,8 +28,7 @@ extension RelayStore: FanoutRanges {
                 arguments: [known.id, id.stored])
             // One that cannot be read stays where it is, and those after it are worked.
             while let row = try rows.next() {
-                let key = "\(row["id"] as Int64)"
-                let range = try unreadable.value(of: row, in: "rangeTask", key: key) {
+                let range = try unreadable.value(of: row, in: "rangeTask") {
                     try FanoutRange(row: $0, of: container)
                 }
                 if let range { return range }
@@ -93,14 +92,7 @@ private struct RangeReading: Sendable {
         _ serials: ArraySlice<UInt64>, _ unreadable: UnreadableRows, in db: Database
     ) throws -> [RangeMember] {
         let find = try db.cachedStatement(
-            sql: """
-                SELECT subscription.*, user.name AS ownerName, container.name AS containerName,
-                    container.environment
-                FROM subscription
-                    JOIN user ON user.id = subscription.owner
-                    JOIN container ON container.id = subscription.container
-                WHERE serial = ?
-                """)
+            sql: "\(VersionTable.subscription.select()) WHERE serial = ?")
         var devices: [Int64: [DeviceVersion]] = [:]
         return try serials.compactMap { serial in
             guard let row = try Row.fetchOne(find, arguments: [serial.stored]) else {
@@ -111,9 +103,9 @@ private struct RangeReading: Sendable {
             let owner: Int64 = row["owner"]
             let owned = try devices[owner] ?? self.devices(of: owner, unreadable, in: db)
             devices[owner] = owned
-            return try unreadable.versions([row], in: "subscription") {
+            return try unreadable.value(of: row, in: "subscription") {
                 RangeMember(version: try SubscriptionVersion(row: $0), devices: owned)
-            }.first
+            }
         }
     }
 
@@ -123,16 +115,12 @@ private struct RangeReading: Sendable {
     ) throws -> [DeviceVersion] {
         let statement = try db.cachedStatement(
             sql: """
-                SELECT device.*, user.name AS ownerName, container.name AS containerName,
-                    container.environment
-                FROM device
-                    JOIN user ON user.id = device.owner
-                    JOIN container ON container.id = device.container
+                \(VersionTable.device.select())
                 WHERE owner = ?1 AND activation < ?2 AND (ended IS NULL OR ended >= ?2)
                 ORDER BY serial
                 """)
         let rows = try Row.fetchAll(statement, arguments: [owner, position.stored])
-        return try unreadable.versions(rows, in: "device") { try DeviceVersion(row: $0) }
+        return try unreadable.readable(rows, in: "device") { try DeviceVersion(row: $0) }
     }
 }
 

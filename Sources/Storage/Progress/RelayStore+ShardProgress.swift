@@ -53,7 +53,7 @@ extension RelayStore: ShardProgress {
                 sql: """
                     SELECT * FROM retry WHERE collapses = 1 ORDER BY position DESC LIMIT ?
                     """, arguments: [max(0, limit)])
-            return try unreadable.deliveries(rows, in: "retry") { try Retry(row: $0) }
+            return try unreadable.readable(rows, in: "retry") { try Retry(row: $0) }
         }
     }
 }

@@ -66,7 +66,7 @@ struct RetryReading {
         let rows = try identities.joined().compactMap { id in
             try Row.fetchOne(statement, arguments: [id])
         }
-        let due = try unreadable.deliveries(rows, in: "retry") { try Retry(row: $0) }
+        let due = try unreadable.readable(rows, in: "retry") { try Retry(row: $0) }
         guard due.count < rows.count else { return (due, []) }
         let read = Set(due.map(\.delivery.delivery.id))
         let damaged = rows.compactMap { DeliveryID(stored: $0["deliveryID"]) }

@@ -1,3 +1,5 @@
+package import RelayModel
+
 /// What conditions may add to a container's ordinary changes, in comparisons: the change of a
 /// record that they are not about.
 ///
@@ -18,5 +20,37 @@ package struct CostBounds: Sendable, Hashable {
         self.perPredicate = perPredicate
         self.perUser = perUser
         self.perRecordType = perRecordType
+    }
+}
+
+extension CostBounds {
+    /// Reads bounds, as an operator writes them and as they are stored.
+    ///
+    /// - Throws: `JSONContractError` for an unknown member or a bound that is none.
+    package init(_ reader: JSONReader) throws(JSONContractError) {
+        try reader.allowOnly(["predicate", "user", "recordType"])
+        self.init(
+            perPredicate: try Self.bound("predicate", reader),
+            perUser: try Self.bound("user", reader),
+            perRecordType: try Self.bound("recordType", reader))
+    }
+
+    private static func bound(
+        _ name: String, _ reader: JSONReader
+    ) throws(JSONContractError) -> Int? {
+        guard let bound = try reader.integer(name) else { return nil }
+        guard (1...Int64(largest)).contains(bound) else {
+            throw reader.failure(name, "must be 1 to \(largest) comparisons")
+        }
+        return Int(bound)
+    }
+
+    /// The bounds that are set; `nil` if none is.
+    package var json: JSONValue? {
+        var object = JSONObject()
+        object["predicate"] = perPredicate.map { .integer(Int64($0)) }
+        object["user"] = perUser.map { .integer(Int64($0)) }
+        object["recordType"] = perRecordType.map { .integer(Int64($0)) }
+        return object.members.isEmpty ? nil : .object(object)
     }
 }

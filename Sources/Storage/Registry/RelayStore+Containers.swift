@@ -12,7 +12,7 @@ extension RelayStore {
             container.userTokens?.storedForm.text, container.expirationSeconds, now.stored,
             container.certificate?.storedForm.text,
             container.keepsInbox, container.sessions?.minutes ?? 0, container.sessions?.days ?? 0,
-            container.costs.storedForm?.text,
+            container.costs.json?.text,
         ]
         try await write { commit in
             try commit.db.execute(
@@ -231,27 +231,8 @@ extension ContainerSettings {
         let minutes: Int = row["sessionMinutes"]
         sessions = minutes > 0 ? SessionSettings(minutes: minutes, days: row["sessionDays"]) : nil
         if row["costLimits"] as String? != nil {
-            costs = try CostBounds(storedForm: try stored.json("costLimits"))
+            costs = try CostBounds(JSONReader(try stored.json("costLimits")))
         }
-    }
-}
-
-extension CostBounds {
-    /// The bounds that are set; `nil` if none is.
-    var storedForm: JSONValue? {
-        var object = JSONObject()
-        object["predicate"] = perPredicate.map { .integer(Int64($0)) }
-        object["user"] = perUser.map { .integer(Int64($0)) }
-        object["recordType"] = perRecordType.map { .integer(Int64($0)) }
-        return object.members.isEmpty ? nil : .object(object)
-    }
-
-    init(storedForm json: JSONValue) throws(JSONContractError) {
-        let reader = try JSONReader(json)
-        self.init(
-            perPredicate: try reader.integer("predicate").map(Int.init(clamping:)),
-            perUser: try reader.integer("user").map(Int.init(clamping:)),
-            perRecordType: try reader.integer("recordType").map(Int.init(clamping:)))
     }
 }
 

@@ -27,11 +27,7 @@ extension RelayStore {
         return try await readableRows(
             of: container, in: "device",
             sql: """
-                SELECT device.*, user.name AS ownerName, container.name AS containerName,
-                    container.environment
-                FROM device
-                    JOIN user ON user.id = device.owner
-                    JOIN container ON container.id = device.container
+                \(VersionTable.device.select())
                 WHERE device.container = ?1 AND ended IS NULL AND \(condition)
                 ORDER BY serial LIMIT ?3
                 """, arguments: [owner?.rawValue, max(0, limit)]
@@ -41,16 +37,7 @@ extension RelayStore {
     package func devices(
         activeAt position: LogPosition, after serial: UInt64, limit: Int
     ) async throws -> [DeviceVersion] {
-        let sql = """
-            SELECT device.*, user.name AS ownerName, container.name AS containerName,
-                container.environment
-            FROM device
-                JOIN user ON user.id = device.owner
-                JOIN container ON container.id = device.container
-            WHERE serial > ?1 AND activation <= ?2 AND (ended IS NULL OR ended > ?2)
-            ORDER BY serial LIMIT ?3
-            """
-        return try await portion(of: "device", sql, after: serial, position, limit) {
+        try await versions(in: .device, activeAt: position, after: serial, limit) {
             try DeviceVersion(row: $0)
         }
     }
@@ -159,11 +146,7 @@ struct DeviceStep {
     ) throws -> (versions: [DeviceVersion], serials: [UInt64]) {
         let statement = try commit.db.cachedStatement(
             sql: """
-                SELECT device.*, user.name AS ownerName, container.name AS containerName,
-                    container.environment
-                FROM device
-                    JOIN user ON user.id = device.owner
-                    JOIN container ON container.id = device.container
+                \(VersionTable.device.select())
                 WHERE device.container = ?1 AND ended IS NULL AND (deviceID = ?2 OR token = ?3)
                 ORDER BY serial
                 """)

@@ -33,16 +33,7 @@ extension RelayStore {
     package func subscriptions(
         activeAt position: LogPosition, after serial: UInt64, limit: Int
     ) async throws -> [SubscriptionVersion] {
-        let sql = """
-            SELECT subscription.*, user.name AS ownerName, container.name AS containerName,
-                container.environment
-            FROM subscription
-                JOIN user ON user.id = subscription.owner
-                JOIN container ON container.id = subscription.container
-            WHERE serial > ?1 AND activation <= ?2 AND (ended IS NULL OR ended > ?2)
-            ORDER BY serial LIMIT ?3
-            """
-        return try await portion(of: "subscription", sql, after: serial, position, limit) {
+        try await versions(in: .subscription, activeAt: position, after: serial, limit) {
             try SubscriptionVersion(row: $0)
         }
     }
@@ -67,7 +58,7 @@ extension RelayStore {
                     owner.container.container.rawValue, owner.container.environment.rawValue,
                     owner.user.rawValue, owner.database.rawValue,
                 ] + arguments)
-            return try unreadable.versions(rows, in: "subscription") {
+            return try unreadable.readable(rows, in: "subscription") {
                 try SubscriptionVersion(row: $0)
             }
         }

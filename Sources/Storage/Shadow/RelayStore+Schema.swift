@@ -1,7 +1,6 @@
 import Foundation
 import GRDB
 package import RelayModel
-import Synchronization
 
 extension RelayStore {
     package func schema(of container: ContainerKey) async throws -> ContainerSchema {

@@ -4,18 +4,21 @@ import RelayModel
 extension RelayStore {
     /// Reads versions active at `position`, in the order of their serials, up to `limit` of those
     /// that can be read; none only if there are no more.
-    ///
-    /// `sql` takes the serial after which, the position, and the limit.
-    func portion<Value: Sendable>(
-        of table: String, _ sql: String, after serial: UInt64, _ position: LogPosition,
+    func versions<Value: Sendable>(
+        in table: VersionTable, activeAt position: LogPosition, after serial: UInt64,
         _ limit: Int, _ make: @escaping @Sendable (Row) throws -> Value
     ) async throws -> [Value] {
-        try await read { [unreadable] db in
+        let sql = """
+            \(table.select())
+            WHERE serial > ?1 AND activation <= ?2 AND (ended IS NULL OR ended > ?2)
+            ORDER BY serial LIMIT ?3
+            """
+        return try await read { [unreadable] db in
             var last = serial.stored
             while true {
                 let rows = try Row.fetchAll(
                     db, sql: sql, arguments: [last, position.stored, max(0, limit)])
-                let versions = try unreadable.versions(rows, in: table, make)
+                let versions = try unreadable.readable(rows, in: table.rawValue, make)
                 guard versions.isEmpty, let end = rows.last else { return versions }
                 last = end["serial"]
             }
@@ -29,10 +32,8 @@ extension RelayStore {
         _ make: @escaping @Sendable (Row) throws -> Value
     ) async throws -> [Value] {
         try await rows(of: key, sql: sql, arguments: arguments) { [unreadable] row in
-            table == "device"
-                ? try unreadable.versions([row], in: table, make)
-                : try unreadable.deliveries([row], in: table, make)
-        }.flatMap { $0 }
+            try unreadable.value(of: row, in: table, make)
+        }.compactMap(\.self)
     }
 
     /// Makes dead letters of retries that cannot be read, so that they are accounted for and nobody

@@ -9,32 +9,23 @@ extension StoreReport {
     /// The rows that do not hold what Belfry writes, a sentence each, from reading every
     /// subscription, device, retry, dead letter and range.
     static func unreadableRows(in db: Database) throws -> [String] {
-        var problems = try unreadable("subscription", versions(of: "subscription"), in: db) {
-            _ = try SubscriptionVersion(row: $0)
-        }
-        problems += try unreadable("device", versions(of: "device"), in: db) {
+        var problems = try unreadable(
+            "subscription", VersionTable.subscription.select(), in: db
+        ) { _ = try SubscriptionVersion(row: $0) }
+        problems += try unreadable("device", VersionTable.device.select(), in: db) {
             _ = try DeviceVersion(row: $0)
         }
-        problems += try unreadable("retry", "SELECT deliveryID AS key, * FROM retry", in: db) {
+        problems += try unreadable("retry", "SELECT * FROM retry", in: db) {
             _ = try Retry(row: $0)
         }
-        let letters = "SELECT deliveryID AS key, * FROM deadLetter"
-        problems += try unreadable("deadLetter", letters, in: db) { _ = try DeadLetter(row: $0) }
-        problems += try unreadable("rangeTask", "SELECT id AS key, * FROM rangeTask", in: db) {
+        problems += try unreadable("deadLetter", "SELECT * FROM deadLetter", in: db) {
+            _ = try DeadLetter(row: $0)
+        }
+        problems += try unreadable("rangeTask", "SELECT * FROM rangeTask", in: db) {
             let serials = SerialList.decode($0["serials"] as Data)
             _ = try StoredRow(row: $0, table: "rangeTask").require("serials", serials)
         }
         return problems
-    }
-
-    private static func versions(of table: String) -> String {
-        """
-        SELECT serial AS key, \(table).*, user.name AS ownerName,
-            container.name AS containerName, container.environment
-        FROM \(table)
-            JOIN user ON user.id = \(table).owner
-            JOIN container ON container.id = \(table).container
-        """
     }
 
     private static func unreadable(
@@ -48,15 +39,11 @@ extension StoreReport {
                 try read(row)
             } catch StorageError.damaged(_, let reason) {
                 count += 1
-                if count <= namedRows { problems.append("\(table) \(name(of: row)): \(reason)") }
+                guard count <= namedRows else { continue }
+                problems.append("\(table) \(UnreadableRow.key(of: row)): \(reason)")
             }
         }
         if count > namedRows { problems.append("\(count - namedRows) more × \(table) unreadable") }
         return problems
-    }
-
-    private static func name(of row: Row) -> String {
-        if let number = Int64.fromDatabaseValue(row["key"]) { return "\(number)" }
-        return DeliveryID(stored: row["key"])?.description ?? "?"
     }
 }

@@ -14,6 +14,17 @@ package struct UnreadableRow: Sendable, Hashable {
     package let reason: String
 }
 
+extension UnreadableRow {
+    /// By what a row of any table is named to people: its delivery ID, serial, or number.
+    static func key(of row: Row) -> String {
+        if row.hasColumn("deliveryID") {
+            return DeliveryID(stored: row["deliveryID"])?.description ?? "?"
+        }
+        let number: Int64 = row.hasColumn("serial") ? row["serial"] : row["id"]
+        return "\(number)"
+    }
+}
+
 /// The rows that could not be read since the store was opened, each once.
 ///
 /// Whoever watches the store tells of them. A lock: all is short.
@@ -44,33 +55,21 @@ package final class UnreadableRows: Sendable {
     ///
     /// - Throws: What `read` throws, except ``StorageError/damaged(path:reason:)``.
     func value<Value>(
-        of row: Row, in table: String, key: String, _ read: (Row) throws -> Value
+        of row: Row, in table: String, _ read: (Row) throws -> Value
     ) throws -> Value? {
         do {
             return try read(row)
         } catch StorageError.damaged(_, let reason) {
-            note(UnreadableRow(table: table, key: key, reason: reason))
+            note(UnreadableRow(table: table, key: UnreadableRow.key(of: row), reason: reason))
             return nil
         }
     }
 
-    /// The versions in `rows` that can be read; the key is the serial.
-    func versions<Value>(
+    /// What `read` makes of those of `rows` that can be read.
+    func readable<Value>(
         _ rows: [Row], in table: String, _ read: (Row) throws -> Value
     ) throws -> [Value] {
-        try rows.compactMap { row in
-            try value(of: row, in: table, key: "\(row["serial"] as Int64)", read)
-        }
-    }
-
-    /// The deliveries in `rows` that can be read; the key is the delivery ID.
-    func deliveries<Value>(
-        _ rows: [Row], in table: String, _ read: (Row) throws -> Value
-    ) throws -> [Value] {
-        try rows.compactMap { row in
-            let id = DeliveryID(stored: row["deliveryID"])
-            return try value(of: row, in: table, key: id?.description ?? "?", read)
-        }
+        try rows.compactMap { try value(of: $0, in: table, read) }
     }
 
     /// Remembers a retry that nobody must take up any more.
