@@ -27,6 +27,9 @@ struct BenchIntakeCommand: AsyncParsableCommand {
     var connections = 64
     @Option(help: "Bytes of each change.")
     var bytes = 500
+    @Option(help: "How long a commit waits for others, in milliseconds.")
+    var commitMilliseconds = 2
+
     @Option(help: "Changes in each request; may be repeated.")
     var batch = [1, 100]
 
@@ -62,6 +65,7 @@ struct BenchIntakeCommand: AsyncParsableCommand {
             arguments: [
                 "--storage-path", path, "--http-port", "0", "--admin-port", "0",
                 "--apns-url", "https://127.0.0.1:1",
+                "--storage-commit-milliseconds", "\(commitMilliseconds)",
             ], environment: [:])
         let logger = Logger(label: "belfry.bench") { _ in SwiftLogNoOpLogHandler() }
         let relay = try await Relay(

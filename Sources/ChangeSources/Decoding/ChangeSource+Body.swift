@@ -68,6 +68,7 @@ extension ChangeSource {
     }
 
     private func checkMediaType(_ contentType: String?) throws(DecodeError) {
+        if contentType == "application/json" { return }
         let type = contentType.map(Self.mediaType) ?? ""
         let isReadable =
             type.isEmpty || type == "application/json" || type.hasSuffix("+json")

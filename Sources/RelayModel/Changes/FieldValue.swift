@@ -128,17 +128,14 @@ public struct UUIDBytes: Sendable, Hashable, Comparable, CustomStringConvertible
 
     /// The canonical form in lower case, as `apns-id` wants it.
     public var description: String {
-        var text: [UInt8] = []
-        text.reserveCapacity(36)
-        for index in 0..<16 {
-            if index == 4 || index == 6 || index == 8 || index == 10 {
-                text.append(UInt8(ascii: "-"))
-            }
-            let half = index < 8 ? high : low
-            let byte = UInt8(truncatingIfNeeded: half >> UInt64((7 - index % 8) * 8))
-            for digit in [byte >> 4, byte & 15] {
-                text.append(digit < 10 ? 0x30 + digit : 0x57 + digit)
-            }
+        var text = [UInt8](repeating: UInt8(ascii: "-"), count: 36)
+        var place = 0
+        for nibble in 0..<32 {
+            if nibble == 8 || nibble == 12 || nibble == 16 || nibble == 20 { place += 1 }
+            let half = nibble < 16 ? high : low
+            let digit = UInt8(truncatingIfNeeded: half >> UInt64((15 - nibble % 16) * 4)) & 15
+            text[place] = digit < 10 ? 0x30 + digit : 0x57 + digit
+            place += 1
         }
         return String(decoding: text, as: UTF8.self)
     }

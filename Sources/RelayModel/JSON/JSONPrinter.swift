@@ -7,6 +7,8 @@ extension JSONValue {
     /// This value as compact JSON, in UTF-8.
     public var utf8: [UInt8] {
         var output: [UInt8] = []
+        // Most of what is written is a change: it grows once or twice, and not eight times.
+        output.reserveCapacity(480)
         write(to: &output)
         return output
     }

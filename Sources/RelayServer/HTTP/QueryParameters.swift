@@ -41,6 +41,8 @@ package struct QueryParameters: Sendable, Hashable {
     }
 
     private static func decode(_ text: some StringProtocol, plus: UInt8) -> String {
+        let isPlain = !text.utf8.contains { $0 == UInt8(ascii: "%") || $0 == UInt8(ascii: "+") }
+        if isPlain { return String(text) }
         let bytes = Array(text.utf8)
         var output: [UInt8] = []
         output.reserveCapacity(bytes.count)

@@ -10,13 +10,13 @@ struct RandomIdentifiers: Sendable {
 
     /// A random UUID (version 4, RFC 9562) in lower case.
     func uuid() -> String {
-        var bytes = randomBytes(16)
-        bytes[6] = bytes[6] & 0x0F | 0x40
-        bytes[8] = bytes[8] & 0x3F | 0x80
-        guard let uuid = UUIDBytes(bytes: bytes) else {
-            preconditionFailure("16 random bytes were asked for, and there are not 16")
-        }
-        return uuid.description
+        let bytes = randomBytes(16)
+        let high = bytes[..<8].reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+        let low = bytes[8..<16].reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+        return UUIDBytes(
+            high: high & 0xFFFF_FFFF_FFFF_0FFF | 0x4000,
+            low: low & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000
+        ).description
     }
 
     /// `count` random bytes as hexadecimal digits.

@@ -117,12 +117,23 @@ struct RelayDoor: Sendable {
     /// The variable parts of a path, decoded; `template` matched it.
     static func parameters(of path: String, template: String) -> [String: String] {
         var parameters: [String: String] = [:]
-        let parts = path.split(separator: "/")
-        for (name, part) in zip(template.split(separator: "/"), parts)
-        where name.hasPrefix("{") {
-            parameters[String(name.dropFirst().dropLast())] = QueryParameters.decodePath(part)
+        var names = template.utf8[...]
+        var parts = path.utf8[...]
+        while let name = nextPart(of: &names), let part = nextPart(of: &parts) {
+            guard name.first == UInt8(ascii: "{") else { continue }
+            parameters[String(Substring(name.dropFirst().dropLast()))] =
+                QueryParameters.decodePath(Substring(part))
         }
         return parameters
+    }
+
+    /// Takes the next part of a path that is not empty; `nil` at its end.
+    private static func nextPart(of path: inout Substring.UTF8View) -> Substring.UTF8View? {
+        path = path.drop { $0 == UInt8(ascii: "/") }
+        guard !path.isEmpty else { return nil }
+        let part = path.prefix { $0 != UInt8(ascii: "/") }
+        path = path[part.endIndex...]
+        return part
     }
 
     /// What browsers must be told before they let a page read the answer.

@@ -152,7 +152,7 @@ struct AppendStep: Sendable {
         let filling =
             isStale
             ? nil
-            : try ShadowFilling(prepared, source: source, at: now, in: commit.db, container)
+            : try ShadowFilling(prepared, source: source, at: now, in: &commit, container)
         let position = try commit.append(
             .change(filling?.change ?? prepared.change, source: source, isStale: isStale),
             storedBody: filling?.body ?? prepared.body, in: container, at: now)
@@ -220,15 +220,6 @@ struct AppendStep: Sendable {
             change.recordID.recordName.rawValue, source.rawValue, version, commit.next.stored,
         ])
         return commit.db.changesCount == 0
-    }
-}
-
-extension OpenCommit {
-    /// The number of a container.
-    ///
-    /// - Throws: ``StorageError/unknownContainer(_:)``.
-    func container(_ key: ContainerKey) throws -> StoredContainer {
-        try db.container(key)
     }
 }
 

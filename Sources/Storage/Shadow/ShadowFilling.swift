@@ -15,19 +15,15 @@ struct ShadowFilling {
 
     /// Completes a change, or returns `nil` if its record type is not kept.
     init?(
-        _ prepared: PreparedChange, source: SourceName, at now: Timestamp, in db: Database,
-        _ container: StoredContainer
+        _ prepared: PreparedChange, source: SourceName, at now: Timestamp,
+        in commit: inout OpenCommit, _ container: StoredContainer
     ) throws {
         let change = prepared.change
-        let statement = try db.cachedStatement(
-            sql: "SELECT isKept FROM recordType WHERE container = ? AND name = ?")
-        let isKept = try Bool.fetchOne(
-            statement, arguments: [container.id, change.recordType.rawValue])
-        guard isKept == true else { return nil }
+        guard try commit.isKept(change.recordType, of: container) else { return nil }
         let place = RecordPlace(
             container: container.key, database: change.database, owner: change.owner)
         shelf = ShadowShelf(place: place, container: container)
-        current = try shelf.records(named: change.recordID, in: db)
+        current = try shelf.records(named: change.recordID, in: commit.db)
             .first { $0.recordType == change.recordType }
         self.source = source
         self.now = now

@@ -49,7 +49,13 @@ final class GroupWriter: Sendable {
 
     private func commit(_ batch: [WriteRequest]) {
         let result = pool.writeWithoutTransaction { db in
-            Result { try transact(batch, db) }
+            Result {
+                do {
+                    return try transact(batch, .together, db)
+                } catch is FailureOfOne {
+                    return try transact(batch, .each, db)
+                }
+            }
         }
         switch result {
         case .success(let finished):
@@ -85,7 +91,12 @@ final class GroupWriter: Sendable {
         let answers: [@Sendable () -> Void]
     }
 
-    private func transact(_ batch: [WriteRequest], _ db: Database) throws -> Finished {
+    /// A request failed by itself, and nothing separates it from the others.
+    private struct FailureOfOne: Error {}
+
+    private func transact(
+        _ batch: [WriteRequest], _ isolation: WriteIsolation, _ db: Database
+    ) throws -> Finished {
         if let closed = horizon.closed { throw closed }
         let start = horizon.head
         var commit = OpenCommit(db, head: start)
@@ -94,7 +105,7 @@ final class GroupWriter: Sendable {
         try db.beginTransaction(.immediate)
         do {
             for request in batch {
-                answers.append(try perform(request, in: &commit))
+                answers.append(try perform(request, isolation, in: &commit))
             }
             if commit.head != start {
                 try db.cachedStatement(sql: "UPDATE shardHead SET position = ? WHERE shard = 0")
@@ -111,10 +122,10 @@ final class GroupWriter: Sendable {
     }
 
     private func perform(
-        _ request: WriteRequest, in commit: inout OpenCommit
+        _ request: WriteRequest, _ isolation: WriteIsolation, in commit: inout OpenCommit
     ) throws -> @Sendable () -> Void {
         do {
-            return try commit.attempt { (value: try request.perform(&$0), keep: true) }
+            return try commit.run(request, isolation)
         } catch {
             // What concerns the whole transaction is not this request's own failure.
             if let failure = error as? DatabaseError, StorageError.verdict(on: failure) != .refused
@@ -122,6 +133,7 @@ final class GroupWriter: Sendable {
                 throw error
             }
             guard commit.db.isInsideTransaction else { throw error }
+            if isolation == .together { throw FailureOfOne() }
             return { request.fail(error) }
         }
     }

@@ -17,6 +17,8 @@ struct OpenCommit {
     private(set) var head: LogPosition
     /// What was appended, in order.
     private(set) var appended: [StoredEntry] = []
+    /// What changes in a row ask for again and again.
+    private var known = KnownRows()
 
     /// Begins after `head`.
     init(_ db: Database, head: LogPosition) {
@@ -63,6 +65,43 @@ struct OpenCommit {
         restore(bookmark)
     }
 
+    /// Runs `request`; with a savepoint of its own, what it wrote is undone if it throws.
+    mutating func run(
+        _ request: WriteRequest, _ isolation: WriteIsolation
+    ) throws -> @Sendable () -> Void {
+        // Only what comes from outside leaves containers and schemas as they are.
+        if request.lane == .own { known = KnownRows() }
+        defer { if request.lane == .own { known = KnownRows() } }
+        return switch isolation {
+        case .together: try request.perform(&self)
+        case .each: try attempt { (value: try request.perform(&$0), keep: true) }
+        }
+    }
+
+    /// The number of a container.
+    ///
+    /// - Throws: ``StorageError/unknownContainer(_:)``.
+    mutating func container(_ key: ContainerKey) throws -> StoredContainer {
+        if let container = known.container, container.key == key { return container }
+        let container = try db.container(key)
+        known.container = container
+        return container
+    }
+
+    /// Whether the shadow keeps the records of a type.
+    mutating func isKept(
+        _ recordType: RecordType, of container: StoredContainer
+    ) throws -> Bool {
+        let type = KnownRows.RecordTypeKey(container: container.id, recordType: recordType)
+        if let isKept = known.isKept[type] { return isKept }
+        let statement = try db.cachedStatement(
+            sql: "SELECT isKept FROM recordType WHERE container = ? AND name = ?")
+        let isKept = try Bool.fetchOne(
+            statement, arguments: [container.id, recordType.rawValue])
+        known.isKept[type] = isKept == true
+        return isKept == true
+    }
+
     /// Appends one entry.
     mutating func append(
         _ body: LogEntryBody, storedBody: String, in container: StoredContainer, at now: Timestamp
@@ -83,6 +122,26 @@ struct OpenCommit {
         appended.append(StoredEntry(entry: entry, bytes: storedBody.utf8.count))
         return position
     }
+}
+
+/// What protects the requests of one commit from each other's failures.
+enum WriteIsolation: Sendable {
+    /// Nothing: if one fails, all are undone and run again, ``each`` for itself. It spares two
+    /// statements and a copy of every page that a request changes.
+    case together
+    /// A savepoint for each.
+    case each
+}
+
+/// Rows that do not change between two requests of the intake.
+private struct KnownRows {
+    struct RecordTypeKey: Hashable {
+        let container: Int64
+        let recordType: RecordType
+    }
+
+    var container: StoredContainer?
+    var isKept: [RecordTypeKey: Bool] = [:]
 }
 
 /// An entry with the size of its stored body.
