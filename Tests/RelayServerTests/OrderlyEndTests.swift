@@ -71,4 +71,24 @@ import Testing
         }
         try await life
     }
+
+    @Test(arguments: ["Content-Length: 1000\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n3e8\r\n"])
+    func `a body that is cut off is refused, and nothing of it is stored`(
+        length: String
+    ) async throws {
+        try await RunningRelay.with { relay in
+            let connection = try await RawConnection.open(await relay.relay.ports.port(of: "http"))
+            try await connection.send(
+                "POST /changes/1/\(relay.container.key.container)/development/database HTTP/1.1\r\n"
+                    + "Host: relay\r\nContent-Type: application/json\r\n\(length)"
+                    + JSONValue.change("create", "half").text)
+            try await connection.finish()
+            let answer = await connection.hearAll()
+            #expect(answer.hasPrefix("HTTP/1.1 400"))
+            #expect(answer.contains("the body was cut off"))
+            let changes = try await relay.client.administer(
+                "GET", "containers/\(relay.container.key.container)/development/changes")
+            #expect(changes["changes"] == [])
+        }
+    }
 }

@@ -35,6 +35,7 @@ struct RawConnection: Sendable {
     static func open(_ port: Int) async throws -> RawConnection {
         let heard = Heard()
         let channel = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
+            .channelOption(.allowRemoteHalfClosure, value: true)
             .channelInitializer { $0.pipeline.addHandler(heard) }
             .connect(host: "127.0.0.1", port: port).get()
         return RawConnection(channel: channel, heard: heard)
@@ -43,6 +44,11 @@ struct RawConnection: Sendable {
     /// Sends `text`.
     func send(_ text: String) async throws {
         try await channel.writeAndFlush(ByteBuffer(string: text))
+    }
+
+    /// Sends nothing more.
+    func finish() async throws {
+        try await channel.close(mode: .output)
     }
 
     /// What comes until `end` has come, or the connection is closed.
