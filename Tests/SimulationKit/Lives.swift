@@ -1,5 +1,6 @@
 import Foundation
 import RelayTestKit
+import Storage
 
 /// Many lives, each from its own seed on a store of its own.
 package enum Lives {

@@ -51,7 +51,8 @@ final class OpenConnections: Sendable {
         }
         guard !channels.isEmpty else { return }
         logger.warning(
-            "closed connections whose requests did not end", metadata: ["count": "\(channels.count)"])
+            "closed connections whose requests did not end",
+            metadata: ["count": "\(channels.count)"])
         for channel in channels { channel.close(promise: nil) }
     }
 

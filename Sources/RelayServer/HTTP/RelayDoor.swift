@@ -97,7 +97,7 @@ struct RelayDoor: Sendable {
                 guard bytes.count + part.readableBytes <= maximum else { throw tooLarge }
                 bytes.append(contentsOf: part.readableBytesView)
             }
-        } catch where !(error is APIError || error is CancellationError) {
+        } catch  where !(error is APIError || error is CancellationError) {
             // Its client went, or does not speak HTTP: no fault of the relay's own.
             throw APIError(.badRequest, "the body was cut off")
         }
