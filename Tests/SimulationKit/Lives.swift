@@ -11,12 +11,25 @@ package enum Lives {
     ///
     /// - Throws: ``BrokenPromise``, or what the store throws.
     package static func live(seed: UInt64) async throws -> LifeTally {
+        try await live(seed: seed, on: try await emptyStore())
+    }
+
+    /// A closed store with nothing but its schema. Making that takes a third of the time of a
+    /// life, so that lives begin on a copy.
+    private static func emptyStore() async throws -> TemporaryStore {
+        let home = try TemporaryStore(in: .memory)
+        await (try home.open()).close()
+        return home
+    }
+
+    private static func live(seed: UInt64, on empty: TemporaryStore) async throws -> LifeTally {
         let home = try TemporaryStore(in: .memory)
         defer {
             // What remains is removed when the process ends.
             try? FileManager.default.removeItem(
                 at: URL(filePath: home.path).deletingLastPathComponent())
         }
+        try FileManager.default.copyItem(atPath: empty.path, toPath: home.path)
         let store = try home.open()
         let tally: LifeTally
         do {
@@ -43,6 +56,7 @@ package enum Lives {
         _ seeds: Range<UInt64>, atOnce: Int,
         hear: (LifeTally) -> Void = { _ in }
     ) async throws -> (tally: LifeTally, broken: [BrokenPromise]) {
+        let empty = try await emptyStore()
         var rest = seeds.makeIterator()
         var all = LifeTally()
         var broken: [BrokenPromise] = []
@@ -51,7 +65,7 @@ package enum Lives {
                 guard let seed = rest.next() else { return }
                 group.addTask {
                     do {
-                        return .success(try await live(seed: seed))
+                        return .success(try await live(seed: seed, on: empty))
                     } catch let promise as BrokenPromise {
                         return .failure(promise)
                     }

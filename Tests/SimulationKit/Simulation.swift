@@ -78,8 +78,7 @@ struct Simulation {
     mutating func run(steps: Int) async throws -> LifeTally {
         while step < steps {
             step += 1
-            try await takeStep()
-            try await checkAccounts()
+            if try await takeStep() { try await checkAccounts() }
         }
         for _ in 0..<100_000 {
             step += 1
@@ -104,7 +103,8 @@ struct Simulation {
         BrokenPromise(seed: seed, step: step, sentence: sentence)
     }
 
-    private mutating func takeStep() async throws {
+    /// Takes a step; says whether it may have changed what is durable.
+    private mutating func takeStep() async throws -> Bool {
         now = now.advanced(by: .milliseconds(Int.random(in: 0...2000, using: &generator)))
         switch Int.random(in: 0..<100, using: &generator) {
         case 0..<6: try await world.register(at: now)
@@ -114,13 +114,18 @@ struct Simulation {
         case 19..<32: if let sentence = try await world.post(at: now) { throw broken(sentence) }
         case 32..<42: try await relay.follow()
         case 42..<47: try await relay.workRanges()
-        case 47..<58: try note(relay.admit(at: now))
+        case 47..<58:
+            try note(relay.admit(at: now))
+            return false
         case 58..<62: try note(try await relay.admitRetries(at: now))
-        case 62..<84: answer(honestly: false)
+        case 62..<84:
+            answer(honestly: false)
+            return false
         case 84..<97: try await record(survives: true)
         case 97: try await record(survives: false)
         default: try await crash()
         }
+        return true
     }
 
     /// Settles what is left with a gateway that accepts everything; says whether nothing is left.
