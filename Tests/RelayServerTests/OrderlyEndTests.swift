@@ -1,5 +1,5 @@
-import NIOCore
 import RelayModel
+import RelayServer
 import RelayTestKit
 import Testing
 
