@@ -14,8 +14,9 @@ package enum Lives {
         try await live(seed: seed, on: try await emptyStore())
     }
 
-    /// A closed store with nothing but its schema. Making that takes a third of the time of a
-    /// life, so that lives begin on a copy.
+    /// A closed store with nothing but its schema.
+    ///
+    /// Making that takes a third of the time of a life, so that lives begin on a copy.
     private static func emptyStore() async throws -> TemporaryStore {
         let home = try TemporaryStore(in: .memory)
         await (try home.open()).close()
