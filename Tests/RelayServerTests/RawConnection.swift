@@ -22,6 +22,11 @@ struct RawConnection: Sendable {
             continuation.yield(String(buffer: unwrapInboundIn(data)))
         }
 
+        func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+            // Nothing more comes.
+            if event as? ChannelEvent == .inputClosed { context.close(promise: nil) }
+        }
+
         func channelInactive(context: ChannelHandlerContext) {
             continuation.finish()
         }
