@@ -181,17 +181,21 @@ let package = Package(
             dependencies: [
                 "RelayModel", "RelayServer", "Storage", "Gateway", "GatewaySimulator",
                 "RelayTestKit", coreMetrics, crypto, httpTypes, hummingbird, hummingbirdTesting,
-                jwt, logging,
-                serviceLifecycle,
+                jwt, logging, nioCore, nioPosix, serviceLifecycle,
             ]),
         .testTarget(
             name: "CommandLineTests",
             dependencies: ["belfry", "RelayModel", "Storage", "RelayTestKit", "GatewaySimulator"]),
-        .testTarget(
-            name: "SimulationTests",
+        .target(
+            name: "SimulationKit",
             dependencies: [
                 "RelayModel", "Storage", "Fanout", "Gateway", "Delivery", "RelayTestKit", logging,
-            ]),
+            ],
+            path: "Tests/SimulationKit"),
+        .executableTarget(
+            name: "simulate", dependencies: ["SimulationKit", argumentParser],
+            path: "Tests/Simulate"),
+        .testTarget(name: "SimulationTests", dependencies: ["SimulationKit"]),
         .testTarget(name: "TidyTests"),
     ],
     swiftLanguageModes: [.v6]

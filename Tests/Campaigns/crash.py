@@ -2,7 +2,8 @@
 """Crash campaign: kills the relay again and again while changes are posted, and compares what was
 acknowledged with what the gateway got.
 
-A third of the kills come at a random moment, a third at a named crash point, and a third at the
+In each life a once subscription is saved, 64 changes that match it are posted at the same moment, and
+four clients post more. A third of the kills come at a random moment, a third at a named crash point, and a third at the
 n-th file call (LD_PRELOAD, faults.c). Same seed, same plan; moments differ from run to run.
 
   python3 Tests/Campaigns/crash.py --kills 200
@@ -17,6 +18,8 @@ WINDOW, RANGE_WINDOW, RETRY_WINDOW = 64, 32, 64
 # What the gateway does not answer has a window of its own (docs/guarantees.md, promise 4).
 REPEATED_BY_ONE_KILL = 2 * WINDOW + RANGE_WINDOW + RETRY_WINDOW
 SMALL_USERS, BIG_USERS = 3, 30
+# So many changes come at the same moment after a once subscription was saved, and each would fire it.
+AT_ONCE = 64
 
 
 class Ledger:
@@ -29,40 +32,78 @@ class Ledger:
             self.file.flush()
 
 
-class Driver(threading.Thread):
-    """Posts changes until the relay is gone; what was in doubt is posted again in the next life."""
+class Poster:
+    """Posts changes to one life of the relay, and notes what was answered; what was in doubt is
+    posted again in the next life."""
 
-    def __init__(self, relay, ledger, round, number, doubtful, generator):
+    def __init__(self, relay, ledger, round, doubtful):
+        self.relay, self.ledger, self.round, self.doubtful = relay, ledger, round, doubtful
+
+    def connect(self):
+        return http.client.HTTPConnection("127.0.0.1", self.relay.port, timeout=PATIENCE)
+
+    def change(self, name, big=False):
+        return name, {"operation": "create", "recordType": "Artwork", "recordName": name,
+                      "after": {"artist": "a", "big": 1 if big else 0}}, big
+
+    def post(self, connection, name, body, big):
+        """Returns the status, or nothing if the relay is gone."""
+        self.ledger.write(change=name, acknowledged=False, big=big, round=self.round)
+        try:
+            status, answer = exchange(
+                connection, "POST", f"/changes/1/{CONTAINER}/development/database", body,
+                {"webhook-id": name})
+        except OSError:
+            status = None
+        if status == 200:
+            self.ledger.write(change=name, acknowledged=True, big=big, round=self.round)
+        else:
+            self.doubtful.append((name, body, big))
+        return status
+
+
+class Driver(threading.Thread):
+    """Posts changes until the relay is gone."""
+
+    def __init__(self, poster, number, generator):
         super().__init__(daemon=True)
-        self.relay, self.ledger, self.round, self.number = relay, ledger, round, number
-        self.doubtful, self.generator = doubtful, random.Random(generator.random())
+        self.poster, self.number = poster, number
+        self.generator = random.Random(generator.random())
         self.posted = 0
         self.stopping = False
 
     def run(self):
-        connection = http.client.HTTPConnection("127.0.0.1", self.relay.port, timeout=PATIENCE)
+        connection = self.poster.connect()
         while not self.stopping:
-            if self.doubtful:
-                name, body, big = self.doubtful.pop()
-            else:
-                name = f"r{self.round}-{self.number}-{self.posted}"
-                self.posted += 1
-                big = self.generator.random() < 0.05
-                body = {"operation": "create", "recordType": "Artwork", "recordName": name,
-                        "after": {"artist": "a", "big": 1 if big else 0}}
-            self.ledger.write(change=name, acknowledged=False, big=big, round=self.round)
             try:
-                status, answer = exchange(
-                    connection, "POST", f"/changes/1/{CONTAINER}/development/database", body,
-                    {"webhook-id": name})
-            except OSError:
-                self.doubtful.append((name, body, big))
+                change = self.poster.doubtful.pop()
+            except IndexError:
+                name = f"r{self.poster.round}-{self.number}-{self.posted}"
+                self.posted += 1
+                change = self.poster.change(name, self.generator.random() < 0.05)
+            status = self.poster.post(connection, *change)
+            if status is None:
                 return
             if status != 200:
-                self.doubtful.append((name, body, big))
                 time.sleep(0.05)
-                continue
-            self.ledger.write(change=name, acknowledged=True, big=big, round=self.round)
+
+
+class Volley(threading.Thread):
+    """One of many changes that are posted at the same moment."""
+
+    def __init__(self, poster, number, barrier):
+        super().__init__(daemon=True)
+        self.poster, self.number, self.barrier, self.stopping = poster, number, barrier, False
+
+    def run(self):
+        connection = self.poster.connect()
+        try:
+            connection.connect()
+        except OSError:
+            pass
+        self.barrier.wait()
+        self.poster.post(
+            connection, *self.poster.change(f"r{self.poster.round}-v-{self.number}"))
 
 
 def furnish(relay, ledger):
@@ -100,14 +141,18 @@ def one_life(relay, gateway, ledger, round, generator, doubtful, shim):
     drivers = []
     if relay.start(environment=environment):
         try:
-            status, answer = relay.save(f"once{round}", f"once{round % 4}", firesOnce=True)
-            # One content is one wish: while an earlier one has not fired, another is refused.
+            # Each is a wish of its own: of one content there is one until it has fired.
+            status, answer = relay.save(
+                f"once{round}", f"once{round % 4}", f"artist == 'a' OR artist == '{round}'",
+                firesOnce=True)
             if status == 200 and "serverErrorCode" not in json.dumps(answer):
                 ledger.write(once=f"once{round}", user=f"once{round % 4}", round=round)
         except OSError:
             pass
-        drivers = [Driver(relay, ledger, round, number, doubtful, generator)
-                   for number in range(4)]
+        poster = Poster(relay, ledger, round, doubtful)
+        barrier = threading.Barrier(AT_ONCE)
+        drivers = [Volley(poster, number, barrier) for number in range(AT_ONCE)]
+        drivers += [Driver(poster, number, generator) for number in range(4)]
         for driver in drivers:
             driver.start()
         end = time.monotonic() + (

@@ -2,7 +2,8 @@
 """Restart with much to do: subscriptions to load, retries that are due, and a log that is not worked.
 
 Measures how long a relay takes until /readyz says 200 and until the first push, what it says
-meanwhile, and its memory; then everything owed must arrive, each once.
+meanwhile, and its memory; then everything owed must arrive, each once. With --sample it stops after
+so many seconds instead, and starts again from the snapshot that it left.
 
   python3 Tests/Campaigns/restart.py --subscriptions 1000000 --retries 500000 --log 500000
 """
@@ -34,6 +35,8 @@ def owe(path, retries, entries):
     """Writes retries that are due, and changes that nobody has worked."""
     database = sqlite3.connect(path, isolation_level=None)
     database.row_factory = sqlite3.Row
+    database.execute("PRAGMA synchronous = OFF")
+    database.execute("PRAGMA cache_size = -400000")
     row = database.execute("SELECT * FROM retry").fetchone()
     body = json.loads(row["body"])
     old = str(uuid.UUID(bytes=row["deliveryID"]))
@@ -66,8 +69,8 @@ def owe(path, retries, entries):
 
 
 def watch(relay, began):
-    """Waits for /readyz; returns the seconds, and the different answers before."""
-    said = []
+    """Waits for /readyz; returns the seconds, and when it began to say what it was doing."""
+    said, last = [], None
     while True:
         assert relay.process.poll() is None, "the relay ended"
         try:
@@ -76,12 +79,14 @@ def watch(relay, began):
             time.sleep(0.01)
             continue
         if status == 200:
-            return time.monotonic() - began, said
+            return {"readySeconds": round(time.monotonic() - began, 1), "said": said,
+                    "memoryWhenReady": memory(relay.process)}
         assert status == 503, (status, answer)
-        reasons = answer["reasons"]
-        assert reasons, "it does not say what it is doing"
-        if not said or said[-1] != reasons:
-            said.append(reasons)
+        assert answer["reasons"], "it does not say what it is doing"
+        doing = answer["reasons"].get("loading", answer["reasons"]["follower"])
+        if doing.split(",")[0] != last:
+            last = doing.split(",")[0]
+            said.append([round(time.monotonic() - began, 1), last])
         time.sleep(0.05)
 
 
@@ -116,10 +121,7 @@ def main():
     relay.gateway_port = gateway.port
     began = time.monotonic()
     relay.start(wait=False)
-    ready, said = watch(relay, began)
-    result = {"fileMegabytes": os.path.getsize(relay.database) >> 20,
-              "readySeconds": round(ready, 1), "said": said[:3] + said[-3:],
-              "memoryWhenReady": memory(relay.process)}
+    result = {"fileMegabytes": os.path.getsize(relay.database) >> 20, **watch(relay, began)}
     while not accepted(relay):
         assert time.monotonic() - began < options.bound, "nothing is pushed"
         time.sleep(0.02)
@@ -134,6 +136,11 @@ def main():
     result["accepted"] = accepted(relay)
     result["memoryAfter"] = memory(relay.process)
     relay.stop()
+    if options.sample:
+        began = time.monotonic()
+        relay.start(wait=False)
+        result["fromSnapshot"] = watch(relay, began)
+        relay.stop()
     gateway.stop()
     check = subprocess.run([belfry, "check", "--database", relay.database],
                            capture_output=True, text=True)

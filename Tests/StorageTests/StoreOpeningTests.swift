@@ -140,13 +140,9 @@ import Testing
 
     @Test func `the version of a file that is not there is refused`() throws {
         let home = try TemporaryStore()
-        let error = #expect(throws: StorageError.self) {
-            try RelayStore.schemaVersion(of: home.path)
-        }
-        guard case .damaged(home.path, _) = error else {
-            Issue.record("found \(String(describing: error))")
-            return
-        }
+        let missing = StorageError.inaccessible(path: home.path, reason: "there is no such file")
+        #expect(throws: missing) { try RelayStore.schemaVersion(of: home.path) }
+        #expect(throws: missing) { try RelayStore.check(path: home.path) }
     }
 
     @Test func `a closed store refuses everything`() async throws {

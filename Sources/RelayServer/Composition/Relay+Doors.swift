@@ -17,20 +17,22 @@ extension Relay {
     /// both.
     func listeners() throws -> [any Service] {
         let dependencies = dependencies()
+        let connections = OpenConnections(
+            grace: configuration.shutdownGrace, clock: world.clock, logger: logger)
         guard !configuration.sharesListener else {
             return [
                 try listener(
                     configuration.http, dependencies, surfaces: Set(RelayRoute.Surface.allCases),
-                    name: "http")
+                    name: "http", connections)
             ]
         }
         return [
             try listener(
                 configuration.http, dependencies, surfaces: [.client, .changes, .operation],
-                name: "http"),
+                name: "http", connections),
             try listener(
                 configuration.admin, dependencies, surfaces: [.administration, .operation],
-                name: "admin"),
+                name: "admin", connections),
         ]
     }
 
@@ -72,13 +74,13 @@ extension Relay {
 
     private func listener(
         _ place: RelayConfiguration.Listener, _ dependencies: RelayDependencies,
-        surfaces: Set<RelayRoute.Surface>, name: String
+        surfaces: Set<RelayRoute.Surface>, name: String, _ connections: OpenConnections
     ) throws -> any Service {
         let logger = logger
         let ports = ports
         let application = Application(
             router: RelayRouter.make(dependencies, surfaces: surfaces),
-            server: try server(),
+            server: try server(connections),
             configuration: ApplicationConfiguration(
                 address: .hostname(place.host, port: place.port), serverName: "belfry"),
             onServerRunning: { channel in
@@ -88,11 +90,14 @@ extension Relay {
                     "serving",
                     metadata: ["door": "\(name)", "address": "\(place.host):\(port)"])
             }, logger: logger)
-        return Door(application: application, address: "\(place.host):\(place.port)")
+        return Door(
+            application: application, address: "\(place.host):\(place.port)",
+            connections: connections)
     }
 
-    private func server() throws -> HTTPServerBuilder {
-        guard let files = configuration.tls else { return .http1() }
+    private func server(_ connections: OpenConnections) throws -> HTTPServerBuilder {
+        let http1 = HTTP1Channel.Configuration(additionalChannelHandlers: [connections.watch()])
+        guard let files = configuration.tls else { return .http1(configuration: http1) }
         let chain = try Self.read("tls.certificateFile", files.certificate) {
             try NIOSSLCertificate.fromPEMFile($0)
         }
@@ -102,7 +107,7 @@ extension Relay {
         var tls = TLSConfiguration.makeServerConfiguration(
             certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key))
         tls.minimumTLSVersion = .tlsv12
-        return try .tls(.http1(), tlsConfiguration: tls)
+        return try .tls(.http1(configuration: http1), tlsConfiguration: tls)
     }
 
     private static func read<Contents>(
@@ -117,13 +122,24 @@ extension Relay {
 }
 
 /// A listener; it says which address it could not have.
+///
+/// At an orderly end it takes nothing new, and answers what has come in. A client that is in the
+/// middle of a request then has the grace of the relay's end, and is cut off after it: nothing was
+/// acknowledged to it.
 private struct Door<Listener: Service>: Service {
     let application: Listener
     let address: String
+    let connections: OpenConnections
 
     func run() async throws {
         do {
-            try await application.run()
+            // The listener is not cancelled: a connection that comes in then ends the process by
+            // a trap.
+            try await withGracefulShutdownHandler {
+                try await application.run()
+            } onGracefulShutdown: {
+                connections.beginGrace()
+            }
         } catch let error as IOError {
             throw AddressError(description: "\(address) cannot be served: \(error)")
         }

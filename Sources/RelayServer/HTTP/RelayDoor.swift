@@ -92,9 +92,14 @@ struct RelayDoor: Sendable {
             throw tooLarge
         }
         var bytes: [UInt8] = []
-        for try await part in request.body {
-            guard bytes.count + part.readableBytes <= maximum else { throw tooLarge }
-            bytes.append(contentsOf: part.readableBytesView)
+        do {
+            for try await part in request.body {
+                guard bytes.count + part.readableBytes <= maximum else { throw tooLarge }
+                bytes.append(contentsOf: part.readableBytesView)
+            }
+        } catch  where !(error is APIError || error is CancellationError) {
+            // Its client went, or does not speak HTTP: no fault of the relay's own.
+            throw APIError(.badRequest, "the body was cut off")
         }
         return bytes
     }

@@ -1,3 +1,4 @@
+import Foundation
 import GRDB
 
 extension StorageError {
@@ -50,6 +51,10 @@ extension StorageError {
         guard let error = error as? DatabaseError else { return error }
         switch verdict(on: error) {
         case .noRoom, .busy: return translate(error, path: path)
+        case .fatal where error.resultCode == .SQLITE_CANTOPEN:
+            let isThere = FileManager.default.fileExists(atPath: path)
+            return StorageError.inaccessible(
+                path: path, reason: isThere ? "it cannot be opened" : "there is no such file")
         case .fatal, .refused: return StorageError.damaged(path: path, reason: error.description)
         }
     }

@@ -5,12 +5,34 @@ import RelayTestKit
 import Storage
 
 /// A promise that a simulation broke.
-struct BrokenPromise: Error, CustomStringConvertible {
-    let seed: UInt64
+package struct BrokenPromise: Error, CustomStringConvertible {
+    package let seed: UInt64
     let step: Int
     let sentence: String
 
-    var description: String { "seed \(seed), step \(step): \(sentence)" }
+    package var description: String { "seed \(seed), step \(step): \(sentence)" }
+}
+
+/// What happened in lives that kept the promises.
+package struct LifeTally: Sendable, Equatable {
+    package var lives = 0
+    package var steps = 0
+    package var crashes = 0
+    /// Deliveries that were owed, and how often they were sent.
+    package var owed = 0
+    package var sent = 0
+
+    /// Nothing happened yet.
+    package init() {}
+
+    /// Adds what happened in other lives.
+    package static func += (tally: inout LifeTally, other: LifeTally) {
+        tally.lives += other.lives
+        tally.steps += other.steps
+        tally.crashes += other.crashes
+        tally.owed += other.owed
+        tally.sent += other.sent
+    }
 }
 
 /// One life of a relay with its crashes, driven by a seed: what happens next, what the gateway
@@ -51,24 +73,38 @@ struct Simulation {
     }
 
     /// Lives `steps` steps, and then until nothing is owed.
-    mutating func run(steps: Int) async throws {
+    ///
+    /// - Throws: ``BrokenPromise``, or what the store throws.
+    mutating func run(steps: Int) async throws -> LifeTally {
         while step < steps {
             step += 1
-            try await takeStep()
-            try await checkAccounts()
+            if try await takeStep() { try await checkAccounts() }
         }
         for _ in 0..<100_000 {
             step += 1
-            if try await settleRest() { return try await checkEverything() }
+            guard try await settleRest() else { continue }
+            try await checkEverything()
+            return tally
         }
         throw broken("it does not come to rest")
+    }
+
+    private var tally: LifeTally {
+        var tally = LifeTally()
+        tally.lives = 1
+        tally.steps = step
+        tally.crashes = crashes
+        tally.owed = sent.count
+        tally.sent = sent.values.reduce(0, +)
+        return tally
     }
 
     private func broken(_ sentence: String) -> BrokenPromise {
         BrokenPromise(seed: seed, step: step, sentence: sentence)
     }
 
-    private mutating func takeStep() async throws {
+    /// Takes a step; says whether it may have changed what is durable.
+    private mutating func takeStep() async throws -> Bool {
         now = now.advanced(by: .milliseconds(Int.random(in: 0...2000, using: &generator)))
         switch Int.random(in: 0..<100, using: &generator) {
         case 0..<6: try await world.register(at: now)
@@ -78,13 +114,18 @@ struct Simulation {
         case 19..<32: if let sentence = try await world.post(at: now) { throw broken(sentence) }
         case 32..<42: try await relay.follow()
         case 42..<47: try await relay.workRanges()
-        case 47..<58: try note(relay.admit(at: now))
+        case 47..<58:
+            try note(relay.admit(at: now))
+            return false
         case 58..<62: try note(try await relay.admitRetries(at: now))
-        case 62..<84: answer(honestly: false)
+        case 62..<84:
+            answer(honestly: false)
+            return false
         case 84..<97: try await record(survives: true)
         case 97: try await record(survives: false)
         default: try await crash()
         }
+        return true
     }
 
     /// Settles what is left with a gateway that accepts everything; says whether nothing is left.

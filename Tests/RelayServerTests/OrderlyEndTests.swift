@@ -1,0 +1,94 @@
+import RelayModel
+import RelayServer
+import RelayTestKit
+import Testing
+
+/// An orderly end waits for clients that are in the middle of a request, and not for ever.
+@Suite(.serialized, .timeLimit(.minutes(15))) struct OrderlyEndTests {
+    /// A connection on which a change has come in by half.
+    private struct HalfChange {
+        let connection: RawConnection
+        let rest: String
+        let port: Int
+
+        /// Sends a whole request and the half of another; once the first is answered, the relay
+        /// has seen the second.
+        static func begin(_ relay: RunningRelay, port: Int) async throws -> HalfChange {
+            let connection = try await RawConnection.open(port)
+            let body = JSONValue.change("create", "half").text
+            let head = """
+                POST /changes/1/\(relay.container.key.container)/development/database HTTP/1.1\r
+                Host: relay\r
+                Content-Type: application/json\r
+                Content-Length: \(body.utf8.count)\r
+                \r
+
+                """
+            let half = body.prefix(body.count / 2)
+            try await connection.send(
+                "GET /healthz HTTP/1.1\r\nHost: relay\r\n\r\n" + head + half)
+            let answer = await connection.hear(until: "\"status\"")
+            #expect(answer.hasPrefix("HTTP/1.1 200"))
+            return HalfChange(
+                connection: connection, rest: String(body.dropFirst(half.count)), port: port)
+        }
+
+        /// Waits until the door is closed.
+        func waitUntilNobodyElseIsServed() async {
+            while let other = try? await RawConnection.open(port) {
+                // A connection that was taken is closed by the door.
+                _ = await other.hearAll()
+            }
+        }
+    }
+
+    @Test func `a client in the middle of a request is cut off after the grace`() async throws {
+        let (halves, half) = AsyncStream.makeStream(of: HalfChange.self)
+        try await RunningRelay.with(["--shutdown-grace-seconds", "0"]) { relay in
+            let port = await relay.relay.ports.port(of: "http")
+            half.yield(try await HalfChange.begin(relay, port: port))
+            half.finish()
+        }
+        // The relay has ended, although nobody sent the rest.
+        for await each in halves {
+            let answer = await each.connection.hearAll()
+            #expect(!answer.contains("HTTP/1.1 200"))
+        }
+    }
+
+    @Test func `a request that comes in whole within the grace is answered`() async throws {
+        let (halves, half) = AsyncStream.makeStream(of: HalfChange.self)
+        async let life: Void = RunningRelay.with(["--shutdown-grace-seconds", "3600"]) { relay in
+            let port = await relay.relay.ports.port(of: "http")
+            half.yield(try await HalfChange.begin(relay, port: port))
+            half.finish()
+        }
+        for await each in halves {
+            await each.waitUntilNobodyElseIsServed()
+            try await each.connection.send(each.rest)
+            let answer = await each.connection.hearAll()
+            #expect(answer.hasPrefix("HTTP/1.1 200"))
+        }
+        try await life
+    }
+
+    @Test(arguments: ["Content-Length: 1000\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n3e8\r\n"])
+    func `a body that is cut off is refused, and nothing of it is stored`(
+        length: String
+    ) async throws {
+        try await RunningRelay.with { relay in
+            let connection = try await RawConnection.open(await relay.relay.ports.port(of: "http"))
+            try await connection.send(
+                "POST /changes/1/\(relay.container.key.container)/development/database HTTP/1.1\r\n"
+                    + "Host: relay\r\nContent-Type: application/json\r\n\(length)"
+                    + JSONValue.change("create", "half").text)
+            try await connection.finish()
+            let answer = await connection.hearAll()
+            #expect(answer.hasPrefix("HTTP/1.1 400"))
+            #expect(answer.contains("the body was cut off"))
+            let changes = try await relay.client.administer(
+                "GET", "containers/\(relay.container.key.container)/development/changes")
+            #expect(changes["changes"] == [])
+        }
+    }
+}

@@ -1,0 +1,73 @@
+import NIOCore
+import NIOPosix
+import Synchronization
+
+/// A connection over which a test sends what it likes, whole requests or not.
+struct RawConnection: Sendable {
+    private let channel: any Channel
+    private let heard: Heard
+
+    /// What came in so far.
+    private final class Heard: ChannelInboundHandler, Sendable {
+        typealias InboundIn = ByteBuffer
+
+        let parts: AsyncStream<String>
+        private let continuation: AsyncStream<String>.Continuation
+
+        init() {
+            (parts, continuation) = AsyncStream.makeStream()
+        }
+
+        func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+            continuation.yield(String(buffer: unwrapInboundIn(data)))
+        }
+
+        func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+            // Nothing more comes.
+            if event as? ChannelEvent == .inputClosed { context.close(promise: nil) }
+        }
+
+        func channelInactive(context: ChannelHandlerContext) {
+            continuation.finish()
+        }
+
+        func errorCaught(context: ChannelHandlerContext, error: any Error) {
+            context.close(promise: nil)
+        }
+    }
+
+    /// Connects to a port of the loopback interface.
+    static func open(_ port: Int) async throws -> RawConnection {
+        let heard = Heard()
+        let channel = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
+            .channelOption(.allowRemoteHalfClosure, value: true)
+            .channelInitializer { $0.pipeline.addHandler(heard) }
+            .connect(host: "127.0.0.1", port: port).get()
+        return RawConnection(channel: channel, heard: heard)
+    }
+
+    /// Sends `text`.
+    func send(_ text: String) async throws {
+        try await channel.writeAndFlush(ByteBuffer(string: text))
+    }
+
+    /// Sends nothing more.
+    func finish() async throws {
+        try await channel.close(mode: .output)
+    }
+
+    /// What comes until `end` has come, or the connection is closed.
+    func hear(until end: String) async -> String {
+        var all = ""
+        for await part in heard.parts {
+            all += part
+            if all.contains(end) { break }
+        }
+        return all
+    }
+
+    /// What comes until the connection is closed.
+    func hearAll() async -> String {
+        await heard.parts.reduce(into: "") { $0 += $1 }
+    }
+}
