@@ -54,7 +54,6 @@ struct BenchRelayCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        ProcessMemory.shareArenas()
         let place = URL(filePath: directory)
             .appending(path: "belfry-bench-\(UUID().uuidString)", directoryHint: .isDirectory)
         try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)

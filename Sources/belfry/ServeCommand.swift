@@ -27,7 +27,6 @@ struct ServeCommand: AsyncParsableCommand {
             print(Belfry.helpMessage(for: Self.self))
             return
         }
-        ProcessMemory.shareArenas()
         let environment = ProcessInfo.processInfo.environment
         if let point = environment["BELFRY_CRASH_AT"] { CrashPoint.arm(point) }
         do {
