@@ -26,7 +26,7 @@ package final class DeliveryWorker: Sendable {
         /// Retries that are worked and have no recorded end, which a crash repeats too.
         package var retryWindow = 2048
         /// The least time between two steps, unless ``stepSize`` is reached.
-        package var stepInterval: Duration = .milliseconds(4)
+        package var stepInterval: Duration = .milliseconds(10)
         /// Settled deliveries that are recorded without waiting.
         package var stepSize = 512
         /// How long the front of the window may wait for an answer before it becomes a retry.

@@ -66,8 +66,9 @@ package struct CurlGatewaySettings: Sendable {
     package var connectionsPerCredential = 4
     /// The most requests open at once on one connection, 1 to 1000.
     ///
-    /// APNs allows 1000; beyond 100 the cost of a request grows.
-    package var streamsPerConnection = 100
+    /// APNs allows 1000. One connection is filled before another is opened, so that a gateway 50 ms
+    /// away needs a second one beyond 10,000 pushes a second.
+    package var streamsPerConnection = 500
     /// The most requests that wait for one credential and environment; more come back as not sent.
     package var maximumWaiting = 4 * Limits.maximumDeliveriesInFlight
     /// For name, TCP and TLS together.

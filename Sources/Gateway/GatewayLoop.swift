@@ -71,6 +71,8 @@ final class GatewayLoop {
         for pool in busy { pool.settleSockets() }
         pause()
         wait()
+        // Before the next turn's sending: somebody waits for these.
+        report()
     }
 
     /// Rests, if that lets more requests travel together.
@@ -78,7 +80,8 @@ final class GatewayLoop {
         let now = EventPoll.now
         let rest = LoopPacing.rest(
             open: busy.reduce(0) { $0 + $1.open }, moved: desk.takeMoved(),
-            elapsed: now.duration(since: restedAt))
+            elapsed: now.duration(since: restedAt),
+            latency: busy.lazy.map(\.latency.average).min() ?? .zero)
         if rest > .zero { EventPoll.rest(rest) }
         restedAt = now.advanced(by: rest)
     }

@@ -29,14 +29,12 @@ extension GatewayPool {
                 answered: connection.life.answered))
     }
 
-    /// Connections that were opened for a crowd go when it has gone, the last one much later.
+    /// Connections that were opened for a crowd go when it has gone, the oldest one much later.
     func retireIdle() {
-        guard open == 0, queue.isEmpty else { return }
-        let idle = desk.now.duration(since: usedAt)
-        guard idle >= desk.settings.idleTimeout else { return }
-        let kept = idle >= desk.settings.idleTimeout * 10 ? 0 : 1
-        for connection in connections.dropFirst(kept) where connection.life.isUsable {
-            connection.life.retire(.idle)
+        var patience = desk.settings.idleTimeout * 10
+        for connection in connections where connection.life.isUsable {
+            if connection.life.idleTime(at: desk.now) >= patience { connection.life.retire(.idle) }
+            patience = desk.settings.idleTimeout
         }
     }
 }

@@ -44,6 +44,7 @@ extension GatewayPool: TransferOwner {
         guard status != 200 else {
             connection.life.finish(.accepted, at: desk.now)
             width.accept(at: desk.now)
+            self.latency.note(latency)
             connecting.succeed()
             patience.succeed()
             authority.acquit()

@@ -12,6 +12,7 @@ final class GatewayPool {
     var authority: PoolAuthority
     var queue = PushQueue()
     var width: AdaptiveWidth
+    var latency = AnswerLatency()
     private var growth = PoolGrowth()
     /// When the next connection may be opened.
     var connecting = PoolBackOff()
@@ -21,7 +22,6 @@ final class GatewayPool {
     var stock: [CurlTransfer] = []
     private var headers: [CurlHeaders.Key: CurlHeaders] = [:]
     private var lastHeaders: CurlHeaders?
-    var usedAt: MonotonicInstant
     /// Those that are not closed.
     var connections: [CurlConnection] = []
     /// Whether nothing may be added any more.
@@ -48,7 +48,6 @@ final class GatewayPool {
             share: CurlSessionShare())
         self.desk = desk
         width = AdaptiveWidth(maximum: desk.settings.streamsPerConnection)
-        usedAt = desk.now
     }
 
     /// How many requests wait.
@@ -77,7 +76,6 @@ final class GatewayPool {
             growth.relax()
             return
         }
-        usedAt = desk.now
         let usable = connections.count { $0.life.isUsable }
         let pause = connecting.remaining(at: desk.now)
         if mustWait(usable: usable, pause: pause) { return }
@@ -126,7 +124,7 @@ final class GatewayPool {
 
     /// When something happens without an event: libcurl's timers, and what can be handed over.
     var wakesAt: MonotonicInstant? {
-        if !queue.isEmpty, patience.remaining(at: desk.now) == .zero, roomiest() != nil {
+        if !queue.isEmpty, patience.remaining(at: desk.now) == .zero, vacant() != nil {
             return desk.now
         }
         return connections.compactMap(\.wakesAt).min()
@@ -168,20 +166,17 @@ extension GatewayPool {
             failWaiting(error.description)
             return
         }
-        while let connection = roomiest(), let next = queue.popFirst() {
+        while let connection = vacant(), let next = queue.popFirst() {
             start(next, over: connection, proof, at: wall)
         }
     }
 
-    func roomiest() -> CurlConnection? {
-        var best: CurlConnection?
-        for connection in connections
-        where connection.life.vacancies(width: width.current) > 0
-            && connection.life.openRequests < best?.life.openRequests ?? .max
-        {
-            best = connection
-        }
-        return best
+    /// The oldest connection with a place free.
+    ///
+    /// One after the other is filled, not all alike: what travels together costs less, and those
+    /// that are not needed any more can go.
+    func vacant() -> CurlConnection? {
+        connections.first { $0.life.vacancies(width: width.current) > 0 }
     }
 
     private func start(

@@ -33,7 +33,7 @@ struct BenchPushCommand: AsyncParsableCommand {
     @Option(help: "The most connections.")
     var connections = 1
     @Option(help: "The most streams on each connection.")
-    var streams = 100
+    var streams = CurlGatewaySettings().streamsPerConnection
     @Option(help: "The size of a payload in bytes.")
     var payload = 200
     @Option(help: "Pushes per second; 0 for as many as there are answers.")
@@ -205,17 +205,20 @@ private final class PushLoad: Sendable {
     }
 
     /// Sends `rate` requests a second until all are sent.
+    ///
+    /// What became due in a millisecond is sent together: a finer step would cost this thread more
+    /// than the gateway's.
     func pace(at rate: Int) {
-        let start = Usage.now
+        let start = Usage.wallNow
         var sent = 0
         while sent < total {
-            let due = min(total, Int((Usage.now.wall - start.wall) * Double(rate)))
+            let due = min(total, Int((Usage.wallNow - start) * Double(rate)))
             if due > sent {
                 let batch = next(due - sent)
                 state.withLock { $0.gateway }?.send(batch)
                 sent = due
             }
-            var rest = timespec(tv_sec: 0, tv_nsec: 200_000)
+            var rest = timespec(tv_sec: 0, tv_nsec: 1_000_000)
             nanosleep(&rest, nil)
         }
     }
@@ -275,15 +278,19 @@ struct Usage {
     /// Seconds of CPU, all threads together.
     var cpu: Double
 
-    static var now: Usage {
+    static var wallNow: Double {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)
+        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+    }
+
+    static var now: Usage {
         var usage = rusage()
         getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
         let cpu =
             Double(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec)
             + Double(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6
-        return Usage(wall: Double(time.tv_sec) + Double(time.tv_nsec) / 1e9, cpu: cpu)
+        return Usage(wall: wallNow, cpu: cpu)
     }
 
     /// What the process holds of memory now.

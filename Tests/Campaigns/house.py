@@ -69,14 +69,16 @@ def device_token(name):
 class Gateway:
     """`belfry gateway`, whose printed record goes to a file."""
 
-    def __init__(self, belfry, folder, script=None, prints=True, after=None):
-        """A new one, or one in the place of another that has stopped."""
+    def __init__(self, belfry, folder, script=None, prints=True, after=None, host="127.0.0.1"):
+        """A new one, or one in the place of another; that one has stopped, or `host` has another
+        address than it had."""
         self.port = after.port if after else free_port()
         self.ca = os.path.join(folder, "gateway-ca.pem")
         earlier = after.records if after else []
         self.record = os.path.join(folder, f"pushes{len(earlier) or ''}.txt")
         self.records = earlier + [self.record]
-        arguments = [belfry, "gateway", "--port", str(self.port), "--ca-file", self.ca,
+        arguments = [belfry, "gateway", "--host", host, "--port", str(self.port),
+                     "--ca-file", self.ca,
                      "--certificates", os.path.join(folder, "certificates"),
                      "--environment", "development"] + ([] if prints else ["--no-print"])
         if script:

@@ -64,6 +64,14 @@ func at(_ milliseconds: UInt64) -> MonotonicInstant {
         #expect(action == .close)
     }
 
+    @Test func `a connection is idle from its last answer on`() {
+        var life = openLife()
+        life.handOver(at: at(30))
+        #expect(life.idleTime(at: at(1000)) == .zero)
+        life.finish(.accepted, at: at(1040))
+        #expect(life.idleTime(at: at(1100)) == .milliseconds(60))
+    }
+
     @Test func `a reset stream leaves the connection open`() {
         var life = openLife()
         life.handOver(at: at(30))

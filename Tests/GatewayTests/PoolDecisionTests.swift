@@ -113,16 +113,43 @@ struct CountingGenerator: RandomNumberGenerator, Sendable {
 }
 
 @Suite struct LoopPacingTests {
-    @Test(arguments: [
-        (1, 1, 100, 900), (1, 1, 1000, 0), (1, 1, 100_000, 0), (5, 8, 100, 0), (5, 7, 100, 900),
-        (250, 30, 0, 1000), (250, 31, 0, 0),
-    ])
-    func `the thread rests where requests trickle quickly`(
-        open: Int, moved: Int, elapsed: Int, rest: Int
+    /// Microseconds.
+    private func check(
+        open: Int, moved: Int, elapsed: Int, latency: Int, rest: Int,
+        at place: SourceLocation = #_sourceLocation
     ) {
-        #expect(
-            LoopPacing.rest(open: open, moved: moved, elapsed: .microseconds(elapsed))
-                == .microseconds(rest))
+        let found = LoopPacing.rest(
+            open: open, moved: moved, elapsed: .microseconds(elapsed),
+            latency: .microseconds(latency))
+        #expect(found == .microseconds(rest), sourceLocation: place)
+    }
+
+    @Test func `the thread rests where requests trickle quickly`() {
+        check(open: 1, moved: 1, elapsed: 100, latency: 0, rest: 900)
+        check(open: 1, moved: 1, elapsed: 1000, latency: 0, rest: 0)
+        check(open: 1, moved: 1, elapsed: 100_000, latency: 0, rest: 0)
+        check(open: 5, moved: 7, elapsed: 100, latency: 5000, rest: 900)
+    }
+
+    @Test func `the thread does not rest where requests pour`() {
+        check(open: 5, moved: 8, elapsed: 100, latency: 5000, rest: 0)
+        check(open: 250, moved: 30, elapsed: 0, latency: 5000, rest: 1000)
+        check(open: 250, moved: 31, elapsed: 0, latency: 5000, rest: 0)
+    }
+
+    @Test func `the thread rests longer for a gateway that takes its time`() {
+        check(open: 250, moved: 100, elapsed: 0, latency: 30_000, rest: 1500)
+        check(open: 250, moved: 100, elapsed: 500, latency: 50_000, rest: 1500)
+        check(open: 250, moved: 100, elapsed: 500, latency: 5_000_000, rest: 1500)
+        check(open: 250, moved: 100, elapsed: 2000, latency: 50_000, rest: 0)
+    }
+
+    @Test func `a gateway's latency is an average that forgets`() {
+        var latency = AnswerLatency()
+        latency.note(.milliseconds(16))
+        #expect(latency.average == .milliseconds(16))
+        latency.note(.milliseconds(32))
+        #expect(latency.average == .milliseconds(17))
     }
 }
 

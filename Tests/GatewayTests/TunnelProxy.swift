@@ -9,6 +9,7 @@ final class TunnelProxy: Sendable {
 
     final class Requests: Sendable {
         let lines = Mutex<[String]>([])
+        let ways = Mutex<[Int: Int]>([:])
     }
 
     static func start() async throws -> TunnelProxy {
@@ -32,6 +33,11 @@ final class TunnelProxy: Sendable {
 
     /// The heads of the requests so far.
     var requests: [String] { asked.lines.withLock { $0 } }
+
+    /// Tunnels to `near` when a host's port `far` is asked for.
+    func lead(_ far: Int, to near: Int) {
+        asked.ways.withLock { $0[far] = near }
+    }
 
     func stop() async throws { try await channel.close() }
 }
@@ -60,7 +66,8 @@ private final class Tunnel: ChannelInboundHandler {
         isAsked = true
         asked.lines.withLock { $0.append(text) }
         let target = text.split(separator: " ")[1].split(separator: ":")
-        connect(to: Int(target[1]) ?? 0, context)
+        let port = Int(target[1]) ?? 0
+        connect(to: asked.ways.withLock { $0[port] } ?? port, context)
     }
 
     private func connect(to port: Int, _ context: ChannelHandlerContext) {

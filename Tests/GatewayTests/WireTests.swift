@@ -12,7 +12,7 @@ import Testing
 /// What goes over the wire, byte by byte, and over which wire.
 @Suite(.timeLimit(.minutes(30))) struct WireTests {
     /// Runs `body` with a raw server and a sender for it.
-    private func run(
+    func run(
         trusting: String? = nil, settings change: (inout CurlGatewaySettings) -> Void = { _ in },
         credential: GatewayCredential? = .sample(P256.Signing.PrivateKey()),
         _ body: (RawServer, CurlPushGateway, EndCollector) async throws -> Void

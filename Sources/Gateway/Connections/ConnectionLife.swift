@@ -97,6 +97,11 @@ struct ConnectionLife: Sendable, Hashable {
     /// Whether it is on its way to its full width.
     var isRamping: Bool { state == .connecting || state == .probing }
 
+    /// How long nothing has been open on it at `now`.
+    func idleTime(at now: MonotonicInstant) -> Duration {
+        openRequests > 0 ? .zero : now.duration(since: lastProgress)
+    }
+
     /// A request was handed to it.
     mutating func handOver(at now: MonotonicInstant) {
         precondition(isUsable, "handed a request to a connection that is draining")

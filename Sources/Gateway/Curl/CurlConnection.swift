@@ -22,6 +22,8 @@ final class CurlConnection {
     private let poll: Int32
     private unowned let owner: any TransferOwner
     private var timerAt: MonotonicInstant?
+    /// The transfers that libcurl has; each knows its place in the row.
+    private var open: [CurlTransfer] = []
     private var watches: [SocketWatch] = []
     private var streams: [curl_socket_t] = []
     private var isCorked = false
@@ -60,6 +62,8 @@ final class CurlConnection {
         clock = now
         cork()
         life.handOver(at: now)
+        transfer.seat = open.count
+        open.append(transfer)
         curl_multi_add_handle(multi, transfer.easy)
     }
 
@@ -68,10 +72,12 @@ final class CurlConnection {
         clock = now
         let isStream = streams.contains(socket)
         cork()
-        var running: Int32 = 0
-        let known = flags & (CCURL_READ | CCURL_WRITE | CCURL_ERROR)
-        curl_multi_socket_action(multi, socket, known, &running)
-        reap()
+        if flags != CCURL_READ || !isStream || !readThroughOne() {
+            var running: Int32 = 0
+            let known = flags & (CCURL_READ | CCURL_WRITE | CCURL_ERROR)
+            curl_multi_socket_action(multi, socket, known, &running)
+            _ = reap()
+        }
         if flags & CCURL_HANGUP != 0, isStream, isEstablished {
             life.peerClosed(at: now)
             muteHangup(of: socket)
@@ -82,11 +88,7 @@ final class CurlConnection {
     func runTimer(at now: MonotonicInstant) {
         guard let due = timerAt, due <= now else { return }
         clock = now
-        timerAt = nil
-        cork()
-        var running: Int32 = 0
-        curl_multi_socket_action(multi, curl_socket_t(-1), 0, &running)
-        reap()
+        _ = runTimer()
     }
 
     /// When libcurl's timer is due.
@@ -94,6 +96,7 @@ final class CurlConnection {
 
     /// Takes `transfer` back from libcurl before it has ended.
     func abandon(_ transfer: CurlTransfer) {
+        leave(transfer)
         curl_multi_remove_handle(multi, transfer.easy)
     }
 
@@ -109,8 +112,17 @@ final class CurlConnection {
         curl_multi_cleanup(multi)
     }
 
-    private func reap() {
+    private func runTimer() -> Endings {
+        timerAt = nil
+        cork()
+        var running: Int32 = 0
+        curl_multi_socket_action(multi, curl_socket_t(-1), 0, &running)
+        return reap()
+    }
+
+    private func reap() -> Endings {
         var left: Int32 = 0
+        var endings = Endings()
         while let message = curl_multi_info_read(multi, &left) {
             guard let easy = message.pointee.easy_handle else { continue }
             let code = ccurl_message_result(message)
@@ -118,9 +130,56 @@ final class CurlConnection {
             _ = ccurl_easy_get_pointer(easy, CURLINFO_PRIVATE, &place)
             guard let place else { continue }
             let transfer = Unmanaged<CurlTransfer>.fromOpaque(place).takeUnretainedValue()
+            leave(transfer)
             curl_multi_remove_handle(multi, easy)
+            if code == CURLE_OK { endings.answers += 1 } else { endings.errors += 1 }
             owner.transferEnded(transfer, code: code.rawValue, on: self)
         }
+        return endings
+    }
+
+    private func leave(_ transfer: CurlTransfer) {
+        let last = open.removeLast()
+        guard last !== transfer else { return }
+        last.seat = transfer.seat
+        open[transfer.seat] = last
+    }
+}
+
+// MARK: - Reading
+
+/// How the transfers of a call ended.
+private struct Endings {
+    var answers = 0
+    var errors = 0
+}
+
+extension CurlConnection {
+    /// Below so many open transfers, visiting all of them is cheap.
+    private static let crowd = 8
+    /// A call of libcurl's timer looks only at what was due when it began.
+    private static let laps = 4
+
+    /// Reads what has arrived by visiting one transfer; returns whether answers came of it, and
+    /// nothing else.
+    ///
+    /// Told that a socket is readable, libcurl visits every transfer of the connection, with a
+    /// system call each. One of them reads everything, and libcurl then marks those that got an
+    /// answer. Pausing and resuming is how a single transfer is told to look.
+    private func readThroughOne() -> Bool {
+        guard open.count >= Self.crowd, let reader = open.last, reader.isPlaced else {
+            return false
+        }
+        curl_easy_pause(reader.easy, CURLPAUSE_SEND)
+        curl_easy_pause(reader.easy, CURLPAUSE_CONT)
+        var answers = 0
+        for _ in 0..<Self.laps {
+            guard let due = timerAt, due <= clock else { break }
+            let endings = runTimer()
+            answers += endings.answers
+            if endings.errors > 0 { return false }
+        }
+        return answers > 0
     }
 }
 

@@ -24,6 +24,8 @@ final class CurlTransfer {
     private(set) var isPlaced = false
     /// The connection whose sockets it uses.
     private(set) var connection: CurlConnection?
+    /// Its place among the open transfers of its connection.
+    var seat = 0
     /// The headers that it shares with others.
     private(set) var headers: CurlHeaders?
 

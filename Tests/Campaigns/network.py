@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+"""What the network does to connections with the gateway: its name gets another address, and a path
+goes dead without a word. Each scene compares what was owed with what the gateways received.
+
+  python3 Tests/Campaigns/network.py
+  python3 Tests/Campaigns/network.py addresses
+
+It runs in namespaces of its own, with its own loopback, packet filter and /etc/hosts; nothing outside
+is touched. Where the machine gives none, it says so and ends.
+"""
+import argparse, json, os, shutil, subprocess, sys, tempfile, time
+from house import CONTAINER, PATIENCE, Gateway, Relay, binary, pushes
+
+CHANGES = f"/changes/1/{CONTAINER}/development/database"
+NAME, FIRST, SECOND = "push.example", "127.0.0.2", "127.0.0.3"
+# A connection that is half open must be found within this; told, and not a verdict.
+PROMISED = 20
+INSIDE = "BELFRY_NETWORK_INSIDE"
+
+
+def enter():
+    """Starts this program again in namespaces of its own."""
+    spaces = ["unshare", "--mount", "--net"] + ([] if os.geteuid() == 0 else ["--map-root-user"])
+    if shutil.which("nft") is None or subprocess.run(
+            spaces + ["nft", "list", "ruleset"], capture_output=True).returncode != 0:
+        print("not run: this machine gives no namespaces, or has no nft")
+        sys.exit()
+    os.environ[INSIDE] = "1"
+    os.execvp("unshare", spaces + [sys.executable] + sys.argv)
+
+
+def run(*command):
+    subprocess.run(command, check=True)
+
+
+class House:
+    """A relay, the gateways in their order, and what was posted."""
+
+    def __init__(self, belfry):
+        self.belfry, self.folder = belfry, tempfile.mkdtemp(prefix="belfry-network-")
+        self.hosts = os.path.join(self.folder, "hosts")
+        self.resolve(FIRST)
+        run("mount", "--make-rprivate", "/")
+        run("mount", "--bind", self.hosts, "/etc/hosts")
+        run("ip", "link", "set", "lo", "up")
+        run("nft", "add table ip path")
+        run("nft", "add chain ip path out { type filter hook output priority 0; }")
+        self.gateway = Gateway(belfry, self.folder, host=NAME)
+        self.relay = Relay(belfry, self.folder, self.gateway.port, self.gateway.ca,
+                           {"apns-url": f"https://{NAME}:{self.gateway.port}"})
+        self.relay.start()
+        self.relay.furnish()
+        self.relay.register("phone", "ann")
+        status, answer = self.relay.save("all", "ann")
+        assert status == 200, answer
+        self.posted = []
+
+    def resolve(self, address):
+        with open(self.hosts, "w") as file:
+            file.write(f"127.0.0.1 localhost\n{address} {NAME}\n")
+
+    def move(self, address):
+        """The name gets another address, where another gateway listens on the same port."""
+        self.resolve(address)
+        before, self.gateway = self.gateway, Gateway(
+            self.belfry, self.folder, after=self.gateway, host=NAME)
+        return before
+
+    def block(self, address):
+        """Packets from an address get lost: requests arrive, nothing comes back."""
+        run("nft", "add", "rule", "ip", "path", "out", "ip", "saddr", address, "drop")
+
+    def post(self, count):
+        for _ in range(count):
+            name = f"art-{len(self.posted)}"
+            status, answer = self.relay.call("POST", CHANGES, {
+                "operation": "create", "recordType": "Artwork", "recordName": name, "after": {}},
+                {"webhook-id": name})
+            assert status == 200, answer
+            self.posted.append(name)
+        return self.posted[-count:]
+
+    def arrived(self, gateway, names):
+        """Waits until the gateway has accepted the pushes of these records; returns their IDs."""
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            found = {push["record"]: push["id"] for push in pushes(gateway.record)
+                     if push["accepted"] and push["record"] in names}
+            if len(found) == len(names):
+                return found
+            time.sleep(0.05)
+        raise SystemExit(f"{len(names) - len(found)} of {len(names)} pushes never arrived")
+
+    def leave(self):
+        self.relay.settled(PATIENCE)
+        self.relay.stop()
+        self.gateway.stop()
+        shutil.rmtree(self.folder)
+
+
+def addresses(house):
+    """The answer of DNS changes: a connection that works is kept, a new one goes to the new address."""
+    house.arrived(house.gateway, house.post(20))
+    old = house.move(SECOND)
+    house.arrived(old, house.post(20))
+    old.stop()
+    moved = house.post(20)
+    found = house.arrived(house.gateway, moved)
+    return {"pushes": len(house.posted), "afterTheChange": len(found)}
+
+
+def halfOpen(house):
+    """Nothing comes back any more while pushes are open: they are sent again, with their IDs."""
+    house.arrived(house.gateway, house.post(20))
+    old = house.move(SECOND)
+    house.block(FIRST)
+    began = time.monotonic()
+    lost = house.post(20)
+    unanswered = house.arrived(old, lost)
+    again = house.arrived(house.gateway, lost)
+    took = time.monotonic() - began
+    assert unanswered == again, "a push was sent again with another apns-id"
+    old.process.kill()
+    return {"sentAgain": len(again), "seconds": round(took, 1), "promised": PROMISED}
+
+
+def silentIdle(house):
+    """The path goes dead while nothing is open: the next push does not wait for it."""
+    house.arrived(house.gateway, house.post(20))
+    old = house.move(SECOND)
+    house.block(FIRST)
+    began = time.monotonic()
+    while connections(FIRST, house.gateway.port):
+        assert time.monotonic() < began + PATIENCE, "the dead connection is still open"
+        time.sleep(0.1)
+    took = time.monotonic() - began
+    house.arrived(house.gateway, house.post(20))
+    old.process.kill()
+    return {"seconds": round(took, 1), "promised": PROMISED}
+
+
+def connections(address, port):
+    """How many connections to an address the relay's side has open."""
+    wanted = f"{bytes(reversed([int(part) for part in address.split('.')])).hex()}:{port:04X}"
+    with open("/proc/net/tcp") as file:
+        ends = [line.split()[2:4] for line in file.readlines()[1:]]
+    return sum(far.upper() == wanted.upper() and state == "01" for far, state in ends)
+
+
+SCENES = {"addresses": addresses, "halfOpen": halfOpen, "silentIdle": silentIdle}
+
+
+def scene(name, belfry):
+    house = House(belfry)
+    result = SCENES[name](house)
+    house.leave()
+    print(json.dumps({"scene": name, **result}), flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("scenes", nargs="*", metavar="|".join(SCENES))
+    parser.add_argument("--binary")
+    options = parser.parse_args()
+    names = options.scenes or list(SCENES)
+    if unknown := set(names) - set(SCENES):
+        parser.error(f"no such scene: {', '.join(sorted(unknown))}")
+    if INSIDE not in os.environ:
+        enter()
+    if len(names) == 1:
+        return scene(names[0], binary(options.binary))
+    # Each in namespaces of its own.
+    del os.environ[INSIDE]
+    for name in names:
+        more = ["--binary", options.binary] if options.binary else []
+        run(sys.executable, __file__, name, *more)
+    print("as promised")
+
+
+if __name__ == "__main__":
+    main()
