@@ -46,7 +46,7 @@ import Testing
         "country == 'Germany' AND SUBQUERY(tags, $x, $x == %).@count == 3",
         "country == 'Germany' AND price + % == 3", "NOT (country != 'Germany' OR price != %.5)",
         "country BEGINSWITH 'Ger' AND title LIKE '?q%'",
-        "country IN {'Germany', 'France'} AND price * 2 == %",
+        "country IN {'Germany', 'France'} AND price * 2 == %", "title LIKE '*dina?%*'",
     ])
     func `programs of an ordinary change stay within the bound`(format: String) throws {
         let formats = (0..<1500).map { format.replacing("%", with: "\($0)") }

@@ -17,6 +17,9 @@ struct TemplateTable<Value: Hashable> {
     private var free: [UInt32] = []
     private var numbers: [Value: UInt32] = [:]
     private var known: [UInt32: Value] = [:]
+    /// The shared value that was entered last: the same comes many times in a row, and comparing
+    /// is much quicker than hashing.
+    private var last: (value: Value, number: UInt32)?
     private let write: (Value) -> String
     private let read: (String) throws -> Value
 
@@ -33,8 +36,13 @@ struct TemplateTable<Value: Hashable> {
 
     /// The number of `value`, which has one use more now.
     mutating func number(of value: Value) -> UInt32 {
+        if let last, last.value == value {
+            entries[Int(last.number)].uses += 1
+            return last.number
+        }
         if let number = numbers[value] {
             entries[Int(number)].uses += 1
+            last = (value, number)
             return number
         }
         let isShared = numbers.count < Self.mostShared
@@ -72,6 +80,7 @@ struct TemplateTable<Value: Hashable> {
         entries[index].uses -= 1
         guard entries[index].uses == 0 else { return }
         if entries[index].isShared, let value = value(number) { numbers[value] = nil }
+        if last?.number == number { last = nil }
         known[number] = nil
         entries[index].text = ""
         free.append(number)

@@ -22,6 +22,9 @@ final class WordArena {
     @exclusivity(unchecked) private var capacity: Int
     @exclusivity(unchecked) private var free = [UInt32](repeating: 0, count: WordArena.classes)
 
+    /// No free block is of a larger class.
+    @exclusivity(unchecked) private var largestFree = 0
+
     /// The free block that is being cut up.
     @exclusivity(unchecked) private var scrap: (start: UInt32, words: Int) = (0, 0)
 
@@ -96,11 +99,14 @@ final class WordArena {
     /// lost
     /// until then, at most ``small`` words.
     private func takeScrap() -> Bool {
-        for sizeClass in stride(from: Self.classes - 1, through: Self.firstScrap, by: -1)
-        where free[sizeClass] != 0 {
-            scrap = (free[sizeClass], Self.words(ofClass: sizeClass))
-            free[sizeClass] = base[Int(scrap.start)]
-            return true
+        while largestFree >= Self.firstScrap {
+            let block = free[largestFree]
+            if block != 0 {
+                scrap = (block, Self.words(ofClass: largestFree))
+                free[largestFree] = base[Int(block)]
+                return true
+            }
+            largestFree -= 1
         }
         return false
     }
@@ -109,6 +115,7 @@ final class WordArena {
     func release(_ block: UInt32, sizeClass: Int) {
         base[Int(block)] = free[sizeClass]
         free[sizeClass] = block
+        largestFree = max(largestFree, sizeClass)
         freeWords += Self.words(ofClass: sizeClass)
     }
 
@@ -183,6 +190,7 @@ extension WordArena {
         scrap.start = try image.word()
         scrap.words = try image.count(0...Self.maximumWords)
         for index in free.indices { free[index] = try image.word() }
+        largestFree = free.lastIndex { $0 != 0 } ?? 0
         let content = try image.run()
         let words = content.count / 4
         guard words >= top, words * 4 == content.count, words <= Self.maximumWords else {

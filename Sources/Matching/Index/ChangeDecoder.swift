@@ -40,7 +40,9 @@ struct ChangeDecoder {
                 decoded.slots[path] = decoded.encoder.encode(value)
             }
         }
-        SlotDerivation(shelf: catalog.shelves[shelf]).derive(decoded)
+        if !catalog.shelves[shelf].derived.isEmpty {
+            SlotDerivation(shelf: catalog.shelves[shelf]).derive(decoded)
+        }
     }
 
     /// Adds the keys of all compartments that the change lies in, for its record type and for all.

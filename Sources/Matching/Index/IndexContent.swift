@@ -60,7 +60,7 @@ final class IndexContent: @unchecked Sendable {
 
     private func core(of serial: UInt64) -> IndexCore {
         let base = serial & ~UInt64(PostingWord.idMask)
-        if let known = cores.first(where: { $0.base == base }) { return known.core }
+        for (known, core) in cores where known == base { return core }
         let core = IndexCore(seed: seed)
         let place = cores.firstIndex { $0.base > base } ?? cores.count
         cores.insert((base, core), at: place)
@@ -128,8 +128,12 @@ final class IndexContent: @unchecked Sendable {
     // MARK: Taking over what readers left
 
     /// Empties a desk: samples are learned from, errors and costs are added up.
+    @inline(__always)
     func takeOver(_ desk: inout ReadingDesk.State) {
-        if desk.scratch.changes == 0 { return }
+        if desk.scratch.changes != 0 { learn(&desk) }
+    }
+
+    private func learn(_ desk: inout ReadingDesk.State) {
         if !desk.samples.hashes.isEmpty {
             for (shelf, hashes) in desk.samples.hashes {
                 for (_, core) in cores { core.learn(hashes, shelf: shelf) }

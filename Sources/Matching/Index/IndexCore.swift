@@ -50,7 +50,9 @@ final class IndexCore {
     ) -> MatchingCost {
         let word = id | UInt32(subscription.firesOn.rawValue & 7) << PostingWord.firesShift
         let shelf = catalog.makeShelf(subscription.recordType)
-        let compartment = catalog.makeCompartment(Compartment(subscription))
+        let compartment =
+            subscription.database == .public && subscription.zoneID == nil
+            ? 0 : catalog.makeCompartment(Compartment(subscription))
         let filing = planner.plan(
             subscription.predicate, shelf: shelf, compartment: compartment, catalog: &catalog)
         let count = planner.keys.count

@@ -24,6 +24,19 @@ final class ReadingDesk: @unchecked Sendable {
         return body(&state)
     }
 
+    /// Keeps readers away until ``giveBack()``, and empties the desk.
+    @inline(__always)
+    func take(for content: IndexContent) {
+        lock.take()
+        content.takeOver(&state)
+    }
+
+    /// Lets readers in again.
+    @inline(__always)
+    func giveBack() {
+        lock.giveBack()
+    }
+
     /// Works at the desk if it is free.
     func withLockIfFree<Result>(_ body: (inout State) -> Result) -> Result? {
         guard lock.takeIfFree() else { return nil }

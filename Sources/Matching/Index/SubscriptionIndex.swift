@@ -172,16 +172,11 @@ package final class SubscriptionIndex: Sendable {
         return desks[start & (Self.deskCount - 1)].withLock { body(content, &$0) }
     }
 
+    @inline(__always)
     func writing<Result>(_ body: (IndexContent) -> Result) -> Result {
-        hold(0, body)
-    }
-
-    /// Takes the desks one after the other, always in the same order, then writes.
-    private func hold<Result>(_ index: Int, _ body: (IndexContent) -> Result) -> Result {
-        if index == desks.count { return body(content) }
-        return desks[index].withLock { state in
-            content.takeOver(&state)
-            return hold(index + 1, body)
-        }
+        // Always in the same order, so that two writers cannot wait for each other.
+        for desk in desks { desk.take(for: content) }
+        defer { for desk in desks { desk.giveBack() } }
+        return body(content)
     }
 }

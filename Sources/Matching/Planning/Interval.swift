@@ -1,5 +1,3 @@
-import RelayModel
-
 /// What the comparisons of a conjunction leave of one field's values: numbers or dates between two
 /// bounds, both included.
 struct Interval {
@@ -27,17 +25,21 @@ struct Interval {
         }
     }
 
+    /// Narrows to what another interval on the same path leaves as well.
+    mutating func unite(with other: Interval) {
+        low = max(low, other.low)
+        high = min(high, other.high)
+        conjuncts |= other.conjuncts
+    }
+
     /// The order of a bound, if 64 bits hold it exactly, so that intervals need no verification.
-    static func bound(_ value: FieldValue) -> (ValueClass, Int64)? {
-        switch value {
-        case .bool(let flag): return (.number, OrderedNumber(flag ? 1 : 0).order)
-        case .integer(let integer):
-            let number = OrderedNumber(integer)
-            return number.isPlain && number.tail == 0 ? (.number, number.order) : nil
-        case .double(let double):
-            guard let number = OrderedNumber(double), number.isPlain else { return nil }
-            return (.number, number.order)
-        case .timestamp(let moment): return moment.isExact ? (.date, moment.order) : nil
+    static func bound(_ slot: FieldSlot) -> Int64? {
+        switch slot.kind {
+        case .number:
+            let number = OrderedNumber(order: slot.order, tail: slot.tail)
+            return number.isPlain && number.tail == 0 ? number.order : nil
+        // Constants beyond the exact moments are no rows' business.
+        case .date: return slot.order
         default: return nil
         }
     }

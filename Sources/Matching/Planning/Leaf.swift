@@ -12,8 +12,6 @@ struct Leaf {
     var inner: [String] = []
     /// How texts are folded before they are compared.
     var folding: TextOptions = []
-    /// The number of the field's path, once it is known.
-    var path = 0
     var test: RowTest
     /// A scalar; nil for ``RowTest/member``.
     var constant: FieldValue
@@ -141,15 +139,6 @@ struct Leaf {
             inner = Array(names.dropFirst())
         }
         return true
-    }
-
-    /// Whether the comparison never has an evaluation error.
-    var isSafe: Bool {
-        switch test {
-        case .equal, .notEqual, .member: true
-        case .reference: if case .words = clue { true } else { false }
-        default: false
-        }
     }
 }
 

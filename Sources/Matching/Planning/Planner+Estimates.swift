@@ -15,74 +15,71 @@ extension Planner {
         return min(0.4, (Double(high) - Double(low)) / whole + 0.0005)
     }
 
-    /// What filing a part of the predicate under its own keys would cost; `nil` if it has none.
-    func estimate(_ node: Node, isNegated: Bool, _ catalog: inout Catalog) -> Access? {
+    /// What filing an item of ``tree`` under its own keys would cost; `nil` if it has none.
+    func estimate(_ number: Int, _ catalog: inout Catalog) -> Access? {
         work += 1
         if work > Self.mostWork { return nil }
-        switch node {
-        case .constant(let holds):
-            return holds == isNegated
+        let item = tree.items[number]
+        switch item.kind {
+        case .constant:
+            return item.holds == item.isNegated
                 ? Access(expected: 0, isExact: true, isSafe: true, keys: 0) : nil
-        case .comparison(let comparison):
-            guard let leaf = leaf(comparison, &catalog) else { return nil }
-            return estimate(leaf, isNegated: isNegated, &catalog)
-        case .not(let inner): return estimate(inner, isNegated: !isNegated, &catalog)
-        case .and(let nodes):
-            return isNegated
-                ? estimateAny(nodes, isNegated: true, &catalog)
-                : estimateAll(nodes, isNegated: false, &catalog)
-        case .or(let nodes):
-            return isNegated
-                ? estimateAll(nodes, isNegated: true, &catalog)
-                : estimateAny(nodes, isNegated: false, &catalog)
+        case .comparison: return estimate(item, &catalog)
+        case .opaque: return nil
+        case .all, .any:
+            return item.isConjunction
+                ? estimateAll(number, &catalog) : estimateAny(number, &catalog)
         }
     }
 
-    private func estimateAny(
-        _ nodes: [Node], isNegated: Bool, _ catalog: inout Catalog
-    ) -> Access? {
+    private func estimateAny(_ group: Int, _ catalog: inout Catalog) -> Access? {
         var sum = Access(expected: 0, isExact: true, isSafe: true, keys: 0)
-        for node in nodes {
-            guard let access = estimate(node, isNegated: isNegated, &catalog) else { return nil }
+        let end = Int(tree.items[group].end)
+        var member = group + 1
+        while member < end {
+            guard let access = estimate(member, &catalog) else { return nil }
             sum.expected += access.expected
             sum.isExact = sum.isExact && access.isExact
             sum.isSafe = sum.isSafe && access.isSafe
             sum.keys += access.keys
             if sum.keys > Self.mostKeys { return nil }
+            member = Int(tree.items[member].end)
         }
         return sum
     }
 
-    private func estimateAll(
-        _ nodes: [Node], isNegated: Bool, _ catalog: inout Catalog
-    ) -> Access? {
+    private func estimateAll(_ group: Int, _ catalog: inout Catalog) -> Access? {
         var best: Access?
-        for node in nodes {
-            guard let access = estimate(node, isNegated: isNegated, &catalog) else { continue }
-            if best.map({ access.expected < $0.expected }) ?? true { best = access }
+        let end = Int(tree.items[group].end)
+        var member = group + 1
+        while member < end {
+            if let access = estimate(member, &catalog),
+                best.map({ access.expected < $0.expected }) ?? true
+            {
+                best = access
+            }
+            member = Int(tree.items[member].end)
         }
         best?.isExact = false
         best?.isSafe = false
         return best
     }
 
-    func estimate(
-        _ leaf: Leaf, isNegated: Bool, _ catalog: inout Catalog
-    ) -> Access? {
-        if let interval = interval(of: leaf, isNegated: isNegated) {
+    private func estimate(_ item: PlanItem, _ catalog: inout Catalog) -> Access? {
+        if let interval = interval(of: item) {
             return Access(
                 expected: expectedHits(of: interval, &catalog), isExact: false, isSafe: false,
                 keys: 1)
         }
-        guard leaf.hasKeys(isNegated: isNegated) else { return nil }
+        guard item.hasKeys(tree.clues) else { return nil }
         let mark = keys.count
         isEstimating = true
-        emit(leaf, isNegated: isNegated, &catalog)
+        emit(item, &catalog)
         isEstimating = false
         defer { keys.count = mark }
         work += keys.count - mark
         var access = Access(
-            expected: 0, isExact: true, isSafe: leaf.isSafe, keys: keys.count - mark)
+            expected: 0, isExact: true, isSafe: item.isSafe(tree.clues), keys: keys.count - mark)
         for index in mark..<keys.count {
             access.expected += expected(keys[index], isWeighed: true)
             access.isExact = access.isExact && keys[index].isExact
@@ -91,13 +88,14 @@ extension Planner {
     }
 
     /// The values for which a comparison by order holds, if 64 bits can bound them.
-    func interval(of leaf: Leaf, isNegated: Bool) -> Interval? {
-        guard !isNegated, leaf.test.isOrdering, let (kind, bound) = Interval.bound(leaf.constant)
-        else { return nil }
-        var interval = Interval(path: leaf.path, valueClass: kind)
-        interval.narrow(leaf.test, bound)
-        if let value = leaf.upper {
-            guard let (_, upper) = Interval.bound(value) else { return nil }
+    func interval(of item: PlanItem) -> Interval? {
+        guard !item.isNegated, item.isOrdering, let bound = Interval.bound(item.constant) else {
+            return nil
+        }
+        var interval = Interval(path: Int(item.path), valueClass: item.constant.kind)
+        interval.narrow(item.test, bound)
+        if item.hasUpper {
+            guard let upper = Interval.bound(item.upper) else { return nil }
             interval.narrow(.lessOrEqual, upper)
         }
         return interval

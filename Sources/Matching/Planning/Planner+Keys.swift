@@ -11,16 +11,29 @@ extension RowTest {
     }
 }
 
-extension Leaf {
-    /// Whether there are keys of which one is hit whenever the comparison (or its contrary) holds.
+extension PlanItem {
+    /// Whether the comparison never has an evaluation error.
+    func isSafe(_ clues: [KeyClue]) -> Bool {
+        switch test {
+        case .equal, .notEqual, .member: return true
+        case .reference:
+            if clue >= 0, case .words = clues[Int(clue)] { return true }
+            return false
+        default: return false
+        }
+    }
+
+    /// Whether there are keys of which one is hit whenever the comparison (or, under NOT, its
+    /// contrary) holds.
     ///
     /// Where it would be more than a subscription may have there are none.
-    func hasKeys(isNegated: Bool) -> Bool {
+    func hasKeys(_ clues: [KeyClue]) -> Bool {
         switch test {
         case .equal, .begins, .ends, .has, .anyEqual: !isNegated
-        case .member: !isNegated && members.count <= Planner.mostKeys
+        case .member: !isNegated && memberCount <= Planner.mostKeys
         case .notEqual: isNegated
-        case .like, .reference: !isNegated && (1...Planner.mostKeys).contains(clue?.keys ?? 0)
+        case .like, .reference:
+            !isNegated && clue >= 0 && (1...Planner.mostKeys).contains(clues[Int(clue)].keys)
         default: false
         }
     }
@@ -36,57 +49,50 @@ extension Planner {
         var isSafe: Bool
     }
 
-    /// Adds the keys of a part of the predicate.
+    /// Adds the keys of an item of ``tree``.
     ///
     /// - Returns: what they prove; `nil` if there are none (some may have been added).
     @discardableResult
-    func emit(_ node: Node, isNegated: Bool, _ catalog: inout Catalog) -> Proof? {
-        switch node {
-        case .constant(let holds):
-            return holds == isNegated ? Proof(isExact: true, isSafe: true) : nil
-        case .comparison(let comparison):
-            return leaf(comparison, &catalog).flatMap {
-                emitLeaf($0, isNegated: isNegated, &catalog)
-            }
-        case .not(let inner): return emit(inner, isNegated: !isNegated, &catalog)
-        case .and(let nodes):
-            return isNegated
-                ? emitAny(nodes, isNegated: true, &catalog)
-                : emitBest(nodes, isNegated: false, &catalog)
-        case .or(let nodes):
-            return isNegated
-                ? emitBest(nodes, isNegated: true, &catalog)
-                : emitAny(nodes, isNegated: false, &catalog)
+    func emit(_ number: Int, _ catalog: inout Catalog) -> Proof? {
+        let item = tree.items[number]
+        switch item.kind {
+        case .constant:
+            return item.holds == item.isNegated ? Proof(isExact: true, isSafe: true) : nil
+        case .comparison: return emitComparison(item, &catalog)
+        case .opaque: return nil
+        case .all, .any:
+            return item.isConjunction ? emitBest(number, &catalog) : emitAny(number, &catalog)
         }
     }
 
     /// Adds the keys of one comparison, be it by value or by interval.
-    func emitLeaf(_ leaf: Leaf, isNegated: Bool, _ catalog: inout Catalog) -> Proof? {
+    private func emitComparison(_ item: PlanItem, _ catalog: inout Catalog) -> Proof? {
         let mark = keys.count
-        if let interval = interval(of: leaf, isNegated: isNegated) {
+        if let interval = interval(of: item) {
             emit(interval, &catalog)
             for index in mark..<keys.count { keys[index].isExact = false }
             return Proof(isExact: false, isSafe: false)
         }
-        guard leaf.hasKeys(isNegated: isNegated) else { return nil }
-        emit(leaf, isNegated: isNegated, &catalog)
+        guard item.hasKeys(tree.clues) else { return nil }
+        emit(item, &catalog)
         var isExact = true
         for index in mark..<keys.count { isExact = isExact && keys[index].isExact }
-        return Proof(isExact: isExact, isSafe: leaf.isSafe)
+        return Proof(isExact: isExact, isSafe: item.isSafe(tree.clues))
     }
 
-    private func emitAny(
-        _ nodes: [Node], isNegated: Bool, _ catalog: inout Catalog
-    ) -> Proof? {
+    private func emitAny(_ group: Int, _ catalog: inout Catalog) -> Proof? {
         let mark = keys.count
         // A member that can have an evaluation error could spoil the others' answer: then every key
         // needs the whole verified.
         var isExact = true
-        for node in nodes {
-            guard keys.count <= Self.mostKeys,
-                let proof = emit(node, isNegated: isNegated, &catalog)
-            else { return nil }
+        let end = Int(tree.items[group].end)
+        var member = group + 1
+        while member < end {
+            guard keys.count <= Self.mostKeys, let proof = emit(member, &catalog) else {
+                return nil
+            }
             isExact = isExact && proof.isExact && proof.isSafe
+            member = Int(tree.items[member].end)
         }
         if !isExact {
             for index in mark..<keys.count { keys[index].isExact = false }
@@ -94,42 +100,42 @@ extension Planner {
         return Proof(isExact: isExact, isSafe: isExact)
     }
 
-    private func emitBest(
-        _ nodes: [Node], isNegated: Bool, _ catalog: inout Catalog
-    ) -> Proof? {
-        var best: Node?
+    private func emitBest(_ group: Int, _ catalog: inout Catalog) -> Proof? {
+        var best = -1
         var least = Double.infinity
-        for node in nodes {
-            guard let access = estimate(node, isNegated: isNegated, &catalog),
-                access.expected < least
-            else { continue }
-            least = access.expected
-            best = node
+        let end = Int(tree.items[group].end)
+        var member = group + 1
+        while member < end {
+            if let access = estimate(member, &catalog), access.expected < least {
+                least = access.expected
+                best = member
+            }
+            member = Int(tree.items[member].end)
         }
-        guard let best else { return nil }
+        if best < 0 { return nil }
         let mark = keys.count
-        guard emit(best, isNegated: isNegated, &catalog) != nil else { return nil }
+        guard emit(best, &catalog) != nil else { return nil }
         for index in mark..<keys.count { keys[index].isExact = false }
         return Proof(isExact: false, isSafe: false)
     }
 
-    /// Adds the keys of one comparison.
-    func emit(_ leaf: Leaf, isNegated: Bool, _ catalog: inout Catalog) {
-        let path = leaf.path
-        switch leaf.test {
-        case .equal, .notEqual: addValue(.equal, path, encoder.encode(leaf.constant), &catalog)
+    /// Adds the keys of one comparison by value.
+    func emit(_ item: PlanItem, _ catalog: inout Catalog) {
+        let path = Int(item.path)
+        switch item.test {
+        case .equal, .notEqual: addValue(.equal, path, item.constant, &catalog)
         case .member:
-            for constant in leaf.members {
-                addValue(.equal, path, encoder.encode(constant), &catalog)
+            for index in Int(item.firstMember)..<Int(item.firstMember + item.memberCount) {
+                addValue(.equal, path, tree.members[index], &catalog)
             }
-        case .anyEqual: addValue(.element, path, encoder.encode(leaf.constant), &catalog)
+        case .anyEqual: addValue(.element, path, item.constant, &catalog)
         case .has:
-            let slot = encoder.encode(leaf.constant)
-            addValue(.element, path, slot, &catalog)
-            if slot.kind == .string { addPart(path, slot, &catalog) }
-        case .begins: addPrefix(path, encoder.encode(leaf.constant), &catalog)
-        case .ends: addPart(path, encoder.encode(leaf.constant), &catalog)
-        case .like, .reference: leaf.clue.map { emit($0, path, &catalog) }
+            addValue(.element, path, item.constant, &catalog)
+            if item.constant.kind == .string { addPart(path, item.constant, &catalog) }
+        case .begins: addPrefix(path, item.constant, &catalog)
+        case .ends: addPart(path, item.constant, &catalog)
+        case .like, .reference:
+            if item.clue >= 0 { emit(tree.clues[Int(item.clue)], path, &catalog) }
         default: return
         }
     }
@@ -152,14 +158,15 @@ extension Planner {
     func addValue(
         _ kind: KeyKind, _ path: Int, _ slot: FieldSlot, _ catalog: inout Catalog
     ) {
-        var start = Int(slot.offset)
+        let dimension = dimension(kind, path, slot.kind)
         if compartment != 0 || slot.length > KeyBytes.longest || slot.kind == .null {
-            start = begin()
+            let start = begin()
             KeyBytes.append(slot, from: encoder.bytes.base, to: &encoder.bytes)
+            addKey(dimension, start, isExact: slot.length <= KeyBytes.longest, &catalog)
+        } else {
+            addKey(
+                dimension, Int(slot.offset), length: Int(slot.length), isExact: true, &catalog)
         }
-        addKey(
-            dimension(kind, path, slot.kind), start, isExact: slot.length <= KeyBytes.longest,
-            &catalog)
     }
 
     private func addPrefix(_ path: Int, _ slot: FieldSlot, _ catalog: inout Catalog) {

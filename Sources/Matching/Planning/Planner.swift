@@ -57,8 +57,10 @@ final class Planner {
     @exclusivity(unchecked) var keys = GrowingBuffer<PlannedKey>()
     @exclusivity(unchecked) var encoder = ValueEncoder()
     @exclusivity(unchecked) var draft = ProgramDraft()
+    /// The predicate in hand.
+    @exclusivity(unchecked) var tree = PlanTree()
     let store: PostingStore
-    private let programs: ProgramStore
+    let programs: ProgramStore
     /// Estimates made so far.
     @exclusivity(unchecked) var work = 0
     /// While keys are written only to be weighed, nothing is taken into use.
@@ -81,17 +83,13 @@ final class Planner {
         keys.count = 0
         encoder.removeAll()
         work = 0
+        tree.removeAll()
         guard let predicate else { return every(&catalog, Filing()) }
         let root = predicate.root
         if case .constant(let holds) = root {
             return holds ? every(&catalog, Filing()) : Filing()
         }
-        if case .comparison(let comparison) = root, let leaf = leaf(comparison, &catalog),
-            let filing = planLeaf(leaf, root, &catalog)
-        {
-            return filing
-        }
-        if root.bindsVariables {
+        guard read(root, isNegated: false, isConjunct: true, &catalog) else {
             var filing = Filing()
             filing.whole = reference(root)
             return every(&catalog, filing)
@@ -109,50 +107,25 @@ final class Planner {
         return filing
     }
 
-    /// The quick way for what most predicates are: one comparison with a key that proves it.
-    private func planLeaf(
-        _ leaf: Leaf, _ root: Node, _ catalog: inout Catalog
-    ) -> Filing? {
-        switch leaf.test {
-        case .equal, .begins, .anyEqual: break
-        case .member where leaf.members.count <= 16: break
-        default: return nil
-        }
-        emit(leaf, isNegated: false, &catalog)
-        var filing = Filing()
-        filing.expected = expectedHits()
-        if hasKey(isExact: false) {
-            filing.whole = compile(root, &catalog)
-        }
-        return filing
-    }
-
     private func planTree(_ root: Node, _ catalog: inout Catalog) -> Filing {
-        var members: [Member] = []
-        flatten(root, isNegated: false, into: &members, &catalog)
-        let intervals = intervals(of: members)
-        let best = choose(members, intervals, &catalog)
+        findIntervals()
+        let best = choose(&catalog)
         var filing = Filing()
         // What the key proves, and then what the interval beside it verifies.
         var proven = -1
         switch best {
         case .member(let index):
-            if keys.count == 0 { emit(members[index], &catalog) }
+            if keys.count == 0 { emit(Int(tree.conjuncts[index]), &catalog) }
             if hasKey(isExact: true) { proven = index }
-            for interval in intervals
-            where index >= 64 || interval.conjuncts >> UInt64(index) & 1 == 0 {
-                if filing.interval.map({ estimate(interval) < estimate($0) }) ?? true {
-                    filing.interval = interval
-                }
-            }
+            filing.interval = narrowest(beside: index)
         case .interval(let index):
-            filing.interval = intervals[index]
-            filing.interval?.inCells = emit(intervals[index], &catalog)
+            filing.interval = tree.intervals[index]
+            filing.interval?.inCells = emit(tree.intervals[index], &catalog)
         case nil:
             let dimension = KeyDimension(
                 shelf: UInt32(shelf), kind: .every, isCompartmented: compartment != 0)
             addKey(dimension, begin(), isExact: true, &catalog)
-            filing.interval = intervals.first
+            filing.interval = tree.intervals.count > 0 ? tree.intervals[0] : nil
         }
         if let interval = filing.interval, interval.isEmpty {
             keys.count = 0
@@ -161,11 +134,21 @@ final class Planner {
         filing.isResidual = best == nil
         filing.expected = filing.isResidual ? 1 : expectedHits()
         let verified = filing.interval?.conjuncts ?? 0
-        filing.rest = compile(members, without: verified, proven, &catalog)
-        if hasKey(isExact: false) {
-            filing.whole = compile(members, without: verified, -1, &catalog)
-        }
+        // Each program is counted as used only where a key asks for it.
+        if hasKey(isExact: true) { filing.rest = compile(root, without: verified, proven) }
+        if hasKey(isExact: false) { filing.whole = compile(root, without: verified, -1) }
         return filing
+    }
+
+    /// The interval that rules out the most, of those that are no part of a conjunct.
+    private func narrowest(beside index: Int) -> Interval? {
+        var best: Interval?
+        for number in 0..<tree.intervals.count {
+            let interval = tree.intervals[number]
+            if index < 64, interval.conjuncts >> UInt64(index) & 1 == 1 { continue }
+            if best.map({ estimate(interval) < estimate($0) }) ?? true { best = interval }
+        }
+        return best
     }
 
     private func hasKey(isExact: Bool) -> Bool {
@@ -173,115 +156,60 @@ final class Planner {
         return false
     }
 
-    /// Reads a comparison that rows can judge, and numbers its field.
-    ///
-    /// Across record types fields have no numbers.
-    func leaf(_ comparison: Comparison, _ catalog: inout Catalog) -> Leaf? {
-        guard shelf != 0, var leaf = Leaf(comparison) else { return nil }
-        let path =
-            leaf.field.isEmpty && leaf.clue != nil
-            ? catalog.makeRecordPath(shelf: shelf)
-            : catalog.makePath(
-                leaf.field, inner: leaf.inner, folding: leaf.folding, shelf: shelf)
-        guard let path else { return nil }
-        leaf.path = path
-        return leaf
-    }
-
     // MARK: Choosing
-
-    /// A member of a conjunction.
-    struct Member {
-        var node: Node
-        var isNegated: Bool
-        /// The same where it is a comparison that rows can judge.
-        var leaf: Leaf?
-    }
 
     enum Choice: Equatable {
         case member(Int)
         case interval(Int)
     }
 
-    /// Lists the members of nested conjunctions, NOTs moved inwards.
-    private func flatten(
-        _ node: Node, isNegated: Bool, into members: inout [Member], _ catalog: inout Catalog
-    ) {
-        switch node {
-        case .not(let inner):
-            flatten(inner, isNegated: !isNegated, into: &members, &catalog)
-        case .and(let nodes) where !isNegated, .or(let nodes) where isNegated:
-            members.reserveCapacity(nodes.count)
-            for inner in nodes {
-                flatten(inner, isNegated: isNegated, into: &members, &catalog)
+    /// Draws together what the conjuncts leave of each field's values.
+    private func findIntervals() {
+        for index in 0..<min(tree.conjuncts.count, 64) {
+            guard var narrower = interval(of: tree.conjunct(index)) else { continue }
+            narrower.conjuncts = 1 << UInt64(index)
+            var number = 0
+            while number < tree.intervals.count {
+                let known = tree.intervals[number]
+                if known.path == narrower.path, known.valueClass == narrower.valueClass { break }
+                number += 1
             }
-        case .comparison(let comparison):
-            let leaf = leaf(comparison, &catalog)
-            members.append(Member(node: node, isNegated: isNegated, leaf: leaf))
-        default: members.append(Member(node: node, isNegated: isNegated))
-        }
-    }
-
-    private func intervals(of members: [Member]) -> [Interval] {
-        var intervals: [Interval] = []
-        for (index, member) in members.prefix(64).enumerated() {
-            guard let leaf = member.leaf, leaf.test.isOrdering,
-                let narrower = interval(of: leaf, isNegated: member.isNegated)
-            else { continue }
-            let known = intervals.firstIndex {
-                $0.path == narrower.path && $0.valueClass == narrower.valueClass
-            }
-            if let known {
-                intervals[known].low = max(intervals[known].low, narrower.low)
-                intervals[known].high = min(intervals[known].high, narrower.high)
-                intervals[known].conjuncts |= 1 << UInt64(index)
+            if number == tree.intervals.count {
+                tree.intervals.append(narrower)
             } else {
-                intervals.append(narrower)
-                intervals[intervals.count - 1].conjuncts = 1 << UInt64(index)
+                tree.intervals[number].unite(with: narrower)
             }
         }
-        return intervals
     }
 
-    private func choose(
-        _ members: [Member], _ intervals: [Interval], _ catalog: inout Catalog
-    ) -> Choice? {
-        if members.count == 1, intervals.isEmpty {
+    private func choose(_ catalog: inout Catalog) -> Choice? {
+        let count = tree.conjuncts.count
+        if count == 1, tree.intervals.count == 0 {
             // Nothing to weigh: its keys, if it has some and not too many.
-            let isKeyed = emit(members[0], &catalog) != nil && keys.count <= Self.mostKeys
+            let isKeyed =
+                emit(Int(tree.conjuncts[0]), &catalog) != nil && keys.count <= Self.mostKeys
             if !isKeyed { keys.count = 0 }
             return isKeyed ? .member(0) : nil
         }
         var best: Choice?
         var least = Double.infinity
-        for (index, member) in members.enumerated() {
+        for index in 0..<count {
             // Its interval, narrowed by the other members, is considered below.
-            if index < 64, member.leaf?.test.isOrdering == true { continue }
-            guard let access = estimate(member, &catalog), access.keys <= Self.mostKeys,
-                access.expected < least
+            if index < 64, tree.conjunct(index).isOrdering { continue }
+            guard let access = estimate(Int(tree.conjuncts[index]), &catalog),
+                access.keys <= Self.mostKeys, access.expected < least
             else { continue }
             least = access.expected
             best = .member(index)
         }
-        for (index, interval) in intervals.enumerated() {
-            let expected = expectedHits(of: interval, &catalog)
+        for index in 0..<tree.intervals.count {
+            let expected = expectedHits(of: tree.intervals[index], &catalog)
             if expected < least {
                 least = expected
                 best = .interval(index)
             }
         }
         return best
-    }
-
-    private func estimate(_ member: Member, _ catalog: inout Catalog) -> Access? {
-        if let leaf = member.leaf { return estimate(leaf, isNegated: member.isNegated, &catalog) }
-        return estimate(member.node, isNegated: member.isNegated, &catalog)
-    }
-
-    @discardableResult
-    private func emit(_ member: Member, _ catalog: inout Catalog) -> Proof? {
-        if let leaf = member.leaf { return emitLeaf(leaf, isNegated: member.isNegated, &catalog) }
-        return emit(member.node, isNegated: member.isNegated, &catalog)
     }
 
     // MARK: Keys
@@ -335,47 +263,5 @@ final class Planner {
         return (0..<Int(left.length)).allSatisfy {
             encoder.bytes[Int(left.offset) + $0] == encoder.bytes[Int(right.offset) + $0]
         }
-    }
-
-    // MARK: Programs
-
-    /// A program that hands the whole predicate to the reference evaluator; 0 if it cannot ever
-    /// hold.
-    private func reference(_ root: Node) -> UInt32 {
-        draft.removeAll()
-        appendReference(
-            root, isNegated: false, onTrue: ProgramRow.accept, onFalse: ProgramRow.reject)
-        return programs.intern(draft)
-    }
-
-    func appendReference(_ node: Node, isNegated: Bool, onTrue: UInt16, onFalse: UInt16) {
-        let number = programs.reference(to: node)
-        draft.append(
-            ProgramRow(
-                .reference, isNegated: isNegated, path: 0, constant: UInt32(number),
-                onTrue: onTrue, onFalse: onFalse))
-    }
-
-    private func compile(_ root: Node, _ catalog: inout Catalog) -> UInt32 {
-        compile([Member(node: root, isNegated: false)], without: 0, -1, &catalog)
-    }
-
-    private func compile(
-        _ members: [Member], without verified: UInt64, _ proven: Int, _ catalog: inout Catalog
-    ) -> UInt32 {
-        if members.count == verified.nonzeroBitCount + (proven < 0 ? 0 : 1) { return 0 }
-        var left: [Member] = []
-        for (index, member) in members.enumerated() where index != proven {
-            if index < 64, verified >> UInt64(index) & 1 == 1 { continue }
-            left.append(member)
-        }
-        let compiler = ProgramCompiler(shelf: shelf)
-        let rows = left.reduce(0) { $0 + compiler.rows($1) }
-        if rows > ProgramRow.most {
-            return reference(.and(left.map { $0.isNegated ? .not($0.node) : $0.node }))
-        }
-        draft.removeAll()
-        compiler.compile(left, into: self, &catalog)
-        return programs.intern(draft)
     }
 }

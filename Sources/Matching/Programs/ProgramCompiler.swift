@@ -1,120 +1,116 @@
 import PredicateLanguage
 import RelayModel
 
-/// Lays trees flat: AND, OR and NOT become the places to which rows lead.
-struct ProgramCompiler {
-    let shelf: Int
-
-    /// The number of rows that a tree becomes.
-    func rows(_ node: Node) -> Int {
-        switch node {
-        case .constant: 1
-        case .comparison(let comparison): Leaf(comparison)?.upper == nil ? 1 : 2
-        case .not(let inner): rows(inner)
-        case .and(let nodes), .or(let nodes): nodes.reduce(0) { $0 + rows($1) }
+// Lays items flat as rows: AND, OR and NOT become the places to which rows lead.
+extension Planner {
+    /// Stores the program of the conjunction without the conjuncts that intervals stand for
+    /// (`verified`, as bits) and the one that the key proves, or -1; 0 if nothing is left.
+    func compile(_ root: Node, without verified: UInt64, _ proven: Int) -> UInt32 {
+        let count = tree.conjuncts.count
+        var left = count - verified.nonzeroBitCount - (proven < 0 ? 0 : 1)
+        if left == 0 { return 0 }
+        draft.removeAll()
+        var total = 0
+        for index in 0..<count where !isDone(index, verified, proven) {
+            total += Int(tree.conjunct(index).rows)
         }
-    }
-
-    func rows(_ member: Planner.Member) -> Int {
-        if let leaf = member.leaf { return leaf.upper == nil ? 1 : 2 }
-        return rows(member.node)
-    }
-
-    /// Writes the conjunction of `members` into the planner's draft.
-    func compile(
-        _ members: [Planner.Member], into planner: Planner, _ catalog: inout Catalog
-    ) {
-        for (index, member) in members.enumerated() {
-            let next = planner.draft.rowCount + rows(member)
-            let isLast = index == members.count - 1
-            let onward = isLast ? ProgramRow.accept : UInt16(next)
-            let onTrue = member.isNegated ? ProgramRow.reject : onward
-            let onFalse = member.isNegated ? onward : ProgramRow.reject
-            if let leaf = member.leaf, leaf.test != .reference {
-                compile(
-                    leaf, isNegated: member.isNegated, onTrue: onTrue, onFalse: onFalse,
-                    into: planner)
-            } else {
-                compile(
-                    member.node, isNegated: member.isNegated, onTrue: onTrue, onFalse: onFalse,
-                    into: planner, &catalog)
-            }
-        }
-    }
-
-    private func compile(
-        _ node: Node, isNegated: Bool, onTrue: UInt16, onFalse: UInt16, into planner: Planner,
-        _ catalog: inout Catalog
-    ) {
-        switch node {
-        case .not(let inner):
+        if total > ProgramRow.most { return reference(root) }
+        for index in 0..<count where !isDone(index, verified, proven) {
+            left -= 1
+            let item = tree.conjunct(index)
+            let onward =
+                left == 0 ? ProgramRow.accept : UInt16(draft.rowCount + Int(item.rows))
             compile(
-                inner, isNegated: !isNegated, onTrue: onFalse, onFalse: onTrue, into: planner,
-                &catalog)
-        case .and(let nodes), .or(let nodes):
-            let isAnd = if case .and = node { true } else { false }
-            for (index, inner) in nodes.enumerated() {
-                let next = UInt16(planner.draft.rowCount + rows(inner))
-                let isLast = index == nodes.count - 1
-                compile(
-                    inner, isNegated: isNegated, onTrue: isAnd && !isLast ? next : onTrue,
-                    onFalse: !isAnd && !isLast ? next : onFalse, into: planner, &catalog)
-            }
-        case .comparison(let comparison):
-            guard let leaf = planner.leaf(comparison, &catalog), leaf.test != .reference else {
-                // A second row, which nothing leads to, where ``rows(_:)`` counted on two bounds.
-                for _ in 0..<rows(node) {
-                    planner.appendReference(
-                        node, isNegated: isNegated, onTrue: onTrue, onFalse: onFalse)
-                }
-                return
-            }
-            compile(
-                leaf, isNegated: isNegated, onTrue: onTrue, onFalse: onFalse, into: planner)
-        case .constant:
-            planner.appendReference(node, isNegated: isNegated, onTrue: onTrue, onFalse: onFalse)
+                Int(tree.conjuncts[index]),
+                onTrue: item.isNegated ? ProgramRow.reject : onward,
+                onFalse: item.isNegated ? onward : ProgramRow.reject)
         }
+        return programs.intern(draft)
     }
 
-    private func compile(
-        _ leaf: Leaf, isNegated: Bool, onTrue: UInt16, onFalse: UInt16, into planner: Planner
+    @inline(__always)
+    private func isDone(_ index: Int, _ verified: UInt64, _ proven: Int) -> Bool {
+        index == proven || index < 64 && verified >> UInt64(index) & 1 == 1
+    }
+
+    /// A program that hands the whole predicate to the reference evaluator.
+    func reference(_ root: Node) -> UInt32 {
+        draft.removeAll()
+        appendReference(
+            root, isNegated: false, onTrue: ProgramRow.accept, onFalse: ProgramRow.reject)
+        return programs.intern(draft)
+    }
+
+    private func appendReference(
+        _ node: Node, isNegated: Bool, onTrue: UInt16, onFalse: UInt16
     ) {
-        let path = leaf.path
-        let constant = constants(of: leaf, planner)
-        guard let upper = leaf.upper else {
-            planner.draft.append(
-                ProgramRow(
-                    leaf.test, isNegated: isNegated, path: path, constant: constant,
-                    onTrue: onTrue, onFalse: onFalse))
-            return
-        }
-        let next = UInt16(planner.draft.rowCount + 1)
-        planner.draft.append(
+        let number = programs.reference(to: node)
+        draft.append(
             ProgramRow(
-                .greaterOrEqual, isNegated: isNegated, path: path, constant: constant,
-                onTrue: next, onFalse: onFalse))
-        let slot = planner.encoder.encode(upper)
-        let second = planner.draft.append(constant: slot, bytes: planner.encoder.bytes.base)
-        planner.draft.append(
-            ProgramRow(
-                .lessOrEqual, isNegated: isNegated, path: path, constant: second,
+                .reference, isNegated: isNegated, path: 0, constant: UInt32(number),
                 onTrue: onTrue, onFalse: onFalse))
     }
 
-    private func constants(of leaf: Leaf, _ planner: Planner) -> UInt32 {
-        if leaf.test == .like, case .string(let text) = leaf.constant {
-            let slot = planner.encoder.pattern(PatternText(text).bytes)
-            return planner.draft.append(constant: slot, bytes: planner.encoder.bytes.base)
+    /// Writes the rows of an item; the targets are those of what stands under its NOTs.
+    private func compile(_ number: Int, onTrue: UInt16, onFalse: UInt16) {
+        let item = tree.items[number]
+        switch item.kind {
+        case .all, .any: compileGroup(number, onTrue: onTrue, onFalse: onFalse)
+        case .comparison where item.test != .reference:
+            compile(item, onTrue: onTrue, onFalse: onFalse)
+        case .comparison, .opaque, .constant:
+            appendReference(
+                tree.sources[Int(item.source)], isNegated: item.isNegated, onTrue: onTrue,
+                onFalse: onFalse)
         }
-        guard leaf.test == .member else {
-            let slot = planner.encoder.encode(leaf.constant)
-            return planner.draft.append(constant: slot, bytes: planner.encoder.bytes.base)
+    }
+
+    private func compileGroup(_ number: Int, onTrue: UInt16, onFalse: UInt16) {
+        let group = tree.items[number]
+        var member = number + 1
+        while member < Int(group.end) {
+            let item = tree.items[member]
+            let next = UInt16(draft.rowCount + Int(item.rows))
+            let isLast = item.end == group.end
+            let yes = group.kind == .all && !isLast ? next : onTrue
+            let other = group.kind == .any && !isLast ? next : onFalse
+            // A NOT in between changes the targets over.
+            let isTurned = item.isNegated != group.isNegated
+            compile(member, onTrue: isTurned ? other : yes, onFalse: isTurned ? yes : other)
+            member = Int(item.end)
         }
-        let start = UInt32(planner.draft.constants.count)
-        planner.draft.constants.append(UInt32(leaf.members.count))
-        for constant in leaf.members {
-            let slot = planner.encoder.encode(constant)
-            _ = planner.draft.append(constant: slot, bytes: planner.encoder.bytes.base)
+    }
+
+    private func compile(_ item: PlanItem, onTrue: UInt16, onFalse: UInt16) {
+        let constant = constants(of: item)
+        guard item.hasUpper else {
+            appendRow(item, item.test, constant, onTrue, onFalse)
+            return
+        }
+        let next = UInt16(draft.rowCount + 1)
+        appendRow(item, .greaterOrEqual, constant, next, onFalse)
+        let upper = draft.append(constant: item.upper, bytes: encoder.bytes.base)
+        appendRow(item, .lessOrEqual, upper, onTrue, onFalse)
+    }
+
+    private func appendRow(
+        _ item: PlanItem, _ test: RowTest, _ constant: UInt32, _ onTrue: UInt16,
+        _ onFalse: UInt16
+    ) {
+        draft.append(
+            ProgramRow(
+                test, isNegated: item.isNegated, path: Int(item.path), constant: constant,
+                onTrue: onTrue, onFalse: onFalse))
+    }
+
+    private func constants(of item: PlanItem) -> UInt32 {
+        guard item.test == .member else {
+            return draft.append(constant: item.constant, bytes: encoder.bytes.base)
+        }
+        let start = UInt32(draft.constants.count)
+        draft.constants.append(UInt32(item.memberCount))
+        for index in Int(item.firstMember)..<Int(item.firstMember + item.memberCount) {
+            _ = draft.append(constant: tree.members[index], bytes: encoder.bytes.base)
         }
         return start
     }

@@ -28,8 +28,8 @@ package final class DecodedChange {
     @exclusivity(unchecked) var words = GrowingBuffer<FieldSlot>(capacity: 1)
     /// Where keys of texts and elements are among ``probes``, by the lower bits of their hashes, so
     /// that what a text says often is looked up once; below the round in which they were noted.
-    private var seen = GrowingBuffer<UInt64>(capacity: 1)
-    private var round: UInt32 = 0
+    @exclusivity(unchecked) private var seen = GrowingBuffer<UInt64>(capacity: 1)
+    @exclusivity(unchecked) private var round: UInt32 = 0
     /// The fields, for what rows cannot judge; those of a change that is text still are read when
     /// they are asked for.
     var fields: RecordFields {
@@ -39,11 +39,14 @@ package final class DecodedChange {
         }
         set { knownFields = newValue }
     }
-    private var knownFields: RecordFields = [:]
-    private var text: String?
-    private var fieldNames: [FieldNames?] = []
+    @exclusivity(unchecked) private var knownFields: RecordFields = [:]
+    @exclusivity(unchecked) private var text: String?
+    @exclusivity(unchecked) private var fieldNames: [FieldNames?] = []
+    /// The record type that was looked up last, as it stands in texts, and its shelf.
+    @exclusivity(unchecked) private var lastType = GrowingBuffer<UInt8>(capacity: 32)
+    @exclusivity(unchecked) private var lastShelf: (version: UInt64, number: Int?) = (.max, nil)
     /// Whether it is a row of an initial snapshot, which fires nothing.
-    var isSnapshot = false
+    @exclusivity(unchecked) var isSnapshot = false
     /// Whether absent fields are unknown.
     @exclusivity(unchecked) var isPartial = false
     /// The shelf of its record type; 0 if no subscription names it.
@@ -82,6 +85,24 @@ package final class DecodedChange {
         let names = FieldNames(catalog.shelves[shelf])
         fieldNames[shelf] = names
         return names
+    }
+
+    /// The shelf of the record type with this plain name, if it is the one that was looked up last.
+    @inline(__always)
+    func knownShelf(_ name: UnsafePointer<UInt8>, _ length: Int, version: UInt64) -> Int?? {
+        guard lastShelf.version == version, lastType.count == length,
+            memcmp(lastType.base, name, length) == 0
+        else { return nil }
+        return .some(lastShelf.number)
+    }
+
+    /// Remembers a look-up for ``knownShelf(_:_:version:)``.
+    func knowShelf(
+        _ number: Int?, _ name: UnsafePointer<UInt8>, _ length: Int, version: UInt64
+    ) {
+        lastType.count = 0
+        lastType.append(from: name, count: length)
+        lastShelf = (version, number)
     }
 
     func removeAll() {

@@ -15,33 +15,36 @@ struct ProbeWriter {
             let start = begin(compartment, change)
             add(every, from: start, change)
         }
-        let count = catalog.shelves[number].paths.count
-        for path in 0..<count {
-            if isCompartmented {
-                write(
-                    catalog.shelves[number].compartmentPaths[path], path, compartment, change)
-            } else {
-                write(catalog.shelves[number].paths[path], path, 0, change)
+        let uses =
+            isCompartmented
+            ? catalog.shelves[number].compartmentPaths : catalog.shelves[number].paths
+        // By its address: a copy of a path's use is long.
+        uses.withUnsafeBufferPointer { uses in
+            for path in 0..<uses.count {
+                write(uses.baseAddress.unsafelyUnwrapped + path, path, compartment, change)
             }
         }
     }
 
     @inline(__always)
     private func write(
-        _ use: borrowing PathUse, _ path: Int, _ compartment: UInt32, _ change: DecodedChange
+        _ use: UnsafePointer<PathUse>, _ path: Int, _ compartment: UInt32,
+        _ change: DecodedChange
     ) {
         let slot = change.slots[path]
         switch slot.kind {
-        case .unknown: if use.token != 0 { recordWords(use, compartment, change) }
+        case .unknown:
+            if use.pointee.token != 0 { recordWords(use.pointee, compartment, change) }
         case .notANumber: return
-        case .collection: elements(use, slot, compartment, change)
+        case .collection: elements(use.pointee, slot, compartment, change)
         default:
-            let dimension = use.equal[slot.kind]
+            let dimension = use.pointee.equal[slot.kind]
             if dimension != 0 { scalar(dimension, slot, compartment, change) }
             switch slot.kind {
-            case .string: texts(use, slot, compartment, change)
-            case .number, .date: cells(use, slot, compartment, change)
-            case .location: if use.place != 0 { places(use, slot, compartment, change) }
+            case .string: texts(use.pointee, slot, compartment, change)
+            case .number, .date: cells(use.pointee, slot, compartment, change)
+            case .location:
+                if use.pointee.place != 0 { places(use.pointee, slot, compartment, change) }
             default: return
             }
         }
@@ -108,7 +111,7 @@ struct ProbeWriter {
             let code = CellLevel(line: line, level: level).code
             let own = place >> Int64(level)
             // Intervals that begin in the cell before may reach into this one.
-            for cell in [own - 1, own] {
+            for cell in own - 1...own {
                 let start = begin(compartment, change)
                 change.encoder.append(UInt64(bitPattern: cell))
                 change.encoder.bytes.append(code)

@@ -40,7 +40,9 @@ struct StoredChangeDecoder {
             decoded.now = head.occurredAt ?? appendedAt
             if let shelf = head.shelf {
                 fill(shelf, decoded)
-                SlotDerivation(shelf: catalog.shelves[shelf]).derive(decoded)
+                if !catalog.shelves[shelf].derived.isEmpty {
+                    SlotDerivation(shelf: catalog.shelves[shelf]).derive(decoded)
+                }
             }
             ChangeDecoder(catalog: catalog, seed: seed).probes(
                 head.database, head.owner, head.zoneID, head.shelf, decoded)
@@ -67,13 +69,8 @@ struct StoredChangeDecoder {
     ) -> Bool {
         switch cursor.head(name.start, name.length) {
         case Names.op: return operation(&cursor, &head)
-        case Names.type: return recordType(&cursor, &head)
-        case Names.db:
-            guard let text = text(&cursor), let scope = DatabaseScope(rawValue: text) else {
-                return false
-            }
-            head.database = scope
-            return true
+        case Names.type: return recordType(&cursor, &head, decoded)
+        case Names.db: return database(&cursor, &head)
         case Names.owner:
             head.owner = text(&cursor).flatMap(UserID.init(rawValue:))
             return head.owner != nil
@@ -95,21 +92,17 @@ struct StoredChangeDecoder {
         }
     }
 
-    /// The first eight bytes of the names of members.
+    /// The first eight bytes of the names of members, the first the lowest.
     private enum Names {
-        static let op = word("op")
-        static let type = word("type")
-        static let db = word("db")
-        static let zone = word("zone")
-        static let owner = word("owner")
-        static let before = word("before")
-        static let after = word("after")
-        static let at = word("at")
-        static let snapshot = word("snapshot")
-
-        private static func word(_ name: String) -> UInt64 {
-            name.utf8.reversed().reduce(0) { $0 << 8 | UInt64($1) }
-        }
+        @inline(__always) static var op: UInt64 { 0x706F }
+        @inline(__always) static var type: UInt64 { 0x6570_7974 }
+        @inline(__always) static var db: UInt64 { 0x6264 }
+        @inline(__always) static var zone: UInt64 { 0x656E_6F7A }
+        @inline(__always) static var owner: UInt64 { 0x72_656E_776F }
+        @inline(__always) static var before: UInt64 { 0x6572_6F66_6562 }
+        @inline(__always) static var after: UInt64 { 0x72_6574_6661 }
+        @inline(__always) static var at: UInt64 { 0x7461 }
+        @inline(__always) static var snapshot: UInt64 { 0x746F_6873_7061_6E73 }
     }
 
     private func operation(_ cursor: inout JSONCursor, _ head: inout Head) -> Bool {
@@ -123,12 +116,37 @@ struct StoredChangeDecoder {
         return true
     }
 
-    private func recordType(_ cursor: inout JSONCursor, _ head: inout Head) -> Bool {
-        guard let text = text(&cursor), let recordType = RecordType(rawValue: text) else {
+    private func recordType(
+        _ cursor: inout JSONCursor, _ head: inout Head, _ decoded: DecodedChange
+    ) -> Bool {
+        guard let name = cursor.string() else { return false }
+        head.hasType = true
+        let start = cursor.base + name.start
+        if name.isPlain,
+            let known = decoded.knownShelf(start, name.length, version: catalog.version)
+        {
+            head.shelf = known
+            return true
+        }
+        guard let text = text(name, cursor), let recordType = RecordType(rawValue: text) else {
             return false
         }
         head.shelf = catalog.shelf(of: recordType)
-        head.hasType = true
+        if name.isPlain {
+            decoded.knowShelf(head.shelf, start, name.length, version: catalog.version)
+        }
+        return true
+    }
+
+    private func database(_ cursor: inout JSONCursor, _ head: inout Head) -> Bool {
+        if cursor.take("\"public\"") {
+            head.database = .public
+            return true
+        }
+        guard let text = text(&cursor), let scope = DatabaseScope(rawValue: text) else {
+            return false
+        }
+        head.database = scope
         return true
     }
 

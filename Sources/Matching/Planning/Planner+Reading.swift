@@ -1,0 +1,154 @@
+import PredicateLanguage
+import RelayModel
+
+// From the tree of a predicate to the flat form in which it is planned.
+extension Planner {
+    /// Reads a predicate into ``tree``.
+    ///
+    /// - Returns: `false` if it binds variables, which tie its comparisons together.
+    func read(
+        _ node: Node, isNegated: Bool, isConjunct: Bool, _ catalog: inout Catalog
+    ) -> Bool {
+        switch node {
+        case .comparison(let comparison):
+            var item = PlanItem(.comparison, isNegated: isNegated)
+            if !readPlain(comparison, &item, &catalog) {
+                if comparison.left.bindsVariables || comparison.right.bindsVariables {
+                    return false
+                }
+                readOther(comparison, node, &item, &catalog)
+            }
+            append(item, isConjunct: isConjunct)
+            return true
+        case .not(let inner):
+            return read(inner, isNegated: !isNegated, isConjunct: isConjunct, &catalog)
+        case .and(let nodes):
+            return read(nodes, .all, isNegated, isConjunct: isConjunct, &catalog)
+        case .or(let nodes):
+            return read(nodes, .any, isNegated, isConjunct: isConjunct, &catalog)
+        case .constant(let holds):
+            var item = PlanItem(.constant, isNegated: isNegated)
+            item.holds = holds
+            item.source = tree.keep(node)
+            append(item, isConjunct: isConjunct)
+            return true
+        }
+    }
+
+    /// Nested conjunctions of conjuncts become conjuncts themselves.
+    private func read(
+        _ nodes: [Node], _ kind: PlanItem.Kind, _ isNegated: Bool, isConjunct: Bool,
+        _ catalog: inout Catalog
+    ) -> Bool {
+        let group = PlanItem(kind, isNegated: isNegated)
+        let isMerged = isConjunct && group.isConjunction
+        let number = isMerged ? -1 : append(group, isConjunct: isConjunct)
+        for inner in nodes {
+            guard read(inner, isNegated: isNegated, isConjunct: isMerged, &catalog) else {
+                return false
+            }
+        }
+        if !isMerged { tree.close(number) }
+        return true
+    }
+
+    @discardableResult
+    private func append(_ item: PlanItem, isConjunct: Bool) -> Int {
+        let number = tree.append(item)
+        if isConjunct { tree.conjuncts.append(Int32(number)) }
+        return number
+    }
+
+    // MARK: Comparisons
+
+    /// Reads what most comparisons are, a field and a constant without options; says whether it
+    /// is one.
+    private func readPlain(
+        _ comparison: Comparison, _ item: inout PlanItem, _ catalog: inout Catalog
+    ) -> Bool {
+        guard shelf != 0, comparison.rules == .apple, comparison.quantifier == nil,
+            comparison.rightQuantifier == nil, comparison.options.isEmpty,
+            case .path(let path) = comparison.left,
+            case .constant(let value) = comparison.right,
+            readPlain(comparison.comparator, value, &item), let field = path.fieldName,
+            let number = catalog.makePath(field, shelf: shelf)
+        else { return false }
+        item.path = Int32(number)
+        return true
+    }
+
+    private func readPlain(
+        _ comparator: RecordPredicate.Comparator, _ value: FieldValue, _ item: inout PlanItem
+    ) -> Bool {
+        switch comparator {
+        case .equal: item.test = .equal
+        case .notEqual: item.test = .notEqual
+        case .less, .lessOrEqual, .greater, .greaterOrEqual:
+            guard value.isRowOrdered else { return false }
+            item.test = RowTest(ordering: comparator)
+        case .beginsWith:
+            guard value.isText else { return false }
+            item.test = .begins
+        case .contains:
+            if value.isNull { return false }
+            item.test = .has
+        case .in:
+            guard case .list(let values) = value else { return false }
+            item.test = .member
+            return readMembers(values, &item)
+        default: return false
+        }
+        guard value.isRowScalar else { return false }
+        item.constant = encoder.encode(value)
+        return true
+    }
+
+    private func readMembers(_ values: [FieldValue], _ item: inout PlanItem) -> Bool {
+        item.firstMember = Int32(tree.members.count)
+        item.memberCount = Int32(values.count)
+        for value in values {
+            guard value.isRowScalar else { return false }
+            let slot = encoder.encode(value)
+            tree.members.append(slot)
+        }
+        return true
+    }
+
+    /// Reads any other comparison.
+    private func readOther(
+        _ comparison: Comparison, _ node: Node, _ item: inout PlanItem, _ catalog: inout Catalog
+    ) {
+        // Across record types fields have no numbers.
+        guard shelf != 0, let leaf = Leaf(comparison), let path = path(of: leaf, &catalog) else {
+            item.kind = .opaque
+            item.test = .reference
+            item.source = tree.keep(node)
+            return
+        }
+        item.path = Int32(path)
+        item.test = leaf.test
+        if let clue = leaf.clue { item.clue = tree.keep(clue) }
+        switch leaf.test {
+        case .reference: item.source = tree.keep(node)
+        case .member: _ = readMembers(leaf.members, &item)
+        case .like:
+            if case .string(let text) = leaf.constant {
+                item.constant = encoder.pattern(PatternText(text).bytes)
+            }
+        default: item.constant = encoder.encode(leaf.constant)
+        }
+        if let upper = leaf.upper {
+            item.upper = encoder.encode(upper)
+            item.hasUpper = true
+            item.rows = 2
+        }
+    }
+
+    /// The number of a comparison's field; `nil` where there are too many.
+    private func path(of leaf: Leaf, _ catalog: inout Catalog) -> Int? {
+        leaf.field.isEmpty && leaf.clue != nil
+            ? catalog.makeRecordPath(shelf: shelf)
+            : catalog.makePath(
+                leaf.field, inner: leaf.inner, folding: leaf.folding, shelf: shelf)
+    }
+}
