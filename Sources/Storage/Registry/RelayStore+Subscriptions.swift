@@ -34,7 +34,8 @@ extension RelayStore {
         activeAt position: LogPosition, after serial: UInt64, limit: Int
     ) async throws -> [SubscriptionVersion] {
         try await versions(in: .subscription, activeAt: position, after: serial, limit) {
-            try SubscriptionVersion(row: $0)
+            var rows = SubscriptionRows()
+            return { try rows.version($0) }
         }
     }
 

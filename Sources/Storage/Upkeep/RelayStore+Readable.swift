@@ -4,9 +4,11 @@ import RelayModel
 extension RelayStore {
     /// Reads versions active at `position`, in the order of their serials, up to `limit` of those
     /// that can be read; none only if there are no more.
+    ///
+    /// `makeReader` is asked once for who reads all of them.
     func versions<Value: Sendable>(
         in table: VersionTable, activeAt position: LogPosition, after serial: UInt64,
-        _ limit: Int, _ make: @escaping @Sendable (Row) throws -> Value
+        _ limit: Int, _ makeReader: @escaping @Sendable () -> (Row) throws -> Value
     ) async throws -> [Value] {
         let sql = """
             \(table.select())
@@ -14,13 +16,20 @@ extension RelayStore {
             ORDER BY serial LIMIT ?3
             """
         return try await read { [unreadable] db in
+            let read = makeReader()
             var last = serial.stored
             while true {
-                let rows = try Row.fetchAll(
+                // A cursor, because rows that are kept are copied column by column.
+                let rows = try Row.fetchCursor(
                     db, sql: sql, arguments: [last, position.stored, max(0, limit)])
-                let versions = try unreadable.readable(rows, in: table.rawValue, make)
-                guard versions.isEmpty, let end = rows.last else { return versions }
-                last = end["serial"]
+                var versions: [Value] = []
+                var end: Int64?
+                while let row = try rows.next() {
+                    let version = try unreadable.value(of: row, in: table.rawValue, read)
+                    if let version { versions.append(version) } else { end = row["serial"] }
+                }
+                guard versions.isEmpty, let end else { return versions }
+                last = end
             }
         }
     }
