@@ -16,7 +16,8 @@ struct BenchLoadingCommand: AsyncParsableCommand {
             among --users with a device each; with --store the file is kept, and used again by the \
             next run, or by belfry serve. Then processes of their own load the state from the \
             registry, write a snapshot, and load it from the snapshot, each as a relay does at its \
-            start. Prints one JSON object: seconds and megabytes of each.
+            start. Prints one JSON object: seconds and megabytes of each; what it is doing \
+            meanwhile goes to standard error.
             """)
 
     /// What one process measures.
@@ -52,7 +53,9 @@ struct BenchLoadingCommand: AsyncParsableCommand {
         var figures: JSONObject = [
             "fillSeconds": isNew ? .number(Self.seconds(since: began)) : .null
         ]
+        Self.tell("loading from the registry")
         figures["registry"] = try child(.registry, path)
+        Self.tell("loading from the snapshot")
         figures["snapshot"] = try child(.snapshot, path)
         print(JSONValue.object(figures).text)
     }
@@ -75,7 +78,9 @@ struct BenchLoadingCommand: AsyncParsableCommand {
             let subscription = try loader.subscription(number, load.subscription(number))
             edits[number % users, default: []].append(.create(subscription))
         }
-        for first in stride(from: 0, to: users, by: 256) {
+        Self.tell("filling the store")
+        for (turn, first) in stride(from: 0, to: users, by: 256).enumerated() {
+            if turn % 16 == 15 { Self.tell("filled for \(first) of \(users) users") }
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for user in first..<min(first + 256, users) {
                     let owned = edits.removeValue(forKey: user) ?? []
@@ -154,6 +159,10 @@ struct BenchLoadingCommand: AsyncParsableCommand {
         }
         await store.close()
         print(JSONValue.object(figures).text)
+    }
+
+    private static func tell(_ text: String) {
+        FileHandle.standardError.write(Data("\(text)\n".utf8))
     }
 
     private static func seconds(since start: ContinuousClock.Instant) -> Double {

@@ -76,3 +76,12 @@ extension HashProbeBound {
         return Int32(text.dropFirst()) ?? -1
     }
 }
+
+extension HashProbeBound {
+    /// Brings a change's keys into the cache.
+    func touch(_ change: Change) -> UInt64 {
+        var sum: UInt64 = 0
+        for key in change.keys { sum &+= keys[Int(key)] }
+        return sum
+    }
+}

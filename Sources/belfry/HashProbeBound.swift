@@ -48,7 +48,7 @@ final class HashProbeBound {
     private var postings = Column<Posting>(1)
     private var mask = 0
     /// The keys of all changes, one change after the other.
-    private var keys: ContiguousArray<UInt64> = []
+    private(set) var keys: ContiguousArray<UInt64> = []
     /// Narrow ranges by the part of the price's domain in which they lie: where each part begins,
     /// and the columns.
     private var starts = Column<Int32>(1)

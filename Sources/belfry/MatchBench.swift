@@ -1,0 +1,228 @@
+import Foundation
+import Matching
+import PredicateLanguage
+import RelayModel
+import Synchronization
+
+/// Measures one shape at one size.
+struct MatchBench {
+    private let workload: BenchWorkload
+    private let changeCount: Int
+    private let index = SubscriptionIndex(seed: 0x5EED_5EED)
+    private var changes: [RecordChange] = []
+    /// Changes in the state in which a relay matches them: just decoded.
+    private let decoded = (0..<MatchBench.batch).map { _ in DecodedChange() }
+
+    /// Subscriptions or changes that are made and then used, few enough to stay in the cache.
+    private static let batch = 128
+    /// Rounds of which the median counts; one more comes before, to warm up.
+    private static let rounds = 7
+
+    init(workload: BenchWorkload, changeCount: Int) {
+        self.workload = workload
+        self.changeCount = changeCount
+    }
+
+    mutating func run() -> BenchRow {
+        var row = BenchRow()
+        row.shape = workload.shape
+        row.count = workload.count
+        build(&row)
+        row.bytes = Double(index.statistics.bytes) / Double(workload.count)
+        row.decode = decodeTime()
+        let bound = HashProbeBound(Predicates(workload: workload))
+        measureMatches(bound, &row)
+        measureEdits(&row)
+        row.naive = naiveThroughput()
+        return row
+    }
+
+    // MARK: Building
+
+    private mutating func build(_ row: inout BenchRow) {
+        var source = workload
+        var spent = 0.0
+        for first in stride(from: 0, to: workload.count, by: Self.batch) {
+            let batch = (first..<min(first + Self.batch, workload.count)).map {
+                source.subscription($0)
+            }
+            spent += seconds { for one in batch { index.insert(one) } }
+        }
+        row.build = spent * 1e6 / Double(workload.count)
+        changes = (0..<changeCount).map { _ in source.change() }
+    }
+
+    private func decodeTime() -> Double {
+        let scratch = DecodedChange()
+        let sample = changes.prefix(20_000)
+        let spent = seconds { for change in sample { index.decode(change, into: scratch) } }
+        return spent * 1e6 / Double(sample.count)
+    }
+
+    // MARK: Matching
+
+    private func measureMatches(_ bound: HashProbeBound, _ row: inout BenchRow) {
+        let prepared = changes.map { bound.change($0.after?.fields ?? [:]) }
+        var serials: [UInt64] = []
+        var (ours, bounds, found) = ([Double](), [Double](), 0)
+        var (medians, ninetyNinths) = ([Double](), [Double]())
+        let before = index.statistics
+        for _ in 0...Self.rounds {
+            let spent = batches { index.matches(for: decoded[$0 - $1], into: &serials) }
+            ours.append(Double(changes.count) / spent)
+            bounds.append(
+                Double(changes.count)
+                    / boundBatches(bound, prepared) { found &+= bound.match(prepared[$0]) })
+            let (latencies, total) = latencies(&serials)
+            row.matches = Double(total) / Double(changes.count)
+            medians.append(latencies[latencies.count / 2])
+            ninetyNinths.append(latencies[latencies.count * 99 / 100])
+        }
+        let after = index.statistics
+        let candidates = Double(after.candidates - before.candidates)
+        row.confirmed =
+            candidates == 0 ? 1 : Double(after.confirmed - before.confirmed) / candidates
+        row.throughput = median(ours)
+        row.bound = found > 0 ? median(bounds) : 0
+        row.latency = (median(medians), median(ninetyNinths))
+    }
+
+    /// Goes through all changes, a batch decoded and then used; the seconds of the use alone.
+    private func batches(_ body: (_ index: Int, _ first: Int) -> Void) -> Double {
+        var spent = 0.0
+        for first in stride(from: 0, to: changes.count, by: Self.batch) {
+            let range = first..<min(first + Self.batch, changes.count)
+            for number in range { index.decode(changes[number], into: decoded[number - first]) }
+            spent += seconds { for number in range { body(number, first) } }
+        }
+        return spent
+    }
+
+    /// The same for the lower bound, whose changes are prepared; they are brought into the cache.
+    private func boundBatches(
+        _ bound: HashProbeBound, _ prepared: [HashProbeBound.Change], _ body: (Int) -> Void
+    ) -> Double {
+        var (spent, touched) = (0.0, UInt64(0))
+        for first in stride(from: 0, to: prepared.count, by: Self.batch) {
+            let range = first..<min(first + Self.batch, prepared.count)
+            for number in range { touched &+= bound.touch(prepared[number]) }
+            spent += seconds { for number in range { body(number) } }
+        }
+        return touched == .max ? 0 : spent
+    }
+
+    /// Microseconds of every match, ascending, and the matches.
+    private func latencies(_ serials: inout [UInt64]) -> ([Double], Int) {
+        let clock = ContinuousClock()
+        var (latencies, total) = ([Double](), 0)
+        latencies.reserveCapacity(changes.count)
+        _ = batches { number, first in
+            let start = clock.now
+            index.matches(for: decoded[number - first], into: &serials)
+            latencies.append((clock.now - start).inSeconds * 1e6)
+            total += serials.count
+        }
+        latencies.sort()
+        return (latencies, total)
+    }
+
+    // MARK: Edits
+
+    /// A fifth of the subscriptions is taken out and put in again, a batch at a time, while another
+    /// thread matches.
+    private func measureEdits(_ row: inout BenchRow) {
+        var (inserts, removes) = ([Double](), [Double]())
+        let clock = ContinuousClock()
+        let reader = MatchingReader(index, Array(changes.prefix(2000)))
+        var source = workload
+        var batch: [IndexedSubscription] = []
+        for number in 0..<workload.count {
+            let one = source.subscription(number)
+            if number % 5 == 0 { batch.append(one) }
+            guard batch.count == Self.batch || number + 1 == workload.count else { continue }
+            for one in batch {
+                let start = clock.now
+                index.remove(serial: one.serial)
+                removes.append((clock.now - start).inSeconds * 1e6)
+            }
+            for one in batch {
+                let start = clock.now
+                index.insert(one)
+                inserts.append((clock.now - start).inSeconds * 1e6)
+            }
+            batch.removeAll(keepingCapacity: true)
+        }
+        reader.stop()
+        (row.insert, row.remove) = (median(inserts), median(removes))
+    }
+
+    // MARK: Yardsticks
+
+    private func naiveThroughput() -> Double {
+        let part = min(workload.count, 100_000)
+        var source = workload
+        let subscriptions = (0..<part).map { source.subscription($0) }
+        guard var matcher = try? ReferenceMatcher(subscriptions) else { return 0 }
+        matcher.prepare(changes)
+        var serials: [UInt64] = []
+        var done = 0
+        let spent = seconds {
+            let start = ProcessorTime.now
+            while done < changes.count, ProcessorTime.now - start < 0.3 {
+                matcher.match(done, into: &serials)
+                done += 1
+            }
+        }
+        return Double(done) / spent * Double(part) / Double(workload.count)
+    }
+
+    private func median(_ values: [Double]) -> Double { values.sorted()[values.count / 2] }
+
+    private func seconds(_ body: () -> Void) -> Double {
+        let start = ProcessorTime.now
+        body()
+        return ProcessorTime.now - start
+    }
+
+    /// The predicates of a workload, made again.
+    private struct Predicates: Sequence, IteratorProtocol {
+        var workload: BenchWorkload
+        var number = 0
+
+        mutating func next() -> RecordPredicate? {
+            if number == workload.count { return nil }
+            number += 1
+            return workload.subscription(number - 1).predicate
+        }
+    }
+}
+
+/// A thread that matches changes without a pause until it is stopped.
+final class MatchingReader: Sendable {
+    private let isStopped = Atomic(false)
+    private let ended = DispatchSemaphore(value: 0)
+
+    init(_ index: SubscriptionIndex, _ changes: [RecordChange]) {
+        Thread.detachNewThread { [self] in
+            let decoded = changes.map { change in
+                let decoded = DecodedChange()
+                index.decode(change, into: decoded)
+                decoded.compact()
+                return decoded
+            }
+            var serials: [UInt64] = []
+            var number = 0
+            while !isStopped.load(ordering: .relaxed) {
+                index.matches(for: decoded[number % decoded.count], into: &serials)
+                number += 1
+            }
+            ended.signal()
+        }
+    }
+
+    /// Waits until the last match is done.
+    func stop() {
+        isStopped.store(true, ordering: .relaxed)
+        ended.wait()
+    }
+}
