@@ -79,7 +79,7 @@ struct HostileBench {
         let cells = [
             attack.rawValue, "\(limit)", "\(saved)", format(account, 0),
             format(Double(runs) / Double(changes.count), 1), "\(most)",
-            "\(attack == .value ? limits.perRecordType : limit) + 64 a key",
+            "\(limit) + 64 a key",
             format(latencies[latencies.count / 2], 2),
             format(latencies[latencies.count * 99 / 100], 2),
         ]

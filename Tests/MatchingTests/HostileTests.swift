@@ -55,6 +55,22 @@ import Testing
         #expect(runs(try ordinary()) <= 200 + 2 * 65, "\(format)")
     }
 
+    @Test(arguments: [
+        "title ENDSWITH 'qq' AND NOT price > %", "country == 'Germany' AND NOT price > %",
+        "country BEGINSWITH 'Germ' AND NOT price > %", "title LIKE '*din?r*' AND NOT price > %",
+    ])
+    func `what changes showed before a key was there says nothing of it`(format: String) throws {
+        index.insert(try subscription(90_000, "id == 'somebody'"))
+        for number in 0..<3000 {
+            _ = index.matches(for: try ordinary(number))
+            if number % 50 == 0 { _ = index.statistics }
+        }
+        let formats = (0..<1500).map { format.replacing("%", with: "\($0)") }
+        let saved = try save(formats, bound: 200)
+        #expect((200...400).contains(saved))
+        #expect(runs(try ordinary()) <= 200 + 2 * 65, "\(format)")
+    }
+
     @Test func `a key is told to be hot before any change was seen, and after`() throws {
         for serial in 0..<65 {
             index.insert(try subscription(serial, "country == 'Germany' AND NOT price > \(serial)"))

@@ -6,7 +6,7 @@ import RelayModel
 
 /// Subscriptions to be filed again, and what was looked at for it.
 struct Misfilings {
-    /// By shelf: filed under a crowded key while nothing was known of the shelf's changes.
+    /// By shelf: filed under a crowded key while nothing was known of it.
     private(set) var unproven: [Int: [UInt32]] = [:]
     /// To be filed again, last first.
     private(set) var queue: [UInt32] = []
@@ -32,7 +32,7 @@ struct Misfilings {
         if unproven[shelf]?.last == id { unproven[shelf]?.removeLast() }
     }
 
-    /// Now something is known of a shelf's changes.
+    /// Now more is known of a shelf's changes.
     mutating func decide(shelf: Int) {
         guard let ids = unproven.removeValue(forKey: shelf) else { return }
         queue += ids.prefix(room)
@@ -86,10 +86,12 @@ extension IndexCore {
 
     /// Learns from the keys of one change of a shelf.
     func learn(_ hashes: [UInt32], shelf: Int) {
-        let knew = planner.selectivity.knows(shelf: shelf)
         planner.selectivity.observe(hashes, shelf: shelf)
+        // Now and then, because keys become crowded at any time.
+        if planner.selectivity.samples(shelf: shelf) % Selectivity.enough == 0 {
+            misfilings.decide(shelf: shelf)
+        }
         guard planner.selectivity.knows(shelf: shelf) else { return }
-        if !knew { misfilings.decide(shelf: shelf) }
         for hash in hashes {
             guard let share = planner.selectivity.observed(hash, shelf: shelf),
                 share >= Self.hotShare

@@ -16,6 +16,8 @@ final class IndexCore {
     /// Evaluation errors by subscription, since the start.
     @exclusivity(unchecked) private(set) var errors: [UInt32: UInt64] = [:]
 
+    /// Since when keys are crowded.
+    @exclusivity(unchecked) var crowds = CrowdedKeys()
     /// Who should be filed again.
     @exclusivity(unchecked) var misfilings = Misfilings()
 
@@ -63,26 +65,35 @@ final class IndexCore {
         }
         var isInDirectory = false
         var crowd = 0
+        // What is known of the crowded keys; nothing, if one of them is undecided.
+        var share: Double? = 0
         for index in 0..<count {
-            isInDirectory = file(planner.keys[index], word, filing) || isInDirectory
-            crowd = max(crowd, self.crowd(under: planner.keys[index], filing))
+            let key = planner.keys[index]
+            isInDirectory = file(key, word, filing) || isInDirectory
+            let others = self.crowd(under: key, filing)
+            crowd = max(crowd, others)
+            guard others >= Self.crowd else { continue }
+            let hits = crowds.share(of: key.hash, shelf: shelf, planner.selectivity)
+            share = share.flatMap { share in hits.map { share + $0 } }
         }
         serials.set(id, record(filing, isInDirectory))
         if filing.isResidual { residuals += 1 }
         return MatchingCost(
-            candidatesPerChange: expectation(of: filing, id, shelf, crowd),
+            candidatesPerChange: expectation(of: filing, id, shelf, crowded: share),
             isResidual: filing.isResidual, keys: count, crowd: crowd)
     }
 
-    /// Candidates to be expected: where many stand under a key, and nothing is known of the changes
-    /// yet, the worst.
+    /// Candidates to be expected: where many stand under a key, and nothing is known of it yet, the
+    /// worst.
     private func expectation(
-        of filing: Filing, _ id: UInt32, _ shelf: Int, _ crowd: Int
+        of filing: Filing, _ id: UInt32, _ shelf: Int, crowded share: Double?
     ) -> Double {
-        guard crowd >= Self.crowd, !filing.isResidual, !planner.selectivity.knows(shelf: shelf)
-        else { return filing.expected }
-        misfilings.noteUnproven(id, shelf: shelf)
-        return 1
+        if filing.isResidual { return filing.expected }
+        guard let share else {
+            misfilings.noteUnproven(id, shelf: shelf)
+            return 1
+        }
+        return min(max(filing.expected, share), 1)
     }
 
     /// What else is verified under a key for which a program of its own was filed.

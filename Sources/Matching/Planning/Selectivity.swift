@@ -9,6 +9,8 @@ struct Selectivity: ~Copyable {
     private var samples: UInt32 = 0
     /// The same by the shelf of the changes' record type.
     private var shelfSamples: [UInt32] = []
+    /// How often the counters were halved since the start.
+    private var halvings = 0
 
     private static let width = 1 << 14
     /// From so many sampled changes of a record type on, what they showed counts.
@@ -37,13 +39,17 @@ struct Selectivity: ~Copyable {
             for index in counters.indices { counters[index] /= 2 }
             for index in shelfSamples.indices { shelfSamples[index] /= 2 }
             samples /= 2
+            halvings += 1
         }
     }
 
-    /// Whether enough changes of a shelf were seen.
-    func knows(shelf: Int) -> Bool {
-        shelf < shelfSamples.count && shelfSamples[shelf] >= Self.enough
+    /// Changes of a shelf that were seen.
+    func samples(shelf: Int) -> UInt32 {
+        shelf < shelfSamples.count ? shelfSamples[shelf] : 0
     }
+
+    /// Whether enough changes of a shelf were seen.
+    func knows(shelf: Int) -> Bool { samples(shelf: shelf) >= Self.enough }
 
     /// The share of a shelf's changes that hit a key, if enough were seen.
     func observed(_ hash: UInt32, shelf: Int) -> Double? {
@@ -51,6 +57,27 @@ struct Selectivity: ~Copyable {
         let (first, second) = Self.places(hash)
         let hits = Double(min(counters[first], counters[second])) + 0.25
         return min(hits / Double(shelfSamples[shelf]), 1)
+    }
+
+    /// What the counters say of a key at one moment.
+    struct Sight {
+        var hits: UInt16
+        var samples: UInt32
+        var halvings: Int
+
+        /// What is left of this after the counters were halved more often.
+        func faded(to halvings: Int) -> Sight {
+            let times = halvings - self.halvings
+            return Sight(hits: hits >> times, samples: samples >> times, halvings: halvings)
+        }
+    }
+
+    /// What the counters say of a key now.
+    func sight(of hash: UInt32, shelf: Int) -> Sight {
+        let (first, second) = Self.places(hash)
+        return Sight(
+            hits: min(counters[first], counters[second]),
+            samples: samples(shelf: shelf), halvings: halvings)
     }
 
     private static func places(_ hash: UInt32) -> (Int, Int) {
