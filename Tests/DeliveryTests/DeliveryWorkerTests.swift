@@ -264,6 +264,8 @@ import Testing
         bench.progress.refuse(.noRoom("full"))
         try await bench.run {
             try await bench.accept(1...3)
+            // The clock must not run past an answer that is on its way.
+            #expect(await Turns.yield { bench.gateway.answerCount == 3 })
             let refused = await bench.clock.advance(by: .milliseconds(100)) {
                 bench.progress.refusalCount >= 3
             }

@@ -14,6 +14,7 @@ package final class ScriptedGateway: PushGateway {
         var requests: [PushRequest] = []
         var attempts: [DeliveryID: Int] = [:]
         var unanswered: [UInt64] = []
+        var answerCount = 0
         var isClosed = false
     }
 
@@ -32,6 +33,9 @@ package final class ScriptedGateway: PushGateway {
 
     /// Everything that was sent, in order.
     package var requests: [PushRequest] { state.withLock { $0.requests } }
+
+    /// Answers that were handed over.
+    package var answerCount: Int { state.withLock { $0.answerCount } }
 
     /// The tickets that wait for an answer, in order.
     package var unanswered: [UInt64] { state.withLock { $0.unanswered } }
@@ -53,7 +57,10 @@ package final class ScriptedGateway: PushGateway {
 
     private func complete(_ completions: [PushCompletion]) {
         guard !completions.isEmpty else { return }
-        queue.async { [sink] in sink(completions) }
+        queue.async { [self] in
+            sink(completions)
+            state.withLock { $0.answerCount += completions.count }
+        }
     }
 
     // MARK: What the worker asks for
