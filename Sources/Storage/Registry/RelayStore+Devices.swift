@@ -144,12 +144,7 @@ struct DeviceStep {
     private func rivals(
         of device: Device, in commit: OpenCommit
     ) throws -> (versions: [DeviceVersion], serials: [UInt64]) {
-        let statement = try commit.db.cachedStatement(
-            sql: """
-                \(VersionTable.device.select())
-                WHERE device.container = ?1 AND ended IS NULL AND (deviceID = ?2 OR token = ?3)
-                ORDER BY serial
-                """)
+        let statement = try commit.db.cachedStatement(sql: RelayStore.rivalsOfDevice)
         let rows = try Row.fetchAll(
             statement, arguments: [container.id, device.id.rawValue, device.token.rawValue])
         return (
@@ -199,4 +194,18 @@ struct DeviceStep {
         try commit.db.cachedStatement(sql: "DELETE FROM badge WHERE container = ? AND deviceID = ?")
             .execute(arguments: [container.id, id.rawValue])
     }
+}
+
+extension RelayStore {
+    /// Finds the live devices of a container with an ID or a token: its number, the ID, the token.
+    ///
+    /// Each has an index; asked for with OR, SQLite reads every device of the container.
+    package static let rivalsOfDevice = """
+        \(VersionTable.device.select())
+        WHERE serial IN (
+            SELECT serial FROM device WHERE container = ?1 AND deviceID = ?2 AND ended IS NULL
+            UNION ALL
+            SELECT serial FROM device WHERE container = ?1 AND token = ?3 AND ended IS NULL)
+        ORDER BY serial
+        """
 }
