@@ -222,11 +222,11 @@ def full_disk(scene):
     it goes on without a restart."""
     place = os.path.dirname(scene.relay.database)
     ballast = os.path.join(place, "ballast")
-    with open(ballast, "wb") as file:
+    # Unbuffered: what a buffer holds would be written once more when the file is closed, and fail.
+    with open(ballast, "wb", buffering=0) as file:
         try:
             while True:
                 file.write(bytes(65536))
-                file.flush()
         except OSError:
             pass
     end = time.monotonic() + PATIENCE
