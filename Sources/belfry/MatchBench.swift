@@ -67,7 +67,7 @@ struct MatchBench {
         var (ours, bounds, found) = ([Double](), [Double](), 0)
         var (medians, ninetyNinths) = ([Double](), [Double]())
         let before = index.statistics
-        for _ in 0...Self.rounds {
+        for round in 0...Self.rounds {
             let spent = batches { index.matches(for: decoded[$0 - $1], into: &serials) }
             ours.append(Double(changes.count) / spent)
             bounds.append(
@@ -75,6 +75,11 @@ struct MatchBench {
                     / boundBatches(bound, prepared) { found &+= bound.match(prepared[$0]) })
             let (latencies, total) = latencies(&serials)
             row.matches = Double(total) / Double(changes.count)
+            if round == 0 {
+                ours.removeAll()
+                bounds.removeAll()
+                continue
+            }
             medians.append(latencies[latencies.count / 2])
             ninetyNinths.append(latencies[latencies.count * 99 / 100])
         }

@@ -131,9 +131,7 @@ struct Catalog {
     /// The number of a record type's shelf, given out when first asked for.
     mutating func makeShelf(_ recordType: RecordType?) -> Int {
         guard let recordType else { return 0 }
-        if let last = shelves[lastShelf].recordType, last.rawValue.isSame(as: recordType.rawValue) {
-            return lastShelf
-        }
+        if shelves[lastShelf].recordType == recordType { return lastShelf }
         if let known = shelfNumbers[recordType] {
             lastShelf = known
             return known

@@ -92,7 +92,8 @@ struct StoredChangeDecoder {
         }
     }
 
-    /// The first eight bytes of the names of members, the first the lowest.
+    /// The first eight bytes of the names of members, the first the lowest; written as numbers,
+    /// because a static that is computed is asked at each look-up whether it was.
     private enum Names {
         @inline(__always) static var op: UInt64 { 0x706F }
         @inline(__always) static var type: UInt64 { 0x6570_7974 }

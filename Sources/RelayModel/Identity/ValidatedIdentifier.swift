@@ -13,8 +13,12 @@ extension ValidatedIdentifier {
     /// Whether two identifiers are the same bytes, as the database compares them.
     ///
     /// Two spellings of one letter are equal as texts; as names of users they are two users.
+    ///
+    /// Other modules get its body: the index compares names for every change and every edit.
+    @inlinable
     public static func == (left: Self, right: Self) -> Bool {
-        left.rawValue.utf8.elementsEqual(right.rawValue.utf8)
+        left.rawValue.utf8.count == right.rawValue.utf8.count
+            && left.rawValue.utf8.elementsEqual(right.rawValue.utf8)
     }
 
     /// Orders by the bytes of the UTF-8 texts.

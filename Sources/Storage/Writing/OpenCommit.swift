@@ -70,7 +70,6 @@ struct OpenCommit {
         _ request: WriteRequest, _ isolation: WriteIsolation
     ) throws -> @Sendable () -> Void {
         // Only what comes from outside leaves containers and schemas as they are.
-        if request.lane == .own { known = KnownRows() }
         defer { if request.lane == .own { known = KnownRows() } }
         return switch isolation {
         case .together: try request.perform(&self)
