@@ -119,7 +119,7 @@ let package = Package(
             name: "belfry",
             dependencies: [
                 "RelayModel", "PredicateLanguage", "Matching", "ChangeSources", "Storage",
-                "Fanout", "Gateway", "Delivery", "RelayServer", "GatewaySimulator",
+                "Fanout", "Gateway", "Delivery", "RelayServer", "GatewaySimulator", "CMalloc",
                 argumentParser, asyncHTTPClient, configuration, coreMetrics, crypto, httpTypes,
                 logging, nioCore, nioHTTP1, nioPosix, nioSSL, serviceLifecycle, unixSignals,
             ]),
@@ -128,6 +128,7 @@ let package = Package(
         .target(name: "CCurl", linkerSettings: [.linkedLibrary("curl")]),
         .target(name: "CRE2", linkerSettings: [.linkedLibrary("re2")]),
         .target(name: "CSQLite"),
+        .systemLibrary(name: "CMalloc"),
         .target(
             name: "Migrations", path: "Migrations",
             resources: [.embedInCode("sql")]),

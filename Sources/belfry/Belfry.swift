@@ -1,4 +1,5 @@
 import ArgumentParser
+import Foundation
 
 @main
 struct Belfry: AsyncParsableCommand {
@@ -9,6 +10,13 @@ struct Belfry: AsyncParsableCommand {
             + [
                 PredicateCommand.self, MatchCommand.self, GatewayCommand.self, BenchCommand.self,
             ])
+
+    static func main() async {
+        let process = ProcessInfo.processInfo
+        MemoryArenas.limit(
+            environment: process.environment, processors: process.activeProcessorCount)
+        await main(nil)
+    }
 }
 
 struct BenchCommand: AsyncParsableCommand {

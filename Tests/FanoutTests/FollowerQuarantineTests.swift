@@ -20,10 +20,11 @@ private final class ScratchedLog: ShardLog {
     var quarantined: [UnreadableEntry] { aside.withLock { $0 } }
 
     func append(
-        _ changes: [ChangeToAppend], container: ContainerKey, source: SourceName,
-        at now: Timestamp
+        _ changes: [ChangeToAppend], delivery: DedupeKey?, container: ContainerKey,
+        source: SourceName, at now: Timestamp
     ) async throws -> [AppendOutcome] {
-        try await store.append(changes, container: container, source: source, at: now)
+        try await store.append(
+            changes, delivery: delivery, container: container, source: source, at: now)
     }
 
     func entries(after position: LogPosition, limit: Int) async throws -> [LogEntry] {

@@ -179,6 +179,30 @@ import Testing
         }
     }
 
+    @Test func `a batch of another length under the same ID is refused whole`() async throws {
+        try await TestRelay.with { relay in
+            let made = try await relay.admin(
+                .put, Self.sources + "/db", #"{"preset":"belfry","verification":{"scheme":"none"}}"#
+            )
+            #expect(made.status == 201, "\(made.text)")
+            func post(_ names: [String]) async throws -> TestRelay.Answer {
+                let changes = names.map { Self.change.replacing("artist-1", with: $0) }
+                return try await relay.call(
+                    .post, Self.path + "/db", headers: ["webhook-id": "m1"],
+                    body: "[\(changes.joined(separator: ","))]")
+            }
+            #expect(statuses(try await post(["a", "b"])) == ["appended", "appended"])
+            for names in [["a", "b", "c"], ["a"]] {
+                let answer = try await post(names)
+                #expect(answer.status == 409, "\(answer.text)")
+                #expect(statuses(answer) == names.map { _ in "conflict" }, "\(answer.text)")
+            }
+            let again = try await post(["a", "b"])
+            #expect(again.status == 200)
+            #expect(statuses(again) == ["duplicate", "duplicate"], "\(again.text)")
+        }
+    }
+
     @Test func `malformed bodies are told where`() async throws {
         try await TestRelay.with { relay in
             _ = try await relay.admin(

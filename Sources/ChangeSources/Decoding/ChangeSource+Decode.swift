@@ -12,9 +12,7 @@ extension ChangeSource {
     /// - Throws: ``DecodeError`` with the status of the answer.
     package func decode(_ request: WebhookRequest) throws(DecodeError) -> DecodedBatch {
         try checkForm(request)
-        var batch = DecodedBatch(
-            items: [], transportKey: transportKey(request.headers),
-            bodyDigest: Array(SHA256.hash(data: request.body)), isBatch: false)
+        var batch = DecodedBatch(items: [], transportKey: transportKey(request.headers))
         let items: [SourceItem]
         do {
             items = try divide(try body(of: request), headers: request.headers)
@@ -23,10 +21,12 @@ extension ChangeSource {
             batch.items = [.parked(parked(request.body, error, request.headers))]
             return batch
         }
-        batch.isBatch = items.contains { $0.index != nil } || items.isEmpty
         for item in items {
             batch.items.append(
                 contentsOf: try decode(item, transportKey: batch.transportKey))
+        }
+        if batch.items.count > 1 || items.contains(where: { $0.index != nil }) {
+            batch.key = key(of: batch, places: items.count)
         }
         return batch
     }
@@ -49,9 +49,17 @@ extension ChangeSource {
         let item = SourceItem(
             value: parked.raw, path: "", index: index, headers: request.headers, source: self)
         let key = transportKey(request.headers)
-        return DecodedBatch(
-            items: try decode(item, transportKey: key), transportKey: key,
-            bodyDigest: Array(SHA256.hash(data: request.body)), isBatch: false)
+        return DecodedBatch(items: try decode(item, transportKey: key), transportKey: key)
+    }
+
+    /// The key of a delivery whose changes have its ID and their places in it.
+    private func key(of batch: DecodedBatch, places: Int) -> DedupeKey? {
+        let isKnownByPlaces = batch.items.contains { item in
+            if case .change(_, let key) = item { key?.kind == .delivery } else { false }
+        }
+        guard let text = batch.transportKey, isKnownByPlaces else { return nil }
+        return DedupeKey(
+            .delivery, text, digest: Array(SHA256.hash(data: Array("\(places) places".utf8))))
     }
 
     private func decode(

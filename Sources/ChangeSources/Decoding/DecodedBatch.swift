@@ -7,10 +7,11 @@ package struct DecodedBatch: Sendable, Hashable {
     package var items: [DecodedItem]
     /// The sender's name of this delivery, the same on every attempt, where it has one.
     package var transportKey: String?
-    /// The SHA-256 of the raw body.
-    package var bodyDigest: [UInt8]
-    /// Whether the body was a list, so that the answer lists one result for each item.
-    package var isBatch: Bool
+    /// What the delivery as a whole is known by, where its changes are known by their places in it.
+    ///
+    /// Its digest is that of the number of places and no more: what was refused for a mapping that
+    /// is corrected since may be another change on the next attempt.
+    package var key: DedupeKey?
 }
 
 /// What became of one change in a webhook.

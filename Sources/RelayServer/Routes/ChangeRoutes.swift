@@ -89,16 +89,17 @@ struct ChangeIntake: Sendable {
             guard case .change(let change, let key) = item else { return nil }
             return ChangeToAppend(change, key: key)
         }
-        var outcomes: ArraySlice<AppendOutcome> = []
+        var outcomes: [AppendOutcome] = []
         if !changes.isEmpty {
             outcomes = try await dependencies.log.append(
-                changes, container: container, source: source.name, at: now)[...]
+                changes, delivery: batch.key, container: container, source: source.name, at: now)
         }
+        var remaining = outcomes[...]
         try await learn(from: changes)
         var results = ChangeResults()
         for item in batch.items {
             switch item {
-            case .change: results.add(outcomes.popFirst())
+            case .change: results.add(remaining.popFirst())
             case .refused(let path, let reason): results.addRefusal(path: path, reason: reason)
             case .ignored(let reason): results.addIgnored(reason: reason)
             case .parked(let body):

@@ -4,14 +4,15 @@ package import RelayModel
 
 extension RelayStore: ShardLog {
     package func append(
-        _ changes: [ChangeToAppend], container: ContainerKey, source: SourceName, at now: Timestamp
+        _ changes: [ChangeToAppend], delivery: DedupeKey?, container: ContainerKey,
+        source: SourceName, at now: Timestamp
     ) async throws -> [AppendOutcome] {
         guard !changes.isEmpty else { return [] }
         try admitIntake()
         // The texts are made here, in parallel, and not by the writer.
         let prepared = changes.map(PreparedChange.init)
         let step = AppendStep(
-            changes: prepared, source: source, now: now, settings: settings)
+            changes: prepared, delivery: delivery, source: source, now: now, settings: settings)
         let bytes = prepared.reduce(0) { $0 + $1.body.utf8.count }
         do {
             return try await write(.intake, changes: changes.count, bytes: bytes) { commit in
@@ -125,6 +126,7 @@ struct PreparedChange: Sendable {
 /// Appends the changes of one request.
 struct AppendStep: Sendable {
     let changes: [PreparedChange]
+    let delivery: DedupeKey?
     let source: SourceName
     let now: Timestamp
     let settings: StoreSettings
@@ -132,6 +134,11 @@ struct AppendStep: Sendable {
     func run(
         in commit: inout OpenCommit, container: StoredContainer
     ) throws -> [AppendOutcome] {
+        if let delivery,
+            case .conflict(let position)? = try remember(delivery, in: commit, container)
+        {
+            return changes.map { _ in .conflict(position) }
+        }
         var outcomes: [AppendOutcome] = []
         outcomes.reserveCapacity(changes.count)
         for change in changes {

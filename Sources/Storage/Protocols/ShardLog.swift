@@ -11,9 +11,13 @@ package protocol ShardLog: Sendable {
     /// appended again: the same digest answers with the first position, another one is a conflict.
     /// A change older than the last applied version of its record is appended as stale.
     ///
+    /// `delivery` is the key of the request as a whole, if it has one beside those of its changes:
+    /// where it is known with another digest, every change is a conflict and nothing is appended.
+    ///
     /// - Throws: ``StorageError`` if nothing was appended: no room, or the log is closed.
     func append(
-        _ changes: [ChangeToAppend], container: ContainerKey, source: SourceName, at now: Timestamp
+        _ changes: [ChangeToAppend], delivery: DedupeKey?, container: ContainerKey,
+        source: SourceName, at now: Timestamp
     ) async throws -> [AppendOutcome]
 
     /// The entries after `position` in order, at most `limit`; empty at the head.
@@ -32,6 +36,15 @@ package protocol ShardLog: Sendable {
 
     /// Returns as soon as the head is beyond `position`; throws `CancellationError` if cancelled.
     func waitForGrowth(beyond position: LogPosition) async throws
+}
+
+extension ShardLog {
+    /// Appends changes whose request has no key of its own.
+    package func append(
+        _ changes: [ChangeToAppend], container: ContainerKey, source: SourceName, at now: Timestamp
+    ) async throws -> [AppendOutcome] {
+        try await append(changes, delivery: nil, container: container, source: source, at: now)
+    }
 }
 
 /// A change on its way into the log.

@@ -10,6 +10,7 @@ package enum ShardLogConformance {
         ConformanceCase("positions are gap-free and begin with 1", check: gapFree),
         ConformanceCase("entries read as they were appended, also after a restart", check: entries),
         ConformanceCase("a known key answers with the first position", check: duplicates),
+        ConformanceCase("a delivery known otherwise appends nothing", check: deliveries),
         ConformanceCase("a key counts within its container and source only", check: keySpaces),
         ConformanceCase("a key is forgotten when its window has passed", check: windows),
         ConformanceCase("an older version of a record is stale", check: stale),
@@ -76,6 +77,26 @@ package enum ShardLogConformance {
             [Sample.keyed("n", .delivery, "x\0a"), Sample.keyed("n", .delivery, "x\0b")],
             to: reopened)
         #expect(nul == [.appended(LogPosition(4)), .appended(LogPosition(5))])
+    }
+
+    static func deliveries(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        func post(_ names: [String], of places: UInt8) async throws -> [AppendOutcome] {
+            try await store.append(
+                names.map { Sample.keyed($0, .delivery, "m#\($0)") },
+                delivery: DedupeKey(kind: .delivery, text: "m", digest: [places]),
+                container: Sample.container, source: Sample.source, at: Sample.moment(0))
+        }
+        let (first, second) = (LogPosition(1), LogPosition(2))
+        #expect(try await post(["a", "b"], of: 2) == [.appended(first), .appended(second)])
+        #expect(
+            try await post(["a", "b", "c"], of: 3)
+                == [.conflict(first), .conflict(first), .conflict(first)])
+        #expect(try await post(["a"], of: 1) == [.conflict(first)])
+        #expect(try await post(["a", "b"], of: 2) == [.duplicate(first), .duplicate(second)])
+        #expect(try await store.head() == second)
+        let alone = Sample.keyed("a", .delivery, "m")
+        #expect(try await append([alone], to: store) == [.conflict(first)])
     }
 
     static func keySpaces(_ factory: any StoreFactory) async throws {
