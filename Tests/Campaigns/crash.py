@@ -38,6 +38,8 @@ class Poster:
 
     def __init__(self, relay, ledger, round, doubtful):
         self.relay, self.ledger, self.round, self.doubtful = relay, ledger, round, doubtful
+        # Whether an answer proves nothing any more.
+        self.is_over = False
 
     def connect(self):
         return http.client.HTTPConnection("127.0.0.1", self.relay.port, timeout=PATIENCE)
@@ -55,7 +57,7 @@ class Poster:
                 {"webhook-id": name})
         except OSError:
             status = None
-        if status == 200:
+        if status == 200 and not self.is_over:
             self.ledger.write(change=name, acknowledged=True, big=big, round=self.round)
         else:
             self.doubtful.append((name, body, big))
@@ -200,24 +202,31 @@ def campaign(options, folder):
             print(f"{round}: {how}", flush=True)
     if not relay.start():
         raise SystemExit("the relay did not start again: see relay.log")
+    result, bad = settle_accounts(relay, gateway, ledger, doubtful, options.drain)
+    result["killedBy"] = hows
+    result["seconds"] = round_(time.monotonic() - began)
+    print(json.dumps(result, indent=2))
+    return bad
+
+
+def settle_accounts(relay, gateway, ledger, doubtful, drain):
+    """Posts what was in doubt, waits until nothing is owed, and compares; returns the result and
+    what is not as promised."""
     for name, body, big in doubtful:
         status, answer = relay.call(
             "POST", f"/changes/1/{CONTAINER}/development/database", body, {"webhook-id": name})
         ledger.write(change=name, acknowledged=status == 200, big=big, round=-1)
-    relay.settled(options.drain)
+    relay.settled(drain)
     if relay.stop() != 0:
         raise SystemExit("the relay did not end well: see relay.log")
     gateway.stop()
-    check = subprocess.run([belfry, "check", "--database", relay.database, "--json"],
+    check = subprocess.run([relay.belfry, "check", "--database", relay.database, "--json"],
                            capture_output=True, text=True)
     result, bad = compare(ledger.path, gateway.record, REPEATED_BY_ONE_KILL)
-    result["killedBy"] = hows
-    result["seconds"] = round_(time.monotonic() - began)
     result["check"] = json.loads(check.stdout)
-    print(json.dumps(result, indent=2))
     if check.returncode != 0:
         bad.append("check")
-    return bad
+    return result, bad
 
 
 def round_(number):

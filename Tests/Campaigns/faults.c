@@ -4,7 +4,8 @@
 //   FAULT_CALLS   which calls count: w (writes), s (syncs) or ws; both unless given
 //   FAULT_KILL_AT n     kills the process with SIGKILL at the n-th call
 //   FAULT_FAIL_AT n     fails from the n-th call on, FAULT_FAIL_COUNT times (once unless given)
-//   FAULT_ERRNO   the error of failing calls (EIO unless given); "short" writes half instead
+//   FAULT_ERRNO   the error of failing calls (EIO unless given); "short" writes half instead, and
+//                 "ignored" leaves a sync out and says that it is done
 //   FAULT_LOG     a file that records writes, syncs, truncations and removals, for images.py
 //
 // Build: cc -shared -fPIC -O1 -o faults.so faults.c -ldl
@@ -28,7 +29,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char *paths[LAST_DESCRIPTOR];
 static const char *wanted, *calls = "ws";
 static long kill_at, fail_at, fail_count = 1, count;
-static int error_number = EIO, short_writes;
+static int error_number = EIO, short_writes, ignores_syncs;
 static FILE *record_file;
 
 static long number(const char *name, long otherwise) {
@@ -44,6 +45,7 @@ static void configure(void) {
     fail_count = number("FAULT_FAIL_COUNT", 1);
     const char *error = getenv("FAULT_ERRNO");
     if (error && strcmp(error, "short") == 0) short_writes = 1;
+    else if (error && strcmp(error, "ignored") == 0) ignores_syncs = 1;
     else if (error) error_number = atoi(error);
     const char *path = getenv("FAULT_LOG");
     if (path) {
@@ -152,6 +154,7 @@ ssize_t pwrite(int descriptor, const void *data, size_t length, off_t offset) {
         REAL(int, name, int);                                               \
         const char *path = meant(descriptor);                               \
         if (path && fails('s')) {                                           \
+            if (ignores_syncs) return 0;                                    \
             errno = error_number;                                           \
             return -1;                                                      \
         }                                                                   \
