@@ -63,6 +63,21 @@ import Testing
         #expect(names.sorted().map(\.rawValue) == ["B", "a", "aa", "b", "é"])
     }
 
+    @Test func `a device token is an even number of hexadecimal digits, kept in lower case`() {
+        let digits = "0123456789abcdefABCDEF0123456789"
+        #expect(DeviceToken(rawValue: digits)?.rawValue == digits.lowercased())
+        #expect(DeviceToken(rawValue: digits.lowercased())?.rawValue == digits.lowercased())
+        #expect(DeviceToken(rawValue: String(repeating: "0", count: 512)) != nil)
+        for wrong in [
+            "", String(digits.dropLast(2)), digits + "0", String(repeating: "0", count: 514),
+            digits.replacing("F", with: "g"), digits.replacing("F0", with: "é"),
+            digits.replacing("0", with: "/"), digits.replacing("9", with: ":"),
+            digits.replacing("A", with: "@"), digits.replacing("a", with: "`"),
+        ] {
+            #expect(DeviceToken(rawValue: wrong) == nil, "\(wrong)")
+        }
+    }
+
     @Test func `the default owner is no owner`() throws {
         let owner = UserID(rawValue: "_defaultOwner")
         let zone = try #require(ZoneID(zoneName: "_defaultZone", ownerRecordName: owner))

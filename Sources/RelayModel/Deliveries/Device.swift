@@ -12,11 +12,19 @@ public struct DeviceToken: ValidatedIdentifier {
     /// Creates a token, or returns `nil` if `rawValue` is not an even number of hexadecimal digits
     /// within ``Limits/deviceTokenDigits``.
     public init?(rawValue: String) {
-        guard Limits.deviceTokenDigits.contains(rawValue.utf8.count),
-            rawValue.utf8.count.isMultiple(of: 2),
-            rawValue.utf8.allSatisfy({ Character(Unicode.Scalar($0)).isHexDigit })
+        let digits = rawValue.utf8
+        guard Limits.deviceTokenDigits.contains(digits.count), digits.count.isMultiple(of: 2)
         else { return nil }
-        self.rawValue = rawValue.lowercased()
+        // By bytes: it is asked for every device of every delivery.
+        var hasCapitals = false
+        for digit in digits {
+            switch digit {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"): break
+            case UInt8(ascii: "A")...UInt8(ascii: "F"): hasCapitals = true
+            default: return nil
+            }
+        }
+        self.rawValue = hasCapitals ? rawValue.lowercased() : rawValue
     }
 
     /// The first four digits and the length, so that no log can be used to push.

@@ -33,6 +33,6 @@ extension String {
     /// Control characters in a name would reach logs, headers and terminals.
     func isPlainName(upTo maximum: Int) -> Bool {
         (1...maximum).contains(utf8.count)
-            && unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x7F }
+            && utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
     }
 }
