@@ -61,7 +61,8 @@ package struct OutcomeJudge: Sendable {
         case .unknown(let cause), .notSent(let cause):
             return Verdict(
                 resolution: again(
-                    delivery, attempt, status: 0, reason: cause, atLeast: nil, now, &generator),
+                    delivery, attempt, status: 0, reason: cause.reason, atLeast: nil, now,
+                    &generator),
                 halt: nil)
         case .refused(let refusal):
             return judge(refusal, of: delivery, attempt, now, &generator)

@@ -67,7 +67,7 @@ package final class CurlPushGateway: PushGateway {
             requests.map {
                 PushCompletion(
                     ticket: $0.ticket,
-                    outcome: .notSent(cause: RetirementCause.shuttingDown.rawValue))
+                    outcome: .notSent(cause: RetirementCause.shuttingDown.cause))
             })
     }
 

@@ -9,9 +9,9 @@ extension GatewayPool {
             connection.free.append(transfer)
             connection.life.finish(.broke(cause), at: desk.now)
             let fate: TransferVerdict.Fate = transfer.isPlaced ? .unknown : .moveOn
-            lose(waiting, transfer, fate, "the connection was given up: \(cause.rawValue)")
+            lose(waiting, transfer, fate, PushCause("the connection was given up: \(cause.rawValue)"))
         }
-        noteFailure(of: connection, "the connection was given up: \(cause.rawValue)")
+        noteFailure(of: connection, PushCause("the connection was given up: \(cause.rawValue)"))
         close(connection)
     }
 

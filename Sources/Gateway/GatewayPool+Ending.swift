@@ -31,7 +31,7 @@ extension GatewayPool: TransferOwner {
     ) {
         if !connection.isKnownAsHTTP2 {
             guard transfer.isHTTP2 else {
-                let cause = "the gateway answered over HTTP/1.1; HTTP/2 is required"
+                let cause = PushCause("the gateway answered over HTTP/1.1; HTTP/2 is required")
                 connection.life.finish(.broke(.connectFailed), at: desk.now)
                 lose(waiting, transfer, .unknown, cause)
                 noteFailure(of: connection, cause)
@@ -66,7 +66,10 @@ extension GatewayPool: TransferOwner {
         let retryAfter = transfer.retryAfter
         connection.life.finish(.refused(row.connection), at: desk.now)
         let isCredentials = judgement.reaction == .pauseContainer
-        let cause = "the gateway answered \(status) \(body.reason)"
+        let cause =
+            row.reason.isEmpty
+            ? PushCause("the gateway answered \(status)", detail: body.reason)
+            : PushCause("the gateway answered \(status) \(row.reason)")
         if isCredentials {
             for other in connections { other.life.retire(.refused) }
             backAway(\.connecting, cause)
@@ -85,7 +88,7 @@ extension GatewayPool: TransferOwner {
 
     func lose(
         _ waiting: WaitingPush, _ transfer: CurlTransfer, _ fate: TransferVerdict.Fate,
-        _ cause: String
+        _ cause: PushCause
     ) {
         let latency = desk.now.duration(since: transfer.startedAt)
         switch fate {
@@ -103,20 +106,20 @@ extension GatewayPool: TransferOwner {
     private static let maximumMoves = 8
 
     /// A connection that ended without a single answer makes the pool wait before the next.
-    func noteFailure(of connection: CurlConnection, _ cause: String) {
+    func noteFailure(of connection: CurlConnection, _ cause: PushCause) {
         guard !connection.life.isUsable, connection.life.answered == 0 else { return }
         backAway(\.connecting, cause)
     }
 
     private func backAway(
-        _ place: ReferenceWritableKeyPath<GatewayPool, PoolBackOff>, _ cause: String,
+        _ place: ReferenceWritableKeyPath<GatewayPool, PoolBackOff>, _ cause: PushCause,
         wish: Duration? = nil
     ) {
         guard self[keyPath: place].remaining(at: desk.now) == .zero else { return }
         self[keyPath: place].fail(
             cause: cause, wish: wish, at: desk.now, using: &desk.generator)
         let pause = self[keyPath: place].remaining(at: desk.now)
-        desk.observe(.backingOff(name, cause: cause, pause: pause))
+        desk.observe(.backingOff(name, cause: cause.description, pause: pause))
     }
 
     private func narrow() {
@@ -125,7 +128,7 @@ extension GatewayPool: TransferOwner {
         if width.current != before { desk.observe(.widthChanged(name, width: width.current)) }
     }
 
-    func failWaiting(_ cause: String) {
+    func failWaiting(_ cause: PushCause) {
         for waiting in queue.removeAll() {
             desk.complete(waiting.request, .notSent(cause: cause))
         }

@@ -62,8 +62,10 @@ final class GatewayPool {
         guard !isClosing, queue.count < desk.settings.maximumWaiting else {
             let cause =
                 isClosing
-                ? RetirementCause.shuttingDown.rawValue
-                : "\(queue.count) requests already wait for this credential"
+                ? RetirementCause.shuttingDown.cause
+                : PushCause(
+                    "too many requests already wait for this credential",
+                    detail: "\(queue.count)")
             desk.complete(request, .notSent(cause: cause))
             return
         }
@@ -97,12 +99,12 @@ final class GatewayPool {
         let respite = patience.remaining(at: desk.now)
         if respite > .zero {
             if respite > Self.longestHold {
-                failWaiting("\(patience.cause); trying again in \(respite.wholeMilliseconds) ms")
+                failWaiting(patience.cause(pausing: respite))
             }
             return true
         }
         guard usable == 0, pause > .zero else { return false }
-        failWaiting("\(connecting.cause); trying again in \(pause.wholeMilliseconds) ms")
+        failWaiting(connecting.cause(pausing: pause))
         return true
     }
 
@@ -141,7 +143,7 @@ final class GatewayPool {
     /// Takes nothing more, completes what waits, lets what is open finish.
     func close(_ cause: RetirementCause) {
         isClosing = true
-        failWaiting(cause.rawValue)
+        failWaiting(cause.cause)
         for connection in connections { connection.life.retire(cause) }
     }
 
@@ -149,7 +151,7 @@ final class GatewayPool {
     func abort(_ cause: RetirementCause) {
         close(cause)
         for connection in connections { drop(connection, cause) }
-        failWaiting(cause.rawValue)
+        failWaiting(cause.cause)
     }
 }
 
@@ -163,7 +165,7 @@ extension GatewayPool {
         do {
             proof = try authority.proof(at: wall, desk)
         } catch {
-            failWaiting(error.description)
+            failWaiting(PushCause(error.description))
             return
         }
         while let connection = vacant(), let next = queue.popFirst() {

@@ -160,8 +160,9 @@ import Testing
             #expect(
                 outcome
                     == .notSent(
-                        cause: "iCloud.com.example.Art/production has no credential for the "
-                            + "gateway's production environment"))
+                        cause: PushCause(
+                            "iCloud.com.example.Art/production has no credential for the "
+                                + "gateway's production environment")))
         }
     }
 
@@ -176,8 +177,9 @@ import Testing
             #expect(
                 outcome
                     == .notSent(
-                        cause: "the signing key cannot be read: a P-256 private key in PEM form "
-                            + "is expected"))
+                        cause: PushCause(
+                            "the signing key cannot be read: a P-256 private key in PEM form "
+                                + "is expected")))
         }
     }
 

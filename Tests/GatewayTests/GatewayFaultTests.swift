@@ -127,7 +127,8 @@ import Testing
                     Issue.record("\(outcome)")
                     return
                 }
-                #expect(cause.hasPrefix("no connection: Failed to connect to 127.0.0.1 port 9"))
+                #expect(cause.reason == "no connection")
+                #expect(cause.detail.hasPrefix("Failed to connect to 127.0.0.1 port 9"))
             }
         }
     }
@@ -144,7 +145,7 @@ import Testing
                     Issue.record("\(outcome)")
                     return
                 }
-                #expect(cause.hasPrefix("the gateway's certificate is not trusted"))
+                #expect(cause.reason == "the gateway's certificate is not trusted")
             }
             #expect(rig.simulator.totals.received == 0)
         }

@@ -22,6 +22,9 @@ package enum RetirementCause: String, Sendable, Hashable, CaseIterable {
     case credentialReplaced = "its credential was replaced"
     /// The gateway room is shutting down.
     case shuttingDown = "the relay is shutting down"
+
+    /// The same, as the cause of an attempt's end.
+    var cause: PushCause { PushCause(rawValue) }
 }
 
 /// The life of one connection: connecting, probing, open, draining.

@@ -8,11 +8,18 @@ struct PoolBackOff: Sendable, Hashable {
 
     private(set) var failures = 0
     private(set) var resumesAt: MonotonicInstant?
-    private(set) var cause = ""
+    private(set) var cause: PushCause = ""
 
     /// How long connecting must still wait at `now`; zero if it need not.
     func remaining(at now: MonotonicInstant) -> Duration {
         resumesAt?.duration(since: now) ?? .zero
+    }
+
+    /// Why requests come back meanwhile, which must wait for `pause`.
+    func cause(pausing pause: Duration) -> PushCause {
+        let wait = "trying again in \(pause.wholeMilliseconds) ms"
+        return PushCause(
+            cause.reason, detail: cause.detail.isEmpty ? wait : "\(cause.detail); \(wait)")
     }
 
     /// It failed at `now`; the next attempt is made no sooner than after `wish`.
@@ -20,7 +27,7 @@ struct PoolBackOff: Sendable, Hashable {
     /// The wait is spread over the upper half of its step, so that many pools that lost the same
     /// gateway do not come back in the same instant.
     mutating func fail(
-        cause: String, wish: Duration? = nil, at now: MonotonicInstant,
+        cause: PushCause, wish: Duration? = nil, at now: MonotonicInstant,
         using generator: inout some RandomNumberGenerator
     ) {
         let step = min(Self.base * (1 << min(failures, 10)), Self.cap)
