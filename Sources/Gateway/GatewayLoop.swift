@@ -153,7 +153,7 @@ extension GatewayLoop {
             if !busy.contains(where: { $0 === pool }) { busy.append(pool) }
             pool.add(request)
         case .failure(let failure):
-            desk.complete(request, .notSent(cause: PushCause(failure.cause)))
+            desk.complete(request, .refused(.withoutCredential(failure.cause)))
         }
     }
 

@@ -165,7 +165,9 @@ extension GatewayPool {
         do {
             proof = try authority.proof(at: wall, desk)
         } catch {
-            failWaiting(PushCause(error.description))
+            for waiting in queue.removeAll() {
+                desk.complete(waiting.request, .refused(.withoutCredential(error.description)))
+            }
             return
         }
         while let connection = vacant(), let next = queue.popFirst() {

@@ -56,13 +56,12 @@ package struct PushRecipient: Sendable, Hashable {
 package enum PushOutcome: Sendable, Hashable {
     /// The gateway took the notification; whether the device shows it is not known to anybody.
     case accepted
-    /// The gateway answered, and said no.
+    /// The gateway answered, and said no; or it could not be asked for want of a credential.
     case refused(GatewayRefusal)
     /// The request may have been processed and the answer is lost: send it again with the same
     /// delivery ID.
     case unknown(cause: PushCause)
-    /// The request was certainly not processed: it was never written, there is no connection, or
-    /// no credential.
+    /// The request was certainly not processed: it was never written, or there is no connection.
     case notSent(cause: PushCause)
 }
 

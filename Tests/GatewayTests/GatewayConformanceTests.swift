@@ -159,8 +159,8 @@ import Testing
             let outcome = try await rig.outcome(of: .sample())
             #expect(
                 outcome
-                    == .notSent(
-                        cause: PushCause(
+                    == .refused(
+                        .withoutCredential(
                             "iCloud.com.example.Art/production has no credential for the "
                                 + "gateway's production environment")))
         }
@@ -176,8 +176,8 @@ import Testing
             let outcome = try await rig.outcome(of: .sample())
             #expect(
                 outcome
-                    == .notSent(
-                        cause: PushCause(
+                    == .refused(
+                        .withoutCredential(
                             "the signing key cannot be read: a P-256 private key in PEM form "
                                 + "is expected")))
         }
