@@ -198,6 +198,22 @@ import Testing
         try await proxy.stop()
     }
 
+    @Test func `an exception of the process's variables does not bypass a configured proxy`()
+        async throws
+    {
+        await #expect(processExitsWith: .success) {
+            for name in ["no_proxy", "NO_PROXY"] { setenv(name, "*", 1) }
+            let proxy = try await TunnelProxy.start()
+            try await WireTests().run {
+                $0.proxy = ConcealedText("http://127.0.0.1:\(proxy.port)")
+            } _: { server, gateway, ends in
+                gateway.send([try .sample()])
+                let ended = await ends.wait(for: [1])
+                guard ended[1] == .accepted, proxy.requests.count == 1 else { exit(1) }
+            }
+        }
+    }
+
     @Test func `a proxy of the process's variables is not used`() async throws {
         await #expect(processExitsWith: .success) {
             for name in ["https_proxy", "HTTPS_PROXY", "ALL_PROXY", "all_proxy"] {
