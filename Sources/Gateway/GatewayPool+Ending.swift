@@ -45,8 +45,8 @@ extension GatewayPool: TransferOwner {
             connection.life.finish(.accepted, at: desk.now)
             width.accept(at: desk.now)
             self.latency.note(latency)
-            connecting.succeed()
-            patience.succeed()
+            connecting.succeed(at: desk.now)
+            patience.succeed(at: desk.now)
             authority.acquit()
             desk.complete(waiting.request, .accepted, latency: latency)
             return
@@ -115,13 +115,13 @@ extension GatewayPool: TransferOwner {
         _ place: ReferenceWritableKeyPath<GatewayPool, PoolBackOff>, _ cause: PushCause,
         wish: Duration? = nil
     ) {
-        guard self[keyPath: place].remaining(at: desk.now) == .zero else { return }
-        self[keyPath: place].fail(
+        let isNews = self[keyPath: place].fail(
             cause: cause, wish: wish, at: desk.now, using: &desk.generator)
         let pause = self[keyPath: place].remaining(at: desk.now)
         desk.observe(.backingOff(name, cause: cause.description, pause: pause))
     }
 
+        guard isNews else { return }
     private func narrow() {
         let before = width.current
         width.refuse(at: desk.now)

@@ -64,7 +64,7 @@ struct CountingGenerator: RandomNumberGenerator, Sendable {
         #expect(backOff.remaining(at: at(0)) == .seconds(120))
     }
 
-    @Test func `success forgets the failures`() {
+    @Test func `success after the pause forgets the failures`() {
         var backOff = PoolBackOff()
         var generator = CountingGenerator(value: 7)
         backOff.fail(cause: "no route", at: at(0), using: &generator)
