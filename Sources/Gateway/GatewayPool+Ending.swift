@@ -83,6 +83,7 @@ extension GatewayPool: TransferOwner {
                 timestamp: body.timestamp, retryAfter: retryAfter),
             urgency: isCredentials ? .alarm : row.urgency,
             explanation: [row.meaning, judgement.remark].compactMap(\.self)
+            trialAfter: judgement.trialAfter,
                 .joined(separator: "; "))
     }
 

@@ -165,7 +165,7 @@ extension GatewayPool {
         do {
             proof = try authority.proof(at: wall, desk)
         } catch {
-            failWaiting(PushCause(error.description))
+            failWaiting(error.cause)
             return
         }
         while let connection = vacant(), let next = queue.popFirst() {

@@ -15,9 +15,8 @@ import Testing
 
     private static func fate(of row: ReasonRow) -> Fate {
         switch row.reaction {
-        case .deliver, .retry, .retryOnFreshConnection: .secondAttempt
-        // A token that was minted just now cannot be old: this machine's clock is wrong.
-        case .renewProviderToken: .halt
+        // A token that was minted just now cannot be old: it is shown to another connection.
+        case .deliver, .retry, .retryOnFreshConnection, .renewProviderToken: .secondAttempt
         case .forgetDeviceToken: .forgottenToken
         case .deadLetter: .deadLetter
         case .pauseTopic, .pauseContainer: .halt
