@@ -117,8 +117,9 @@ package struct OutcomeJudge: Sendable {
         _ scope: Halt.Scope, _ delivery: OwedDelivery, _ attempt: UInt16,
         _ refusal: GatewayRefusal, _ now: Timestamp
     ) -> Verdict {
+        let pause = refusal.trialAfter ?? pause
         // It is due, and lies in a lane that is halted: so it goes at once when the halt ends.
-        Verdict(
+        return Verdict(
             resolution: waiting(
                 delivery, attempts: attempt - 1, until: now,
                 status: UInt16(clamping: refusal.status),
