@@ -7,6 +7,7 @@ import RelayModel
 /// pool lives on the gateway's thread; decisions are in its parts, which are values.
 final class GatewayPool {
     let name: GatewayPoolName
+    let credential: GatewayCredential
     let desk: GatewayDesk
     let setup: TransferSetup
     var authority: PoolAuthority
@@ -39,6 +40,7 @@ final class GatewayPool {
             case .signingKey(let key): "team \(key.teamID) key \(key.keyID)"
             case .certificate: "certificate"
             }
+        self.credential = credential
         name = GatewayPoolName(environment: environment, endpoint: endpoint, credential: label)
         authority = try PoolAuthority(credential, environment: environment)
         var certificate: GatewayCredential.ClientCertificate?
@@ -141,6 +143,17 @@ final class GatewayPool {
     }
 
     /// Takes nothing more, completes what waits, lets what is open finish.
+    /// Somebody has looked at the settings: what failed to connect is tried again at once.
+    func tryAnew() {
+        connecting = PoolBackOff()
+        authority.acquit()
+    }
+
+    /// Takes out what waits for `container`.
+    func withdraw(_ container: ContainerKey) -> [PushRequest] {
+        queue.remove(container).map(\.request)
+    }
+
     func close(_ cause: RetirementCause) {
         isClosing = true
         failWaiting(cause.cause)

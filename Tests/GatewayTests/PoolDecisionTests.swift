@@ -270,3 +270,19 @@ struct CountingGenerator: RandomNumberGenerator, Sendable {
         #expect(order == [1, 2])
     }
 }
+    @Test func `a container's requests can be taken out`() throws {
+        var queue = PushQueue()
+        for ticket in 1...3 as ClosedRange<UInt64> { queue.append(try push(ticket, "iCloud.a")) }
+        queue.append(try push(4, "iCloud.a", .background))
+        queue.append(try push(11, "iCloud.b"))
+        let key = try push(1, "iCloud.a").request.container
+        let taken = queue.remove(key).map(\.request.ticket)
+        #expect(taken == [1, 2, 3, 4])
+        #expect(queue.count == 1)
+        let none = queue.remove(key)
+        #expect(none.isEmpty)
+        queue.append(try push(5, "iCloud.a"))
+        let order = drain(&queue)
+        #expect(order == [11, 5])
+    }
+
