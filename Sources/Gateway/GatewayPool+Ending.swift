@@ -73,17 +73,19 @@ extension GatewayPool: TransferOwner {
         if isCredentials {
             for other in connections { other.life.retire(.refused) }
             backAway(\.connecting, cause)
+            failWaiting(connecting.cause(pausing: connecting.remaining(at: desk.now)))
         } else if case .retry(_, .gateway) = row.reaction {
             backAway(\.patience, cause, wish: retryAfter)
         }
+        noteFailure(of: connection, cause)
         return GatewayRefusal(
             status: status, reason: body.reason, timestamp: body.timestamp,
             retryAfter: retryAfter,
             reaction: judgement.reaction.informed(
                 timestamp: body.timestamp, retryAfter: retryAfter),
+            trialAfter: judgement.trialAfter,
             urgency: isCredentials ? .alarm : row.urgency,
             explanation: [row.meaning, judgement.remark].compactMap(\.self)
-            trialAfter: judgement.trialAfter,
                 .joined(separator: "; "))
     }
 
@@ -106,9 +108,10 @@ extension GatewayPool: TransferOwner {
     /// How often a request is given to another connection unwritten.
     private static let maximumMoves = 8
 
-    /// A connection that ended without a single answer makes the pool wait before the next.
+    /// A connection that the gateway ended without a single accepted push makes the pool wait
+    /// before the next: short-lived ones look like an attack.
     func noteFailure(of connection: CurlConnection, _ cause: PushCause) {
-        guard !connection.life.isUsable, connection.life.answered == 0 else { return }
+        guard connection.life.blame() else { return }
         backAway(\.connecting, cause)
     }
 
@@ -118,11 +121,11 @@ extension GatewayPool: TransferOwner {
     ) {
         let isNews = self[keyPath: place].fail(
             cause: cause, wish: wish, at: desk.now, using: &desk.generator)
+        guard isNews else { return }
         let pause = self[keyPath: place].remaining(at: desk.now)
         desk.observe(.backingOff(name, cause: cause.description, pause: pause))
     }
 
-        guard isNews else { return }
     private func narrow() {
         let before = width.current
         width.refuse(at: desk.now)

@@ -80,13 +80,14 @@ final class GatewayPool {
             growth.relax()
             return
         }
-        let usable = connections.count { $0.life.isUsable }
+        let usable = connections.count { $0.life.takesRequests }
         let pause = connecting.remaining(at: desk.now)
         if mustWait(usable: usable, pause: pause) { return }
         fill()
         if queue.isEmpty {
             growth.relax()
         } else if pause == .zero,
+            connections.count(where: \.life.isSuspect) <= desk.settings.connectionsPerCredential,
             growth.opens(
                 usable: usable, ramping: connections.count { $0.life.isRamping },
                 maximum: desk.settings.connectionsPerCredential, at: desk.now)
@@ -106,7 +107,7 @@ final class GatewayPool {
             return true
         }
         guard usable == 0, pause > .zero else { return false }
-        failWaiting(connecting.cause(pausing: pause))
+        if pause > Self.longestHold { failWaiting(connecting.cause(pausing: pause)) }
         return true
     }
 
@@ -142,7 +143,6 @@ final class GatewayPool {
         }
     }
 
-    /// Takes nothing more, completes what waits, lets what is open finish.
     /// Somebody has looked at the settings: what failed to connect is tried again at once.
     func tryAnew() {
         connecting = PoolBackOff()
@@ -154,6 +154,7 @@ final class GatewayPool {
         queue.remove(container).map(\.request)
     }
 
+    /// Takes nothing more, completes what waits, lets what is open finish.
     func close(_ cause: RetirementCause) {
         isClosing = true
         failWaiting(cause.cause)
@@ -251,6 +252,7 @@ extension GatewayPool {
         var bounds = ConnectionBounds()
         bounds.connecting = setup.settings.connectTimeout
         bounds.watchdog = setup.settings.watchdog
+        bounds.answer = setup.settings.requestTimeout
         let spread = Double.random(in: 0.9...1.1, using: &desk.generator)
         bounds.maximumAge = setup.settings.maximumConnectionAge * spread
         return bounds
