@@ -137,8 +137,9 @@ package struct OutcomeJudge: Sendable {
     private func paused(
         _ scope: Halt.Scope, _ course: Course, _ refusal: GatewayRefusal
     ) -> Verdict {
+        let pause = refusal.trialAfter ?? pause
         // It is due, and lies in a lane that is halted: so it goes at once when the halt ends.
-        Verdict(
+        return Verdict(
             resolution: waiting(
                 course.delivery, attempts: course.attempts, until: course.now,
                 status: UInt16(clamping: refusal.status), reason: refusal.reason, at: course.now),

@@ -71,9 +71,10 @@ package final class CurlPushGateway: PushGateway {
             })
     }
 
-    /// Lets the next request of `container` ask for its credential again.
+    /// Lets `container` ask for its credential again, also for what waits.
     ///
-    /// Connections of a credential that no container uses any more are closed.
+    /// Connections of a credential that no container uses any more finish what is open and are
+    /// closed.
     package func credentialChanged(for container: ContainerKey) {
         mailbox.post(changed: container)
     }

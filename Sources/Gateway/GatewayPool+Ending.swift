@@ -45,8 +45,8 @@ extension GatewayPool: TransferOwner {
             connection.life.finish(.accepted, at: desk.now)
             width.accept(at: desk.now)
             self.latency.note(latency)
-            connecting.succeed()
-            patience.succeed()
+            connecting.succeed(at: desk.now)
+            patience.succeed(at: desk.now)
             authority.acquit()
             desk.complete(waiting.request, .accepted, latency: latency)
             return
@@ -73,14 +73,17 @@ extension GatewayPool: TransferOwner {
         if isCredentials {
             for other in connections { other.life.retire(.refused) }
             backAway(\.connecting, cause)
+            failWaiting(connecting.cause(pausing: connecting.remaining(at: desk.now)))
         } else if case .retry(_, .gateway) = row.reaction {
             backAway(\.patience, cause, wish: retryAfter)
         }
+        noteFailure(of: connection, cause)
         return GatewayRefusal(
             status: status, reason: body.reason, timestamp: body.timestamp,
             retryAfter: retryAfter,
             reaction: judgement.reaction.informed(
                 timestamp: body.timestamp, retryAfter: retryAfter),
+            trialAfter: judgement.trialAfter,
             urgency: isCredentials ? .alarm : row.urgency,
             explanation: [row.meaning, judgement.remark].compactMap(\.self)
                 .joined(separator: "; "))
@@ -105,9 +108,10 @@ extension GatewayPool: TransferOwner {
     /// How often a request is given to another connection unwritten.
     private static let maximumMoves = 8
 
-    /// A connection that ended without a single answer makes the pool wait before the next.
+    /// A connection that the gateway ended without a single accepted push makes the pool wait
+    /// before the next: short-lived ones look like an attack.
     func noteFailure(of connection: CurlConnection, _ cause: PushCause) {
-        guard !connection.life.isUsable, connection.life.answered == 0 else { return }
+        guard connection.life.blame() else { return }
         backAway(\.connecting, cause)
     }
 
@@ -115,9 +119,9 @@ extension GatewayPool: TransferOwner {
         _ place: ReferenceWritableKeyPath<GatewayPool, PoolBackOff>, _ cause: PushCause,
         wish: Duration? = nil
     ) {
-        guard self[keyPath: place].remaining(at: desk.now) == .zero else { return }
-        self[keyPath: place].fail(
+        let isNews = self[keyPath: place].fail(
             cause: cause, wish: wish, at: desk.now, using: &desk.generator)
+        guard isNews else { return }
         let pause = self[keyPath: place].remaining(at: desk.now)
         desk.observe(.backingOff(name, cause: cause.description, pause: pause))
     }

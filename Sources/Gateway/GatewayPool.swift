@@ -7,6 +7,7 @@ import RelayModel
 /// pool lives on the gateway's thread; decisions are in its parts, which are values.
 final class GatewayPool {
     let name: GatewayPoolName
+    let credential: GatewayCredential
     let desk: GatewayDesk
     let setup: TransferSetup
     var authority: PoolAuthority
@@ -39,6 +40,7 @@ final class GatewayPool {
             case .signingKey(let key): "team \(key.teamID) key \(key.keyID)"
             case .certificate: "certificate"
             }
+        self.credential = credential
         name = GatewayPoolName(environment: environment, endpoint: endpoint, credential: label)
         authority = try PoolAuthority(credential, environment: environment)
         var certificate: GatewayCredential.ClientCertificate?
@@ -78,13 +80,14 @@ final class GatewayPool {
             growth.relax()
             return
         }
-        let usable = connections.count { $0.life.isUsable }
+        let usable = connections.count { $0.life.takesRequests }
         let pause = connecting.remaining(at: desk.now)
         if mustWait(usable: usable, pause: pause) { return }
         fill()
         if queue.isEmpty {
             growth.relax()
         } else if pause == .zero,
+            connections.count(where: \.life.isSuspect) <= desk.settings.connectionsPerCredential,
             growth.opens(
                 usable: usable, ramping: connections.count { $0.life.isRamping },
                 maximum: desk.settings.connectionsPerCredential, at: desk.now)
@@ -104,7 +107,7 @@ final class GatewayPool {
             return true
         }
         guard usable == 0, pause > .zero else { return false }
-        failWaiting(connecting.cause(pausing: pause))
+        if pause > Self.longestHold { failWaiting(connecting.cause(pausing: pause)) }
         return true
     }
 
@@ -140,6 +143,17 @@ final class GatewayPool {
         }
     }
 
+    /// Somebody has looked at the settings: what failed to connect is tried again at once.
+    func tryAnew() {
+        connecting = PoolBackOff()
+        authority.acquit()
+    }
+
+    /// Takes out what waits for `container`.
+    func withdraw(_ container: ContainerKey) -> [PushRequest] {
+        queue.remove(container).map(\.request)
+    }
+
     /// Takes nothing more, completes what waits, lets what is open finish.
     func close(_ cause: RetirementCause) {
         isClosing = true
@@ -165,8 +179,13 @@ extension GatewayPool {
         do {
             proof = try authority.proof(at: wall, desk)
         } catch {
-            for waiting in queue.removeAll() {
-                desk.complete(waiting.request, .refused(.withoutCredential(error.description)))
+            switch error {
+            case .minting: failWaiting(error.cause)
+            case .key:
+                for waiting in queue.removeAll() {
+                    desk.complete(
+                        waiting.request, .refused(.withoutCredential(error.cause.description)))
+                }
             }
             return
         }
@@ -240,6 +259,7 @@ extension GatewayPool {
         var bounds = ConnectionBounds()
         bounds.connecting = setup.settings.connectTimeout
         bounds.watchdog = setup.settings.watchdog
+        bounds.answer = setup.settings.requestTimeout
         let spread = Double.random(in: 0.9...1.1, using: &desk.generator)
         bounds.maximumAge = setup.settings.maximumConnectionAge * spread
         return bounds

@@ -215,6 +215,18 @@ import Testing
                     pause: .seconds(60), reason: "InvalidProviderToken"))
         #expect(step.retries.map(\.attempts) == [1])
     }
+
+    @Test func `a gateway that may have erred is tried again sooner`() {
+        var doubtful = Gateway.GatewayRefusal(
+            status: 403, reason: "ExpiredProviderToken", reaction: .pauseContainer)
+        doubtful.trialAfter = .seconds(4)
+        let verdict = verdict(.refused(doubtful))
+        #expect(
+            verdict.halt
+                == OutcomeJudge.Halt(
+                    scope: .container(.development), until: now.advanced(by: .seconds(4)),
+                    pause: .seconds(4), reason: "ExpiredProviderToken"))
+    }
 }
 
 @Suite struct RetryPolicyTests {

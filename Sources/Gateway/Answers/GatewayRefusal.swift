@@ -13,6 +13,9 @@ package struct GatewayRefusal: Sendable, Hashable {
     package var retryAfter: Duration?
     /// What is to be done about it.
     package var reaction: GatewayReaction
+    /// How long a container that pauses for it waits before one delivery tries, where that is
+    /// another time than the usual one.
+    package var trialAfter: Duration?
     /// Whether somebody should be told.
     package var urgency: RefusalUrgency
     /// One sentence for people: what the refusal means.
@@ -21,13 +24,15 @@ package struct GatewayRefusal: Sendable, Hashable {
     /// Creates a refusal.
     package init(
         status: Int, reason: String, timestamp: Timestamp? = nil, retryAfter: Duration? = nil,
-        reaction: GatewayReaction, urgency: RefusalUrgency = .routine, explanation: String = ""
+        reaction: GatewayReaction, trialAfter: Duration? = nil,
+        urgency: RefusalUrgency = .routine, explanation: String = ""
     ) {
         self.status = status
         self.reason = reason
         self.timestamp = timestamp
         self.retryAfter = retryAfter
         self.reaction = reaction
+        self.trialAfter = trialAfter
         self.urgency = urgency
         self.explanation = explanation
     }
