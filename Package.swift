@@ -97,7 +97,7 @@ let package = Package(
         .target(
             name: "Delivery",
             dependencies: [
-                "RelayModel", "Storage", "Gateway", collections, logging, metrics,
+                "RelayModel", "Storage", "Gateway", collections, coreMetrics, logging, metrics,
                 serviceLifecycle,
             ]),
         .target(
@@ -175,7 +175,8 @@ let package = Package(
         .testTarget(
             name: "DeliveryTests",
             dependencies: [
-                "RelayModel", "Storage", "Gateway", "Delivery", "RelayTestKit", logging,
+                "RelayModel", "Storage", "Gateway", "Delivery", "RelayTestKit", coreMetrics,
+                logging,
             ]),
         .testTarget(
             name: "RelayServerTests",

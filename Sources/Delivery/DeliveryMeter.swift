@@ -1,52 +1,148 @@
+import CoreMetrics
+import Gateway
 import Metrics
 import RelayModel
 import Storage
 
-/// Counts what became of attempts, and times the way from a change to its acceptance.
+/// Counts what became of attempts and deliveries, and times the way from a change to its
+/// acceptance.
 struct DeliveryMeter: Sendable {
-    private let accepted = Counter(
-        label: "belfry_attempts_total", dimensions: [("outcome", "accepted")])
-    private let deferred = Counter(
-        label: "belfry_attempts_total", dimensions: [("outcome", "deferred")])
-    private let unregistered = Counter(
-        label: "belfry_attempts_total", dimensions: [("outcome", "unregistered")])
-    private let dead = Counter(label: "belfry_attempts_total", dimensions: [("outcome", "dead")])
-    private let delay = Metrics.Timer(label: "belfry_change_to_acceptance_seconds")
-    private let inFlight = Gauge(label: "belfry_deliveries_in_flight")
-    private let position = Gauge(label: "belfry_progress_position")
+    private let attempts: [AttemptEnd: Counter]
+    private let endings: [SettledEnding: Counter]
+    private let yes: Counter
+    private let delay: Metrics.Timer
+    private let inFlight: Gauge
+    private let position: Gauge
+    private let halts: Gauge
+    private let factory: any MetricsFactory
 
-    /// What became of some attempts, collected while the lock is held.
-    struct Tally: Sendable {
-        private(set) var deferred = 0
-        private(set) var unregistered = 0
-        private(set) var dead = 0
-        /// From the change to the acceptance, for each that was accepted.
-        private(set) var delays: [Duration] = []
+    init(_ factory: any MetricsFactory) {
+        self.factory = factory
+        attempts = Self.counters("belfry_attempts_total", factory)
+        endings = Self.counters("belfry_deliveries_settled_total", factory)
+        yes = Self.counter(of: Answer(status: 200, reason: ""), factory)
+        delay = Metrics.Timer(label: "belfry_change_to_acceptance_seconds", factory: factory)
+        inFlight = Gauge(label: "belfry_deliveries_in_flight", factory: factory)
+        position = Gauge(label: "belfry_progress_position", factory: factory)
+        halts = Gauge(label: "belfry_halts", factory: factory)
+    }
 
-        mutating func add(
-            _ outcome: DeliveryReceipt.Outcome, of delivery: Delivery, at now: Timestamp
-        ) {
-            switch outcome {
-            case .accepted: delays.append(now.duration(since: delivery.appendedAt))
-            case .deferred: deferred += 1
-            case .unregistered: unregistered += 1
-            case .dead: dead += 1
-            }
+    /// How one attempt ended, whatever became of its delivery.
+    enum AttemptEnd: String, CaseIterable {
+        case accepted, refused, unknown, notSent
+
+        init(_ outcome: PushOutcome) {
+            self =
+                switch outcome {
+                case .accepted: .accepted
+                case .refused: .refused
+                case .unknown: .unknown
+                case .notSent: .notSent
+                }
         }
     }
 
-    /// Counts the ends of attempts.
+    /// What the gateway said: few words, whatever proxies write.
+    struct Answer: Hashable, Sendable {
+        let status: Int
+        let reason: String
+    }
+
+    /// What happened while the lock is held, to be counted after it.
+    struct Tally: Sendable {
+        private(set) var attempts: [AttemptEnd: Int] = [:]
+        private(set) var endings: [SettledEnding: Int] = [:]
+        /// What the gateway answered besides its yes.
+        private(set) var answers: [Answer: Int] = [:]
+        private(set) var yeses = 0
+        /// Those of ``answers`` that somebody should look at.
+        private(set) var alarms: [Answer: Int] = [:]
+        /// From the change to the acceptance, for each that was accepted.
+        private(set) var delays: [Duration] = []
+
+        var isEmpty: Bool { attempts.isEmpty && endings.isEmpty }
+
+        /// Counts the end of an attempt.
+        mutating func add(_ outcome: PushOutcome, of delivery: Delivery) {
+            attempts[AttemptEnd(outcome), default: 0] += 1
+            guard delivery.gateway == .apns else { return }
+            switch outcome {
+            case .accepted: yeses += 1
+            case .refused(let refusal):
+                let answer = Answer(refusal)
+                answers[answer, default: 0] += 1
+                if refusal.urgency == .alarm { alarms[answer, default: 0] += 1 }
+            case .unknown, .notSent: break
+            }
+        }
+
+        /// Counts a delivery that was settled.
+        mutating func add(_ ending: SettledEnding, of delivery: Delivery, at now: Timestamp) {
+            endings[ending, default: 0] += 1
+            if ending == .accepted { delays.append(now.duration(since: delivery.appendedAt)) }
+        }
+
+        mutating func add(_ count: Int, _ ending: SettledEnding) {
+            if count > 0 { endings[ending, default: 0] += count }
+        }
+    }
+
+    /// Counts what happened.
     func count(_ tally: Tally) {
-        if !tally.delays.isEmpty { accepted.increment(by: tally.delays.count) }
+        for (end, count) in tally.attempts { attempts[end]?.increment(by: count) }
+        for (ending, count) in tally.endings { endings[ending]?.increment(by: count) }
         for duration in tally.delays { delay.record(duration: duration) }
-        if tally.deferred > 0 { deferred.increment(by: tally.deferred) }
-        if tally.unregistered > 0 { unregistered.increment(by: tally.unregistered) }
-        if tally.dead > 0 { dead.increment(by: tally.dead) }
+        if tally.yeses > 0 { yes.increment(by: tally.yeses) }
+        for (answer, count) in tally.answers where answer.status > 0 {
+            Self.counter(of: answer, factory).increment(by: count)
+        }
+        for (answer, count) in tally.alarms {
+            Counter(
+                label: "belfry_gateway_alarms_total", dimensions: [("reason", answer.reason)],
+                factory: factory
+            ).increment(by: count)
+        }
     }
 
     /// Shows where the progress stands and how much is open.
     func show(_ mark: ProgressMark, inFlight count: Int) {
         position.record(Double(mark.position.rawValue))
         inFlight.record(count)
+    }
+
+    /// Shows how many halts are in force.
+    func show(halts count: Int) {
+        halts.record(count)
+    }
+
+    private static func counter(of answer: Answer, _ factory: any MetricsFactory) -> Counter {
+        Counter(
+            label: "belfry_gateway_answers_total",
+            dimensions: [("status", String(answer.status)), ("reason", answer.reason)],
+            factory: factory)
+    }
+
+    private static func counters<Label: CaseIterable & RawRepresentable & Hashable>(
+        _ name: String, _ factory: any MetricsFactory
+    ) -> [Label: Counter] where Label.RawValue == String {
+        Dictionary(
+            uniqueKeysWithValues: Label.allCases.map {
+                (
+                    $0,
+                    Counter(label: name, dimensions: [("outcome", $0.rawValue)], factory: factory)
+                )
+            })
+    }
+}
+
+extension DeliveryMeter.Answer {
+    init(_ refusal: GatewayRefusal) {
+        guard refusal.status > 0 else {
+            self.init(status: 0, reason: refusal.reason)
+            return
+        }
+        // A row without a reason is for what nobody knows, such as a proxy's page.
+        let known = ReasonTable.apns.row(status: refusal.status, reason: refusal.reason).reason
+        self.init(status: refusal.status, reason: known.isEmpty ? "other" : known)
     }
 }

@@ -1,6 +1,6 @@
 import Gateway
 import Logging
-package import RelayModel
+import RelayModel
 import Storage
 import Synchronization
 
@@ -120,14 +120,15 @@ extension DeliveryWorker {
         ) { look.held.contains($0) }
         guard !due.isEmpty else { return false }
         let now = now()
-        let (requests, admitted) = state.withLock { state in
+        let (requests, admitted, tally) = state.withLock { state in
             var requests: [PushRequest] = []
             var admitted = 0
             for retry in due where take(retry, at: now, in: &state, into: &requests) {
                 admitted += 1
             }
-            return (requests, admitted)
+            return (requests, admitted, state.takeTally())
         }
+        meter.count(tally)
         gateway.send(requests)
         if requests.count < admitted { somethingSettled.raise() }
         return admitted > 0
@@ -139,12 +140,12 @@ extension DeliveryWorker {
         into requests: inout [PushRequest]
     ) -> Bool {
         let delivery = retry.delivery
-        let ending = finalEnding(
-            of: delivery, attempts: retry.attempts, reason: retry.reason, at: now, in: &state)
-        if ending == nil, state.halts.halt(of: delivery.delivery, at: now) != nil { return false }
+        let decision = decide(
+            on: delivery, attempts: retry.attempts, reason: retry.reason, at: now, in: &state)
+        if case .wait = decision { return false }
         let ticket = state.tracker.admit(retry)
-        if let ending {
-            state.tracker.settle(ticket, ending)
+        if case .settle(let ending) = decision {
+            state.settle(ticket, ending, of: delivery.delivery, at: now)
         } else {
             requests.append(PushRequest(delivery.delivery, ticket: ticket))
         }
@@ -192,31 +193,25 @@ extension DeliveryWorker {
         while !Task.isCancelled {
             try await clock.sleep(for: settings.slowAfter / 2)
             let now = now()
-            let news = state.withLock { state -> HaltNews? in
+            let (news, adopted) = state.withLock { state in
                 let opened = now.advanced(by: .zero - settings.slowAfter)
                 let lanes = state.tracker.adoptDeliveries(openSinceBefore: opened, at: now)
-                var news = HaltNews()
+                var news = WorkerNews()
                 for lane in lanes {
                     let halt = state.gatewayBreaker.noteSilence(
                         in: lane, since: opened, at: now)
-                    if let halt, state.halts.add(halt, for: lane.container) {
-                        news.begun.append(halt)
-                    }
+                    guard let halt else { continue }
+                    news.add(halt, for: lane.container, to: &state.halts, at: now)
                 }
-                return lanes.isEmpty ? nil : news
+                return (news, lanes.count)
             }
-            guard let news else { continue }
+            guard adopted > 0 else { continue }
+            var tally = DeliveryMeter.Tally()
+            tally.add(adopted, .adopted)
+            meter.count(tally)
             somethingSettled.raise()
             tell(news)
         }
-    }
-}
-
-extension DeliveryWorker {
-    /// The containers and topics that wait, with the gateway's reason, ordered by name.
-    package var halts: [(container: ContainerKey, reason: String)] {
-        state.withLock { $0.halts.all.map { ($0.container, $0.halt.reason) } }
-            .sorted { $0.0.description < $1.0.description }
     }
 }
 

@@ -26,22 +26,24 @@ extension DeliveryWorker {
         _ rest: inout ArraySlice<OwedDelivery>, of batch: RangeBatch
     ) -> [PushRequest] {
         let now = now()
-        let (requests, taken) = state.withLock { state in
+        let (requests, taken, tally) = state.withLock { state in
             let count = min(rest.count, state.tracker.rangeRoom, state.rangePace.room)
-            let requests = rest.prefix(count).compactMap { delivery -> PushRequest? in
+            var requests: [PushRequest] = []
+            for delivery in rest.prefix(count) {
                 let ticket = state.tracker.admit(
                     delivery, range: batch.id, offset: batch.offset)
-                let ending = ending(of: delivery, attempts: 0, at: now, in: &state)
-                guard let ending else {
+                state.collapses.insert(delivery.delivery)
+                if let ending = firstEnding(of: delivery, at: now, in: &state) {
+                    state.settle(ticket, ending, of: delivery.delivery, at: now)
+                } else {
                     state.rangePace.begin()
-                    return PushRequest(delivery.delivery, ticket: ticket)
+                    requests.append(PushRequest(delivery.delivery, ticket: ticket))
                 }
-                state.tracker.settle(ticket, ending)
-                return nil
             }
-            return (requests, count)
+            return (requests, count, state.takeTally())
         }
         rest.removeFirst(taken)
+        meter.count(tally)
         if requests.count < taken { somethingSettled.raise() }
         return requests
     }

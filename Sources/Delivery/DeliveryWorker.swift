@@ -1,3 +1,4 @@
+package import CoreMetrics
 package import Gateway
 package import Logging
 package import RelayModel
@@ -50,6 +51,10 @@ package final class DeliveryWorker: Sendable {
         var collapses = CollapseMemory()
         var generator: any RandomNumberGenerator & Sendable
         var deadTokens = DeadTokenMemory()
+        var unanswered = UnansweredMemory()
+        var alarms = AlarmBook()
+        /// What is not yet counted.
+        var tally = DeliveryMeter.Tally()
         var settledSinceStep = 0
     }
 
@@ -78,12 +83,14 @@ package final class DeliveryWorker: Sendable {
     ///   - now: Tells the time of day.
     ///   - generator: Spreads retries.
     ///   - logger: Hears what somebody should act on.
+    ///   - metrics: Where it counts.
     ///   - makeGateway: Makes the gateway that answers to the given sink.
     package init(
         at mark: ProgressMark, recordingTo progress: any ShardProgress,
         settings: Settings = Settings(), judge: OutcomeJudge = OutcomeJudge(),
         clock: any Clock<Duration>, now: @escaping @Sendable () -> Timestamp,
         generator: any RandomNumberGenerator & Sendable, logger: Logger,
+        metrics: any MetricsFactory = MetricsSystem.factory,
         gateway makeGateway: (@escaping PushCompletionSink) throws -> any PushGateway
     ) rethrows {
         state = Mutex(
@@ -99,7 +106,7 @@ package final class DeliveryWorker: Sendable {
         self.clock = clock
         self.now = now
         self.logger = logger
-        meter = DeliveryMeter()
+        meter = DeliveryMeter(metrics)
         let answers = AnswerBox()
         gateway = try makeGateway { completions in answers.deliver(completions) }
         answers.connect { [weak self] completions in self?.take(completions) }
@@ -135,68 +142,25 @@ package final class DeliveryWorker: Sendable {
 
     private func admit(_ rest: inout ArraySlice<OwedDelivery>) -> [PushRequest] {
         let now = now()
-        let (requests, taken) = state.withLock { state in
+        let (requests, taken, tally) = state.withLock { state in
             let count = min(rest.count, state.tracker.room)
             var requests: [PushRequest] = []
             requests.reserveCapacity(count)
             for delivery in rest.prefix(count) {
                 let ticket = state.tracker.admit(delivery, at: now)
                 state.collapses.insert(delivery.delivery)
-                if let ending = ending(of: delivery, attempts: 0, at: now, in: &state) {
-                    state.tracker.settle(ticket, ending)
+                if let ending = firstEnding(of: delivery, at: now, in: &state) {
+                    state.settle(ticket, ending, of: delivery.delivery, at: now)
                 } else {
                     requests.append(PushRequest(delivery.delivery, ticket: ticket))
                 }
             }
-            return (requests, count)
+            return (requests, count, state.takeTally())
         }
         rest.removeFirst(taken)
+        meter.count(tally)
         if requests.count < taken { somethingSettled.raise() }
         return requests
-    }
-
-    /// What becomes of a delivery that need not or must not be sent now; `nil` sends it.
-    func ending(
-        of delivery: OwedDelivery, attempts: UInt16, at now: Timestamp, in state: inout State
-    ) -> Resolution? {
-        if let ending = finalEnding(of: delivery, attempts: attempts, at: now, in: &state) {
-            return ending
-        }
-        guard let halt = state.halts.halt(of: delivery.delivery, at: now) else { return nil }
-        return judge.waiting(
-            delivery, attempts: attempts, until: now, status: 0, reason: halt.reason, at: now)
-    }
-
-    /// What becomes of a delivery that is not to be sent whatever the gateway's state: it expired,
-    /// its token is dead, a newer one takes its place, or its device is to be left alone.
-    func finalEnding(
-        of delivery: OwedDelivery, attempts: UInt16, reason: String = "", at now: Timestamp,
-        in state: inout State
-    ) -> Resolution? {
-        if let ending = judge.ending(ofUnsent: delivery, attempts: attempts, reason, at: now) {
-            return ending
-        }
-        if state.deadTokens.holds(delivery.delivery) {
-            return unsent(delivery, attempts, "the device token is dead", now)
-        }
-        let hasWaited = attempts > 0 || !reason.isEmpty
-        if hasWaited, state.collapses.supersedes(delivery.delivery) {
-            return unsent(delivery, attempts, "superseded by a newer change of the record", now)
-        }
-        let wait = state.pacing.wait(of: delivery.delivery, waitingFor: reason, at: now)
-        return wait.map { wait in
-            judge.waiting(
-                delivery, attempts: attempts, until: wait.until, status: 0, reason: wait.reason,
-                at: now)
-        }
-    }
-
-    private func unsent(
-        _ delivery: OwedDelivery, _ attempts: UInt16, _ reason: String, _ now: Timestamp
-    ) -> Resolution {
-        Resolution(
-            deadLetter: DeadLetter(
-                delivery: delivery, attempts: attempts, status: 0, reason: reason, at: now))
     }
 
     // MARK: Answers
@@ -207,18 +171,18 @@ package final class DeliveryWorker: Sendable {
     private func take(_ completions: [PushCompletion]) {
         let now = now()
         let (news, tally, endedOfRanges) = state.withLock { state in
-            var news = HaltNews()
-            var tally = DeliveryMeter.Tally()
+            var news = WorkerNews()
             var endedOfRanges = 0
             for completion in completions {
-                settle(completion, at: now, in: &state, tally: &tally, news: &news)
+                settle(completion, at: now, in: &state, news: &news)
                 if DeliveryTracker.Ticket(rawValue: completion.ticket).isRange {
                     state.rangePace.end(after: completion.latency)
                     endedOfRanges += 1
                 }
             }
             state.settledSinceStep += completions.count
-            return (news, tally, endedOfRanges)
+            news.haltCount = state.halts.count
+            return (news, state.takeTally(), endedOfRanges)
         }
         if endedOfRanges > 0 { rangeRoomAppeared.raise() }
         // Counted first: whoever sees the progress pass a delivery finds it in the metrics.
@@ -227,50 +191,35 @@ package final class DeliveryWorker: Sendable {
         tell(news)
     }
 
-    /// What changed among the halts.
-    struct HaltNews {
-        var begun: [OutcomeJudge.Halt] = []
-        var hasEnded = false
-    }
-
-    func tell(_ news: HaltNews) {
-        for halt in news.begun {
-            logger.warning(
-                "paused deliveries",
-                metadata: ["scope": "\(halt.scope)", "reason": "\(halt.reason)"])
-        }
-        if news.hasEnded {
-            logger.info("deliveries go on")
-            retriesChanged.raise()
-        }
-    }
-
     private func settle(
         _ completion: PushCompletion, at now: Timestamp, in state: inout State,
-        tally: inout DeliveryMeter.Tally, news: inout HaltNews
+        news: inout WorkerNews
     ) {
         let ticket = DeliveryTracker.Ticket(rawValue: completion.ticket)
         guard let (owed, attempts) = state.tracker.openDelivery(ticket) else { return }
         let delivery = owed.delivery
         let outcome = state.tokenBreaker.weigh(completion.outcome, of: delivery)
         let verdict = judge.judge(
-            outcome, of: owed, attempts: attempts, at: now, using: &state.generator)
-        state.tracker.settle(ticket, verdict.resolution)
-        tally.add(verdict.resolution.outcome, of: delivery, at: now)
+            outcome, of: owed, attempts: attempts, unanswered: state.unanswered[delivery.id],
+            at: now, using: &state.generator)
+        state.tally.add(outcome, of: delivery)
+        state.settle(ticket, verdict.resolution, of: delivery, at: now)
+        state.note(outcome, of: delivery, verdict.resolution)
+        if let alarm = state.alarms.note(outcome, of: delivery, at: now) {
+            news.alarms.append(alarm)
+        }
         if case .accepted = outcome, state.halts.remove(for: delivery) { news.hasEnded = true }
-        if let dead = verdict.resolution.deadToken { state.deadTokens.insert(dead) }
         if case .refused(let refusal) = outcome, case .retry(_, .device) = refusal.reaction,
             let dueAt = verdict.resolution.dueAt
         {
             state.pacing.hold(delivery, until: dueAt, at: now)
         }
         let broken = state.gatewayBreaker.note(outcome, of: delivery, at: now)
-        if broken == nil, outcome.isAnswer, state.halts.removeGateway(for: delivery) {
+        if case .works = outcome.standing, state.halts.removeGateway(for: delivery) {
             news.hasEnded = true
         }
-        for halt in [verdict.halt, broken].compactMap(\.self)
-        where state.halts.add(halt, for: delivery.container) {
-            news.begun.append(halt)
+        for halt in [verdict.halt, broken].compactMap(\.self) {
+            news.add(halt, for: delivery.container, to: &state.halts, at: now)
         }
     }
 
@@ -283,31 +232,20 @@ package final class DeliveryWorker: Sendable {
     package var recordedMark: ProgressMark { state.withLock { $0.tracker.recordedMark } }
 
     /// Lets a container's deliveries go again, after its settings were mended.
-    ///
     package func resume(_ container: ContainerKey) {
-        state.withLock { state in
+        let halts = state.withLock { state in
             state.halts.remove(container)
             state.tokenBreaker.reset(container)
             state.gatewayBreaker.reset(container)
+            return state.halts.count
         }
+        meter.show(halts: halts)
         retriesChanged.raise()
     }
 
     /// Looks for due retries now, after somebody else wrote some.
     package func workRetries() {
         retriesChanged.raise()
-    }
-}
-
-extension PushOutcome {
-    /// Whether the gateway answered, and not that it cannot be used.
-    var isAnswer: Bool {
-        switch self {
-        case .accepted: true
-        case .unknown, .notSent: false
-        case .refused(let refusal):
-            if case .retry(_, .gateway) = refusal.reaction { false } else { true }
-        }
     }
 }
 

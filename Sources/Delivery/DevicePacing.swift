@@ -1,3 +1,4 @@
+import DequeModule
 import RelayModel
 import Storage
 
@@ -18,6 +19,8 @@ struct DevicePacing: Sendable {
         }
     }
 
+    /// Why a push waits whose device the gateway wants to be left alone.
+    static let holdReason = "too many pushes for this device"
     /// Why a background push waits; a retry with this reason has its place.
     static let waitingReason = "enough background pushes for this device in this hour"
 
@@ -27,6 +30,9 @@ struct DevicePacing: Sendable {
     private var holds: [Key: Timestamp] = [:]
     /// When the budget of a device would be whole again.
     private var wholeAt: [Key: Timestamp] = [:]
+    /// The deliveries that have had their place; a restart forgets the budgets, and these too.
+    private var reserved: Set<DeliveryID> = []
+    private var order: Deque<DeliveryID> = []
 
     /// Allows each device `silentPerHour` background pushes an hour, all at once or spread; 0
     /// allows any number.
@@ -47,24 +53,37 @@ struct DevicePacing: Sendable {
         holds[key] = max(moment, holds[key] ?? moment)
     }
 
-    /// Until when `delivery` must wait, and why; `nil` if it may go.
+    /// Until when the gateway wants the device of `delivery` to be left alone; `nil` if it may go.
+    mutating func hold(on delivery: Delivery, at now: Timestamp) -> Timestamp? {
+        guard !holds.isEmpty, let until = holds[Key(delivery)] else { return nil }
+        if now < until { return until }
+        holds[Key(delivery)] = nil
+        return nil
+    }
+
+    /// Reserves a place for `delivery`, which is about to be sent; `nil` if it may go at once.
     ///
-    /// `reason` is why it waited before, empty if it did not.
-    mutating func wait(
-        of delivery: Delivery, waitingFor reason: String, at now: Timestamp
-    ) -> (until: Timestamp, reason: String)? {
-        if !holds.isEmpty, let until = holds[Key(delivery)] {
-            if now < until { return (until, "too many pushes for this device") }
-            holds[Key(delivery)] = nil
-        }
+    /// A delivery takes one place, however often it is sent. `reason` is why it waited before,
+    /// empty if it did not.
+    mutating func reserve(
+        _ delivery: Delivery, waitingFor reason: String, at now: Timestamp
+    ) -> Timestamp? {
         guard let silentInterval, delivery.gateway == .apns,
-            delivery.notification.pushType == .background, reason != Self.waitingReason
+            delivery.notification.pushType == .background, reason != Self.waitingReason,
+            !reserved.contains(delivery.id)
         else { return nil }
+        remember(delivery.id)
         if wholeAt.count >= limit { wholeAt = wholeAt.filter { now < $0.value } }
         let key = Key(delivery)
         let whole = max(now, wholeAt[key] ?? now).advanced(by: silentInterval)
         if wholeAt.count < limit || wholeAt[key] != nil { wholeAt[key] = whole }
         let slot = whole.advanced(by: .zero - silentInterval * silentBurst)
-        return slot <= now ? nil : (slot, Self.waitingReason)
+        return slot <= now ? nil : slot
+    }
+
+    private mutating func remember(_ id: DeliveryID) {
+        reserved.insert(id)
+        order.append(id)
+        if order.count > limit, let oldest = order.popFirst() { reserved.remove(oldest) }
     }
 }

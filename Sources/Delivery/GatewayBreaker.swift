@@ -6,7 +6,8 @@ import Storage
 /// instead of failing one by one: the circuit breaker for each gateway and container.
 ///
 /// A connection that is lost fails everything that was open on it in one moment, and the next one
-/// works. So failures count only once they last; a single answer of any kind ends the count.
+/// works. So failures count only once they last. A failure is also an answer by which the gateway
+/// says that it has a fault, goes away or wants to be left alone; any other answer ends the count.
 struct GatewayBreaker: Sendable {
     private struct Key: Hashable {
         let container: ContainerKey
@@ -39,15 +40,13 @@ struct GatewayBreaker: Sendable {
         // A courier's store that has no room says nothing of APNs.
         guard delivery.gateway == .apns else { return nil }
         let key = Key(container: delivery.container, environment: delivery.gatewayEnvironment)
-        guard outcome.isAnswer else {
-            switch outcome {
-            case .unknown(let cause), .notSent(let cause): return fail(key, cause: cause, at: now)
-            case .refused(let refusal): return fail(key, cause: refusal.reason, at: now)
-            case .accepted: return nil
-            }
+        switch outcome.standing {
+        case .works:
+            if !failures.isEmpty { failures[key] = nil }
+            return nil
+        case .fails(let cause): return fail(key, cause: cause, at: now)
+        case .unseen: return nil
         }
-        if !failures.isEmpty { failures[key] = nil }
-        return nil
     }
 
     /// Counts a delivery that has not been answered since `opened`.
@@ -81,5 +80,33 @@ struct GatewayBreaker: Sendable {
         return OutcomeJudge.Halt(
             scope: .gateway(key.environment), until: now.advanced(by: pause), pause: pause,
             reason: "the gateway cannot be used: \(cause)")
+    }
+}
+
+/// What the end of an attempt says about the gateway.
+enum GatewayStanding: Sendable, Hashable {
+    /// It is there, and does its work.
+    case works
+    /// It cannot be used now.
+    case fails(cause: String)
+    /// It was not asked.
+    case unseen
+}
+
+extension PushOutcome {
+    /// What this end says about the gateway.
+    var standing: GatewayStanding {
+        switch self {
+        case .accepted: return .works
+        case .unknown(let cause), .notSent(let cause): return .fails(cause: cause.reason)
+        case .refused(let refusal):
+            if refusal.status == 0 { return .unseen }
+            switch refusal.reaction {
+            case .retry(_, .gateway), .retryOnFreshConnection, .renewProviderToken:
+                return .fails(cause: refusal.reason)
+            default:
+                return refusal.status < 500 ? .works : .fails(cause: refusal.reason)
+            }
+        }
     }
 }

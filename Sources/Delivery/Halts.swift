@@ -1,4 +1,4 @@
-import RelayModel
+package import RelayModel
 import Storage
 
 /// What waits although it is due: containers and topics whose credential the gateway refuses, and
@@ -16,13 +16,16 @@ struct Halts: Sendable {
         static func all(of lane: RetryLane) -> [Key] {
             // What is wrong with APNs is no concern of the courier's.
             guard lane.topic != GatewayKind.courier.rawValue else { return [] }
-            return [.container, .gateway(lane.environment), .topic(lane.topic)].map {
-                Key(container: lane.container, scope: $0)
-            }
+            let environment = lane.environment
+            return [
+                .container(environment), .gateway(environment), .topic(lane.topic, environment),
+            ].map { Key(container: lane.container, scope: $0) }
         }
     }
 
     private var halts: [Key: OutcomeJudge.Halt] = [:]
+    /// Since when; a halt that is renewed began when it was new.
+    private var beginnings: [Key: Timestamp] = [:]
 
     /// The lanes that wait at one moment, for whoever reads retries meanwhile.
     struct Held: Sendable {
@@ -43,23 +46,33 @@ struct Halts: Sendable {
         halts.values.map(\.until).filter { now < $0 }.min()
     }
 
-    /// What `delivery` must wait for, if anything; if it need not, it is the one that tries.
-    mutating func halt(of delivery: Delivery, at now: Timestamp) -> OutcomeJudge.Halt? {
+    /// What `delivery` must wait for, if anything.
+    func halt(of delivery: Delivery, at now: Timestamp) -> OutcomeJudge.Halt? {
         // What is wrong with a credential is no concern of the courier's.
         guard !halts.isEmpty, delivery.gateway == .apns else { return nil }
-        let keys = Key.all(of: RetryLane(of: delivery))
-        for key in keys {
+        for key in Key.all(of: RetryLane(of: delivery)) {
             if let halt = halts[key], now < halt.until { return halt }
-        }
-        for key in keys {
-            if let pause = halts[key]?.pause { halts[key]?.until = now.advanced(by: pause) }
         }
         return nil
     }
 
+    /// Lets `delivery` through: where something is halted it is the one that tries, and the
+    /// others wait for another while.
+    mutating func letThrough(_ delivery: Delivery, at now: Timestamp) {
+        guard !halts.isEmpty, delivery.gateway == .apns else { return }
+        for key in Key.all(of: RetryLane(of: delivery)) {
+            if let pause = halts[key]?.pause { halts[key]?.until = now.advanced(by: pause) }
+        }
+    }
+
     /// Adds a halt, and says whether it is a new one.
-    mutating func add(_ halt: OutcomeJudge.Halt, for container: ContainerKey) -> Bool {
-        halts.updateValue(halt, forKey: Key(container: container, scope: halt.scope)) == nil
+    mutating func add(
+        _ halt: OutcomeJudge.Halt, for container: ContainerKey, at now: Timestamp
+    ) -> Bool {
+        let key = Key(container: container, scope: halt.scope)
+        guard halts.updateValue(halt, forKey: key) == nil else { return false }
+        beginnings[key] = now
+        return true
     }
 
     /// Ends what would halt `delivery`, because the gateway accepted it; says whether that was
@@ -67,7 +80,7 @@ struct Halts: Sendable {
     mutating func remove(for delivery: Delivery) -> Bool {
         guard !halts.isEmpty, delivery.gateway == .apns else { return false }
         let count = halts.count
-        for key in Key.all(of: RetryLane(of: delivery)) { halts[key] = nil }
+        for key in Key.all(of: RetryLane(of: delivery)) { remove(key) }
         return halts.count < count
     }
 
@@ -76,16 +89,53 @@ struct Halts: Sendable {
     mutating func removeGateway(for delivery: Delivery) -> Bool {
         guard !halts.isEmpty, delivery.gateway == .apns else { return false }
         let scope = OutcomeJudge.Halt.Scope.gateway(delivery.gatewayEnvironment)
-        return halts.removeValue(forKey: Key(container: delivery.container, scope: scope)) != nil
+        return remove(Key(container: delivery.container, scope: scope))
     }
 
     /// Ends all halts of a container.
     mutating func remove(_ container: ContainerKey) {
-        halts = halts.filter { $0.key.container != container }
+        for key in halts.keys where key.container == container { remove(key) }
     }
 
-    /// The halts in force.
-    var all: [(container: ContainerKey, halt: OutcomeJudge.Halt)] {
-        halts.map { ($0.key.container, $0.value) }
+    @discardableResult
+    private mutating func remove(_ key: Key) -> Bool {
+        beginnings[key] = nil
+        return halts.removeValue(forKey: key) != nil
+    }
+
+    /// How many are in force.
+    var count: Int { halts.count }
+
+    /// The halts in force, ordered by container and scope.
+    var all: [HaltInForce] {
+        halts.map { key, halt in
+            HaltInForce(
+                container: key.container, scope: key.scope, reason: halt.reason,
+                since: beginnings[key] ?? halt.until, until: halt.until)
+        }
+        .sorted { ($0.container.description, $0.words) < ($1.container.description, $1.words) }
+    }
+}
+
+/// A halt, for whoever asks what waits and why.
+package struct HaltInForce: Sendable, Hashable {
+    /// Whose deliveries wait.
+    package let container: ContainerKey
+    /// Which of them.
+    package let scope: OutcomeJudge.Halt.Scope
+    /// What the gateway said last.
+    package let reason: String
+    /// When it began.
+    package let since: Timestamp
+    /// When the next delivery is let through to try; it may be past while there is none.
+    package let until: Timestamp
+
+    /// Which deliveries wait, in words.
+    package var words: String {
+        switch scope {
+        case .container(let environment): "credential, \(environment.rawValue)"
+        case .gateway(let environment): "gateway, \(environment.rawValue)"
+        case .topic(let topic, let environment): "topic \(topic), \(environment.rawValue)"
+        }
     }
 }

@@ -29,10 +29,11 @@ package struct OutcomeJudge: Sendable {
     package struct Halt: Sendable, Hashable {
         /// Who waits.
         package enum Scope: Sendable, Hashable {
-            /// Everything for one topic of the container.
-            case topic(String)
-            /// Everything for the container.
-            case container
+            /// Everything for one topic of the container by one of the gateway's environments.
+            case topic(String, GatewayEnvironment)
+            /// Everything for the container by one of the gateway's environments, because the
+            /// gateway does not honour its credential there.
+            case container(GatewayEnvironment)
             /// Everything for the container by one of the gateway's environments, because the
             /// gateway cannot be used.
             case gateway(GatewayEnvironment)
@@ -48,97 +49,130 @@ package struct OutcomeJudge: Sendable {
         package var reason: String
     }
 
-    /// Judges the end of attempt `attempts + 1` of `delivery`.
+    /// A delivery in the middle of its attempts.
+    private struct Course {
+        let delivery: OwedDelivery
+        /// The attempts that are used up, without the one that is judged.
+        let attempts: UInt16
+        /// How many before it came to nothing in a row without an answer.
+        let unanswered: Int
+        let now: Timestamp
+
+        /// The attempts with the one that is judged.
+        var attempt: UInt16 { attempts < .max ? attempts + 1 : .max }
+    }
+
+    /// Judges the end of an attempt of `delivery`.
+    ///
+    /// Only answers of the gateway use up attempts. What was not sent is none; one whose answer
+    /// was lost is the first, if there was none before, and otherwise repeats the last. So errors
+    /// of connections never fail a delivery by themselves: it waits until it expires.
+    ///
+    /// - Parameters:
+    ///   - outcome: How the attempt ended.
+    ///   - delivery: Whose attempt it was.
+    ///   - attempts: The attempts that are used up before.
+    ///   - unanswered: How many before this one came to nothing in a row without an answer.
+    ///   - now: The moment.
+    ///   - generator: Spreads what is tried again.
     package func judge(
-        _ outcome: PushOutcome, of delivery: OwedDelivery, attempts: UInt16, at now: Timestamp,
-        using generator: inout some RandomNumberGenerator
+        _ outcome: PushOutcome, of delivery: OwedDelivery, attempts: UInt16, unanswered: Int = 0,
+        at now: Timestamp, using generator: inout some RandomNumberGenerator
     ) -> Verdict {
-        let attempt = attempts < .max ? attempts + 1 : .max
+        let course = Course(
+            delivery: delivery, attempts: attempts, unanswered: unanswered, now: now)
         switch outcome {
         case .accepted:
+            return Verdict(resolution: accepted(course), halt: nil)
+        case .notSent(let cause):
             return Verdict(
-                resolution: Resolution(accepted: delivery, attempts: attempt, at: now), halt: nil)
-        case .unknown(let cause), .notSent(let cause):
+                resolution: later(course, attempts: attempts, reason: cause.reason, &generator),
+                halt: nil)
+        case .unknown(let cause):
             return Verdict(
-                resolution: again(
-                    delivery, attempt, status: 0, reason: cause, atLeast: nil, now, &generator),
+                resolution: later(course, attempts: max(attempts, 1), reason: cause.reason, &generator),
                 halt: nil)
         case .refused(let refusal):
-            return judge(refusal, of: delivery, attempt, now, &generator)
+            return judge(refusal, course, &generator)
         }
     }
 
+    private func accepted(_ course: Course) -> Resolution {
+        Resolution(accepted: course.delivery, attempts: course.attempt, at: course.now)
+    }
+
     private func judge(
-        _ refusal: GatewayRefusal, of delivery: OwedDelivery, _ attempt: UInt16, _ now: Timestamp,
+        _ refusal: GatewayRefusal, _ course: Course,
         _ generator: inout some RandomNumberGenerator
     ) -> Verdict {
-        let status = UInt16(clamping: refusal.status)
+        let environment = course.delivery.delivery.gatewayEnvironment
         switch refusal.reaction {
         case .deliver:
-            return Verdict(
-                resolution: Resolution(accepted: delivery, attempts: attempt, at: now), halt: nil)
+            return Verdict(resolution: accepted(course), halt: nil)
         case .retry(let after, _):
             return Verdict(
-                resolution: again(
-                    delivery, attempt, status: status, reason: refusal.reason, atLeast: after, now,
-                    &generator), halt: nil)
+                resolution: again(course, refusal, atLeast: after, &generator), halt: nil)
         case .retryOnFreshConnection, .renewProviderToken:
-            return Verdict(
-                resolution: again(
-                    delivery, attempt, status: status, reason: refusal.reason, atLeast: nil, now,
-                    &generator), halt: nil)
+            return Verdict(resolution: atOnce(course, refusal, &generator), halt: nil)
         case .forgetDeviceToken(let verdict):
-            let resolution =
-                deadToken(verdict, of: delivery, at: now).map { token in
-                    Resolution(
-                        deadLetter: DeadLetter(
-                            delivery: delivery, attempts: attempt, status: status,
-                            reason: refusal.reason, at: now), deadToken: token)
-                }
-                ?? again(
-                    delivery, attempt, status: status, reason: refusal.reason, atLeast: nil, now,
-                    &generator)
-            return Verdict(resolution: resolution, halt: nil)
+            guard let token = deadToken(verdict, of: course.delivery, at: course.now) else {
+                return Verdict(
+                    resolution: again(course, refusal, atLeast: nil, &generator), halt: nil)
+            }
+            return Verdict(
+                resolution: dead(course, refusal, reason: refusal.reason, .unregistered, token),
+                halt: nil)
         case .deadLetter:
             return Verdict(
-                resolution: dead(delivery, attempt, status: status, reason: refusal.reason, now),
-                halt: nil)
+                resolution: dead(course, refusal, reason: refusal.reason, .refused), halt: nil)
         case .pauseTopic:
-            return paused(
-                .topic(delivery.delivery.notification.topic), delivery, attempt, refusal, now)
+            let topic = course.delivery.delivery.notification.topic
+            return paused(.topic(topic, environment), course, refusal)
         case .pauseContainer:
-            return paused(.container, delivery, attempt, refusal, now)
+            return paused(.container(environment), course, refusal)
         }
     }
 
     /// A delivery that waits for somebody else's mistake to be mended has not used up an attempt.
     private func paused(
-        _ scope: Halt.Scope, _ delivery: OwedDelivery, _ attempt: UInt16,
-        _ refusal: GatewayRefusal, _ now: Timestamp
+        _ scope: Halt.Scope, _ course: Course, _ refusal: GatewayRefusal
     ) -> Verdict {
+        let pause = refusal.trialAfter ?? pause
         // It is due, and lies in a lane that is halted: so it goes at once when the halt ends.
-        Verdict(
+        return Verdict(
             resolution: waiting(
-                delivery, attempts: attempt - 1, until: now,
-                status: UInt16(clamping: refusal.status),
-                reason: refusal.reason, at: now),
+                course.delivery, attempts: course.attempts, until: course.now,
+                status: UInt16(clamping: refusal.status), reason: refusal.reason, at: course.now),
             halt: Halt(
-                scope: scope, until: now.advanced(by: pause), pause: pause,
+                scope: scope, until: course.now.advanced(by: pause), pause: pause,
                 reason: refusal.reason))
+    }
+
+    // MARK: Deadlines
+
+    /// How long a notification that was to expire at once is tried to be sent for the first time.
+    package static let atOnceBound = Duration.seconds(3600)
+
+    /// When a delivery is given up, if ever; `attempts` are used up.
+    ///
+    /// A notification that was to expire at once is owed one send, as APNs has it: until something
+    /// of it may have reached the gateway it has ``atOnceBound``.
+    private func deadline(of delivery: OwedDelivery, attempts: UInt16) -> Timestamp? {
+        let delivery = delivery.delivery
+        guard let expiration = delivery.notification.expiration else { return nil }
+        guard attempts == 0, expiration <= delivery.appendedAt else { return expiration }
+        return delivery.appendedAt.advanced(by: Self.atOnceBound)
     }
 
     /// What becomes of a delivery whose notification expired before it could be sent; `nil` if it
     /// may be sent.
-    ///
-    /// A notification that was to expire at once is sent once, as APNs has it.
     package func ending(
         ofUnsent delivery: OwedDelivery, attempts: UInt16, _ reason: String, at now: Timestamp
     ) -> Resolution? {
-        guard let expiration = delivery.delivery.notification.expiration, expiration <= now,
-            attempts > 0 || delivery.delivery.appendedAt < expiration
-        else { return nil }
-        let cause = reason.isEmpty ? "expired" : "expired: \(reason)"
-        return dead(delivery, attempts, status: 0, reason: cause, now)
+        guard let deadline = deadline(of: delivery, attempts: attempts), deadline <= now else {
+            return nil
+        }
+        return expired(delivery, attempts, status: 0, reason: reason, now)
     }
 
     /// What becomes of a delivery that must wait until `until`, and of one that would then have
@@ -147,38 +181,82 @@ package struct OutcomeJudge: Sendable {
         _ delivery: OwedDelivery, attempts: UInt16, until: Timestamp, status: UInt16,
         reason: String, at now: Timestamp
     ) -> Resolution {
-        if let expiration = delivery.delivery.notification.expiration, expiration <= until {
-            return dead(delivery, attempts, status: status, reason: "expired: \(reason)", now)
+        if let deadline = deadline(of: delivery, attempts: attempts), deadline <= until {
+            return expired(delivery, attempts, status: status, reason: reason, now)
         }
         return Resolution(
             retry: Retry(delivery: delivery, attempts: attempts, dueAt: until, reason: reason),
-            status: status, at: now)
+            status: status, at: now, .waiting)
     }
 
+    // MARK: Again
+
+    /// The gateway answered, and may answer otherwise later.
     private func again(
-        _ delivery: OwedDelivery, _ attempt: UInt16, status: UInt16, reason: String,
-        atLeast asked: Duration?, _ now: Timestamp, _ generator: inout some RandomNumberGenerator
+        _ course: Course, _ refusal: GatewayRefusal, atLeast asked: Duration?,
+        _ generator: inout some RandomNumberGenerator
+    ) -> Resolution {
+        guard Int(course.attempt) < retries.maximumAttempts else {
+            let reason = EndingReason.attemptsUsedUp(refusal.reason)
+            return dead(course, refusal, reason: reason, .exhausted)
+        }
+        return later(
+            course, attempts: course.attempt, status: UInt16(clamping: refusal.status),
+            reason: refusal.reason, atLeast: asked, &generator)
+    }
+
+    /// The gateway will take it on another connection or with another token, which is there
+    /// already: the first time in a row that is no attempt, and waits for nothing.
+    private func atOnce(
+        _ course: Course, _ refusal: GatewayRefusal,
+        _ generator: inout some RandomNumberGenerator
+    ) -> Resolution {
+        guard course.unanswered == 0 else {
+            return again(course, refusal, atLeast: nil, &generator)
+        }
+        return waiting(
+            course.delivery, attempts: course.attempts, until: course.now,
+            status: UInt16(clamping: refusal.status), reason: refusal.reason, at: course.now)
+    }
+
+    private func later(
+        _ course: Course, attempts: UInt16, status: UInt16 = 0, reason: String,
+        atLeast asked: Duration? = nil, _ generator: inout some RandomNumberGenerator
     ) -> Resolution {
         let due = retries.dueAt(
-            afterAttempts: attempt, now: now,
-            expiration: delivery.delivery.notification.expiration, atLeast: asked,
+            afterFailures: max(course.unanswered + 1, Int(attempts)), now: course.now,
+            deadline: deadline(of: course.delivery, attempts: attempts), atLeast: asked,
             using: &generator)
         guard let due else {
-            let ending = Int(attempt) < retries.maximumAttempts ? "expired" : "attempts used up"
-            return dead(delivery, attempt, status: status, reason: "\(ending): \(reason)", now)
+            return expired(course.delivery, attempts, status: status, reason: reason, course.now)
         }
         return Resolution(
-            retry: Retry(delivery: delivery, attempts: attempt, dueAt: due, reason: reason),
-            status: status, at: now)
+            retry: Retry(
+                delivery: course.delivery, attempts: attempts, dueAt: due, reason: reason),
+            status: status, at: course.now)
     }
 
+    // MARK: Endings
+
     private func dead(
-        _ delivery: OwedDelivery, _ attempt: UInt16, status: UInt16, reason: String,
+        _ course: Course, _ refusal: GatewayRefusal, reason: String, _ ending: SettledEnding,
+        _ token: DeadToken? = nil
+    ) -> Resolution {
+        Resolution(
+            deadLetter: DeadLetter(
+                delivery: course.delivery, attempts: course.attempt,
+                status: UInt16(clamping: refusal.status), reason: reason, at: course.now),
+            deadToken: token, ending)
+    }
+
+    private func expired(
+        _ delivery: OwedDelivery, _ attempts: UInt16, status: UInt16, reason: String,
         _ now: Timestamp
     ) -> Resolution {
         Resolution(
             deadLetter: DeadLetter(
-                delivery: delivery, attempts: attempt, status: status, reason: reason, at: now))
+                delivery: delivery, attempts: attempts, status: status,
+                reason: EndingReason.expired(reason), at: now), .expired)
     }
 
     /// The token to forget, or `nil` if it was registered after the gateway's verdict (APNs: the

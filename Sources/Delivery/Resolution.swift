@@ -1,6 +1,56 @@
 package import RelayModel
 package import Storage
 
+/// What a settled delivery came to, for the metrics.
+package enum SettledEnding: String, Sendable, Hashable, CaseIterable {
+    /// The gateway accepted it.
+    case accepted
+    /// It is tried again after its back-off.
+    case retried
+    /// It waits for something that is not its own: a halt, a device, a fresh connection.
+    case waiting
+    /// Its answer is slow: it is settled as a retry, and once more when the answer comes.
+    case adopted
+    /// Its device token was declared dead by the answer.
+    case unregistered
+    /// The gateway refused it for good.
+    case refused
+    /// The gateway answered as often as it may be tried.
+    case exhausted
+    /// Its notification expired.
+    case expired
+    /// A newer change of the record took its place.
+    case superseded
+    /// It was not sent, because its device token had been declared dead.
+    case deadToken
+}
+
+/// The reasons of dead letters that ended by a bound: which bound, and what failed last.
+enum EndingReason {
+    private static let expiredWord = "expired"
+    private static let attemptsWord = "attempts used up"
+
+    static func expired(_ cause: String) -> String { joined(expiredWord, cause) }
+
+    static func attemptsUsedUp(_ cause: String) -> String { joined(attemptsWord, cause) }
+
+    /// A redriven delivery brings along how it ended before: only what failed is kept of that.
+    private static func joined(_ word: String, _ cause: String) -> String {
+        var cause = cause[...]
+        var isCut = true
+        while isCut {
+            isCut = false
+            for word in [expiredWord, attemptsWord] {
+                if cause == word { cause = "" }
+                guard cause.hasPrefix(word + ": ") else { continue }
+                cause = cause.dropFirst(word.count + 2)
+                isCut = true
+            }
+        }
+        return cause.isEmpty ? word : "\(word): \(cause)"
+    }
+}
+
 /// What became of one attempt: a receipt, and what must be kept of it besides.
 package struct Resolution: Sendable, Hashable {
     /// Where the attempt came from.
@@ -17,6 +67,8 @@ package struct Resolution: Sendable, Hashable {
     private let deadLetter: DeadLetter?
     /// The token that must not be used again, if there is one.
     let deadToken: DeadToken?
+    /// What it came to.
+    package let ending: SettledEnding
 
     /// The gateway accepted the push.
     package init(accepted delivery: OwedDelivery, attempts: UInt16, at now: Timestamp) {
@@ -26,10 +78,13 @@ package struct Resolution: Sendable, Hashable {
         retry = nil
         deadLetter = nil
         deadToken = nil
+        ending = .accepted
     }
 
     /// The push is to be tried again; `retry` counts this attempt.
-    package init(retry: Retry, status: UInt16, at now: Timestamp) {
+    package init(
+        retry: Retry, status: UInt16, at now: Timestamp, _ ending: SettledEnding = .retried
+    ) {
         container = retry.delivery.delivery.container
         receipt = DeliveryReceipt(
             of: retry.delivery, .deferred, status: status, reason: retry.reason,
@@ -37,12 +92,15 @@ package struct Resolution: Sendable, Hashable {
         self.retry = retry
         deadLetter = nil
         deadToken = nil
+        self.ending = ending
     }
 
     /// The delivery ended without success.
     ///
     /// With `deadToken` the device's token is forgotten too.
-    package init(deadLetter: DeadLetter, deadToken: DeadToken? = nil) {
+    package init(
+        deadLetter: DeadLetter, deadToken: DeadToken? = nil, _ ending: SettledEnding = .refused
+    ) {
         container = deadLetter.delivery.delivery.container
         receipt = DeliveryReceipt(
             of: deadLetter.delivery, deadToken == nil ? .dead : .unregistered,
@@ -51,6 +109,7 @@ package struct Resolution: Sendable, Hashable {
         retry = nil
         self.deadLetter = deadLetter
         self.deadToken = deadToken
+        self.ending = ending
     }
 
     /// How the attempt ended.

@@ -1,26 +1,40 @@
 import Gateway
 package import RelayModel
 
-/// Keeps a wrong host or topic from killing every device token.
+/// Keeps a wrong host or topic from killing device tokens.
 ///
 /// A gateway answers a token of its other environment exactly as a dead one (APNs:
-/// `BadDeviceToken`). While such answers are few, the tokens are dead; once they are many for one
-/// topic, the settings are wrong, and the topic must wait for somebody to look.
+/// `BadDeviceToken`). So no token is forgotten for such an answer before anything was accepted for
+/// the same topic and environment: until then host and topic are not known to be right. After that
+/// the tokens are dead while such answers are few; once they are many, the settings are wrong, and
+/// the topic must wait for somebody to look.
 package struct TokenVerdictBreaker: Sendable {
     private struct Counts {
         var answers = 0
         var unknown = 0
+        var isProven = false
     }
 
     private struct Key: Hashable {
         let container: ContainerKey
         let topic: String
+        let environment: GatewayEnvironment
     }
 
-    /// Answers that count before a share means anything.
-    package static let leastAnswers = 50
-    /// From which share on the settings are held to be wrong, in percent.
-    package static let tolerablePercent = 20
+    /// What an answer that a token is unknown is worth.
+    package enum Verdict: Sendable, Hashable {
+        /// The token is dead.
+        case token
+        /// Nobody knows yet whether host and topic are right: the delivery ends, the token stays.
+        case unproven
+        /// There are too many: the topic waits.
+        case settings
+    }
+
+    /// Unknown tokens that count before their share means anything.
+    package static let leastUnknown = 50
+    /// Up to which share they are tokens, in percent: beyond it the settings are wrong.
+    package static let tolerablePercent = 5
 
     private var counts: [Key: Counts] = [:]
 
@@ -32,44 +46,68 @@ package struct TokenVerdictBreaker: Sendable {
         counts = counts.filter { $0.key.container != container }
     }
 
-    /// Counts an answer about a token, and says whether tokens of this topic may be forgotten.
-    package mutating func mayForget(
-        isUnknownToGateway: Bool, container: ContainerKey, topic: String
-    ) -> Bool {
-        let key = Key(container: container, topic: topic)
+    /// Counts a push that was accepted.
+    package mutating func noteAcceptance(
+        for container: ContainerKey, topic: String, by environment: GatewayEnvironment
+    ) {
+        let key = Key(container: container, topic: topic, environment: environment)
+        counts[key, default: Counts()].isProven = true
+        counts[key]?.answers += 1
+        fade(key)
+    }
+
+    /// Counts an answer that a token is unknown, and says what it is worth.
+    package mutating func judgeUnknownToken(
+        for container: ContainerKey, topic: String, by environment: GatewayEnvironment
+    ) -> Verdict {
+        let key = Key(container: container, topic: topic, environment: environment)
         var count = counts[key] ?? Counts()
         count.answers += 1
-        if isUnknownToGateway { count.unknown += 1 }
-        let isTolerable =
-            count.unknown < Self.leastAnswers
-            || count.unknown * 100 <= count.answers * Self.tolerablePercent
-        // The past fades, so that a share is that of the last thousand answers or so.
-        if count.answers >= 1000 {
-            count.answers /= 2
-            count.unknown /= 2
-        }
+        count.unknown += 1
         counts[key] = count
-        return isTolerable
+        fade(key)
+        guard
+            count.unknown < Self.leastUnknown
+                || count.unknown * 100 <= count.answers * Self.tolerablePercent
+        else { return .settings }
+        return count.isProven ? .token : .unproven
+    }
+
+    /// The past fades, so that a share is that of the last two thousand answers or so: enough for
+    /// ``leastUnknown`` to be reached by a share that is not tolerable.
+    private mutating func fade(_ key: Key) {
+        guard let count = counts[key], count.answers >= 2000 else { return }
+        counts[key]?.answers /= 2
+        counts[key]?.unknown /= 2
     }
 }
 
 extension TokenVerdictBreaker {
-    /// Turns a verdict on a token into a pause of its topic, if such verdicts are too many.
+    /// Turns a verdict on a token into a dead letter alone, or into a pause of its topic, if the
+    /// token may not be to blame.
     mutating func weigh(_ outcome: PushOutcome, of delivery: Delivery) -> PushOutcome {
-        guard case .refused(var refusal) = outcome,
-            case .forgetDeviceToken(.unknownToGateway) = refusal.reaction
-        else {
-            if case .accepted = outcome, delivery.gateway == .apns {
-                _ = mayForget(
-                    isUnknownToGateway: false, container: delivery.container,
-                    topic: delivery.notification.topic)
+        guard delivery.gateway == .apns else { return outcome }
+        let topic = delivery.notification.topic
+        let environment = delivery.gatewayEnvironment
+        switch outcome {
+        case .accepted:
+            noteAcceptance(for: delivery.container, topic: topic, by: environment)
+            return outcome
+        case .refused(var refusal):
+            guard case .forgetDeviceToken(.unknownToGateway) = refusal.reaction else {
+                return outcome
             }
+            switch judgeUnknownToken(for: delivery.container, topic: topic, by: environment) {
+            case .token: return outcome
+            case .unproven: refusal.reaction = .deadLetter
+            case .settings:
+                refusal.reaction = .pauseTopic
+                refusal.urgency = .alarm
+                refusal.explanation = "too many unknown tokens: the environment or topic is wrong"
+            }
+            return .refused(refusal)
+        case .unknown, .notSent:
             return outcome
         }
-        let mayForget = mayForget(
-            isUnknownToGateway: true, container: delivery.container,
-            topic: delivery.notification.topic)
-        if !mayForget { refusal.reaction = .pauseTopic }
-        return .refused(refusal)
     }
 }

@@ -67,13 +67,14 @@ package final class CurlPushGateway: PushGateway {
             requests.map {
                 PushCompletion(
                     ticket: $0.ticket,
-                    outcome: .notSent(cause: RetirementCause.shuttingDown.rawValue))
+                    outcome: .notSent(cause: RetirementCause.shuttingDown.cause))
             })
     }
 
-    /// Lets the next request of `container` ask for its credential again.
+    /// Lets `container` ask for its credential again, also for what waits.
     ///
-    /// Connections of a credential that no container uses any more are closed.
+    /// Connections of a credential that no container uses any more finish what is open and are
+    /// closed.
     package func credentialChanged(for container: ContainerKey) {
         mailbox.post(changed: container)
     }

@@ -17,7 +17,8 @@ final class GatewayDesk {
     /// The ends of this turn.
     private(set) var completions: [PushCompletion] = []
     private var moved = 0
-    private var lastConnection: UInt64 = 0
+    /// The number of the newest connection.
+    private(set) var newestConnection: UInt64 = 0
 
     init(_ world: GatewayWorld, settings: CurlGatewaySettings, poll: EventPoll) {
         self.settings = settings
@@ -55,8 +56,8 @@ final class GatewayDesk {
 
     /// The number of a new connection; 32 bits of it fit beside a socket's.
     func nextConnectionNumber() -> UInt64 {
-        lastConnection = (lastConnection + 1) & 0xFFFF_FFFF
-        return lastConnection
+        newestConnection = (newestConnection + 1) & 0xFFFF_FFFF
+        return newestConnection
     }
 
     func observe(_ event: GatewayEvent) { observer(event) }

@@ -9,13 +9,14 @@ final class GatewayLoop {
     private let credentials: CredentialSource
     private let sink: PushCompletionSink
     private var pools: [PoolKey: GatewayPool] = [:]
+    /// Pools whose credential nobody uses any more, while they finish what is open.
+    private var leaving: [GatewayPool] = []
     private var routes: [Route: GatewayPool] = [:]
     private var lastRoute: (route: Route, pool: GatewayPool)?
     private var busy: [GatewayPool] = []
     private var closesAt: MonotonicInstant?
     private var sweptAt: MonotonicInstant
     private var restedAt: MonotonicInstant
-    private var hasForgottenRoutes = false
 
     private struct Route: Hashable {
         var container: ContainerKey
@@ -49,14 +50,14 @@ final class GatewayLoop {
         while !hasEnded {
             turn()
         }
-        for pool in pools.values { pool.abort(.shuttingDown) }
+        for pool in everyPool { pool.abort(.shuttingDown) }
         report()
         mailbox.end()
     }
 
     private var hasEnded: Bool {
         guard let closesAt else { return false }
-        return desk.now >= closesAt || pools.values.allSatisfy(\.isSpent)
+        return desk.now >= closesAt || everyPool.allSatisfy(\.isSpent)
     }
 
     private func turn() {
@@ -89,7 +90,8 @@ final class GatewayLoop {
     private func takeMail() {
         let mail = mailbox.take()
         guard !mail.isEmpty else { return }
-        for container in mail.changedContainers { forgetRoutes(of: container) }
+        for container in Set(mail.changedContainers) { lead(container) }
+        if !mail.changedContainers.isEmpty { closeForsakenPools() }
         for batch in mail.batches {
             for request in batch { route(request) }
         }
@@ -98,8 +100,8 @@ final class GatewayLoop {
         case .within(let bound): closesAt = desk.now.advanced(by: bound)
         case .atOnce: closesAt = desk.now
         }
-        for pool in pools.values { pool.close(.shuttingDown) }
-        busy = Array(pools.values)
+        for pool in everyPool { pool.close(.shuttingDown) }
+        busy = everyPool
     }
 
     private func wait() {
@@ -123,7 +125,7 @@ final class GatewayLoop {
             }
         }
         // A connection that nothing is open on: its peer has gone away, or says so.
-        for pool in pools.values {
+        for pool in everyPool {
             for connection in pool.connections where connection.number == event.connection {
                 connection.act(on: event.socket, flags: event.flags, at: desk.now)
                 busy.append(pool)
@@ -141,6 +143,8 @@ final class GatewayLoop {
 // MARK: - Pools
 
 extension GatewayLoop {
+    private var everyPool: [GatewayPool] { pools.values + leaving }
+
     private func route(_ request: PushRequest) {
         let route = Route(container: request.container, environment: request.environment)
         if let lastRoute, lastRoute.route == route {
@@ -153,7 +157,7 @@ extension GatewayLoop {
             if !busy.contains(where: { $0 === pool }) { busy.append(pool) }
             pool.add(request)
         case .failure(let failure):
-            desk.complete(request, .notSent(cause: failure.cause))
+            desk.complete(request, .refused(.withoutCredential(failure.cause)))
         }
     }
 
@@ -182,33 +186,40 @@ extension GatewayLoop {
         }
     }
 
-    /// The container's next request asks for its credential again.
-    private func forgetRoutes(of container: ContainerKey) {
+    /// Leads `container` to its present credential; what waits for the former one goes with it.
+    private func lead(_ container: ContainerKey) {
         lastRoute = nil
-        hasForgottenRoutes = true
-        routes = routes.filter { $0.key.container != container }
+        for (route, pool) in routes where route.container == container {
+            guard credentials(container, route.environment) != pool.credential else {
+                pool.tryAnew()
+                continue
+            }
+            routes[route] = nil
+            for request in pool.withdraw(container) { self.route(request) }
+        }
     }
 
-    /// Pools that no route leads to finish what they have and go.
+    /// Pools that no route leads to take nothing more, finish what is open and go, their key with
+    /// them.
     private func closeForsakenPools() {
-        for (key, pool) in pools where pool.waiting == 0 && pool.open == 0 {
-            guard !routes.values.contains(where: { $0 === pool }) else { continue }
+        for (key, pool) in pools where !routes.values.contains(where: { $0 === pool }) {
             pool.close(.credentialReplaced)
             pool.tick()
             pools[key] = nil
+            leaving.append(pool)
         }
+        leaving.removeAll(where: \.isSpent)
     }
 
     private func sweepIfDue() {
         guard desk.now.duration(since: sweptAt) >= Self.sweep else { return }
         sweptAt = desk.now
-        for pool in pools.values { pool.tick() }
-        if hasForgottenRoutes { closeForsakenPools() }
-        hasForgottenRoutes = false
-        busy = pools.values.filter { $0.waiting > 0 || $0.open > 0 }
+        for pool in everyPool { pool.tick() }
+        leaving.removeAll(where: \.isSpent)
+        busy = everyPool.filter { $0.waiting > 0 || $0.open > 0 }
         lastRoute = nil
         var gauge = GatewayGauge()
-        for pool in pools.values {
+        for pool in everyPool {
             gauge.waiting += pool.waiting
             gauge.open += pool.open
             gauge.connections += pool.connections.count

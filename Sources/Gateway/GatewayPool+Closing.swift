@@ -9,13 +9,18 @@ extension GatewayPool {
             connection.free.append(transfer)
             connection.life.finish(.broke(cause), at: desk.now)
             let fate: TransferVerdict.Fate = transfer.isPlaced ? .unknown : .moveOn
-            lose(waiting, transfer, fate, "the connection was given up: \(cause.rawValue)")
+            lose(
+                waiting, transfer, fate, PushCause("the connection was given up: \(cause.rawValue)")
+            )
         }
-        noteFailure(of: connection, "the connection was given up: \(cause.rawValue)")
+        noteFailure(of: connection, PushCause("the connection was given up: \(cause.rawValue)"))
         close(connection)
     }
 
     func close(_ connection: CurlConnection) {
+        if case .draining(let cause) = connection.life.state {
+            noteFailure(of: connection, PushCause("the connection ended: \(cause.rawValue)"))
+        }
         connection.close()
         connections.removeAll { $0 === connection }
         for transfer in transfers where transfer.connection === connection { transfer.unbind() }

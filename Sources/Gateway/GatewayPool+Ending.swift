@@ -31,7 +31,7 @@ extension GatewayPool: TransferOwner {
     ) {
         if !connection.isKnownAsHTTP2 {
             guard transfer.isHTTP2 else {
-                let cause = "the gateway answered over HTTP/1.1; HTTP/2 is required"
+                let cause = PushCause("the gateway answered over HTTP/1.1; HTTP/2 is required")
                 connection.life.finish(.broke(.connectFailed), at: desk.now)
                 lose(waiting, transfer, .unknown, cause)
                 noteFailure(of: connection, cause)
@@ -45,8 +45,8 @@ extension GatewayPool: TransferOwner {
             connection.life.finish(.accepted, at: desk.now)
             width.accept(at: desk.now)
             self.latency.note(latency)
-            connecting.succeed()
-            patience.succeed()
+            connecting.succeed(at: desk.now)
+            patience.succeed(at: desk.now)
             authority.acquit()
             desk.complete(waiting.request, .accepted, latency: latency)
             return
@@ -66,18 +66,24 @@ extension GatewayPool: TransferOwner {
         let retryAfter = transfer.retryAfter
         connection.life.finish(.refused(row.connection), at: desk.now)
         let isCredentials = judgement.reaction == .pauseContainer
-        let cause = "the gateway answered \(status) \(body.reason)"
+        let cause =
+            row.reason.isEmpty
+            ? PushCause("the gateway answered \(status)", detail: body.reason)
+            : PushCause("the gateway answered \(status) \(row.reason)")
         if isCredentials {
             for other in connections { other.life.retire(.refused) }
             backAway(\.connecting, cause)
+            failWaiting(connecting.cause(pausing: connecting.remaining(at: desk.now)))
         } else if case .retry(_, .gateway) = row.reaction {
             backAway(\.patience, cause, wish: retryAfter)
         }
+        noteFailure(of: connection, cause)
         return GatewayRefusal(
             status: status, reason: body.reason, timestamp: body.timestamp,
             retryAfter: retryAfter,
             reaction: judgement.reaction.informed(
                 timestamp: body.timestamp, retryAfter: retryAfter),
+            trialAfter: judgement.trialAfter,
             urgency: isCredentials ? .alarm : row.urgency,
             explanation: [row.meaning, judgement.remark].compactMap(\.self)
                 .joined(separator: "; "))
@@ -85,7 +91,7 @@ extension GatewayPool: TransferOwner {
 
     func lose(
         _ waiting: WaitingPush, _ transfer: CurlTransfer, _ fate: TransferVerdict.Fate,
-        _ cause: String
+        _ cause: PushCause
     ) {
         let latency = desk.now.duration(since: transfer.startedAt)
         switch fate {
@@ -102,21 +108,22 @@ extension GatewayPool: TransferOwner {
     /// How often a request is given to another connection unwritten.
     private static let maximumMoves = 8
 
-    /// A connection that ended without a single answer makes the pool wait before the next.
-    func noteFailure(of connection: CurlConnection, _ cause: String) {
-        guard !connection.life.isUsable, connection.life.answered == 0 else { return }
+    /// A connection that the gateway ended without a single accepted push makes the pool wait
+    /// before the next: short-lived ones look like an attack.
+    func noteFailure(of connection: CurlConnection, _ cause: PushCause) {
+        guard connection.life.blame() else { return }
         backAway(\.connecting, cause)
     }
 
     private func backAway(
-        _ place: ReferenceWritableKeyPath<GatewayPool, PoolBackOff>, _ cause: String,
+        _ place: ReferenceWritableKeyPath<GatewayPool, PoolBackOff>, _ cause: PushCause,
         wish: Duration? = nil
     ) {
-        guard self[keyPath: place].remaining(at: desk.now) == .zero else { return }
-        self[keyPath: place].fail(
+        let isNews = self[keyPath: place].fail(
             cause: cause, wish: wish, at: desk.now, using: &desk.generator)
+        guard isNews else { return }
         let pause = self[keyPath: place].remaining(at: desk.now)
-        desk.observe(.backingOff(name, cause: cause, pause: pause))
+        desk.observe(.backingOff(name, cause: cause.description, pause: pause))
     }
 
     private func narrow() {
@@ -125,7 +132,7 @@ extension GatewayPool: TransferOwner {
         if width.current != before { desk.observe(.widthChanged(name, width: width.current)) }
     }
 
-    func failWaiting(_ cause: String) {
+    func failWaiting(_ cause: PushCause) {
         for waiting in queue.removeAll() {
             desk.complete(waiting.request, .notSent(cause: cause))
         }

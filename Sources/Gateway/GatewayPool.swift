@@ -7,6 +7,7 @@ import RelayModel
 /// pool lives on the gateway's thread; decisions are in its parts, which are values.
 final class GatewayPool {
     let name: GatewayPoolName
+    let credential: GatewayCredential
     let desk: GatewayDesk
     let setup: TransferSetup
     var authority: PoolAuthority
@@ -39,6 +40,7 @@ final class GatewayPool {
             case .signingKey(let key): "team \(key.teamID) key \(key.keyID)"
             case .certificate: "certificate"
             }
+        self.credential = credential
         name = GatewayPoolName(environment: environment, endpoint: endpoint, credential: label)
         authority = try PoolAuthority(credential, environment: environment)
         var certificate: GatewayCredential.ClientCertificate?
@@ -62,8 +64,10 @@ final class GatewayPool {
         guard !isClosing, queue.count < desk.settings.maximumWaiting else {
             let cause =
                 isClosing
-                ? RetirementCause.shuttingDown.rawValue
-                : "\(queue.count) requests already wait for this credential"
+                ? RetirementCause.shuttingDown.cause
+                : PushCause(
+                    "too many requests already wait for this credential",
+                    detail: "\(queue.count)")
             desk.complete(request, .notSent(cause: cause))
             return
         }
@@ -76,13 +80,14 @@ final class GatewayPool {
             growth.relax()
             return
         }
-        let usable = connections.count { $0.life.isUsable }
+        let usable = connections.count { $0.life.takesRequests }
         let pause = connecting.remaining(at: desk.now)
         if mustWait(usable: usable, pause: pause) { return }
         fill()
         if queue.isEmpty {
             growth.relax()
         } else if pause == .zero,
+            connections.count(where: \.life.isSuspect) <= desk.settings.connectionsPerCredential,
             growth.opens(
                 usable: usable, ramping: connections.count { $0.life.isRamping },
                 maximum: desk.settings.connectionsPerCredential, at: desk.now)
@@ -97,12 +102,12 @@ final class GatewayPool {
         let respite = patience.remaining(at: desk.now)
         if respite > .zero {
             if respite > Self.longestHold {
-                failWaiting("\(patience.cause); trying again in \(respite.wholeMilliseconds) ms")
+                failWaiting(patience.cause(pausing: respite))
             }
             return true
         }
         guard usable == 0, pause > .zero else { return false }
-        failWaiting("\(connecting.cause); trying again in \(pause.wholeMilliseconds) ms")
+        if pause > Self.longestHold { failWaiting(connecting.cause(pausing: pause)) }
         return true
     }
 
@@ -138,10 +143,21 @@ final class GatewayPool {
         }
     }
 
+    /// Somebody has looked at the settings: what failed to connect is tried again at once.
+    func tryAnew() {
+        connecting = PoolBackOff()
+        authority.acquit()
+    }
+
+    /// Takes out what waits for `container`.
+    func withdraw(_ container: ContainerKey) -> [PushRequest] {
+        queue.remove(container).map(\.request)
+    }
+
     /// Takes nothing more, completes what waits, lets what is open finish.
     func close(_ cause: RetirementCause) {
         isClosing = true
-        failWaiting(cause.rawValue)
+        failWaiting(cause.cause)
         for connection in connections { connection.life.retire(cause) }
     }
 
@@ -149,7 +165,7 @@ final class GatewayPool {
     func abort(_ cause: RetirementCause) {
         close(cause)
         for connection in connections { drop(connection, cause) }
-        failWaiting(cause.rawValue)
+        failWaiting(cause.cause)
     }
 }
 
@@ -163,7 +179,14 @@ extension GatewayPool {
         do {
             proof = try authority.proof(at: wall, desk)
         } catch {
-            failWaiting(error.description)
+            switch error {
+            case .minting: failWaiting(error.cause)
+            case .key:
+                for waiting in queue.removeAll() {
+                    desk.complete(
+                        waiting.request, .refused(.withoutCredential(error.cause.description)))
+                }
+            }
             return
         }
         while let connection = vacant(), let next = queue.popFirst() {
@@ -236,6 +259,7 @@ extension GatewayPool {
         var bounds = ConnectionBounds()
         bounds.connecting = setup.settings.connectTimeout
         bounds.watchdog = setup.settings.watchdog
+        bounds.answer = setup.settings.requestTimeout
         let spread = Double.random(in: 0.9...1.1, using: &desk.generator)
         bounds.maximumAge = setup.settings.maximumConnectionAge * spread
         return bounds

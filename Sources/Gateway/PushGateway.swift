@@ -56,14 +56,38 @@ package struct PushRecipient: Sendable, Hashable {
 package enum PushOutcome: Sendable, Hashable {
     /// The gateway took the notification; whether the device shows it is not known to anybody.
     case accepted
-    /// The gateway answered, and said no.
+    /// The gateway answered, and said no; or it could not be asked for want of a credential.
     case refused(GatewayRefusal)
     /// The request may have been processed and the answer is lost: send it again with the same
     /// delivery ID.
-    case unknown(cause: String)
-    /// The request was certainly not processed: it was never written, there is no connection, or
-    /// no credential.
-    case notSent(cause: String)
+    case unknown(cause: PushCause)
+    /// The request was certainly not processed: it was never written, or there is no connection.
+    case notSent(cause: PushCause)
+}
+
+/// Why an attempt ended without an answer.
+///
+/// What is told apart and what is counted are two things: the reasons are few, so that dead letters
+/// can be found by theirs.
+package struct PushCause: Sendable, Hashable, CustomStringConvertible, ExpressibleByStringLiteral {
+    /// What happened, the same text for the same kind of thing.
+    package var reason: String
+    /// What differs from one time to the next (addresses, times, libcurl's own words), or empty.
+    package var detail: String
+
+    /// Names a cause.
+    package init(_ reason: String, detail: String = "") {
+        self.reason = reason
+        self.detail = detail
+    }
+
+    /// Names a cause without a detail.
+    package init(stringLiteral reason: String) {
+        self.init(reason)
+    }
+
+    /// Both parts, for people.
+    package var description: String { detail.isEmpty ? reason : "\(reason): \(detail)" }
 }
 
 /// The end of one attempt.

@@ -7,6 +7,7 @@
 //  ErrorMapping and nowhere else. It may import every room.
 
 package import CoreMetrics
+package import Delivery
 package import Fanout
 package import Logging
 package import RelayModel
@@ -59,6 +60,8 @@ package struct RelayDependencies: Sendable {
     package var backlog: @Sendable () async throws -> Backlog = {
         Backlog(retries: 0, ranges: 0, rangeSubscriptions: 0, quarantined: 0)
     }
+    /// What waits, and why.
+    package var halts: @Sendable () -> [HaltInForce] = { [] }
     /// The bounds that are reached, each with what people should know.
     package var boundsReached: @Sendable () -> [IntakeBound: String] = { [:] }
 

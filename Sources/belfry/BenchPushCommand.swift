@@ -197,8 +197,8 @@ private final class PushLoad: Sendable {
         case .accepted: state.accepted += 1
         case .refused(let refusal):
             state.causes["\(refusal.status) \(refusal.reason)", default: 0] += 1
-        case .unknown(let cause): state.causes["unknown: \(cause)", default: 0] += 1
-        case .notSent(let cause): state.causes["not sent: \(cause)", default: 0] += 1
+        case .unknown(let cause): state.causes["unknown: \(cause.reason)", default: 0] += 1
+        case .notSent(let cause): state.causes["not sent: \(cause.reason)", default: 0] += 1
         }
         guard state.ended > warmUp else { return }
         state.latencies.add(completion.latency)

@@ -28,8 +28,8 @@ import Testing
         "sources", "sources list", "sources show", "sources set", "sources delete",
         "subscriptions", "subscriptions list", "subscriptions delete", "devices", "devices list",
         "devices delete", "changes", "changes list", "changes parked", "changes replay",
-        "changes drop", "deliveries", "deliveries receipts", "deliveries retries",
-        "deliveries dead-letters", "deliveries redrive", "deliveries drop", "migrate",
+        "changes drop", "deliveries", "deliveries list", "deliveries show",
+        "deliveries receipts", "deliveries retries", "deliveries dead-letters", "deliveries redrive", "deliveries drop", "migrate",
         "predicate", "predicate evaluate", "predicate check", "gateway", "bench",
     ]
 

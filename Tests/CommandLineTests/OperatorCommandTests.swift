@@ -233,6 +233,18 @@ import Testing
         #expect(changes.value(at: ["changes", "0", "source"]) == "database")
         let parked = try await shell.json("changes", "parked", "-c", "iCloud.com.example.Art")
         #expect(parked.value(at: ["parked", "0", "number"]) == 1)
+        let deliveries = try await shell.json("deliveries", "list", "--state", "delivered")
+        #expect(deliveries.value(at: ["deliveries", "1", "attempts"]) == 1)
+        #expect(deliveries.value(at: ["deliveries", "2"]) == nil)
+        let id = deliveries.value(at: ["deliveries", "0", "deliveryID"])
+        guard case .string(let id)? = id else {
+            Issue.record("\(deliveries.text)")
+            return
+        }
+        let delivery = try await shell.json("deliveries", "show", id)
+        #expect(delivery.value(at: ["state"]) == "delivered")
+        #expect(delivery.value(at: ["receipts", "0", "outcome"]) == "accepted")
+        #expect(delivery.value(at: ["receipts", "0", "deliveryID"]) == .string(id))
         let letters = try await shell.run(
             "deliveries", "dead-letters", "-c", "iCloud.com.example.Art")
         #expect(letters.output == "none\n")

@@ -42,19 +42,50 @@ import Testing
     }
 
     @Test(arguments: [
-        PushOutcome.unknown(cause: "connection lost"), .notSent(cause: "no connection"),
+        (PushOutcome.unknown(cause: "connection lost"), UInt16(1)),
+        (.notSent(cause: "no connection"), 0),
     ])
-    func `a transport error is tried again with the same identity`(outcome: PushOutcome) {
+    func `a transport error is tried again with the same identity`(
+        outcome: PushOutcome, attempts: UInt16
+    ) {
         let step = step(verdict(outcome))
         #expect(step.receipts.map(\.outcome) == [.deferred])
         #expect(step.retries.map(\.delivery) == [Fixtures.delivery(at: 1)])
-        #expect(step.retries.map(\.attempts) == [1])
+        #expect(step.retries.map(\.attempts) == [attempts])
     }
 
     @Test func `the last attempt ends as a dead letter that says why`() {
-        let step = step(verdict(.unknown(cause: "connection lost"), attempts: 2))
-        #expect(step.deadLetters.map(\.reason) == ["attempts used up: connection lost"])
+        let answer = refusal(
+            500, "InternalServerError", .retry(after: nil, scope: .delivery))
+        let step = step(verdict(answer, attempts: 2))
+        #expect(step.deadLetters.map(\.reason) == ["attempts used up: InternalServerError"])
         #expect(step.deadLetters.map(\.attempts) == [3])
+    }
+
+    @Test(arguments: [
+        PushOutcome.unknown(cause: "connection lost"), .notSent(cause: "no connection"),
+    ], Seeds.all)
+    func `a delivery outlives any outage that is shorter than its expiration`(
+        outcome: PushOutcome, seed: UInt64
+    ) throws {
+        var generator = SeededGenerator(seed: seed)
+        var moment = Fixtures.moment
+        let expiration = moment.advanced(by: .seconds(30 * 86_400))
+        var retry = Retry(
+            delivery: Fixtures.delivery(at: 1, expiration: expiration), attempts: 2,
+            dueAt: moment, reason: "")
+        var tries = 0
+        while moment < Fixtures.moment.advanced(by: .seconds(20 * 86_400)) {
+            let verdict = judge.judge(
+                outcome, of: retry.delivery, attempts: retry.attempts, unanswered: tries,
+                at: moment, using: &generator)
+            retry = try #require(step(verdict).retries.first)
+            moment = retry.dueAt
+            tries += 1
+        }
+        #expect(retry.attempts == 2)
+        // Twenty days of quarters of an hour, of which half is drawn on average.
+        #expect((1500...6000).contains(tries))
     }
 
     @Test func `a delivery whose notification expires before the next attempt ends`() {
@@ -62,6 +93,78 @@ import Testing
         let step = step(verdict(.unknown(cause: "connection lost"), delivery))
         #expect(step.deadLetters.map(\.reason) == ["expired: connection lost"])
     }
+
+    // MARK: Deadlines
+
+    @Test func `what was to expire at once is owed one send, and what was not sent is none`() {
+        let delivery = Fixtures.delivery(at: 1, expiration: Fixtures.moment)
+        let notSent = PushOutcome.notSent(cause: "no connection")
+        let paused = refusal(403, "InvalidProviderToken", .pauseContainer)
+        for outcome in [notSent, paused] {
+            #expect(step(verdict(outcome, delivery)).retries.map(\.attempts) == [0])
+        }
+        let lost = step(verdict(.unknown(cause: "connection lost"), delivery))
+        #expect(lost.deadLetters.map(\.reason) == ["expired: connection lost"])
+        let answered = refusal(503, "ServiceUnavailable", .retry(after: nil, scope: .gateway))
+        #expect(
+            step(verdict(answered, delivery)).deadLetters.map(\.reason)
+                == ["expired: ServiceUnavailable"])
+        #expect(judge.ending(ofUnsent: delivery, attempts: 0, "no connection", at: now) == nil)
+        let late = Fixtures.moment.advanced(by: OutcomeJudge.atOnceBound)
+        let ending = judge.ending(ofUnsent: delivery, attempts: 0, "no connection", at: late)
+        #expect(ending?.ending == .expired)
+    }
+
+    @Test(arguments: Seeds.all) func `a draw never passes a deadline that is near`(seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        let expiration = now.advanced(by: .seconds(5))
+        let delivery = Fixtures.delivery(at: 1, expiration: expiration)
+        for unanswered in 0..<40 {
+            let verdict = judge.judge(
+                .notSent(cause: "no connection"), of: delivery, attempts: 0,
+                unanswered: unanswered, at: now, using: &generator)
+            #expect(verdict.resolution.dueAt.map { $0 < expiration } == true)
+        }
+    }
+
+    @Test(arguments: [(49, false), (51, true)])
+    func `a wish to wait is not cut short for a deadline`(tenths: Int, isDead: Bool) {
+        let delivery = Fixtures.delivery(at: 1, expiration: now.advanced(by: .seconds(5)))
+        let answer = refusal(
+            503, "ServiceUnavailable",
+            .retry(after: .milliseconds(tenths * 100), scope: .gateway))
+        let resolution = verdict(answer, delivery).resolution
+        #expect((resolution.ending == .expired) == isDead)
+        let least = now.advanced(by: .milliseconds(tenths * 100))
+        #expect(resolution.dueAt.map { least <= $0 } ?? isDead)
+    }
+
+    @Test func `a delivery that ends again says once how it ended`() {
+        let delivery = Fixtures.delivery(at: 1, expiration: now)
+        for reason in ["expired: no connection", "attempts used up: no connection"] {
+            let ending = judge.ending(ofUnsent: delivery, attempts: 0, reason, at: now)
+            var step = SettledStep(from: .start, to: .start)
+            ending?.record(in: &step, origin: .retry)
+            #expect(step.deadLetters.map(\.reason) == ["expired: no connection"])
+        }
+    }
+
+    // MARK: Fresh connections
+
+    @Test func `what belongs on another connection goes at once, and is no attempt`() {
+        let answer = refusal(503, "Shutdown", .retryOnFreshConnection)
+        let first = verdict(answer).resolution
+        #expect(first.dueAt == now)
+        #expect(step(verdict(answer)).retries.map(\.attempts) == [0])
+        var generator = SeededGenerator(seed: 7)
+        let second = judge.judge(
+            answer, of: Fixtures.delivery(at: 1), attempts: 0, unanswered: 1, at: now,
+            using: &generator)
+        #expect(step(second).retries.map(\.attempts) == [1])
+        #expect(second.resolution.dueAt.map { now < $0 } == true)
+    }
+
+    // MARK: Answers
 
     @Test func `the gateway's wish to wait is the least`() {
         let asked = refusal(
@@ -108,9 +211,21 @@ import Testing
         #expect(
             verdict.halt
                 == OutcomeJudge.Halt(
-                    scope: .container, until: now.advanced(by: .seconds(60)),
+                    scope: .container(.development), until: now.advanced(by: .seconds(60)),
                     pause: .seconds(60), reason: "InvalidProviderToken"))
         #expect(step.retries.map(\.attempts) == [1])
+    }
+
+    @Test func `a gateway that may have erred is tried again sooner`() {
+        var doubtful = Gateway.GatewayRefusal(
+            status: 403, reason: "ExpiredProviderToken", reaction: .pauseContainer)
+        doubtful.trialAfter = .seconds(4)
+        let verdict = verdict(.refused(doubtful))
+        #expect(
+            verdict.halt
+                == OutcomeJudge.Halt(
+                    scope: .container(.development), until: now.advanced(by: .seconds(4)),
+                    pause: .seconds(4), reason: "ExpiredProviderToken"))
     }
 }
 
@@ -125,44 +240,70 @@ import Testing
         for attempts in UInt16(1)..<30 {
             let step = min(2.0 * Double(UInt64(1) << UInt64(attempts - 1)), 100)
             let due = policy.dueAt(
-                afterAttempts: attempts, now: Fixtures.moment, expiration: nil, atLeast: nil,
+                afterFailures: Int(attempts), now: Fixtures.moment, deadline: nil, atLeast: nil,
                 using: &generator)
             let wait = due?.duration(since: Fixtures.moment) ?? .seconds(-1)
             #expect((Duration.zero..<Duration.seconds(step)).contains(wait))
         }
     }
-
-    @Test func `there is no attempt after the last`() {
-        var generator = SeededGenerator(seed: 1)
-        let due = policy.dueAt(
-            afterAttempts: 30, now: Fixtures.moment, expiration: nil, atLeast: nil,
-            using: &generator)
-        #expect(due == nil)
-    }
 }
 
 @Suite struct TokenVerdictBreakerTests {
-    @Test func `a few unknown tokens are forgotten, a flood of them is not`() {
-        var breaker = TokenVerdictBreaker()
-        var forgotten = 0
-        for _ in 0..<500 {
-            let mayForget = breaker.mayForget(
-                isUnknownToGateway: true, container: Fixtures.container, topic: "com.example.art")
-            if mayForget { forgotten += 1 }
-        }
-        #expect(forgotten == TokenVerdictBreaker.leastAnswers - 1)
+    private static let topic = "com.example.art"
+
+    private func unknown(
+        _ breaker: inout TokenVerdictBreaker, _ environment: GatewayEnvironment = .production
+    ) -> TokenVerdictBreaker.Verdict {
+        breaker.judgeUnknownToken(
+            for: Fixtures.container, topic: Self.topic, by: environment)
     }
 
-    @Test func `among many good tokens the bad ones are forgotten`() {
+    private func accept(
+        _ breaker: inout TokenVerdictBreaker, _ environment: GatewayEnvironment = .production
+    ) {
+        breaker.noteAcceptance(for: Fixtures.container, topic: Self.topic, by: environment)
+    }
+
+    @Test func `before anything was accepted no token is forgotten`() {
         var breaker = TokenVerdictBreaker()
-        var isAlwaysAllowed = true
-        for number in 0..<5000 {
-            let mayForget = breaker.mayForget(
-                isUnknownToGateway: number % 10 == 0, container: Fixtures.container,
-                topic: "com.example.art")
-            isAlwaysAllowed = isAlwaysAllowed && mayForget
+        accept(&breaker, .development)
+        let verdicts = (0..<500).map { _ in unknown(&breaker) }
+        let least = TokenVerdictBreaker.leastUnknown - 1
+        #expect(verdicts.prefix(least).allSatisfy { $0 == .unproven })
+        #expect(verdicts.dropFirst(least).allSatisfy { $0 == .settings })
+    }
+
+    @Test func `after a start no token is lost to settings that were wrong before it`() {
+        var tokens = 0
+        for _ in 0..<20 {
+            var breaker = TokenVerdictBreaker()
+            for _ in 0..<60 where unknown(&breaker) == .token { tokens += 1 }
         }
-        #expect(isAlwaysAllowed)
+        #expect(tokens == 0)
+    }
+
+    @Test func `a few unknown tokens are forgotten, a flood of them is not`() {
+        var breaker = TokenVerdictBreaker()
+        accept(&breaker)
+        let verdicts = (0..<500).map { _ in unknown(&breaker) }
+        #expect(verdicts.count { $0 == .token } == TokenVerdictBreaker.leastUnknown - 1)
+        #expect(unknown(&breaker, .development) == .unproven)
+    }
+
+    @Test(arguments: [(25, true), (14, false)])
+    func `up to one in twenty of good tokens are forgotten`(every: Int, isTolerable: Bool) {
+        var breaker = TokenVerdictBreaker()
+        accept(&breaker)
+        var isAlwaysToken = true
+        for number in 1...20_000 {
+            if number.isMultiple(of: every) {
+                let verdict = unknown(&breaker)
+                isAlwaysToken = isAlwaysToken && verdict == .token
+            } else {
+                accept(&breaker)
+            }
+        }
+        #expect(isAlwaysToken == isTolerable)
     }
 }
 

@@ -1,3 +1,4 @@
+import CoreMetrics
 import Delivery
 import Gateway
 import Logging
@@ -13,6 +14,8 @@ struct WorkerBench {
     let worker: DeliveryWorker
     let gateway: ScriptedGateway
     let progress: FaultyProgress
+    let metrics = MetricsBook()
+    let log = LogBook()
     static let otherContainer = ContainerKey(
         container: Fixtures.identifier("iCloud.com.example.other"), environment: .development)
 
@@ -38,7 +41,8 @@ struct WorkerBench {
             at: mark, recordingTo: progress, settings: settings,
             judge: OutcomeJudge(retries: RetryPolicy(maximumAttempts: maximumAttempts)),
             clock: clock, now: { [clock] in clock.moment }, generator: SeededGenerator(seed: 1),
-            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
+            logger: Logger(label: "test", factory: { [log] _ in BookHandler(book: log) }),
+            metrics: metrics
         ) { sink in
             let gateway = ScriptedGateway(answeringTo: sink, script: script)
             built.withLock { $0 = gateway }

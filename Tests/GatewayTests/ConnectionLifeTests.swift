@@ -89,11 +89,59 @@ func at(_ milliseconds: UInt64) -> MonotonicInstant {
         #expect(life.state == .draining(.unanswered))
     }
 
-    @Test func `a connection that answers nothing is dropped by the watchdog`() {
-        var life = openLife { $0.watchdog = .seconds(15) }
+    @Test
+    func `a connection that answers nothing for long takes nothing new, and keeps what is open`() {
+        var life = openLife {
+            $0.watchdog = .seconds(15)
+            $0.answer = .seconds(60)
+        }
         life.handOver(at: at(1000))
         let early = life.tick(at: at(15_999))
+        #expect(early == .none)
+        #expect(life.takesRequests && life.vacancies(width: 100) == 99)
         let late = life.tick(at: at(16_000))
+        #expect(late == .none)
+        #expect(!life.takesRequests && life.vacancies(width: 100) == 0)
+        #expect(life.isUsable && !life.isRamping)
+    }
+
+    @Test(arguments: [ConnectionLife.Ending.accepted, .refused(.keep), .failed])
+    func `a slow answer takes the suspicion away`(ending: ConnectionLife.Ending) {
+        var life = openLife { $0.watchdog = .seconds(15) }
+        life.handOver(at: at(1000))
+        _ = life.tick(at: at(16_000))
+        life.finish(ending, at: at(21_000))
+        #expect(life.takesRequests && life.vacancies(width: 100) == 100)
+    }
+
+    @Test func `a first request that is answered slowly opens the connection`() {
+        var life = life { $0.watchdog = .seconds(15) }
+        life.handOver(at: at(0))
+        life.establish(at: at(10))
+        _ = life.tick(at: at(15_010))
+        #expect(!life.takesRequests && !life.isRamping)
+        life.finish(.accepted, at: at(25_000))
+        #expect(life.state == .open && life.takesRequests)
+    }
+
+    @Test func `a suspect whose requests have all run out of time goes`() {
+        var life = openLife { $0.watchdog = .seconds(15) }
+        life.handOver(at: at(1000))
+        _ = life.tick(at: at(16_000))
+        life.finish(.timedOut, at: at(61_000))
+        let action = life.tick(at: at(61_001))
+        #expect(action == .close)
+        #expect(life.state == .draining(.silent))
+    }
+
+    @Test func `a request that has lost its timer is not waited for forever`() {
+        var life = openLife {
+            $0.watchdog = .seconds(15)
+            $0.answer = .seconds(60)
+        }
+        life.handOver(at: at(1000))
+        let early = life.tick(at: at(75_999))
+        let late = life.tick(at: at(76_000))
         #expect(early == .none)
         #expect(late == .drop(.silent))
     }
@@ -103,10 +151,43 @@ func at(_ milliseconds: UInt64) -> MonotonicInstant {
         life.handOver(at: at(1000))
         life.handOver(at: at(1000))
         life.finish(.accepted, at: at(10_000))
-        let between = life.tick(at: at(20_000))
-        let late = life.tick(at: at(25_000))
-        #expect(between == .none)
-        #expect(late == .drop(.silent))
+        _ = life.tick(at: at(24_999))
+        #expect(life.takesRequests)
+        _ = life.tick(at: at(25_000))
+        #expect(!life.takesRequests)
+    }
+
+    @Test(arguments: [
+        RetirementCause.aged, .credentialReplaced, .shuttingDown, .refused, .unanswered, .idle,
+    ])
+    func `a connection that the relay leaves waits for slow answers`(cause: RetirementCause) {
+        var life = openLife { $0.answer = .seconds(60) }
+        life.handOver(at: at(1000))
+        life.retire(cause)
+        let action = life.tick(at: at(60_999))
+        #expect(action == .none)
+        life.finish(.accepted, at: at(61_000))
+        let done = life.tick(at: at(61_001))
+        #expect(done == .close)
+    }
+
+    @Test(arguments: RetirementCause.allCases)
+    func `a connection that the gateway ended without an accepted push counts as a failure, once`(
+        cause: RetirementCause
+    ) {
+        var life = life()
+        life.handOver(at: at(0))
+        life.establish(at: at(10))
+        let before = life.blame()
+        life.finish(.refused(.keep), at: at(20))
+        life.retire(cause)
+        let blames = [life.blame(), life.blame()]
+        #expect(!before)
+        #expect(blames == [cause.isGateways, false])
+        var useful = openLife()
+        useful.retire(cause)
+        let usefulBlame = useful.blame()
+        #expect(!usefulBlame)
     }
 
     @Test func `an idle connection is not silent`() {

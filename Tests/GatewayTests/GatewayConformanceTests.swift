@@ -159,9 +159,10 @@ import Testing
             let outcome = try await rig.outcome(of: .sample())
             #expect(
                 outcome
-                    == .notSent(
-                        cause: "iCloud.com.example.Art/production has no credential for the "
-                            + "gateway's production environment"))
+                    == .refused(
+                        .withoutCredential(
+                            "iCloud.com.example.Art/production has no credential for the "
+                                + "gateway's production environment")))
         }
     }
 
@@ -175,9 +176,10 @@ import Testing
             let outcome = try await rig.outcome(of: .sample())
             #expect(
                 outcome
-                    == .notSent(
-                        cause: "the signing key cannot be read: a P-256 private key in PEM form "
-                            + "is expected"))
+                    == .refused(
+                        .withoutCredential(
+                            "the signing key cannot be read: a P-256 private key in PEM form "
+                                + "is expected")))
         }
     }
 

@@ -17,16 +17,18 @@ import Testing
 
     @Test(arguments: ReasonTable.apns.rows)
     func `every row of the reason table is understood end to end`(row: ReasonRow) async throws {
+        let privateKey = P256.Signing.PrivateKey()
         try await GatewayRig.run {
             $0.script = .all(
                 ScriptedAnswer(.refuse(.init(status: row.status, reason: row.reason)), times: 1))
         } world: {
             // An hour-old token, so that an expired one is believed.
             let wall = $0.wallClock
+            $0.credentials = { _, _ in .sample(privateKey) }
             $0.keeper = ProviderTokenKeeper(
                 load: { key in
                     ProviderTokenRecord(
-                        key: key, token: ConcealedText.token(of: key),
+                        key: key, token: .token(of: key, signedWith: privateKey),
                         issuedAt: wall().advanced(by: .seconds(-1500)))
                 }, keep: { _ in })
         } _: { rig in
@@ -80,7 +82,8 @@ import Testing
                 Issue.record("\(next)")
                 return
             }
-            #expect(cause.hasPrefix("the gateway answered 503 ServiceUnavailable; trying again in"))
+            #expect(cause.reason == "the gateway answered 503 ServiceUnavailable")
+            #expect(cause.detail.hasPrefix("trying again in"))
             #expect(rig.simulator.totals.received == 1)
         }
     }
@@ -111,7 +114,9 @@ import Testing
             $0.keeper = ProviderTokenKeeper(
                 load: { key in
                     ProviderTokenRecord(
-                        key: key, token: .token(of: key, issuedAt: wall().seconds - 1500),
+                        key: key,
+                        token: .token(
+                            of: key, issuedAt: wall().seconds - 1500, signedWith: privateKey),
                         issuedAt: wall().advanced(by: .seconds(-1500)))
                 }, keep: { _ in })
         } _: { rig in
@@ -128,14 +133,37 @@ import Testing
         }
     }
 
-    @Test func `a fresh token that is called expired accuses the clock`() async throws {
+    @Test func `a young token that is called expired is shown to another connection, not renewed`()
+        async throws
+    {
+        try await GatewayRig.run {
+            $0.script = .all(
+                ScriptedAnswer(
+                    .refuse(.init(status: 403, reason: "ExpiredProviderToken")), times: 1))
+        } _: { rig in
+            let first = try refusal(try await rig.outcome(of: .sample(ticket: 1)))
+            #expect(first.reaction == .retryOnFreshConnection)
+            #expect(first.urgency == .routine)
+            let second = try await rig.outcome(of: .sample(ticket: 2))
+            #expect(second == .accepted)
+            #expect(rig.simulator.totals.connections == 2)
+            #expect(Set(rig.simulator.pushes.map { $0.header("authorization") }).count == 1)
+        }
+    }
+
+    @Test func `a fresh token that is called expired again accuses the clock, for a few seconds`()
+        async throws
+    {
         try await GatewayRig.run {
             $0.maximumProviderTokenAge = .seconds(1800)
         } world: {
             let wall = $0.wallClock
             $0.wallClock = { wall().advanced(by: .seconds(-3600)) }
         } _: { rig in
-            let refusal = try refusal(try await rig.outcome(of: .sample()))
+            let first = try refusal(try await rig.outcome(of: .sample(ticket: 1)))
+            #expect(first.reaction == .retryOnFreshConnection)
+            let refusal = try refusal(try await rig.outcome(of: .sample(ticket: 2)))
+            #expect(refusal.trialAfter == .seconds(4))
             #expect(refusal.reason == "ExpiredProviderToken")
             #expect(refusal.reaction == .pauseContainer)
             #expect(refusal.urgency == .alarm)
@@ -166,7 +194,7 @@ import Testing
             #expect(pause >= PoolBackOff.base / 2)
             switch third {
             case .notSent(let cause):
-                #expect(cause.hasPrefix("the gateway answered 403 InvalidProviderToken"))
+                #expect(cause.reason == "the gateway answered 403 InvalidProviderToken")
             case .refused(let again):
                 #expect(elapsed >= pause, "tried again before the pause was over")
                 #expect(again.reaction == .pauseContainer)
@@ -193,15 +221,16 @@ import Testing
 }
 
 extension ConcealedText {
-    /// A token of the right form whose signature nobody verifies.
+    /// A token that `privateKey` has signed.
     static func token(
-        of key: ProviderTokenRecord.Key, issuedAt: Int64 = Timestamp.now.seconds
+        of key: ProviderTokenRecord.Key, issuedAt: Int64 = Timestamp.now.seconds,
+        signedWith privateKey: P256.Signing.PrivateKey
     ) -> ConcealedText {
-        let parts = [
-            #"{"alg":"ES256","kid":"\#(key.keyID)"}"#,
-            #"{"iss":"\#(key.teamID)","iat":\#(issuedAt)}"#,
-        ].map { Base64.encode(Array($0.utf8)).replacing("=", with: "") }
-        let signature = Base64.encode([UInt8](repeating: 1, count: 64)).replacing("=", with: "")
-        return ConcealedText((parts + [signature]).joined(separator: "."))
+        let signer = GatewayCredential.SigningKey(
+            teamID: key.teamID, keyID: key.keyID,
+            privateKeyPEM: ConcealedText(privateKey.pemRepresentation)
+        ).flatMap { try? ProviderTokenSigner($0) }
+        let token = try? signer?.sign(issuedAt: Timestamp(seconds: issuedAt))
+        return token ?? ConcealedText("")
     }
 }

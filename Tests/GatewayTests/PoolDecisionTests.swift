@@ -64,12 +64,36 @@ struct CountingGenerator: RandomNumberGenerator, Sendable {
         #expect(backOff.remaining(at: at(0)) == .seconds(120))
     }
 
-    @Test func `success forgets the failures`() {
+    @Test func `success after the pause forgets the failures`() {
         var backOff = PoolBackOff()
         var generator = CountingGenerator(value: 7)
         backOff.fail(cause: "no route", at: at(0), using: &generator)
-        backOff.succeed()
+        backOff.succeed(at: at(500))
         #expect(backOff == PoolBackOff())
+    }
+
+    @Test func `success during the pause is of what was on its way before it`() {
+        var backOff = PoolBackOff()
+        var generator = CountingGenerator(value: 7)
+        backOff.fail(cause: "503", wish: .seconds(30), at: at(0), using: &generator)
+        backOff.succeed(at: at(29_999))
+        #expect(backOff.remaining(at: at(0)) == .seconds(30))
+        backOff.succeed(at: at(30_000))
+        #expect(backOff == PoolBackOff())
+    }
+
+    @Test func `a longer wish counts also during a pause, a shorter one does not`() {
+        var backOff = PoolBackOff()
+        var generator = CountingGenerator(value: 7)
+        let first = backOff.fail(cause: "503", at: at(0), using: &generator)
+        let second = backOff.fail(
+            cause: "503 again", wish: .seconds(30), at: at(10), using: &generator)
+        let third = backOff.fail(cause: "503", wish: .seconds(2), at: at(20), using: &generator)
+        let fourth = backOff.fail(cause: "503", at: at(30), using: &generator)
+        #expect([first, second, third, fourth] == [true, true, false, false])
+        #expect(backOff.remaining(at: at(10)) == .seconds(30))
+        #expect(backOff.cause == "503 again")
+        #expect(backOff.failures == 1)
     }
 }
 
@@ -208,10 +232,13 @@ struct CountingGenerator: RandomNumberGenerator, Sendable {
         }
     }
 
-    @Test func `a cause names what happened and keeps libcurl's own words`() {
+    @Test func `a cause names what happened and keeps libcurl's own words apart`() {
         let known = TransferCause.text(
             code: CURLE_PEER_FAILED_VERIFICATION.rawValue, detail: "self-signed certificate")
-        #expect(known == "the gateway's certificate is not trusted: self-signed certificate")
+        #expect(
+            known
+                == PushCause(
+                    "the gateway's certificate is not trusted", detail: "self-signed certificate"))
         #expect(TransferCause.text(code: 98, detail: "") == "libcurl's error 98")
     }
 }
@@ -255,6 +282,22 @@ struct CountingGenerator: RandomNumberGenerator, Sendable {
         let order = drain(&queue)
         #expect(order.firstIndex(of: 101) == PushQueue.visibleRun)
         #expect(order.firstIndex(of: 102) == 2 * PushQueue.visibleRun + 1)
+    }
+
+    @Test func `a container's requests can be taken out`() throws {
+        var queue = PushQueue()
+        for ticket in 1...3 as ClosedRange<UInt64> { queue.append(try push(ticket, "iCloud.a")) }
+        queue.append(try push(4, "iCloud.a", .background))
+        queue.append(try push(11, "iCloud.b"))
+        let key = try push(1, "iCloud.a").request.container
+        let taken = queue.remove(key).map(\.request.ticket)
+        #expect(taken == [1, 2, 3, 4])
+        #expect(queue.count == 1)
+        let none = queue.remove(key)
+        #expect(none.isEmpty)
+        queue.append(try push(5, "iCloud.a"))
+        let order = drain(&queue)
+        #expect(order == [11, 5])
     }
 
     @Test func `what comes back unwritten goes first`() throws {

@@ -68,36 +68,67 @@ import Testing
         var generator = CountingGenerator(value: 1)
         life.adopt(record(30, "b"), using: &generator)
         let late = life.refuseAsExpired(generation: 1, at: moment(30))
-        #expect(late == .alreadyRenewed)
+        #expect(late == .renewing)
         #expect(life.step(at: moment(31)) == .use(record(30, "b"), generation: 2))
+        life.adopt(record(80, "c"), using: &generator)
+        let veryLate = life.refuseAsExpired(generation: 1, at: moment(80))
+        #expect(veryLate == .alreadyRenewed)
     }
 
-    @Test func `a young token that is called expired accuses the clock and mints nothing`() {
+    @Test func `a young token that is called expired mints nothing`() {
         var life = life(adopting: record(0))
         let verdict = life.refuseAsExpired(generation: 1, at: moment(19))
-        #expect(verdict == .clockIsWrong(age: .seconds(19 * 60)))
+        #expect(verdict == .tooYoung(age: .seconds(19 * 60)))
         #expect(life.step(at: moment(19)) == .use(record(0), generation: 1))
     }
 
-    @Test func `too many updates bring the older token back`() {
+    @Test func `too many updates bring the older token back, and later the younger one`() {
         var life = life(adopting: record(0, "a"), record(25, "b"))
         life.refuseAsTooMany(generation: 2, at: moment(26))
-        #expect(life.step(at: moment(27)) == .use(record(0, "a"), generation: 3))
-        #expect(life.step(at: moment(58)) == .use(record(0, "a"), generation: 3))
-        guard case .mint = life.step(at: moment(60)) else {
-            Issue.record("a token older than the gateway accepts is still used")
-            return
-        }
+        #expect(life.step(at: moment(27)) == .use(record(0, "a"), generation: 1))
+        #expect(life.step(at: moment(58)) == .use(record(0, "a"), generation: 1))
+        #expect(life.step(at: moment(60)) == .use(record(25, "b"), generation: 2))
+        #expect(life.step(at: moment(80)) == .mint(issuedAt: moment(80).advanced(by: .seconds(-5))))
     }
 
-    @Test func `too many updates put off the next minting`() {
+    @Test func `at the end of the older token the younger one is shown, and nothing minted`() {
+        var life = life(adopting: record(0, "a"), record(50, "b"))
+        life.refuseAsTooMany(generation: 2, at: moment(50))
+        #expect(life.step(at: moment(58)) == .use(record(0, "a"), generation: 1))
+        #expect(life.step(at: moment(59)) == .use(record(50, "b"), generation: 2))
+        #expect(life.step(at: moment(96)) == .use(record(50, "b"), generation: 2))
+    }
+
+    @Test func `an expired token does not come back, and too many updates mint nothing`() {
+        var life = life(adopting: record(0, "a"))
+        let first = life.refuseAsExpired(generation: 1, at: moment(30))
+        #expect(first == .renewing)
+        var generator = CountingGenerator(value: 1)
+        life.adopt(record(30, "b"), using: &generator)
+        life.refuseAsTooMany(generation: 2, at: moment(30))
+        #expect(life.step(at: moment(31)) == .use(record(30, "b"), generation: 2))
+        let second = life.refuseAsExpired(generation: 2, at: moment(31))
+        #expect(second == .tooYoung(age: .seconds(60)))
+        #expect(life.step(at: moment(49)) == .use(record(30, "b"), generation: 2))
+    }
+
+    @Test func `without any token that can be shown the next minting is waited for`() {
         var life = life(adopting: record(0))
         life.refuseAsTooMany(generation: 1, at: moment(45))
         #expect(life.step(at: moment(57)) == .use(record(0), generation: 1))
-        guard case .mint = life.step(at: moment(59)) else {
-            Issue.record("a token older than the gateway accepts is still used")
-            return
-        }
+        #expect(life.step(at: moment(59)) == .wait(until: moment(65)))
+        #expect(life.step(at: moment(65)) == .mint(issuedAt: moment(65).advanced(by: .seconds(-5))))
+        let expired = life.refuseAsExpired(generation: 1, at: moment(46))
+        #expect(expired == .renewing)
+        #expect(life.step(at: moment(47)) == .wait(until: moment(65)))
+    }
+
+    @Test func `a wait that a clock ahead began ends when the clock is set back`() {
+        var life = life(adopting: record(0))
+        life.refuseAsTooMany(generation: 1, at: moment(30))
+        let yesterday = moment(-24 * 60)
+        let step = life.step(at: yesterday)
+        #expect(step == .mint(issuedAt: yesterday.advanced(by: .seconds(-5))))
     }
 }
 
@@ -125,6 +156,17 @@ import Testing
             rawRepresentation: try #require(Base64.decode(parts[2])))
         let signed = Array("\(parts[0]).\(parts[1])".utf8)
         #expect(privateKey.publicKey.isValidSignature(signature, for: signed))
+    }
+
+    @Test func `a token is known by its signature`() throws {
+        let signer = try ProviderTokenSigner(key())
+        let token = try signer.sign(issuedAt: Timestamp(seconds: 1_700_000_000))
+        #expect(signer.hasSigned(token))
+        let stranger = P256.Signing.PrivateKey().pemRepresentation
+        #expect(try !ProviderTokenSigner(key(pem: stranger)).hasSigned(token))
+        for text in ["", "a.b", "a.b.c", token.revealed + "A", "a" + token.revealed] {
+            #expect(!signer.hasSigned(ConcealedText(text)), "\(text)")
+        }
     }
 
     @Test func `a text that is no key says what is expected and not what it was`() throws {
@@ -157,28 +199,55 @@ import Testing
 @Suite struct CredentialTrialTests {
     private let invalid = ReasonTable.apns.row(status: 403, reason: "InvalidProviderToken")
 
+    private func judge(
+        _ trial: inout CredentialTrial, _ row: ReasonRow, _ connection: UInt64,
+        newest: UInt64? = nil
+    ) -> GatewayReaction {
+        trial.judge(row, connection: connection, newest: newest ?? connection)
+    }
+
     @Test func `one refusal is the connection's fault, the same on a fresh one the credential's`() {
         var trial = CredentialTrial()
+        let reactions = [1, 1, 2, 2].map { judge(&trial, invalid, $0) }
+        #expect(
+            reactions == [
+                .retryOnFreshConnection, .retryOnFreshConnection, .pauseContainer, .pauseContainer,
+            ])
+    }
+
+    @Test func `a connection that stood beside the refused one is no fresh one`() {
+        var trial = CredentialTrial()
         let reactions = [
-            trial.judge(invalid, connection: 1), trial.judge(invalid, connection: 1),
-            trial.judge(invalid, connection: 2),
+            judge(&trial, invalid, 1, newest: 2), judge(&trial, invalid, 2),
+            judge(&trial, invalid, 3),
         ]
         #expect(
             reactions == [.retryOnFreshConnection, .retryOnFreshConnection, .pauseContainer])
     }
 
+    @Test func `a credential that is refused again and again rests longer, up to a minute`() {
+        var trial = CredentialTrial()
+        var rests: [Duration] = []
+        for connection in 1...8 as ClosedRange<UInt64> {
+            _ = judge(&trial, invalid, connection)
+            _ = judge(&trial, invalid, connection)
+            rests.append(trial.rest(after: invalid))
+        }
+        #expect(rests == [4, 4, 8, 16, 32, 60, 60, 60].map { .seconds($0) })
+    }
+
     @Test func `an accepted push clears the credential`() {
         var trial = CredentialTrial()
-        _ = trial.judge(invalid, connection: 1)
+        _ = judge(&trial, invalid, 1)
         trial.acquit()
-        let reaction = trial.judge(invalid, connection: 2)
+        let reaction = judge(&trial, invalid, 2)
         #expect(reaction == .retryOnFreshConnection)
     }
 
     @Test func `a refusal without a second chance is final at once`() {
         var trial = CredentialTrial()
         let row = ReasonTable.apns.row(status: 403, reason: "BadCertificate")
-        let reaction = trial.judge(row, connection: 1)
+        let reaction = judge(&trial, row, 1)
         #expect(reaction == .pauseContainer)
     }
 }

@@ -10,14 +10,16 @@ import Testing
 @Suite(.serialized, .timeLimit(.minutes(30))) struct ReasonTableWalkTests {
     /// What becomes of a delivery whose first attempt is answered so.
     private enum Fate {
-        case deadLetter, forgottenToken, secondAttempt, halt
+        case deadLetter, forgottenToken, secondAttempt, freshConnection, halt
     }
 
     private static func fate(of row: ReasonRow) -> Fate {
         switch row.reaction {
-        case .deliver, .retry, .retryOnFreshConnection: .secondAttempt
-        // A token that was minted just now cannot be old: this machine's clock is wrong.
-        case .renewProviderToken: .halt
+        case .deliver, .retry: .secondAttempt
+        // A token that was minted just now cannot be old: it is shown to another connection.
+        case .retryOnFreshConnection, .renewProviderToken: .freshConnection
+        // Nothing was accepted before: host and topic may be wrong, not the token.
+        case .forgetDeviceToken(.unknownToGateway): .deadLetter
         case .forgetDeviceToken: .forgottenToken
         case .deadLetter: .deadLetter
         case .pauseTopic, .pauseContainer: .halt
@@ -56,6 +58,8 @@ import Testing
             #expect(letters.map { $0.value(at: ["reason"]) } == [.string(row.reason)])
             #expect(letters.map { $0.value(at: ["attempts"]) } == [1])
             #expect(try await relay.listed("retries") == [])
+            let names = try await relay.listed("devices").map { $0.value(at: ["deviceID"]) }
+            #expect(names.contains("bobs"))
         case .forgottenToken:
             #expect(outcomes == ["unregistered \(row.status) \(row.reason) 1"])
             #expect(letters.map { $0.value(at: ["reason"]) } == [.string(row.reason)])
@@ -66,6 +70,11 @@ import Testing
             #expect(letters == [])
             let all = try await receipts(of: first, relay)
             #expect(all == ["accepted 200  2", "deferred \(row.status) \(row.reason) 1"])
+        case .freshConnection:
+            try await expectSecond(first, relay)
+            #expect(letters == [])
+            let all = try await receipts(of: first, relay)
+            #expect(all == ["accepted 200  1", "deferred \(row.status) \(row.reason) 0"])
         case .halt:
             #expect(outcomes == ["deferred \(row.status) \(row.reason) 0"])
             #expect(letters == [])

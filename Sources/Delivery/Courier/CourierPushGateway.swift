@@ -85,7 +85,10 @@ package final class CourierPushGateway: PushGateway {
                 // The store has no room or fails: every delivery becomes a retry.
                 sink(
                     requests.map {
-                        PushCompletion(ticket: $0.ticket, outcome: .notSent(cause: "\(error)"))
+                        PushCompletion(
+                            ticket: $0.ticket,
+                            outcome: .notSent(
+                                cause: PushCause("the store cannot queue it", detail: "\(error)")))
                     })
             }
         }

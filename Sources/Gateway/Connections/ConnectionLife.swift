@@ -10,7 +10,7 @@ package enum RetirementCause: String, Sendable, Hashable, CaseIterable {
     case broken = "it is broken"
     /// Several requests were not answered, and their streams stay open at the gateway.
     case unanswered = "several requests were not answered"
-    /// Nothing was answered for the length of the watchdog.
+    /// Nothing was answered for so long that no request is waiting any more.
     case silent = "nothing was answered for too long"
     /// An answer said so (expired token, shutdown, idle timeout …).
     case refused = "the gateway wants another one"
@@ -22,6 +22,26 @@ package enum RetirementCause: String, Sendable, Hashable, CaseIterable {
     case credentialReplaced = "its credential was replaced"
     /// The gateway room is shutting down.
     case shuttingDown = "the relay is shutting down"
+
+    /// Whether the gateway, or the way to it, ended it, and not the relay.
+    var isGateways: Bool {
+        switch self {
+        case .connectFailed, .closing, .peerClosed, .broken, .unanswered, .silent, .refused: true
+        case .aged, .idle, .credentialReplaced, .shuttingDown: false
+        }
+    }
+
+    /// Whether the gateway said goodbye, so that it need not be waited for long.
+    var isGoodbye: Bool {
+        switch self {
+        case .connectFailed, .closing, .peerClosed, .broken: true
+        case .unanswered, .silent, .refused, .aged, .idle, .credentialReplaced, .shuttingDown:
+            false
+        }
+    }
+
+    /// The same, as the cause of an attempt's end.
+    var cause: PushCause { PushCause(rawValue) }
 }
 
 /// The life of one connection: connecting, probing, open, draining.
@@ -69,6 +89,11 @@ struct ConnectionLife: Sendable, Hashable {
     private(set) var state = State.connecting
     private(set) var openRequests = 0
     private(set) var answered: UInt64 = 0
+    /// Whether nothing was answered for the length of the watchdog: it takes nothing new until
+    /// something is.
+    private(set) var isSuspect = false
+    private var hasAccepted = false
+    private var isBlamed = false
     let bornAt: MonotonicInstant
     private var lastProgress: MonotonicInstant
     private var timeouts = 0
@@ -82,7 +107,8 @@ struct ConnectionLife: Sendable, Hashable {
 
     /// How many more requests it takes when `width` may be open at once.
     func vacancies(width: Int) -> Int {
-        switch state {
+        guard !isSuspect else { return 0 }
+        return switch state {
         case .connecting, .probing: max(0, 1 - openRequests)
         case .open: max(0, width - openRequests)
         case .draining: 0
@@ -94,8 +120,11 @@ struct ConnectionLife: Sendable, Hashable {
         if case .draining = state { false } else { true }
     }
 
+    /// Whether new requests may be given to it, now or when it has room.
+    var takesRequests: Bool { isUsable && !isSuspect }
+
     /// Whether it is on its way to its full width.
-    var isRamping: Bool { state == .connecting || state == .probing }
+    var isRamping: Bool { !isSuspect && (state == .connecting || state == .probing) }
 
     /// How long nothing has been open on it at `now`.
     func idleTime(at now: MonotonicInstant) -> Duration {
@@ -122,6 +151,7 @@ struct ConnectionLife: Sendable, Hashable {
         openRequests -= 1
         switch ending {
         case .accepted:
+            hasAccepted = true
             progress(at: now)
             if state == .probing || state == .connecting { state = .open }
         case .refused(let verdict):
@@ -131,6 +161,7 @@ struct ConnectionLife: Sendable, Hashable {
             timeouts += 1
             if timeouts >= bounds.toleratedTimeouts { retire(.unanswered) }
         case .failed:
+            isSuspect = false
             lastProgress = now
         case .broke(let cause):
             retire(cause)
@@ -150,30 +181,47 @@ struct ConnectionLife: Sendable, Hashable {
         lastProgress = now
     }
 
+    /// Whether it counts as a failure, which it does once: the gateway ended it, and accepted
+    /// nothing on it.
+    mutating func blame() -> Bool {
+        guard case .draining(let cause) = state, cause.isGateways, !hasAccepted, !isBlamed
+        else { return false }
+        isBlamed = true
+        return true
+    }
+
     /// What is to be done at `now`.
     mutating func tick(at now: MonotonicInstant) -> TickAction {
         guard openRequests > 0 else {
+            if isSuspect { retire(.silent) }
             if isUsable, now.duration(since: bornAt) >= bounds.maximumAge { retire(.aged) }
             return isUsable ? .none : .close
         }
-        if now.duration(since: lastProgress) >= patience {
+        let silence = now.duration(since: lastProgress)
+        if silence >= patience {
             return .drop(state == .connecting ? .connectFailed : .silent)
         }
+        if state != .connecting, silence >= bounds.watchdog { isSuspect = true }
         if state == .open, now.duration(since: bornAt) >= bounds.maximumAge { retire(.aged) }
         return .none
     }
 
     /// How long nothing may be answered while requests are open.
+    ///
+    /// A slow gateway is waited for as long as the requests themselves wait: what it has processed
+    /// would be sent a second time otherwise. A path that is dead is the kernel's to find
+    /// (``SocketGuard``). The watchdog on top is for a libcurl that has lost its own timers.
     private var patience: Duration {
         switch state {
         case .connecting: bounds.connecting + bounds.watchdog
-        case .probing, .open: bounds.watchdog
         case .draining(.peerClosed): bounds.farewell
-        case .draining: min(bounds.watchdog, bounds.draining)
+        case .draining(let cause) where cause.isGoodbye: min(bounds.watchdog, bounds.draining)
+        case .probing, .open, .draining: bounds.answer + bounds.watchdog
         }
     }
 
     private mutating func progress(at now: MonotonicInstant) {
+        isSuspect = false
         lastProgress = now
         answered += 1
     }
@@ -183,11 +231,11 @@ struct ConnectionLife: Sendable, Hashable {
 struct ConnectionBounds: Sendable, Hashable {
     /// For TCP and TLS together.
     var connecting: Duration = .seconds(10)
-    /// Nothing answered for so long while requests are open: the connection is dead.
-    ///
-    /// It is below the 20 s within which a half-open connection must be found.
+    /// Nothing answered for so long while requests are open: the connection takes nothing new.
     var watchdog: Duration = .seconds(15)
-    /// The same while draining: a gateway that says goodbye and hangs is not waited for.
+    /// For one request, from its hand-over to the answer.
+    var answer: Duration = .seconds(60)
+    /// Nothing answered for so long by a gateway that said goodbye: it is not waited for.
     var draining: Duration = .seconds(5)
     /// The same after the peer closed its side.
     var farewell: Duration = .milliseconds(250)

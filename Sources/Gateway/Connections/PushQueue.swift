@@ -48,6 +48,11 @@ struct PushQueue: Sendable {
         return first
     }
 
+    /// Takes a container's requests out.
+    mutating func remove(_ container: ContainerKey) -> [WaitingPush] {
+        visible.remove(container) + background.remove(container)
+    }
+
     /// Takes everything out.
     mutating func removeAll() -> [WaitingPush] {
         var all: [WaitingPush] = []
@@ -83,6 +88,15 @@ private struct FairLane: Sendable {
         if !lines[place].isEmpty { turns.append(place) }
         count -= 1
         return first
+    }
+
+    mutating func remove(_ container: ContainerKey) -> [WaitingPush] {
+        guard let place = places[container], !lines[place].isEmpty else { return [] }
+        let line = Array(lines[place])
+        lines[place].removeAll()
+        turns.removeAll { $0 == place }
+        count -= line.count
+        return line
     }
 
     private mutating func place(of container: ContainerKey) -> Int {

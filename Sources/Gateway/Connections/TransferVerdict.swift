@@ -60,10 +60,9 @@ struct TransferVerdict: Sendable, Hashable {
 
 /// libcurl's codes in words, for causes that people read.
 enum TransferCause {
-    /// What `code` means; `detail` is libcurl's own text, where it left one.
-    static func text(code: UInt32, detail: String) -> String {
-        let words = words[code] ?? "libcurl's error \(code)"
-        return detail.isEmpty ? words : "\(words): \(detail)"
+    /// What `code` means; `detail` is libcurl's own text, where it left one: addresses, times.
+    static func text(code: UInt32, detail: String) -> PushCause {
+        PushCause(words[code] ?? "libcurl's error \(code)", detail: detail)
     }
 
     private static let words: [UInt32: String] = [

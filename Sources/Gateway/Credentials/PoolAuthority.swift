@@ -12,6 +12,26 @@ struct PoolAuthority {
     struct Judgement {
         var reaction: GatewayReaction
         var remark: String?
+        var trialAfter: Duration?
+    }
+
+    /// Why nothing can be shown.
+    enum Lack: Error, Sendable, Hashable {
+        /// The signing key cannot sign.
+        case key(ProviderTokenSigner.KeyError)
+        /// The gateway takes no new token for so long.
+        case minting(Duration)
+
+        /// The same, as the cause of an attempt's end.
+        var cause: PushCause {
+            switch self {
+            case .key(let error): PushCause(error.description)
+            case .minting(let wait):
+                PushCause(
+                    "the gateway has seen too many provider tokens",
+                    detail: "trying again in \(wait.wholeMilliseconds) ms")
+            }
+        }
     }
 
     private let signer: ProviderTokenSigner?
@@ -40,19 +60,31 @@ struct PoolAuthority {
     /// The proof for a request at `now`; mints a token if it must.
     mutating func proof(
         at now: Timestamp, _ desk: GatewayDesk
-    ) throws(ProviderTokenSigner.KeyError) -> Proof {
+    ) throws(Lack) -> Proof {
         guard let signer, let key else { return Proof(token: nil, generation: 0) }
-        recall(key, at: now, desk)
+        recall(key, signer, at: now, desk)
         switch life.step(at: now) {
         case .use(let record, let generation):
             return Proof(token: record.token, generation: generation)
         case .mint(let issuedAt):
             let record = ProviderTokenRecord(
-                key: key, token: try signer.sign(issuedAt: issuedAt), issuedAt: issuedAt)
-            life.adopt(record, using: &desk.generator)
+                key: key, token: try Self.sign(with: signer, issuedAt), issuedAt: issuedAt)
+            let generation = life.adopt(record, using: &desk.generator)
             desk.keeper.keep(record)
             desk.observe(.mintedProviderToken(key))
-            return Proof(token: record.token, generation: life.generation)
+            return Proof(token: record.token, generation: generation)
+        case .wait(let moment):
+            throw .minting(moment.duration(since: now))
+        }
+    }
+
+    private static func sign(
+        with signer: ProviderTokenSigner, _ issuedAt: Timestamp
+    ) throws(Lack) -> ConcealedText {
+        do {
+            return try signer.sign(issuedAt: issuedAt)
+        } catch {
+            throw .key(error)
         }
     }
 
@@ -62,17 +94,23 @@ struct PoolAuthority {
         _ row: ReasonRow, generation: Int, connection: UInt64, _ desk: GatewayDesk
     ) -> Judgement {
         guard let key else {
-            return Judgement(reaction: trial.judge(row, connection: connection))
+            return Judgement(reaction: tried(row, connection, desk))
         }
         switch row.reaction {
         case .renewProviderToken:
-            return expired(row, key: key, generation: generation, desk)
+            return expired(row, key: key, generation: generation, connection, desk)
         case .retry(_, .gateway) where row.reason == "TooManyProviderTokenUpdates":
             life.refuseAsTooMany(generation: generation, at: desk.wallClock())
             return Judgement(reaction: row.reaction)
         default:
-            return Judgement(reaction: trial.judge(row, connection: connection))
+            return Judgement(reaction: tried(row, connection, desk))
         }
+    }
+
+    private mutating func tried(
+        _ row: ReasonRow, _ connection: UInt64, _ desk: GatewayDesk
+    ) -> GatewayReaction {
+        trial.judge(row, connection: connection, newest: desk.newestConnection)
     }
 
     /// The gateway accepted something in this name.
@@ -81,26 +119,37 @@ struct PoolAuthority {
     }
 
     private mutating func expired(
-        _ row: ReasonRow, key: ProviderTokenRecord.Key, generation: Int, _ desk: GatewayDesk
+        _ row: ReasonRow, key: ProviderTokenRecord.Key, generation: Int, _ connection: UInt64,
+        _ desk: GatewayDesk
     ) -> Judgement {
         switch life.refuseAsExpired(generation: generation, at: desk.wallClock()) {
         case .alreadyRenewed, .renewing:
             return Judgement(reaction: row.reaction)
-        case .clockIsWrong(let age):
+        case .tooYoung(let age):
+            // One machine of the gateway may err, and a connection that called a token expired goes
+            // on to do so: the same token is shown to another one first.
+            let reaction = tried(row, connection, desk)
+            guard reaction != row.reaction else {
+                return Judgement(reaction: .retryOnFreshConnection)
+            }
             desk.observe(.clockIsWrong(key, age: age))
             return Judgement(
-                reaction: row.whenRepeated ?? .pauseContainer,
+                reaction: reaction,
                 remark: "the token is \(age.components.seconds) s old by this machine's clock, "
-                    + "which is probably slow: compare it with another one")
+                    + "which is probably slow: compare it with another one",
+                trialAfter: trial.rest(after: row))
         }
     }
 
     private mutating func recall(
-        _ key: ProviderTokenRecord.Key, at now: Timestamp, _ desk: GatewayDesk
+        _ key: ProviderTokenRecord.Key, _ signer: ProviderTokenSigner, at now: Timestamp,
+        _ desk: GatewayDesk
     ) {
         guard !hasAskedKeeper else { return }
         hasAskedKeeper = true
-        guard let record = desk.keeper.load(key), record.key == key else { return }
+        guard let record = desk.keeper.load(key), record.key == key,
+            signer.hasSigned(record.token)
+        else { return }
         life.adopt(record, using: &desk.generator)
         guard case .use = life.step(at: now) else { return }
         desk.observe(.reusedProviderToken(key, age: now.duration(since: record.issuedAt)))

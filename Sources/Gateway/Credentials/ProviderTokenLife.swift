@@ -3,7 +3,8 @@ import RelayModel
 /// Decides which provider token is used and when a new one is minted.
 ///
 /// APNs refuses a token that is older than an hour, and refuses to see more than one new token in
-/// twenty minutes; it counts by team, over all of a sender's machines and restarts.
+/// twenty minutes; it counts by team, over all of a sender's machines and restarts. So the last two
+/// tokens are held: when one cannot be shown any more, the other may still be good.
 struct ProviderTokenLife: Sendable, Hashable {
     /// What to do for the next request.
     enum Step: Sendable, Hashable {
@@ -11,17 +12,19 @@ struct ProviderTokenLife: Sendable, Hashable {
         case use(ProviderTokenRecord, generation: Int)
         /// Sign a token that claims to be of that moment.
         case mint(issuedAt: Timestamp)
+        /// No token can be shown, and none may be minted before that moment.
+        case wait(until: Timestamp)
     }
 
     /// What "expired" turns out to mean.
     enum ExpiryVerdict: Sendable, Hashable {
         /// The request carried a token that has been replaced meanwhile.
         case alreadyRenewed
-        /// The next step mints.
+        /// The next step shows another one.
         case renewing
-        /// The token is `age` old by this machine's clock, which therefore goes wrong; another one
-        /// must not be minted yet.
-        case clockIsWrong(age: Duration)
+        /// The token is only `age` old by this machine's clock: either the gateway errs, or the
+        /// clock; another one must not be minted yet.
+        case tooYoung(age: Duration)
     }
 
     /// Renewed at this age, give or take ``renewalSpread``.
@@ -37,58 +40,90 @@ struct ProviderTokenLife: Sendable, Hashable {
     /// A token dated further ahead than that comes from a clock that has been set back since.
     static let futureTolerance = Duration.seconds(60)
 
-    private var current: ProviderTokenRecord?
-    private var previous: ProviderTokenRecord?
-    private var renewsAtAge = ProviderTokenLife.renewalAge
-    private var isDoomed = false
+    /// A token that may be shown.
+    private struct Held: Sendable, Hashable {
+        let record: ProviderTokenRecord
+        let generation: Int
+        /// From this age on it is shown only if there is no other way.
+        var renewsAtAge: Duration
+        /// Whether the gateway has called it expired.
+        var isDead = false
+
+        func isUsable(at now: Timestamp) -> Bool {
+            let age = now.duration(since: record.issuedAt)
+            return !isDead && age >= .zero - futureTolerance && age < usableAge
+        }
+
+        func isFresh(at now: Timestamp) -> Bool {
+            isUsable(at: now) && now.duration(since: record.issuedAt) < renewsAtAge
+        }
+
+        var use: Step { .use(record, generation: generation) }
+    }
+
+    /// The one that is shown before the other.
+    private var current: Held?
+    private var other: Held?
     private var mintsNotBefore: Timestamp?
-    private(set) var generation = 0
+    private var lastGeneration = 0
 
     /// What to do for a request at `now`.
     func step(at now: Timestamp) -> Step {
-        let mint = Step.mint(issuedAt: now.advanced(by: .zero - Self.backdating))
-        guard let current, !isDoomed else { return mint }
-        let age = now.duration(since: current.issuedAt)
-        if age < .zero - Self.futureTolerance { return mint }
-        if age < renewsAtAge { return .use(current, generation: generation) }
-        if let mintsNotBefore, now < mintsNotBefore, age < Self.usableAge {
-            return .use(current, generation: generation)
+        if let fresh = held.first(where: { $0.isFresh(at: now) }) { return fresh.use }
+        guard let opening = minting(after: now) else {
+            return .mint(issuedAt: now.advanced(by: .zero - Self.backdating))
         }
-        return mint
+        return held.first { $0.isUsable(at: now) }?.use ?? .wait(until: opening)
     }
 
-    /// Takes a token that was just minted, or one that was kept from before a restart.
+    /// Takes a token that was just minted, or one that was kept from before a restart; returns its
+    /// generation.
+    @discardableResult
     mutating func adopt(
         _ record: ProviderTokenRecord, using generator: inout some RandomNumberGenerator
-    ) {
-        previous = current
-        current = record
-        isDoomed = false
-        generation += 1
+    ) -> Int {
         let spread = Double.random(in: -1...1, using: &generator)
-        renewsAtAge = Self.renewalAge + Self.renewalSpread * spread
+        lastGeneration += 1
+        other = current
+        current = Held(
+            record: record, generation: lastGeneration,
+            renewsAtAge: Self.renewalAge + Self.renewalSpread * spread)
+        return lastGeneration
     }
 
     /// The gateway called the token of `generation` expired, at `now`.
     mutating func refuseAsExpired(generation: Int, at now: Timestamp) -> ExpiryVerdict {
-        guard generation == self.generation, let current else { return .alreadyRenewed }
-        if isDoomed { return .renewing }
-        let age = now.duration(since: current.issuedAt)
-        guard age >= Self.mintingInterval else { return .clockIsWrong(age: age) }
-        isDoomed = true
+        guard let refused = held.first(where: { $0.generation == generation }) else {
+            return .alreadyRenewed
+        }
+        if refused.isDead { return .renewing }
+        let age = now.duration(since: refused.record.issuedAt)
+        guard age >= Self.mintingInterval else { return .tooYoung(age: age) }
+        if current?.generation == generation { current?.isDead = true }
+        if other?.generation == generation { other?.isDead = true }
         return .renewing
     }
 
-    /// The gateway has seen too many tokens, at `now`: the older one is used as long as it lasts.
+    /// The gateway has seen too many tokens, at `now`: the older one is used as long as it lasts,
+    /// then the one that was too early, which has become old enough by then.
     mutating func refuseAsTooMany(generation: Int, at now: Timestamp) {
-        guard generation == self.generation else { return }
+        guard held.contains(where: { $0.generation == generation }) else { return }
         mintsNotBefore = now.advanced(by: Self.mintingInterval)
-        guard let older = previous, now.duration(since: older.issuedAt) < Self.usableAge else {
-            return
-        }
-        previous = current
-        current = older
-        renewsAtAge = Self.usableAge
-        self.generation += 1
+        guard current?.generation == generation, var older = other, older.isUsable(at: now)
+        else { return }
+        older.renewsAtAge = Self.usableAge
+        (current, other) = (older, current)
+    }
+
+    private var held: [Held] { [current, other].compactMap(\.self) }
+
+    /// From when on a token may be minted, if that is after `now`.
+    ///
+    /// What is further away than the interval comes from a clock that has been set back since.
+    private func minting(after now: Timestamp) -> Timestamp? {
+        guard let mintsNotBefore, now < mintsNotBefore,
+            mintsNotBefore.duration(since: now) <= Self.mintingInterval
+        else { return nil }
+        return mintsNotBefore
     }
 }

@@ -38,6 +38,18 @@ struct ProviderTokenSigner: Sendable {
         }
     }
 
+    /// Whether `token` was signed with this key.
+    ///
+    /// A key that was mended keeps its identifier, and what the wrong one signed is still kept.
+    func hasSigned(_ token: ConcealedText) -> Bool {
+        let parts = token.revealed.split(separator: ".", omittingEmptySubsequences: false)
+        guard parts.count == 3, let bytes = Base64.decode(String(parts[2])),
+            let signature = try? P256.Signing.ECDSASignature(rawRepresentation: bytes)
+        else { return false }
+        return privateKey.publicKey.isValidSignature(
+            signature, for: Array("\(parts[0]).\(parts[1])".utf8))
+    }
+
     /// Base64 with the URL-safe letters and without padding (RFC 7515 §2).
     private static func encode(_ bytes: [UInt8]) -> String {
         let letters = Base64.encode(bytes).utf8.compactMap { letter -> UInt8? in

@@ -12,7 +12,7 @@ final class CurlConnection {
     /// The places that it has used and may use again.
     var free: [CurlTransfer] = []
     /// Why requests cannot be written over it although it stands.
-    private(set) var objection: String?
+    private(set) var objection: PushCause?
     /// Whether TLS was up and a request admitted.
     private(set) var isEstablished = false
     /// Whether any answer was seen to come over HTTP/2.

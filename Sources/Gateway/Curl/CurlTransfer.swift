@@ -132,6 +132,7 @@ extension CurlTransfer {
         set(CURLOPT_URL, setup.endpoint.url)
         set(CURLOPT_PROTOCOLS_STR, "https")
         set(CURLOPT_PROXY, settings.proxy?.revealed ?? "")
+        set(CURLOPT_NOPROXY, "")  // Neither the proxy nor its exceptions come from variables.
         set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
         set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
         set(CURLOPT_SSL_VERIFYPEER, 1)

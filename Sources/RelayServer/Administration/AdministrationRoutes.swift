@@ -25,6 +25,7 @@ struct AdministrationRoutes: Sendable {
             IndexAdministration(dependencies).routes,
             ChangeAdministration(dependencies).routes,
             DeliveryAdministration(dependencies).routes,
+            OneDeliveryAdministration(dependencies).routes,
             NotificationAdministration(dependencies).routes,
         ]
         return tables.flatMap { $0 }.map(guarded)

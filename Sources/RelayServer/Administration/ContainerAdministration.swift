@@ -25,7 +25,10 @@ struct ContainerAdministration: AdministrationTable {
     }
 
     private func show(_ request: RelayRequest) async throws -> RelayAnswer {
-        RelayAnswer(json: try await settings(request).shownJSON)
+        let settings = try await settings(request)
+        var shown = settings.shown
+        shown["halts"] = dependencies.haltsJSON(of: settings.key)
+        return RelayAnswer(json: .object(shown))
     }
 
     /// Creates a container; one that is there already is left alone.
@@ -125,7 +128,10 @@ extension ContainerSettings {
     }
 
     /// The settings without secrets.
-    var shownJSON: JSONValue {
+    var shownJSON: JSONValue { .object(shown) }
+
+    /// The members of ``shownJSON``.
+    var shown: JSONObject {
         var object: JSONObject = [
             "container": .string(key.container.rawValue),
             "environment": .string(key.environment.rawValue),
@@ -144,7 +150,7 @@ extension ContainerSettings {
         }
         object["userTokens"] = userTokens.map(\.shownJSON)
         object["costLimits"] = costs.json
-        return .object(object)
+        return object
     }
 }
 

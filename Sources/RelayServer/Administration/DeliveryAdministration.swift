@@ -49,10 +49,13 @@ struct DeliveryAdministration: AdministrationTable {
     private func redrive(_ request: RelayRequest) async throws -> RelayAnswer {
         let container = try await key(request)
         let choice = try DeadLetterChoice(request.jsonBody())
-        let count = try await dependencies.registry.redriveDeadLetters(
+        let redriving = try await dependencies.registry.redriveDeadLetters(
             choice.ids, of: container, reason: choice.reason, at: request.receivedAt)
         dependencies.deadLettersRedriven()
-        return RelayAnswer(json: ["redriven": .integer(Int64(count))])
+        return RelayAnswer(json: [
+            "redriven": .integer(Int64(redriving.redriven)),
+            "expired": .integer(Int64(redriving.expired)),
+        ])
     }
 
     private func drop(_ request: RelayRequest) async throws -> RelayAnswer {

@@ -30,6 +30,7 @@ struct OverviewAdministration: AdministrationTable {
             "rangeSubscriptions": .integer(Int64(backlog.rangeSubscriptions)),
             "retries": .integer(Int64(backlog.retries)),
             "quarantined": .integer(Int64(backlog.quarantined)),
+            "halts": dependencies.haltsJSON(),
             "refusing": .object(
                 JSONObject(
                     dependencies.boundsReached().map { ($0.key.rawValue, .string($0.value)) }

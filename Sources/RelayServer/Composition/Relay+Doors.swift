@@ -39,14 +39,16 @@ extension Relay {
     private func dependencies() -> RelayDependencies {
         let world = world
         let meter = IndexMeter(indexes)
+        let gatewayMeter = GatewayMeter()
         var dependencies = RelayDependencies(
             registry: store, log: store, progress: store, shadow: store, now: world.now,
             randomBytes: { world.randomBytes($0) },
             readiness: { [weak self] in
                 self?.readiness ?? .notReady(["relay": "stopped"])
             }, metrics: metrics,
-            renderMetrics: { [metrics] in
+            renderMetrics: { [metrics, gateway] in
                 meter.update()
+                gatewayMeter.show(gateway.gauge)
                 return metrics.render()
             },
             logger: logger, limits: configuration.limits, adminToken: configuration.adminToken,
@@ -62,6 +64,7 @@ extension Relay {
             worker.resume(settings.key)
         }
         dependencies.backlog = { [store] in try await store.backlog() }
+        dependencies.halts = { [worker] in worker.halts }
         dependencies.boundsReached = { [gate = store.gate] in gate.reached }
         dependencies.deadLettersRedriven = { [worker] in worker.workRetries() }
         return dependencies

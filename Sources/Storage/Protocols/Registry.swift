@@ -103,10 +103,12 @@ package protocol Registry: CourierQueue, InboxRegistry, SessionRegistry, Sendabl
         of container: ContainerKey, reason: String?, limit: Int
     )
         async throws -> [DeadLetter]
-    /// Turns dead letters into retries that are due at `now`; returns how many.
+    /// Turns dead letters into retries that are due at `now`; those that have expired stay.
     func redriveDeadLetters(
         _ ids: [DeliveryID]?, of container: ContainerKey, reason: String?, at now: Timestamp
-    ) async throws -> Int
+    ) async throws -> Redriving
+    /// Where a delivery lies if it waits or has ended without success; `nil` if it does neither.
+    func exception(_ id: DeliveryID) async throws -> DeliveryException?
     /// Deletes dead letters; returns how many.
     func dropDeadLetters(
         _ ids: [DeliveryID]?, of container: ContainerKey, reason: String?

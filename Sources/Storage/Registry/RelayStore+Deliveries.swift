@@ -31,28 +31,6 @@ extension RelayStore: Registry {
         ) { try DeadLetter(row: $0) }
     }
 
-    package func redriveDeadLetters(
-        _ ids: [DeliveryID]?, of container: ContainerKey, reason: String?, at now: Timestamp
-    ) async throws -> Int {
-        // What is no JSON could not be sent either, and stays where it is.
-        try await letters(ids, of: container, reason, "json_valid(body)") { db, container, id in
-            // The attempts begin anew; the reason says for whom.
-            try db.cachedStatement(
-                sql: """
-                    INSERT OR REPLACE INTO retry
-                        (deliveryID, container, position, "offset", subscriptionSerial,
-                        deviceSerial, attempts, dueAt, reason, body, lane, collapses)
-                    SELECT deliveryID, container, position, "offset", subscriptionSerial,
-                        deviceSerial, 0, ?, reason, body,
-                        json_extract(body, '$.gatewayEnvironment') || ' '
-                            || json_extract(body, '$.topic'),
-                        json_type(body, '$.collapsing') IS NOT NULL
-                    FROM deadLetter WHERE container = ? AND deliveryID = ?
-                    """
-            ).execute(arguments: [now.stored, container.id, id])
-        }
-    }
-
     package func dropDeadLetters(
         _ ids: [DeliveryID]?, of container: ContainerKey, reason: String?
     ) async throws -> Int {
@@ -123,7 +101,7 @@ extension RelayStore: Registry {
     }
 
     /// Takes dead letters away, having done `first` with each; returns how many.
-    private func letters(
+    func letters(
         _ ids: [DeliveryID]?, of key: ContainerKey, _ reason: String?,
         _ condition: String = "TRUE",
         first: @escaping @Sendable (Database, StoredContainer, Data) throws -> Void

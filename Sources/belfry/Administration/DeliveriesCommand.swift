@@ -5,10 +5,76 @@ import RelayModel
 struct DeliveriesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "deliveries",
-        abstract: "Lists receipts, retries and dead letters; redrives and drops dead letters.",
+        abstract: """
+            Lists and shows deliveries, receipts, retries and dead letters; redrives and drops dead \
+            letters.
+            """,
         subcommands: [
-            Receipts.self, Retries.self, DeadLetters.self, Redrive.self, Drop.self,
+            List.self, Show.self, Receipts.self, Retries.self, DeadLetters.self, Redrive.self, Drop.self,
         ])
+
+    struct List: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Lists deliveries with what they came to, the newest first.")
+        @OptionGroup var options: AdministrationOptions
+        @Option(help: "Those of the change at this position.") var position: UInt64?
+        @Option(help: "Those of one subscription, by serial.") var subscriptionSerial: UInt64?
+        @Option(help: "Those of one device, by serial.") var deviceSerial: UInt64?
+        @Option(help: "delivered, waiting or dead.") var state: String?
+        @Option(help: "So many at the most.") var limit = 100
+
+        func run() async throws {
+            let query = ContainerOptions.query([
+                ("position", position.map(String.init)),
+                ("subscriptionSerial", subscriptionSerial.map(String.init)),
+                ("deviceSerial", deviceSerial.map(String.init)), ("state", state),
+                ("limit", String(limit)),
+            ])
+            try await options.list(
+                "deliveries", at: "/admin/1/deliveries" + query,
+                [
+                    .init("delivery", "deliveryID"), .init("position", "position"),
+                    .init("subscription", "subscriptionSerial"),
+                    .init("device", "deviceSerial"), .init("state", "state"),
+                    .init("attempts", "attempts"), .init("status", "status"),
+                    .init("at", "at"), .init("reason", "reason"),
+                ])
+        }
+    }
+
+    struct Show: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Shows what one delivery came to, with all its attempts, the oldest first.")
+        @OptionGroup var options: AdministrationOptions
+        @Argument(help: "The delivery (its apns-id).") var id: String
+
+        func run() async throws {
+            try await options.run { client in
+                let answer = try await client.call(
+                    "GET", "/admin/1/deliveries/" + ContainerOptions.escaped(id))
+                return CommandOutput(
+                    answer,
+                    .table(
+                        of: "receipts",
+                        [
+                            .init("attempt", "attempt"), .init("outcome", "outcome"),
+                            .init("status", "status"), .init("at", "at"),
+                            .init("reason", "reason"),
+                        ]), remark: Self.remark(answer))
+            }
+        }
+
+        private static func remark(_ answer: JSONValue) -> String? {
+            guard case .object(let object) = answer, case .string(let state)? = object["state"],
+                case .string(let position)? = object["position"]
+            else { return nil }
+            var text = "Owed by the change at position \(position); it is \(state)"
+            if case .object(let retry)? = object["retry"], case .string(let due)? = retry["dueAt"] {
+                text += ", and due at \(due)"
+            }
+            return text + "."
+        }
+    }
 
     struct Receipts: AsyncParsableCommand {
         static let configuration = CommandConfiguration(

@@ -63,12 +63,25 @@ struct OverviewCommand: AsyncParsableCommand {
         if case .integer(let count)? = object["quarantined"], count > 0 {
             lines.append("\(count) changes of the log cannot be read, and fire nothing.")
         }
+        if case .array(let halts)? = object["halts"] { lines += halts.compactMap(Self.line) }
         if case .object(let bounds)? = object["refusing"] {
             for case (let bound, .string(let reason)) in bounds.members {
                 lines.append("Changes are refused (\(bound)): \(reason).")
             }
         }
         return lines.joined(separator: "\n")
+    }
+
+    /// What waits for somebody, in one line.
+    private static func line(of halt: JSONValue) -> String? {
+        guard case .object(let halt) = halt else { return nil }
+        func text(_ name: String) -> String {
+            if case .string(let text)? = halt[name] { text } else { "" }
+        }
+        let topic = text("topic").isEmpty ? "" : " \(text("topic"))"
+        return "\(text("container"))/\(text("environment")) waits (\(text("scope"))\(topic), "
+            + "\(text("apnsEnvironment"))) since \(text("since")): \(text("reason")); "
+            + "tried again at \(text("until"))."
     }
 }
 

@@ -1,0 +1,111 @@
+import RelayModel
+import Storage
+
+/// Deliveries, each with all its attempts: list, show.
+///
+/// A receipt is of one attempt; what a delivery came to is said by the newest, and by the row that
+/// it has if it waits or is dead.
+struct OneDeliveryAdministration: AdministrationTable {
+    let dependencies: RelayDependencies
+
+    init(_ dependencies: RelayDependencies) {
+        self.dependencies = dependencies
+    }
+
+    /// Receipts that are looked at for one list.
+    private static let receiptLimit = 10_000
+
+    var routes: [RelayRoute] {
+        [
+            RelayRoute(.administration, "GET", "/admin/1/deliveries", respond: list),
+            RelayRoute(
+                .administration, "GET", "/admin/1/deliveries/{delivery}", respond: show),
+        ]
+    }
+
+    /// What has become of a delivery.
+    private enum Standing: String, CaseIterable {
+        case delivered, waiting, dead
+
+        init(_ outcome: DeliveryReceipt.Outcome) {
+            self =
+                switch outcome {
+                case .accepted: .delivered
+                case .deferred: .waiting
+                case .unregistered, .dead: .dead
+                }
+        }
+    }
+
+    private func list(_ request: RelayRequest) async throws -> RelayAnswer {
+        var filter = ReceiptFilter()
+        filter.position = try request.number("position").map { LogPosition($0) }
+        filter.subscriptionSerial = try request.number("subscriptionSerial")
+        filter.deviceSerial = try request.number("deviceSerial")
+        let wanted = try request.query["state"].map(Self.standing)
+        let limit = try request.limit()
+        let receipts = try await dependencies.registry.receipts(
+            matching: filter, limit: Self.receiptLimit)
+        var known: Set<DeliveryID> = []
+        let deliveries = receipts.lazy.filter { known.insert($0.deliveryID).inserted }
+            .filter { wanted == nil || wanted == Standing($0.outcome) }
+            .prefix(limit).map { Self.summary($0) }
+        return RelayAnswer(json: ["deliveries": .array(Array(deliveries))])
+    }
+
+    private func show(_ request: RelayRequest) async throws -> RelayAnswer {
+        let id = try DeliveryAdministration.deliveryID(
+            request.parameters["delivery"] ?? "", place: "delivery")
+        var filter = ReceiptFilter()
+        filter.deliveryID = id
+        let receipts = try await dependencies.registry.receipts(
+            matching: filter, limit: Self.receiptLimit)
+        let exception = try await dependencies.registry.exception(id)
+        guard let newest = receipts.first else {
+            throw APIError(
+                .notFound,
+                "there is no receipt of the delivery \(id): it is not settled, or its receipts are "
+                    + "no longer kept")
+        }
+        var shown = Self.members(newest)
+        switch exception {
+        case .retry(let retry):
+            shown["state"] = .string(Standing.waiting.rawValue)
+            shown["retry"] = retry.json
+        case .deadLetter(let letter):
+            shown["state"] = .string(Standing.dead.rawValue)
+            shown["deadLetter"] = letter.json
+        case nil: break
+        }
+        shown["receipts"] = .array(receipts.reversed().map(\.json))
+        return RelayAnswer(json: .object(shown))
+    }
+
+    private static func summary(_ newest: DeliveryReceipt) -> JSONValue {
+        .object(members(newest))
+    }
+
+    /// What the newest receipt says of the whole delivery.
+    private static func members(_ newest: DeliveryReceipt) -> JSONObject {
+        [
+            "deliveryID": .string(newest.deliveryID.description),
+            "state": .string(Standing(newest.outcome).rawValue),
+            "position": .string(newest.ordinal.position.description),
+            "offset": .integer(Int64(newest.ordinal.offset)),
+            "subscriptionSerial": .string(String(newest.subscriptionSerial)),
+            "deviceSerial": .string(String(newest.deviceSerial)),
+            "attempts": .integer(Int64(newest.attempt)),
+            "status": .integer(Int64(newest.status)), "reason": .string(newest.reason),
+            "at": .string(newest.at.iso8601),
+        ]
+    }
+
+    private static func standing(_ word: String) throws(APIError) -> Standing {
+        guard let standing = Standing(rawValue: word) else {
+            let words = Standing.allCases.map(\.rawValue).joined(separator: ", ")
+            throw APIError(
+                .badRequest, "state: \"\(word.shortened)\" is unknown; allowed are \(words)")
+        }
+        return standing
+    }
+}

@@ -1,0 +1,219 @@
+import Crypto
+import Gateway
+import GatewaySimulator
+import RelayModel
+import RelayTestKit
+import Testing
+
+/// What the gateway asks for: to be left alone, not to be knocked at again and again.
+@Suite(.serialized, .timeLimit(.minutes(30))) struct GatewayPatienceTests {
+    private static let device = String(repeating: "cd", count: 32)
+
+    private func refusing(
+        _ status: Int, _ reason: String, after seconds: Int? = nil
+    )
+        -> GatewayAnswer
+    {
+        .refuse(.init(status: status, reason: reason, retryAfter: seconds))
+    }
+
+    @Test func `pushes that were on their way do not end the patience that was asked for`()
+        async throws
+    {
+        try await GatewayRig.run {
+            $0.script = AnswerScript([
+                ScriptRule(
+                    .device(Self.device),
+                    [
+                        ScriptedAnswer(refusing(503, "ServiceUnavailable"), times: 1),
+                        ScriptedAnswer(refusing(503, "ServiceUnavailable", after: 60)),
+                    ]),
+                ScriptRule(
+                    .all,
+                    [
+                        ScriptedAnswer(.accept, times: 1),
+                        ScriptedAnswer(
+                            .accept, delay: .milliseconds(500) ... .milliseconds(600)),
+                    ]),
+            ])
+        } _: { rig in
+            _ = try await rig.outcome(of: .sample(ticket: 1))
+            // Two refusals, the second with a wish, among pushes that are accepted later.
+            let around = try (2...40).map {
+                try PushRequest.sample(
+                    ticket: $0, token: (20...21).contains($0) ? Self.device : nil)
+            }
+            let outcomes = await rig.outcomes(of: around)
+            #expect(outcomes.count { $0 == .accepted } == 37)
+            let next = try await rig.outcome(of: .sample(ticket: 50))
+            guard case .notSent(let cause) = next else {
+                Issue.record("\(next)")
+                return
+            }
+            #expect(cause.reason == "the gateway answered 503 ServiceUnavailable")
+            #expect(rig.simulator.totals.received == 40)
+        }
+    }
+
+    @Test(arguments: [(503, "Shutdown"), (400, "IdleTimeout")])
+    func `a gateway that ends every connection is not knocked at for every push`(
+        status: Int, reason: String
+    ) async throws {
+        try await GatewayRig.run {
+            $0.script = .all(ScriptedAnswer(refusing(status, reason)))
+        } _: { rig in
+            let outcomes = await rig.outcomes(of: try (1...300).map { try .sample(ticket: $0) })
+            let notSent = outcomes.compactMap { outcome -> PushCause? in
+                if case .notSent(let cause) = outcome { cause } else { nil }
+            }
+            let pauses = rig.events.all.compactMap { event -> Duration? in
+                if case .backingOff(_, _, let pause) = event { pause } else { nil }
+            }
+            // One connection for each pause; what must wait longer than two seconds comes back.
+            #expect((1...4).contains(rig.simulator.totals.connections))
+            #expect(rig.simulator.totals.connections == pauses.count)
+            #expect(rig.simulator.totals.received + notSent.count == 300)
+            #expect(Set(notSent.map(\.reason)) == ["the gateway answered \(status) \(reason)"])
+        }
+    }
+
+    @Test func `one machine that goes away costs one push a second attempt`() async throws {
+        try await GatewayRig.run {
+            $0.script = .all(
+                ScriptedAnswer(refusing(503, "Shutdown"), times: 1), ScriptedAnswer(.accept))
+        } _: { rig in
+            let outcomes = await rig.outcomes(of: try (1...50).map { try .sample(ticket: $0) })
+            #expect(outcomes.count { $0 == .accepted } == 49)
+            #expect(rig.simulator.totals.connections == 2)
+        }
+    }
+}
+
+/// Credentials that are mended or replaced while the gateway works.
+@Suite(.serialized, .timeLimit(.minutes(30))) struct GatewayCredentialTests {
+    private let right = P256.Signing.PrivateKey()
+    private let wrong = P256.Signing.PrivateKey()
+
+    private var trust: ProviderTrust {
+        .keys([
+            SigningKey(keyID: "KEY0000001", teamID: "TEAM000001", publicKey: right.publicKey)
+        ])
+    }
+
+    private func reaction(_ outcome: PushOutcome) -> GatewayReaction? {
+        if case .refused(let refusal) = outcome { refusal.reaction } else { nil }
+    }
+
+    @Test func `a key that was wrong and is mended under its identifier delivers at once`()
+        async throws
+    {
+        let (right, wrong) = (right, wrong)
+        let isMended = Flag()
+        let kept = KeptTokens()
+        try await GatewayRig.run {
+            $0.trust = trust
+        } world: {
+            $0.credentials = { _, _ in .sample(isMended.isSet ? right : wrong) }
+            $0.keeper = kept.keeper
+        } _: { rig in
+            let request = try PushRequest.sample(ticket: 1)
+            let first = try await rig.outcome(of: request)
+            #expect(reaction(first) == .retryOnFreshConnection)
+            let second = try await rig.outcome(of: .sample(ticket: 2))
+            #expect(reaction(second) == .pauseContainer)
+            isMended.set()
+            rig.gateway.credentialChanged(for: request.container)
+            let third = try await rig.outcome(of: .sample(ticket: 3))
+            #expect(third == .accepted)
+            #expect(kept.count == 2)
+        }
+    }
+
+    @Test func `a key that is mended before a restart is not undone by the token that was kept`()
+        async throws
+    {
+        let kept = KeptTokens()
+        for (key, outcome) in [(wrong, nil), (right, PushOutcome.accepted)] {
+            try await GatewayRig.run {
+                $0.trust = trust
+            } world: {
+                $0.credentials = { _, _ in .sample(key) }
+                $0.keeper = kept.keeper
+            } _: { rig in
+                let found = try await rig.outcome(of: .sample())
+                #expect(found == outcome ?? found)
+                #expect((found == .accepted) == (outcome != nil))
+            }
+        }
+        #expect(kept.count == 2)
+    }
+
+    @Test func `what waits goes with the credential that replaced the former one`() async throws {
+        let keys = [P256.Signing.PrivateKey(), P256.Signing.PrivateKey()]
+        let isChanged = Flag()
+        let stuck = String(repeating: "ab", count: 32)
+        try await GatewayRig.run {
+            $0.script = AnswerScript([ScriptRule(.device(stuck), [ScriptedAnswer(.silence)])])
+        } settings: {
+            $0.requestTimeout = .patience
+        } world: {
+            $0.credentials = { _, _ in
+                isChanged.isSet ? .sample(keys[1], keyID: "NEW") : .sample(keys[0])
+            }
+        } _: { rig in
+            // The first is alone on its connection and is never answered; the others wait for it.
+            let first = try PushRequest.sample(ticket: 1, token: stuck)
+            let others = try (2...30).map { try PushRequest.sample(ticket: $0) }
+            rig.gateway.send([first] + others)
+            _ = try await rig.simulator.pushes(count: 1, within: .patience)
+            isChanged.set()
+            rig.gateway.credentialChanged(for: first.container)
+            let ended = await rig.ends.wait(for: Set(others.map(\.ticket)))
+            #expect(others.allSatisfy { ended[$0.ticket] == .accepted })
+            let tokens = rig.simulator.pushes.map { $0.header("authorization") }
+            #expect(tokens.count == 30)
+            #expect(Set(tokens.dropFirst()).count == 1)
+            #expect(tokens.first != tokens.last)
+        }
+    }
+
+    @Test func `the connection of a replaced credential goes when its last push is answered`()
+        async throws
+    {
+        let keys = [P256.Signing.PrivateKey(), P256.Signing.PrivateKey()]
+        let isChanged = Flag()
+        try await GatewayRig.run {
+            $0.script = .all(
+                ScriptedAnswer(.accept, times: 1),
+                ScriptedAnswer(.accept, delay: .seconds(2) ... .seconds(2)))
+        } world: {
+            $0.credentials = { _, _ in
+                isChanged.isSet ? .sample(keys[1], keyID: "NEW") : .sample(keys[0])
+            }
+        } _: { rig in
+            let first = try PushRequest.sample(ticket: 1)
+            _ = try await rig.outcome(of: first)
+            rig.gateway.send(try (2...20).map { try .sample(ticket: $0) })
+            _ = try await rig.simulator.pushes(count: 20, within: .patience)
+            isChanged.set()
+            rig.gateway.credentialChanged(for: first.container)
+            await rig.events.wait {
+                if case .retired(_, _, .credentialReplaced, _, 20) = $0 { true } else { false }
+            }
+            #expect(rig.ends.all.values.allSatisfy { $0 == .accepted })
+        }
+    }
+
+    @Test func `settings that change without the credential leave the connection alone`()
+        async throws
+    {
+        try await GatewayRig.run { rig in
+            let request = try PushRequest.sample(ticket: 1)
+            _ = try await rig.outcome(of: request)
+            rig.gateway.credentialChanged(for: request.container)
+            let next = try await rig.outcome(of: .sample(ticket: 2))
+            #expect(next == .accepted)
+            #expect(rig.simulator.totals.connections == 1)
+        }
+    }
+}
