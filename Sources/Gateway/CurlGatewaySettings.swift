@@ -75,10 +75,12 @@ package struct CurlGatewaySettings: Sendable {
     package var connectTimeout = Duration.seconds(10)
     /// For one request, from its hand-over to a connection to the answer.
     ///
-    /// A gateway that takes half a minute is slow, not dead: what it accepts must not be sent again.
+    /// A gateway that takes half a minute is slow, not dead (``SilenceTolerance``).
     package var requestTimeout = Duration.seconds(60)
-    /// A connection that answers nothing for so long while requests are open takes no new ones until
-    /// it does; others are opened meanwhile.
+    /// A connection that answers nothing for so long while requests are open takes no new ones, and
+    /// is given up unless the gateway is known to be slow (``SilenceTolerance``).
+    ///
+    /// It is below the 20 s within which a half-open connection must be found.
     package var watchdog = Duration.seconds(15)
     /// After that a connection is replaced.
     package var maximumConnectionAge = Duration.seconds(12 * 3600)

@@ -45,6 +45,7 @@ extension GatewayPool: TransferOwner {
             connection.life.finish(.accepted, at: desk.now)
             width.accept(at: desk.now)
             self.latency.note(latency)
+            tolerance.answer(after: latency)
             connecting.succeed(at: desk.now)
             patience.succeed(at: desk.now)
             authority.acquit()

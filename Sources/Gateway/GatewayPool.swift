@@ -14,6 +14,7 @@ final class GatewayPool {
     var queue = PushQueue()
     var width: AdaptiveWidth
     var latency = AnswerLatency()
+    var tolerance: SilenceTolerance
     private var growth = PoolGrowth()
     /// When the next connection may be opened.
     var connecting = PoolBackOff()
@@ -50,6 +51,9 @@ final class GatewayPool {
             share: CurlSessionShare())
         self.desk = desk
         width = AdaptiveWidth(maximum: desk.settings.streamsPerConnection)
+        tolerance = SilenceTolerance(
+            least: desk.settings.watchdog,
+            most: desk.settings.requestTimeout + desk.settings.watchdog)
     }
 
     /// How many requests wait.
@@ -116,12 +120,15 @@ final class GatewayPool {
 
     /// Lets time pass: finds dead connections, closes finished ones, replaces old ones.
     func tick() {
+        let silence = tolerance.current
         for connection in connections {
             connection.runTimer(at: desk.now)
-            switch connection.life.tick(at: desk.now) {
+            switch connection.life.tick(at: desk.now, tolerating: silence) {
             case .none: break
             case .close: close(connection)
-            case .drop(let cause): drop(connection, cause)
+            case .drop(let cause):
+                if cause == .silent { tolerance.giveUp(after: silence) }
+                drop(connection, cause)
             }
         }
         retireIdle()

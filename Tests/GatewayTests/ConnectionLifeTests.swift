@@ -255,3 +255,10 @@ func at(_ milliseconds: UInt64) -> MonotonicInstant {
         }
     }
 }
+
+extension ConnectionLife {
+    /// As for a gateway that is known to be slow.
+    mutating func tick(at now: MonotonicInstant) -> TickAction {
+        tick(at: now, tolerating: .seconds(75))
+    }
+}

@@ -190,33 +190,30 @@ struct ConnectionLife: Sendable, Hashable {
         return true
     }
 
-    /// What is to be done at `now`.
-    mutating func tick(at now: MonotonicInstant) -> TickAction {
+    /// What is to be done at `now`, if nothing may be answered for as long as `silence` while
+    /// requests are open.
+    mutating func tick(at now: MonotonicInstant, tolerating silence: Duration) -> TickAction {
         guard openRequests > 0 else {
             if isSuspect { retire(.silent) }
             if isUsable, now.duration(since: bornAt) >= bounds.maximumAge { retire(.aged) }
             return isUsable ? .none : .close
         }
-        let silence = now.duration(since: lastProgress)
-        if silence >= patience {
+        let silent = now.duration(since: lastProgress)
+        if silent >= patience(silence) {
             return .drop(state == .connecting ? .connectFailed : .silent)
         }
-        if state != .connecting, silence >= bounds.watchdog { isSuspect = true }
+        if state != .connecting, silent >= bounds.watchdog { isSuspect = true }
         if state == .open, now.duration(since: bornAt) >= bounds.maximumAge { retire(.aged) }
         return .none
     }
 
-    /// How long nothing may be answered while requests are open.
-    ///
-    /// A slow gateway is waited for as long as the requests themselves wait: what it has processed
-    /// would be sent a second time otherwise. A path that is dead is the kernel's to find
-    /// (``SocketGuard``). The watchdog on top is for a libcurl that has lost its own timers.
-    private var patience: Duration {
+    /// How long nothing may be answered in the present state.
+    private func patience(_ silence: Duration) -> Duration {
         switch state {
         case .connecting: bounds.connecting + bounds.watchdog
         case .draining(.peerClosed): bounds.farewell
         case .draining(let cause) where cause.isGoodbye: min(bounds.watchdog, bounds.draining)
-        case .probing, .open, .draining: bounds.answer + bounds.watchdog
+        case .probing, .open, .draining: silence
         }
     }
 

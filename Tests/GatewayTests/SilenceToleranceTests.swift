@@ -1,0 +1,34 @@
+import Testing
+
+@testable import Gateway
+
+@Suite struct SilenceToleranceTests {
+    private var tolerance = SilenceTolerance(least: .seconds(15), most: .seconds(75))
+
+    @Test mutating func `each connection that is given up doubles it, up to the most`() {
+        tolerance.giveUp(after: .seconds(15))
+        #expect(tolerance.current == .seconds(30))
+        // Another connection of the same time brings nothing new.
+        tolerance.giveUp(after: .seconds(15))
+        #expect(tolerance.current == .seconds(30))
+        tolerance.giveUp(after: .seconds(30))
+        tolerance.giveUp(after: .seconds(60))
+        #expect(tolerance.current == .seconds(75))
+    }
+
+    @Test mutating func `a slow answer keeps twice its time`() {
+        tolerance.giveUp(after: .seconds(15))
+        tolerance.answer(after: .seconds(20))
+        #expect(tolerance.current == .seconds(40))
+        tolerance.answer(after: .seconds(50))
+        #expect(tolerance.current == .seconds(75))
+    }
+
+    @Test mutating func `a quick answer brings the least back`() {
+        tolerance.giveUp(after: .seconds(15))
+        tolerance.answer(after: .milliseconds(50))
+        #expect(tolerance.current == .seconds(15))
+        tolerance.answer(after: .milliseconds(50))
+        #expect(tolerance.current == .seconds(15))
+    }
+}
