@@ -75,6 +75,7 @@ package struct OutcomeJudge: Sendable {
     ///   - unanswered: How many before this one came to nothing in a row without an answer.
     ///   - now: The moment.
     ///   - generator: Spreads what is tried again.
+    /// - Returns: What becomes of the delivery, and who waits besides.
     package func judge(
         _ outcome: PushOutcome, of delivery: OwedDelivery, attempts: UInt16, unanswered: Int = 0,
         at now: Timestamp, using generator: inout some RandomNumberGenerator
@@ -90,7 +91,8 @@ package struct OutcomeJudge: Sendable {
                 halt: nil)
         case .unknown(let cause):
             return Verdict(
-                resolution: later(course, attempts: max(attempts, 1), reason: cause.reason, &generator),
+                resolution: later(
+                    course, attempts: max(attempts, 1), reason: cause.reason, &generator),
                 halt: nil)
         case .refused(let refusal):
             return judge(refusal, course, &generator)

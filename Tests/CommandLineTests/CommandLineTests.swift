@@ -29,8 +29,9 @@ import Testing
         "subscriptions", "subscriptions list", "subscriptions delete", "devices", "devices list",
         "devices delete", "changes", "changes list", "changes parked", "changes replay",
         "changes drop", "deliveries", "deliveries list", "deliveries show",
-        "deliveries receipts", "deliveries retries", "deliveries dead-letters", "deliveries redrive", "deliveries drop", "migrate",
-        "predicate", "predicate evaluate", "predicate check", "gateway", "bench",
+        "deliveries receipts", "deliveries retries", "deliveries dead-letters",
+        "deliveries redrive", "deliveries drop", "migrate", "predicate", "predicate evaluate",
+        "predicate check", "gateway", "bench",
     ]
 
     @Test func `each command explains itself`() async throws {

@@ -31,7 +31,9 @@ import Testing
     @Test(arguments: [
         PushOutcome.notSent(cause: "no connection"), .unknown(cause: "the connection broke"),
     ])
-    func `an outage that lasts longer than all attempts ends no delivery`(outcome: PushOutcome)
+    func `an outage that lasts longer than all attempts ends no delivery`(
+        outcome: PushOutcome
+    )
         async throws
     {
         let bench = try await WorkerBench(maximumAttempts: 3) { _, _ in outcome }
@@ -127,7 +129,9 @@ import Testing
             reaction: .retry(after: nil, scope: .delivery)),
         GatewayRefusal(status: 503, reason: "Shutdown", reaction: .retryOnFreshConnection),
     ])
-    func `a gateway that answers with faults is left alone`(refusal: GatewayRefusal)
+    func `a gateway that answers with faults is left alone`(
+        refusal: GatewayRefusal
+    )
         async throws
     {
         let bench = try await WorkerBench(window: 256) { _, _ in .refused(refusal) }

@@ -62,9 +62,10 @@ import Testing
         #expect(step.deadLetters.map(\.attempts) == [3])
     }
 
-    @Test(arguments: [
-        PushOutcome.unknown(cause: "connection lost"), .notSent(cause: "no connection"),
-    ], Seeds.all)
+    @Test(
+        arguments: [
+            PushOutcome.unknown(cause: "connection lost"), .notSent(cause: "no connection"),
+        ], Seeds.all)
     func `a delivery outlives any outage that is shorter than its expiration`(
         outcome: PushOutcome, seed: UInt64
     ) throws {

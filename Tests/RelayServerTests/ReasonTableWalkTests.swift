@@ -81,6 +81,11 @@ import Testing
             let waiting = try await relay.listed("retries")
             #expect(waiting.map { $0.value(at: ["reason"]) } == [.string(row.reason)])
             #expect(relay.gateway.simulated.pushes.count == 1)
+            let overview = try await relay.client.administer("GET", "overview").expect(200)
+            let halts = relay.elements(of: overview, "halts")
+            #expect(halts.map { $0.value(at: ["reason"]) } == [.string(row.reason)])
+            let shown = try await relay.client.administer("GET", relay.container.path).expect(200)
+            #expect(relay.elements(of: shown, "halts") == halts)
             // Mending the settings lets it go, with the same identity.
             let reply = try await relay.client.administer(
                 "PATCH", relay.container.path, ["topics": ["com.example.Art"]])

@@ -10,7 +10,8 @@ struct DeliveriesCommand: AsyncParsableCommand {
             letters.
             """,
         subcommands: [
-            List.self, Show.self, Receipts.self, Retries.self, DeadLetters.self, Redrive.self, Drop.self,
+            List.self, Show.self, Receipts.self, Retries.self, DeadLetters.self, Redrive.self,
+            Drop.self,
         ])
 
     struct List: AsyncParsableCommand {
