@@ -4,10 +4,9 @@ package import RelayModel
 /// Keeps a wrong host or topic from killing device tokens.
 ///
 /// A gateway answers a token of its other environment exactly as a dead one (APNs:
-/// `BadDeviceToken`). So no token is forgotten for such an answer before anything was accepted for
-/// the same topic and environment: until then host and topic are not known to be right. After that
-/// the tokens are dead while such answers are few; once they are many, the settings are wrong, and
-/// the topic must wait for somebody to look.
+/// `BadDeviceToken`). While such answers are few, the tokens are dead; once they are many for one
+/// topic and environment, the settings are wrong, and the topic must wait for somebody to look. Few
+/// is less where nothing was accepted yet: then host and topic are not known to be right.
 package struct TokenVerdictBreaker: Sendable {
     private struct Counts {
         var answers = 0
@@ -25,14 +24,14 @@ package struct TokenVerdictBreaker: Sendable {
     package enum Verdict: Sendable, Hashable {
         /// The token is dead.
         case token
-        /// Nobody knows yet whether host and topic are right: the delivery ends, the token stays.
-        case unproven
         /// There are too many: the topic waits.
         case settings
     }
 
     /// Unknown tokens that count before their share means anything.
     package static let leastUnknown = 50
+    /// As many are too many where nothing was accepted yet.
+    package static let leastUnproven = 10
     /// Up to which share they are tokens, in percent: beyond it the settings are wrong.
     package static let tolerablePercent = 5
 
@@ -66,11 +65,9 @@ package struct TokenVerdictBreaker: Sendable {
         count.unknown += 1
         counts[key] = count
         fade(key)
-        guard
-            count.unknown < Self.leastUnknown
-                || count.unknown * 100 <= count.answers * Self.tolerablePercent
-        else { return .settings }
-        return count.isProven ? .token : .unproven
+        let isFew = count.unknown < (count.isProven ? Self.leastUnknown : Self.leastUnproven)
+        let isTolerable = count.unknown * 100 <= count.answers * Self.tolerablePercent
+        return isFew || isTolerable ? .token : .settings
     }
 
     /// The past fades, so that a share is that of the last two thousand answers or so: enough for
@@ -83,8 +80,7 @@ package struct TokenVerdictBreaker: Sendable {
 }
 
 extension TokenVerdictBreaker {
-    /// Turns a verdict on a token into a dead letter alone, or into a pause of its topic, if the
-    /// token may not be to blame.
+    /// Turns a verdict on a token into a pause of its topic, if such verdicts are too many.
     mutating func weigh(_ outcome: PushOutcome, of delivery: Delivery) -> PushOutcome {
         guard delivery.gateway == .apns else { return outcome }
         let topic = delivery.notification.topic
@@ -99,7 +95,6 @@ extension TokenVerdictBreaker {
             }
             switch judgeUnknownToken(for: delivery.container, topic: topic, by: environment) {
             case .token: return outcome
-            case .unproven: refusal.reaction = .deadLetter
             case .settings:
                 refusal.reaction = .pauseTopic
                 refusal.urgency = .alarm
