@@ -3,9 +3,9 @@ import RelayModel
 /// How long a gateway may answer nothing on a connection while requests are open, before the
 /// connection is given up and what was open is sent again.
 ///
-/// Nobody can tell a gateway that has stopped from one that is slow. So it begins with the least, by
-/// which one that has stopped is found in time; each connection that is given up doubles it, and a
-/// slow answer keeps it at twice the answer's time, so that a slow gateway is waited for from then on.
+/// Nobody can tell a gateway that has stopped from one that is slow. So it begins with the least,
+/// by which one that has stopped is found in time; each connection that is given up doubles it, and
+/// a slow answer keeps it at twice the answer's time: a slow gateway is waited for from then on.
 struct SilenceTolerance: Sendable, Hashable {
     private let least: Duration
     private let most: Duration
