@@ -41,7 +41,8 @@ struct GatewayBreaker: Sendable {
         let key = Key(container: delivery.container, environment: delivery.gatewayEnvironment)
         guard outcome.isAnswer else {
             switch outcome {
-            case .unknown(let cause), .notSent(let cause): return fail(key, cause: cause.reason, at: now)
+            case .unknown(let cause), .notSent(let cause):
+                return fail(key, cause: cause.reason, at: now)
             case .refused(let refusal): return fail(key, cause: refusal.reason, at: now)
             case .accepted: return nil
             }
