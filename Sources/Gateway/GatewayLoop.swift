@@ -202,7 +202,8 @@ extension GatewayLoop {
     /// Pools that no route leads to take nothing more, finish what is open and go, their key with
     /// them.
     private func closeForsakenPools() {
-        for (key, pool) in pools where !routes.values.contains(where: { $0 === pool }) {
+        let used = Set(routes.values.map(ObjectIdentifier.init))
+        for (key, pool) in pools where !used.contains(ObjectIdentifier(pool)) {
             pool.close(.credentialReplaced)
             pool.tick()
             pools[key] = nil

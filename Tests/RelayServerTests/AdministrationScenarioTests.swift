@@ -55,6 +55,11 @@ import Testing
             "apns.privateKey: must be an ECDSA P-256 private key in PEM form (APNs: the .p8 file)"
         ),
         (
+            #"{"apns":{"certificate":"MIID"}}"#,
+            "apns.certificate: must be a file that can be read: this one is damaged, or its cipher "
+                + "is not known"
+        ),
+        (
             #"{"userTokens":{"sharedSecret":"short"}}"#,
             "userTokens.sharedSecret: must be at least 32 bytes (RFC 7518, HS256)"
         ),

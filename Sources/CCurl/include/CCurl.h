@@ -44,6 +44,25 @@ CURLSHcode ccurl_share_tls_sessions(CURLSH *share);
  * 1 HTTP/2, 0 anything else, -1 not to be found out (another TLS library than OpenSSL). */
 int ccurl_negotiated_http2(CURL *easy);
 
+/* Client certificates, read with the OpenSSL that libcurl uses. */
+enum {
+    CCURL_CERTIFICATE_GOOD = 0,
+    /* Not a file of its kind, damaged, or enciphered in a way that this OpenSSL does not know. */
+    CCURL_CERTIFICATE_UNREADABLE = 1,
+    CCURL_CERTIFICATE_WRONG_PASSPHRASE = 2,
+    /* No certificate with its own private key in it. */
+    CCURL_CERTIFICATE_INCOMPLETE = 3,
+    /* libcurl uses another TLS library. */
+    CCURL_CERTIFICATE_UNCHECKED = 4,
+};
+/* Turns a PKCS#12 file into PEM: certificate, chain, private key in the clear. The text must be
+ * given to `ccurl_certificate_forget`. */
+int ccurl_certificate_unpack(const void *bytes, size_t count, const char *passphrase, char **pem,
+                             size_t *length);
+/* Whether a PEM text holds a certificate and its private key, which `passphrase` opens. */
+int ccurl_certificate_check(const void *pem, size_t count, const char *passphrase);
+void ccurl_certificate_forget(char *pem, size_t length);
+
 /* Sockets and waiting; the constants differ between kernels' headers, so they stay in C. */
 
 int ccurl_socket_open(const struct curl_sockaddr *address);

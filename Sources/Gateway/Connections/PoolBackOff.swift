@@ -22,8 +22,9 @@ struct PoolBackOff: Sendable, Hashable {
             cause.reason, detail: cause.detail.isEmpty ? wait : "\(cause.detail); \(wait)")
     }
 
-    /// It failed at `now`; the next attempt is made no sooner than after `wish`. Returns whether
-    /// that is later than it was.
+    /// It failed at `now`; the next attempt is made no sooner than after `wish`.
+    ///
+    /// Returns whether that is later than it was.
     ///
     /// The wait is spread over the upper half of its step, so that many pools that lost the same
     /// gateway do not come back in the same instant. Failures during a wait are the same trouble:

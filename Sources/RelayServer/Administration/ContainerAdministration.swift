@@ -154,32 +154,6 @@ extension ContainerSettings {
     }
 }
 
-extension ProviderCertificate {
-    /// Reads a client certificate: a PEM text with certificates and key, or a PKCS#12 file in
-    /// Base64, with the passphrase of the key.
-    init(_ reader: JSONReader) throws(JSONContractError) {
-        try reader.allowOnly(["certificate", "passphrase"])
-        let text = try reader.require("certificate", try reader.string("certificate"))
-        let passphrase = try reader.string("passphrase") ?? ""
-        if text.contains("-----BEGIN") {
-            guard text.contains("-----BEGIN CERTIFICATE-----"), text.contains("PRIVATE KEY-----")
-            else {
-                throw reader.failure(
-                    "certificate", "must hold a certificate and its private key in PEM form")
-            }
-            self.init(packing: .pem, bytes: Array(text.utf8), passphrase: passphrase)
-            return
-        }
-        // A PKCS#12 file is a sequence in DER, which begins with 0x30.
-        let packed = Base64.decode(String(text.filter { !$0.isWhitespace }))
-        guard let packed, packed.first == 0x30 else {
-            throw reader.failure(
-                "certificate", "must be PEM, or a PKCS#12 file (.p12) in Base64")
-        }
-        self.init(packing: .pkcs12, bytes: packed, passphrase: passphrase)
-    }
-}
-
 extension ProviderCredential {
     /// Reads the credential of APNs' provider tokens.
     init(_ reader: JSONReader) throws(JSONContractError) {

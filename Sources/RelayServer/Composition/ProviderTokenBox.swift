@@ -6,10 +6,17 @@ import Synchronization
 
 /// Keeps provider tokens over a restart: the gateway's thread leaves them here, and ``write()``
 /// carries them to the store.
+///
+/// What is not written yet is held by key, so that no number of keys is too many.
 final class ProviderTokenBox: Sendable {
-    private let tokens: Mutex<[ProviderTokenRecord.Key: ProviderTokenRecord]>
-    private let minted: AsyncStream<ProviderTokenRecord>
-    private let announce: AsyncStream<ProviderTokenRecord>.Continuation
+    private struct State {
+        var tokens: [ProviderTokenRecord.Key: ProviderTokenRecord]
+        var unwritten: Set<ProviderTokenRecord.Key> = []
+    }
+
+    private let state: Mutex<State>
+    private let minted: AsyncStream<Void>
+    private let announce: AsyncStream<Void>.Continuation
     private let registry: any Registry
     private let logger: Logger
 
@@ -20,10 +27,11 @@ final class ProviderTokenBox: Sendable {
                     teamID: token.teamID, keyID: token.keyID, environment: token.environment),
                 token: ConcealedText(token.token), issuedAt: token.issuedAt)
         }
-        tokens = Mutex(
-            Dictionary(stored.map { ($0.key, $0) }, uniquingKeysWith: { _, last in last }))
-        // A token is minted about once an hour for each key; older ones are of no use.
-        (minted, announce) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(64))
+        state = Mutex(
+            State(
+                tokens: Dictionary(
+                    stored.map { ($0.key, $0) }, uniquingKeysWith: { _, last in last })))
+        (minted, announce) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
         self.registry = registry
         self.logger = logger
     }
@@ -31,16 +39,24 @@ final class ProviderTokenBox: Sendable {
     /// What the gateway's thread calls.
     var keeper: ProviderTokenKeeper {
         ProviderTokenKeeper(
-            load: { key in self.tokens.withLock { $0[key] } },
+            load: { key in self.state.withLock { $0.tokens[key] } },
             keep: { record in
-                self.tokens.withLock { $0[record.key] = record }
-                self.announce.yield(record)
+                self.state.withLock {
+                    $0.tokens[record.key] = record
+                    $0.unwritten.insert(record.key)
+                }
+                self.announce.yield()
             })
     }
 
     /// Writes minted tokens to the store until the task is cancelled.
     func write() async {
-        for await record in minted {
+        for await _ in minted { await writeRest() }
+    }
+
+    /// Writes what is not written yet; the last time when the gateway has ended.
+    func writeRest() async {
+        for record in takeUnwritten() {
             do {
                 try await registry.saveProviderToken(
                     StoredProviderToken(
@@ -48,10 +64,19 @@ final class ProviderTokenBox: Sendable {
                         environment: record.key.environment, token: record.token.revealed,
                         issuedAt: record.issuedAt))
             } catch {
-                // A restart mints another one: a nuisance, no loss.
+                // It is tried again with the next one. After a restart without it another one is
+                // minted: a nuisance, no loss.
+                _ = state.withLock { $0.unwritten.insert(record.key) }
                 logger.warning(
                     "could not keep a provider token", metadata: ["reason": "\(error)"])
             }
+        }
+    }
+
+    private func takeUnwritten() -> [ProviderTokenRecord] {
+        state.withLock { state in
+            defer { state.unwritten = [] }
+            return state.unwritten.compactMap { state.tokens[$0] }
         }
     }
 }

@@ -161,6 +161,7 @@ package final class Relay: Service {
             // What could not be recorded is owed still, and is worked after the next start.
             logger.error("could not record the last step", metadata: ["reason": "\(error)"])
         }
+        await tokens.writeRest()
         do {
             try await keeper?.finish(
                 lastImage.withLock { $0.take() }, progress: worker.recordedMark.position)

@@ -1,0 +1,59 @@
+import Gateway
+import RelayModel
+import Storage
+
+extension ProviderCertificate {
+    /// Reads a client certificate: a PEM text with certificates and key, or a PKCS#12 file in
+    /// Base64, with the passphrase of the key.
+    ///
+    /// It is opened here, so that a wrong passphrase is not found out at the first push; a PKCS#12
+    /// file is kept as PEM.
+    init(_ reader: JSONReader) throws(JSONContractError) {
+        try reader.allowOnly(["certificate", "passphrase"])
+        let text = try reader.require("certificate", try reader.string("certificate"))
+        let given = GatewayCredential.ClientCertificate(
+            packing: text.contains("-----BEGIN") ? .pem : .pkcs12,
+            bytes: try Self.bytes(of: text, reader),
+            passphrase: ConcealedText(try reader.string("passphrase") ?? ""))
+        let read: GatewayCredential.ClientCertificate
+        do {
+            read = try given.unpacked()
+        } catch {
+            throw reader.failure(
+                error == .wrongPassphrase ? "passphrase" : "certificate", Self.words(for: error))
+        }
+        self.init(
+            packing: read.packing == .pem ? .pem : .pkcs12,
+            bytes: Base64.decode(read.bytes.revealed) ?? [],
+            passphrase: read.passphrase.revealed)
+    }
+
+    private static func bytes(
+        of text: String, _ reader: JSONReader
+    ) throws(JSONContractError) -> [UInt8] {
+        if text.contains("-----BEGIN") {
+            guard text.contains("-----BEGIN CERTIFICATE-----"), text.contains("PRIVATE KEY-----")
+            else {
+                throw reader.failure(
+                    "certificate", "must hold a certificate and its private key in PEM form")
+            }
+            return Array(text.utf8)
+        }
+        // A PKCS#12 file is a sequence in DER, which begins with 0x30.
+        let packed = Base64.decode(String(text.filter { !$0.isWhitespace }))
+        guard let packed, packed.first == 0x30 else {
+            throw reader.failure(
+                "certificate", "must be PEM, or a PKCS#12 file (.p12) in Base64")
+        }
+        return packed
+    }
+
+    private static func words(for fault: GatewayCredential.ClientCertificate.Fault) -> String {
+        switch fault {
+        case .unreadable:
+            "must be a file that can be read: this one is damaged, or its cipher is not known"
+        case .wrongPassphrase: "must be the one of the certificate's file"
+        case .incomplete: "must hold a certificate together with its own private key"
+        }
+    }
+}

@@ -1,0 +1,35 @@
+import Gateway
+import Logging
+import RelayModel
+import RelayTestKit
+import Storage
+import Testing
+
+@testable import RelayServer
+
+/// How provider tokens get over a restart.
+@Suite struct ProviderTokenBoxTests {
+    private func record(_ number: Int) -> ProviderTokenRecord {
+        ProviderTokenRecord(
+            key: .init(teamID: "TEAM\(number)", keyID: "KEY", environment: .production),
+            token: ConcealedText("token \(number)"), issuedAt: Fixtures.moment)
+    }
+
+    @Test func `as many tokens as there are keys are kept, also when the loop has ended`()
+        async throws
+    {
+        let store = try TemporaryStore().open()
+        let logger = Logger(label: "tokens") { _ in SwiftLogNoOpLogHandler() }
+        let box = try await ProviderTokenBox(registry: store, logger: logger)
+        let loop = Task { await box.write() }
+        loop.cancel()
+        await loop.value
+        for number in 1...200 { box.keeper.keep(record(number)) }
+        await box.writeRest()
+        let next = try await ProviderTokenBox(registry: store, logger: logger)
+        for number in 1...200 {
+            #expect(next.keeper.load(record(number).key) == record(number))
+        }
+        await store.close()
+    }
+}
