@@ -219,13 +219,3 @@ extension DeliveryWorker {
             .sorted { $0.0.description < $1.0.description }
     }
 }
-
-extension StorageError {
-    /// Whether the same may succeed later.
-    var passes: Bool {
-        switch self {
-        case .noRoom, .overloaded: true
-        default: false
-        }
-    }
-}

@@ -44,18 +44,21 @@ package struct Follower: ~Copyable {
     let meter = FanoutMeter()
     private let rangeThreshold: Int
     let now: @Sendable () -> Timestamp
+    private let patience: StorePatience
     /// Where the state is loaded from, once it has been.
     var registry: (any Registry)?
 
     /// Creates a follower that has not recovered yet.
     ///
     /// A ``RangeWorker`` shares the badges. A change that fires more subscriptions than
-    /// `rangeThreshold` is left to ranges. `now` tells when something was set aside.
+    /// `rangeThreshold` is left to ranges. `now` tells when something was set aside; `clock`
+    /// measures how long a disk that is full, or a file that is locked, is waited for.
     package init(
         log: any ShardLog, progress: any ShardProgress, identity: DeliveryIdentity,
         indexSeed: UInt64, badges: BadgeBoard = BadgeBoard(),
         rangeThreshold: Int = Limits.maximumMatchesAtOnce,
         now: @escaping @Sendable () -> Timestamp = { Timestamp(seconds: 0) },
+        clock: any Clock<Duration>,
         settings: @escaping SettingsSource, logger: Logger,
         board: IndexBoard? = nil, keeper: SnapshotKeeper? = nil,
         onSuppression: SuppressionWatcher? = nil, take: @escaping Taker
@@ -64,6 +67,9 @@ package struct Follower: ~Copyable {
         self.keeper = keeper
         self.rangeThreshold = rangeThreshold
         self.now = now
+        patience = StorePatience(clock: clock) { error in
+            logger.error("cannot follow the log yet", metadata: ["reason": "\(error)"])
+        }
         self.identity = identity
         self.log = log
         self.progress = progress
@@ -258,7 +264,10 @@ package struct Follower: ~Copyable {
         for start in stride(from: 0, to: once.count, by: Self.subscriptionsPerRange) {
             let portion = once[start..<min(start + Self.subscriptionsPerRange, once.count)]
             defer { CrashPoint.claimed.reach() }
-            lost.subtract(try await progress.claimOnce(Array(portion), at: position))
+            let claimed = try await patience.attempt { [progress] in
+                try await progress.claimOnce(Array(portion), at: position)
+            }
+            lost.subtract(claimed)
         }
         if !lost.isEmpty { fired.removeAll { lost.contains($0) } }
         return once
@@ -275,7 +284,10 @@ package struct Follower: ~Copyable {
         after position: inout LogPosition
     ) async throws -> [FollowedEntry]? {
         do {
-            return try await log.followedEntries(after: position, limit: Self.entriesPerRead)
+            let last = position
+            return try await patience.attempt { [log] in
+                try await log.followedEntries(after: last, limit: Self.entriesPerRead)
+            }
         } catch StorageError.unreadable(let entry) {
             if entry.isChange {
                 try await setAside(entry)
@@ -292,7 +304,7 @@ package struct Follower: ~Copyable {
 
     private func setAside(_ entry: UnreadableEntry) async throws {
         warn(of: entry)
-        try await log.quarantine(entry, at: now())
+        try await patience.attempt { [log, now] in try await log.quarantine(entry, at: now()) }
         meter.countQuarantined()
     }
 
