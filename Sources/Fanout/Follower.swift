@@ -33,6 +33,7 @@ package struct Follower: ~Copyable {
     private var pending: [OwedDelivery] = []
     private var pendingInbox: [InboxEntry] = []
     private var handedOver = LogPosition.start
+    private var turns = LogTurns()
     private let identity: DeliveryIdentity
     let log: any ShardLog
     private let progress: any ShardProgress
@@ -106,6 +107,7 @@ package struct Follower: ~Copyable {
                 offset = 0
                 continue
             }
+            turns = LogTurns(entries)
             for entry in entries {
                 try await work(entry, from: offset)
                 offset = 0
@@ -186,7 +188,7 @@ package struct Follower: ~Copyable {
         var fired = found.serials
         let once = try await claimOnce(&fired, at: entry.position, of: entry.container)
         // With an offset it was worked in the log's turn before a crash, and so it is again.
-        if fired.count > rangeThreshold, offset == 0 {
+        if offset == 0, leaves(fired.count, entry) {
             try await leaveToRanges(fired, by: found.change, entry)
         } else {
             try await expand(fired, by: found.change, entry, settings, from: offset)
@@ -194,6 +196,12 @@ package struct Follower: ~Copyable {
         // Last, so that until the change is worked the state is that of the entry before it.
         for serial in once { state.removeSubscription(serial, of: entry.container) }
         edits += once.count
+    }
+
+    /// Whether a fan-out of this size goes to ranges: it is huge, or keeps others waiting.
+    private mutating func leaves(_ count: Int, _ entry: FollowedEntry) -> Bool {
+        count > rangeThreshold
+            || turns.yields(count, at: entry.position, of: entry.container)
     }
 
     /// Matches a change; one that turns out to be unreadable is set aside, and fires nothing.
