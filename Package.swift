@@ -159,7 +159,7 @@ let package = Package(
             name: "FanoutTests",
             dependencies: [
                 "RelayModel", "PredicateLanguage", "Matching", "Storage", "Fanout", "RelayTestKit",
-                logging,
+                grdb, logging,
             ]),
         .testTarget(
             name: "GatewayTests",

@@ -48,5 +48,9 @@ package struct Migration: Sendable, Hashable {
             name: "v0008_boundCosts",
             sql: String(decoding: PackageResources.v0008_boundCosts_sql, as: UTF8.self),
             checksum: "42348b700b84d0affb287d7225114b3c23eefb2e64f8183c4e88d17eaa2c3016"),
+        Migration(
+            name: "v0009_countBacklog",
+            sql: String(decoding: PackageResources.v0009_countBacklog_sql, as: UTF8.self),
+            checksum: "b15d1bcdade7ba2807c6ca56ff7c52e732d33d044bba53bedca45b32d1b309ae"),
     ]
 }

@@ -214,13 +214,3 @@ extension DeliveryWorker {
         }
     }
 }
-
-extension StorageError {
-    /// Whether the same may succeed later.
-    var passes: Bool {
-        switch self {
-        case .noRoom, .overloaded: true
-        default: false
-        }
-    }
-}

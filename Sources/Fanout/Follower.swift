@@ -33,6 +33,7 @@ package struct Follower: ~Copyable {
     private var pending: [OwedDelivery] = []
     private var pendingInbox: [InboxEntry] = []
     private var handedOver = LogPosition.start
+    private var turns = LogTurns()
     private let identity: DeliveryIdentity
     let log: any ShardLog
     private let progress: any ShardProgress
@@ -44,18 +45,21 @@ package struct Follower: ~Copyable {
     let meter = FanoutMeter()
     private let rangeThreshold: Int
     let now: @Sendable () -> Timestamp
+    private let patience: StorePatience
     /// Where the state is loaded from, once it has been.
     var registry: (any Registry)?
 
     /// Creates a follower that has not recovered yet.
     ///
     /// A ``RangeWorker`` shares the badges. A change that fires more subscriptions than
-    /// `rangeThreshold` is left to ranges. `now` tells when something was set aside.
+    /// `rangeThreshold` is left to ranges. `now` tells when something was set aside; `clock`
+    /// measures how long a disk that is full, or a file that is locked, is waited for.
     package init(
         log: any ShardLog, progress: any ShardProgress, identity: DeliveryIdentity,
         indexSeed: UInt64, badges: BadgeBoard = BadgeBoard(),
         rangeThreshold: Int = Limits.maximumMatchesAtOnce,
         now: @escaping @Sendable () -> Timestamp = { Timestamp(seconds: 0) },
+        clock: any Clock<Duration>,
         settings: @escaping SettingsSource, logger: Logger,
         board: IndexBoard? = nil, keeper: SnapshotKeeper? = nil,
         onSuppression: SuppressionWatcher? = nil, take: @escaping Taker
@@ -64,6 +68,9 @@ package struct Follower: ~Copyable {
         self.keeper = keeper
         self.rangeThreshold = rangeThreshold
         self.now = now
+        patience = StorePatience(clock: clock) { error in
+            logger.error("cannot follow the log yet", metadata: ["reason": "\(error)"])
+        }
         self.identity = identity
         self.log = log
         self.progress = progress
@@ -100,6 +107,7 @@ package struct Follower: ~Copyable {
                 offset = 0
                 continue
             }
+            turns = LogTurns(entries)
             for entry in entries {
                 try await work(entry, from: offset)
                 offset = 0
@@ -180,7 +188,7 @@ package struct Follower: ~Copyable {
         var fired = found.serials
         let once = try await claimOnce(&fired, at: entry.position, of: entry.container)
         // With an offset it was worked in the log's turn before a crash, and so it is again.
-        if fired.count > rangeThreshold, offset == 0 {
+        if offset == 0, leaves(fired.count, entry) {
             try await leaveToRanges(fired, by: found.change, entry)
         } else {
             try await expand(fired, by: found.change, entry, settings, from: offset)
@@ -188,6 +196,12 @@ package struct Follower: ~Copyable {
         // Last, so that until the change is worked the state is that of the entry before it.
         for serial in once { state.removeSubscription(serial, of: entry.container) }
         edits += once.count
+    }
+
+    /// Whether a fan-out of this size goes to ranges: it is huge, or keeps others waiting.
+    private mutating func leaves(_ count: Int, _ entry: FollowedEntry) -> Bool {
+        count > rangeThreshold
+            || turns.yields(count, at: entry.position, of: entry.container)
     }
 
     /// Matches a change; one that turns out to be unreadable is set aside, and fires nothing.
@@ -258,7 +272,10 @@ package struct Follower: ~Copyable {
         for start in stride(from: 0, to: once.count, by: Self.subscriptionsPerRange) {
             let portion = once[start..<min(start + Self.subscriptionsPerRange, once.count)]
             defer { CrashPoint.claimed.reach() }
-            lost.subtract(try await progress.claimOnce(Array(portion), at: position))
+            let claimed = try await patience.attempt { [progress] in
+                try await progress.claimOnce(Array(portion), at: position)
+            }
+            lost.subtract(claimed)
         }
         if !lost.isEmpty { fired.removeAll { lost.contains($0) } }
         return once
@@ -275,7 +292,10 @@ package struct Follower: ~Copyable {
         after position: inout LogPosition
     ) async throws -> [FollowedEntry]? {
         do {
-            return try await log.followedEntries(after: position, limit: Self.entriesPerRead)
+            let last = position
+            return try await patience.attempt { [log] in
+                try await log.followedEntries(after: last, limit: Self.entriesPerRead)
+            }
         } catch StorageError.unreadable(let entry) {
             if entry.isChange {
                 try await setAside(entry)
@@ -292,7 +312,7 @@ package struct Follower: ~Copyable {
 
     private func setAside(_ entry: UnreadableEntry) async throws {
         warn(of: entry)
-        try await log.quarantine(entry, at: now())
+        try await patience.attempt { [log, now] in try await log.quarantine(entry, at: now()) }
         meter.countQuarantined()
     }
 

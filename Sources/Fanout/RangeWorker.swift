@@ -1,5 +1,5 @@
 package import Logging
-import RelayModel
+package import RelayModel
 package import Storage
 
 /// Works the ranges of huge fan-outs, beside the log: reads what was active at the change, expands,
@@ -21,6 +21,8 @@ package struct RangeWorker: ~Copyable {
     private let badges: BadgeBoard
     private let settings: Follower.SettingsSource
     private let logger: Logger
+    private let now: @Sendable () -> Timestamp
+    private let patience: StorePatience
     private let take: Taker
     private let meter = FanoutMeter()
     /// The last range of each container that was handed over; its row stays until it is settled.
@@ -30,11 +32,13 @@ package struct RangeWorker: ~Copyable {
 
     /// Creates a worker that has handed nothing over.
     ///
-    /// The badges are those of the follower, which must have recovered.
+    /// The badges are those of the follower, which must have recovered. `now` tells when something
+    /// was set aside; `clock` measures how long a disk that is full is waited for.
     package init(
         log: any ShardLog, ranges: any FanoutRanges, identity: DeliveryIdentity,
         badges: BadgeBoard, settings: @escaping Follower.SettingsSource, logger: Logger,
-        take: @escaping Taker
+        now: @escaping @Sendable () -> Timestamp = { Timestamp(seconds: 0) },
+        clock: any Clock<Duration>, take: @escaping Taker
     ) {
         self.log = log
         self.ranges = ranges
@@ -42,6 +46,10 @@ package struct RangeWorker: ~Copyable {
         self.badges = badges
         self.settings = settings
         self.logger = logger
+        self.now = now
+        patience = StorePatience(clock: clock) { error in
+            logger.error("cannot work ranges yet", metadata: ["reason": "\(error)"])
+        }
         self.take = take
     }
 
@@ -56,20 +64,21 @@ package struct RangeWorker: ~Copyable {
     package mutating func workAll() async throws {
         while true {
             var isIdle = true
-            for container in try await ranges.containersWithRanges() {
+            let containers = try await patience.attempt { [ranges] in
+                try await ranges.containersWithRanges()
+            }
+            for container in containers {
                 try Task.checkCancellation()
-                let range = try await ranges.nextRange(
-                    of: container, after: handedOver[container] ?? 0)
+                let last = handedOver[container] ?? 0
+                let range = try await patience.attempt { [ranges] in
+                    try await ranges.nextRange(of: container, after: last)
+                }
                 guard let range else { continue }
                 isIdle = false
                 do {
                     try await work(range)
                 } catch let error as StorageError where error.isOfOneRow {
-                    // Its row stays, and the next start tries again.
-                    logger.critical(
-                        "a range cannot be worked, and waits",
-                        metadata: ["range": "\(range.id)", "reason": "\(error)"])
-                    meter.countUnreadableRange()
+                    try await setAside(range, because: "\(error)")
                 }
                 handedOver[container] = range.id
             }
@@ -77,7 +86,24 @@ package struct RangeWorker: ~Copyable {
         }
     }
 
+    /// What does not work now works at no later start either, and as long as its row stood among
+    /// the others, nothing of the log after it could be pruned.
+    private func setAside(_ range: FanoutRange, because reason: String) async throws {
+        logger.critical(
+            "a range cannot be worked, and is set aside",
+            metadata: [
+                "range": "\(range.id)", "position": "\(range.position)", "reason": "\(reason)",
+            ])
+        meter.countUnreadableRange()
+        try await patience.attempt { [ranges, now] in
+            try await ranges.setAside(range, because: reason, at: now())
+        }
+    }
+
     private mutating func work(_ range: FanoutRange) async throws {
+        guard range.isReadable else {
+            throw StorageError.damaged(path: "rangeTask", reason: "the serials cannot be read")
+        }
         let (entry, change) = try await change(at: range.position)
         guard let settings = settings(range.container) else {
             throw StorageError.unknownContainer(range.container)
@@ -88,13 +114,18 @@ package struct RangeWorker: ~Copyable {
         var offset = range.offset
         for start in stride(from: 0, to: range.serials.count, by: Self.portion) {
             let end = min(start + Self.portion, range.serials.count)
-            for member in try await ranges.members(range.serials[start..<end], of: range) {
+            let members = try await patience.attempt { [ranges] in
+                try await ranges.members(range.serials[start..<end], of: range)
+            }
+            for member in members {
                 fanout.append(
                     member.version.subscription, serial: member.version.serial,
                     to: member.devices, badges)
             }
             let inbox = fanout.takeInbox()
-            if !inbox.isEmpty { try await ranges.keep(inbox) }
+            if !inbox.isEmpty {
+                try await patience.attempt { [ranges] in try await ranges.keep(inbox) }
+            }
             let deliveries = fanout.takeDeliveries()
             meter.countDeliveries(deliveries.count)
             let isLast = end == range.serials.count
@@ -110,9 +141,9 @@ package struct RangeWorker: ~Copyable {
         at position: LogPosition
     ) async throws -> (LogEntry, RecordChange) {
         if lastEntry?.position != position {
-            lastEntry = try await log.entries(
-                after: LogPosition(position.rawValue - 1), limit: 1
-            ).first
+            lastEntry = try await patience.attempt { [log] in
+                try await log.entries(after: LogPosition(position.rawValue - 1), limit: 1)
+            }.first
         }
         guard let entry = lastEntry, entry.position == position,
             case .change(let change, _, _) = entry.body

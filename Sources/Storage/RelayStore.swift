@@ -104,7 +104,7 @@ package final class RelayStore: Sendable {
         path = connections.path
         settings = connections.settings
         pool = try connections.openPool()
-        let opening = try pool.write { try StoreOpening($0) }
+        let opening = try Self.opening(of: pool)
         storeIdentity = opening.identity
         epoch = opening.epoch
         horizon = LogHorizon(head: opening.head, settings: settings)
@@ -112,15 +112,32 @@ package final class RelayStore: Sendable {
         inbox = WriteInbox(settings: settings)
         ending = WriterEnding()
         writer = GroupWriter(
-            pool: pool, inbox: inbox, horizon: horizon, walBytes: settings.walBytes)
+            pool: pool, inbox: inbox, horizon: horizon, settings: settings)
         writer.start { [pool, ending, horizon] in
+            let hasFailed = horizon.closed != nil
             horizon.close(.closed("the store is closed"))
-            // So that a copy of the file alone holds everything; readers that close last could not.
-            try? pool.writeWithoutTransaction { _ = try $0.checkpoint(.truncate) }
-            try? pool.close()
+            Self.close(pool, folding: !hasFailed)
             lock.release()
             ending.finish()
         }
+    }
+
+    private static func opening(of pool: DatabasePool) throws -> StoreOpening {
+        do {
+            return try pool.write { try StoreOpening($0) }
+        } catch {
+            close(pool, folding: (error as? DatabaseError).map { !$0.leavesDiskUnknown } ?? true)
+            throw error
+        }
+    }
+
+    /// Closes the file; folds the write-ahead log into it, so that a copy of the file alone holds
+    /// everything, unless it is unknown what is on the disk: then nothing is written any more.
+    private static func close(_ pool: DatabasePool, folding: Bool) {
+        if folding {
+            pool.writeWithoutTransaction { try? StoreConnections.fold($0) }
+        }
+        try? pool.close()
     }
 
     deinit {
@@ -155,12 +172,19 @@ package final class RelayStore: Sendable {
     }
 
     /// Reads the last commit.
+    ///
+    /// Damage that a reader finds ends all writing, as damage does that the writer finds: nothing
+    /// more may be acknowledged on top of it.
     func read<Value: Sendable>(
         _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws -> Value {
         do {
             return try await pool.read(body)
         } catch {
+            if let failure = error as? DatabaseError, failure.isDamage {
+                writer.giveUp(
+                    .closed("damage was found: \(StorageError.translate(error, path: path))"))
+            }
             throw StorageError.translate(error, path: path)
         }
     }

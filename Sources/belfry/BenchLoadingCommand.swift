@@ -142,7 +142,8 @@ struct BenchLoadingCommand: AsyncParsableCommand {
         let before = Self.residentKilobytes
         var follower = Follower(
             log: store, progress: store, identity: DeliveryIdentity(store: store.storeIdentity),
-            indexSeed: 7, settings: { _ in nil }, logger: Logger(label: "belfry.bench"),
+            indexSeed: 7, clock: ContinuousClock(), settings: { _ in nil },
+            logger: Logger(label: "belfry.bench"),
             keeper: keeper, take: { _ in })
         let start = ContinuousClock.now
         try await follower.recover(at: mark, from: store)

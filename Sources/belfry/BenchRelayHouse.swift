@@ -61,7 +61,7 @@ struct BenchRelayHouse: Sendable {
         let settings = settings
         var follower = Follower(
             log: store, progress: store, identity: DeliveryIdentity(store: store.storeIdentity),
-            indexSeed: 7, settings: { _ in settings }, logger: logger,
+            indexSeed: 7, clock: ContinuousClock(), settings: { _ in settings }, logger: logger,
             take: { [worker] batch in try await worker.accept(batch) })
         let mark = worker.recordedMark
         try await follower.recover(at: mark, from: store)

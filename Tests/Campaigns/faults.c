@@ -4,6 +4,9 @@
 //   FAULT_CALLS   which calls count: w (writes), s (syncs) or ws; both unless given
 //   FAULT_KILL_AT n     kills the process with SIGKILL at the n-th call
 //   FAULT_FAIL_AT n     fails from the n-th call on, FAULT_FAIL_COUNT times (once unless given)
+//   FAULT_UNLESS  calls on files whose path contains this text do not count, and do not fail
+//   FAULT_AFTER   a file that gets a line for every write, sync, truncation and removal of the
+//                 database or its log after the first failing call
 //   FAULT_ERRNO   the error of failing calls (EIO unless given); "short" writes half instead, and
 //                 "ignored" leaves a sync out and says that it is done
 //   FAULT_LOG     a file that records writes, syncs, truncations and removals, for images.py
@@ -27,7 +30,8 @@ enum { LAST_DESCRIPTOR = 4096 };
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char *paths[LAST_DESCRIPTOR];
-static const char *wanted, *calls = "ws";
+static const char *wanted, *unless, *after, *calls = "ws";
+static int has_failed;
 static long kill_at, fail_at, fail_count = 1, count;
 static int error_number = EIO, short_writes, ignores_syncs;
 static FILE *record_file;
@@ -39,6 +43,8 @@ static long number(const char *name, long otherwise) {
 
 static void configure(void) {
     wanted = getenv("FAULT_PATH");
+    unless = getenv("FAULT_UNLESS");
+    after = getenv("FAULT_AFTER");
     if (getenv("FAULT_CALLS")) calls = getenv("FAULT_CALLS");
     kill_at = number("FAULT_KILL_AT", 0);
     fail_at = number("FAULT_FAIL_AT", 0);
@@ -69,14 +75,30 @@ static int remember(int descriptor, const char *path) {
     return descriptor;
 }
 
+// Notes a call that comes after a failing one, if it concerns the database or its log.
+static void note_late(const char *call, const char *path) {
+    if (!after || !has_failed || !path) return;
+    const char *ending = strstr(path, ".sqlite");
+    if (!ending || (ending[7] && strcmp(ending + 7, "-wal"))) return;
+    int (*real)(const char *, int, ...) = dlsym(RTLD_NEXT, "open");
+    int descriptor = real(after, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    if (descriptor >= 0) {
+        dprintf(descriptor, "%s %s\n", call, path);
+        int (*end)(int) = dlsym(RTLD_NEXT, "close");
+        end(descriptor);
+    }
+}
+
 // Counts a call; 1 if it must fail.
-static int fails(char kind) {
-    if (!strchr(calls, kind)) return 0;
+static int fails(char kind, const char *path) {
+    if (!strchr(calls, kind) || (unless && strstr(path, unless))) return 0;
     pthread_mutex_lock(&lock);
     long now = ++count;
     pthread_mutex_unlock(&lock);
     if (kill_at && now == kill_at) kill(getpid(), SIGKILL);
-    return fail_at && now >= fail_at && now < fail_at + fail_count;
+    int is_failing = fail_at && now >= fail_at && now < fail_at + fail_count;
+    if (is_failing) has_failed = 1;
+    return is_failing;
 }
 
 // One record: kind, length of the path, path, offset, length of the data, data.
@@ -125,7 +147,8 @@ static ssize_t faulty_write(
     size_t length, off64_t offset
 ) {
     const char *path = meant(descriptor);
-    if (path && fails('w')) {
+    note_late("write", path);
+    if (path && fails('w', path)) {
         if (short_writes && length > 1) {
             record('W', path, offset, length / 2, data);
             real(descriptor, data, length / 2, offset);
@@ -153,7 +176,8 @@ ssize_t pwrite(int descriptor, const void *data, size_t length, off_t offset) {
     int name(int descriptor) {                                              \
         REAL(int, name, int);                                               \
         const char *path = meant(descriptor);                               \
-        if (path && fails('s')) {                                           \
+        note_late("sync", path);                                            \
+        if (path && fails('s', path)) {                                     \
             if (ignores_syncs) return 0;                                    \
             errno = error_number;                                           \
             return -1;                                                      \
@@ -169,6 +193,7 @@ SYNCS(fdatasync)
     int name(int descriptor, type length) {                                 \
         REAL(int, name, int, type);                                         \
         const char *path = meant(descriptor);                               \
+        note_late("truncate", path);                                        \
         if (path) record('T', path, length, 0, NULL);                       \
         return real(descriptor, length);                                    \
     }
@@ -177,6 +202,9 @@ TRUNCATES(ftruncate64, off64_t)
 
 int unlink(const char *path) {
     REAL(int, unlink, const char *);
-    if (matches(path)) record('U', path, 0, 0, NULL);
+    if (matches(path)) {
+        note_late("unlink", path);
+        record('U', path, 0, 0, NULL);
+    }
     return real(path);
 }

@@ -31,10 +31,10 @@ class Scene:
 
     def post(self, size=100):
         """Posts one change; returns the status, or 0 if nobody answers."""
-        name = f"c{self.number}"
         self.number += 1
+        name = f"c{self.number}"
         body = {"operation": "create", "recordType": "Artwork", "recordName": name,
-                "after": {"text": "x" * size}}
+                "after": {"text": "x" * size, "number": self.number}}
         try:
             status, self.answer = self.relay.call("POST", CHANGES, body, {"webhook-id": name})
         except OSError:
@@ -74,21 +74,26 @@ class Scene:
         return {"acknowledged": len(self.acknowledged), "lost": 0}
 
 
-def failing(scene, calls, error, count):
+def failing(scene, calls, error, count, places=(3, 40), size=100, posts=60, **more):
     """The n-th call fails: what cannot be known to be on the disk is not acknowledged, and after it
     nothing is written any more."""
     results = {}
-    for at in (3, 40):
+    late = os.path.join(scene.folder, "late")
+    for at in places:
         assert scene.restart(
-            LD_PRELOAD=scene.shim, FAULT_PATH="relay.sqlite", FAULT_CALLS=calls,
-            FAULT_FAIL_AT=str(at), FAULT_ERRNO=error, FAULT_FAIL_COUNT=str(count)) in (True, False)
-        statuses = [scene.post() for _ in range(60)] if scene.relay.process.poll() is None else []
+            LD_PRELOAD=scene.shim, FAULT_PATH="relay.sqlite", FAULT_CALLS=calls, FAULT_AFTER=late,
+            FAULT_FAIL_AT=str(at), FAULT_ERRNO=error, FAULT_FAIL_COUNT=str(count),
+            **more) in (True, False)
+        statuses = []
+        while len(statuses) < posts and scene.relay.process.poll() is None:
+            statuses.append(scene.post(size))
         after = statuses[next((i for i, s in enumerate(statuses) if s != 200), len(statuses)):]
         assert 200 not in after, f"it wrote on after a failure: {statuses}"
         end = time.monotonic() + PATIENCE
         while scene.relay.process.poll() is None and time.monotonic() < end:
             time.sleep(0.05)
         assert scene.relay.process.poll() == 69, "it must end, and say why"
+        assert not os.path.exists(late), "after the failing call: " + open(late).read()
         results[f"at {at}"] = f"{statuses.count(200)} taken, then ended with " \
             f"{scene.relay.process.returncode}"
     return results
@@ -98,13 +103,48 @@ def failed_sync(scene):
     return failing(scene, "s", "5", 1)
 
 
+def failed_sync_of_file(scene):
+    """A sync of the file itself fails, which only checkpoints do: nobody waits for an answer then,
+    and still nothing may be written after it."""
+    return failing(scene, "s", "5", 1, places=(1, 3), size=50_000, posts=2000,
+                   FAULT_UNLESS="-wal")
+
+
 def failed_write(scene):
     return failing(scene, "w", "5", 1)
 
 
+def save_once(scene, count):
+    """Once subscriptions for the next so many changes, one for each; returns their names."""
+    scene.relay.register("bobs", "bob")
+    numbers = range(scene.number + 1, scene.number + 1 + count)
+    for number in numbers:
+        status, answer = scene.relay.save(
+            f"c{number}", "bob", predicate=f"number == {number}", firesOnce=True)
+        assert status == 200 and "serverErrorCode" not in json.dumps(answer), answer
+    return [f"c{number}" for number in numbers]
+
+
+def fired_once(scene, names):
+    """Checks that each of these subscriptions fired for its change, if that was acknowledged, and
+    for no other."""
+    scene.relay.settled(PATIENCE)
+    fired = {}
+    for push in [push for record in scene.gateway.records for push in pushes(record)]:
+        if push["token"] == device_token("bobs"):
+            fired.setdefault(push["subscription"], set()).add(push["record"])
+    wanted = {name: {name} for name in names if name in scene.acknowledged}
+    lost = [name for name in wanted if name not in fired]
+    assert not lost and all(fired[name] == {name} for name in fired), (lost, fired)
+    return len(wanted)
+
+
 def busy(scene):
-    """Another process holds a write lock for a while: the relay waits, and loses nothing."""
+    """Another process holds a write lock for a while: the relay waits, and loses nothing, neither a
+    claim nor a huge fan-out, and neither while it runs nor when it starts."""
+    scene.relay.settings["fanout-range-threshold"] = 1
     assert scene.restart()
+    once = save_once(scene, 8)
     other = sqlite3.connect(scene.relay.database, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     began = time.monotonic()
@@ -119,9 +159,24 @@ def busy(scene):
     late = scene.post()
     assert late == 429, f"beyond the busy timeout it is told to come again: {late} {scene.answer}"
     other.execute("ROLLBACK")
-    other.close()
+    # Taken, and then nothing can be claimed or settled for longer than the busy timeout.
     assert scene.post() == 200
-    return {"waited": round(time.monotonic() - began, 1)}
+    other.execute("BEGIN IMMEDIATE")
+    time.sleep(8)
+    assert scene.relay.process.poll() is None, "it must wait for whoever holds the file"
+    other.execute("ROLLBACK")
+    assert scene.post() == 200
+    scene.relay.settled(PATIENCE)
+    assert scene.relay.stop() == 0
+    other.execute("BEGIN IMMEDIATE")
+    scene.relay.start(wait=False)
+    time.sleep(8)
+    assert scene.relay.process.poll() is None, "it must wait at the start too"
+    other.execute("ROLLBACK")
+    other.close()
+    assert scene.relay.ready()
+    assert scene.post() == 200
+    return {"waited": round(time.monotonic() - began, 1), "once": fired_once(scene, once)}
 
 
 def short_write(scene):
@@ -151,6 +206,25 @@ def damaged(scene):
     assert check.returncode != 0
     open(scene.relay.database, "wb").write(good)
     return {"refused": True}
+
+
+def damaged_log(scene):
+    """A byte of the write-ahead log has changed: what was acknowledged after it would be dropped in
+    silence, so that it is refused; mended, it is all there."""
+    for _ in range(20):
+        assert scene.post() == 200
+    scene.relay.kill()
+    log = scene.relay.database + "-wal"
+    good = open(log, "rb").read()
+    bad = bytearray(good)
+    bad[32 + (len(bad) - 32) // 4120 // 2 * 4120 + 1000] ^= 1
+    open(log, "wb").write(bad)
+    started = scene.relay.start(wait=False) and scene.relay.ready()
+    assert not started and scene.relay.process.returncode == 69, scene.relay.process.returncode
+    told = open(os.path.join(scene.folder, "relay.log")).read()
+    assert "is broken, and what was committed after it would be lost" in told, told
+    open(log, "wb").write(good)
+    return {"refused": True, "frames": (len(good) - 32) // 4120}
 
 
 def damaged_rows(scene):
@@ -218,8 +292,12 @@ def overload(scene):
 
 
 def full_disk(scene):
-    """The disk fills up, and is freed: appends are refused with 507, what is owed is delivered, and
-    it goes on without a restart."""
+    """The disk fills up, and is freed: appends are refused with 507, what is owed is delivered,
+    claims and huge fan-outs included, and it goes on without a restart. Whoever starts it on the
+    full disk finds it waiting."""
+    scene.relay.settings["fanout-range-threshold"] = 1
+    assert scene.restart()
+    once = save_once(scene, 60)
     place = os.path.dirname(scene.relay.database)
     ballast = os.path.join(place, "ballast")
     # Unbuffered: what a buffer holds would be written once more when the file is closed, and fail.
@@ -229,6 +307,8 @@ def full_disk(scene):
                 file.write(bytes(65536))
         except OSError:
             pass
+        # Enough for some changes, whose claims and ranges then find no room.
+        file.truncate(file.tell() - (1 << 20))
     end = time.monotonic() + PATIENCE
     statuses = [scene.post(2000) for _ in range(200)]
     assert set(statuses) <= {200, 507} and statuses[-1] == 507, statuses
@@ -241,7 +321,13 @@ def full_disk(scene):
         refused = int(found[1]) if found else 0
         time.sleep(0.1)
     assert refused >= statuses.count(507), metrics
+    assert scene.relay.process.poll() is None, "it must wait for room"
+    scene.relay.kill()
+    scene.relay.start(wait=False)
+    time.sleep(8)
+    assert scene.relay.process.poll() is None, "it must wait for room at the start too"
     os.unlink(ballast)
+    assert scene.relay.ready()
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         if scene.post() == 200:
@@ -249,12 +335,14 @@ def full_disk(scene):
         time.sleep(0.2)
     else:
         raise AssertionError("it did not recover")
-    return {"refused": statuses.count(507), "takenBefore": statuses.count(200)}
+    return {"refused": statuses.count(507), "takenBefore": statuses.count(200),
+            "once": fired_once(scene, once)}
 
 
 SCENES = {
-    "failedSync": failed_sync, "failedWrite": failed_write, "shortWrite": short_write,
-    "busy": busy, "damaged": damaged, "damagedRows": damaged_rows,
+    "failedSync": failed_sync, "failedSyncOfFile": failed_sync_of_file,
+    "failedWrite": failed_write, "shortWrite": short_write,
+    "busy": busy, "damaged": damaged, "damagedLog": damaged_log, "damagedRows": damaged_rows,
     "overload": overload, "fullDisk": full_disk,
 }
 

@@ -181,7 +181,7 @@ actor Collector {
         let settings = ContainerSettings(key: Fixtures.container, topics: ["com.example.Art"])
         var follower = Follower(
             log: store, progress: store, identity: DeliveryIdentity(store: store.storeIdentity),
-            indexSeed: 7, settings: { _ in settings },
+            indexSeed: 7, clock: ContinuousClock(), settings: { _ in settings },
             logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }),
             take: { try await collector.take($0) })
         try await follower.recover(at: mark, from: store, portion: 3)

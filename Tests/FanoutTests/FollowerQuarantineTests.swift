@@ -93,7 +93,7 @@ private final class ScratchedLog: ShardLog {
         let taker = Taker(head: try await store.head())
         var follower = Follower(
             log: log, progress: store, identity: DeliveryIdentity(store: store.storeIdentity),
-            indexSeed: 7, settings: { _ in settings },
+            indexSeed: 7, clock: ContinuousClock(), settings: { _ in settings },
             logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }),
             take: { try await taker.take($0) })
         try await follower.recover(at: .start, from: store)

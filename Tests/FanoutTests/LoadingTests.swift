@@ -24,7 +24,7 @@ import Testing
             }, of: owner, atomicity: .independent, at: Fixtures.moment)
         var follower = Follower(
             log: store, progress: store, identity: DeliveryIdentity(store: store.storeIdentity),
-            indexSeed: 7, settings: { _ in nil },
+            indexSeed: 7, clock: ContinuousClock(), settings: { _ in nil },
             logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }),
             take: { _ in })
         var told: [String] = []

@@ -84,7 +84,8 @@ import Testing
         var follower = Follower(
             log: store, progress: store, identity: DeliveryIdentity(store: store.storeIdentity),
             indexSeed: 7, badges: badges, rangeThreshold: threshold,
-            settings: { _ in settings }, logger: logger, take: { try await taker.take($0) })
+            clock: ContinuousClock(), settings: { _ in settings }, logger: logger,
+            take: { try await taker.take($0) })
         try await follower.recover(at: .start, from: store)
         do {
             try await follower.follow(from: .start)
@@ -99,7 +100,7 @@ import Testing
         var worker = RangeWorker(
             log: store, ranges: store, identity: DeliveryIdentity(store: store.storeIdentity),
             badges: badges, settings: { _ in settings }, logger: logger,
-            take: { await taker.take($0) })
+            clock: ContinuousClock(), take: { await taker.take($0) })
         try await worker.workAll()
         return (await taker.deliveries, await taker.finishedRanges, await taker.counts)
     }

@@ -49,7 +49,7 @@ import Testing
         let head = try await store.head()
         var follower = Follower(
             log: store, progress: store, identity: DeliveryIdentity(store: store.storeIdentity),
-            indexSeed: 7, settings: { _ in nil },
+            indexSeed: 7, clock: ContinuousClock(), settings: { _ in nil },
             logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }),
             board: board
         ) { batch in if batch.finished == head { throw Finished() } }

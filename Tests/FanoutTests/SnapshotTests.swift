@@ -28,7 +28,8 @@ import Testing
         let settings = ContainerSettings(key: Fixtures.container, topics: ["com.example.Art"])
         return Follower(
             log: store, progress: store, identity: DeliveryIdentity(store: store.storeIdentity),
-            indexSeed: 7, settings: { _ in settings }, logger: Self.quiet, keeper: keeper,
+            indexSeed: 7, clock: ContinuousClock(), settings: { _ in settings }, logger: Self.quiet,
+            keeper: keeper,
             take: take)
     }
 

@@ -47,10 +47,12 @@ struct SimulatedRelay {
     private var offset: UInt32
     private let badges = BadgeBoard()
     private var handedRanges: Set<UInt64> = []
+    private let keeper: SnapshotKeeper
 
     /// Starts at what is durable.
-    init(_ store: RelayStore, window: Int) async throws {
+    init(_ store: RelayStore, window: Int, snapshots: SnapshotKeeper) async throws {
         self.store = store
+        keeper = snapshots
         let mark = try await store.mark()
         tracker = DeliveryTracker(mark: mark, window: window, rangeWindow: window)
         followed = mark.position
@@ -65,7 +67,7 @@ struct SimulatedRelay {
         guard followed < head else { return }
         let queue = Queue(head: head)
         var follower = Self.follower(
-            store, badges: badges, threshold: Self.rangeThreshold,
+            store, log: store, badges: badges, threshold: Self.rangeThreshold, keeper: keeper,
             take: { try await queue.take($0) })
         let mark = ProgressMark(position: followed, offset: offset)
         try await follower.recover(at: mark, from: store, portion: 7)
@@ -77,25 +79,44 @@ struct SimulatedRelay {
         offset = 0
     }
 
-    static func follower(
-        _ store: RelayStore, badges: BadgeBoard, threshold: Int, take: @escaping Follower.Taker
+    private static func follower(
+        _ store: RelayStore, log: any ShardLog, badges: BadgeBoard, threshold: Int,
+        keeper: SnapshotKeeper?, take: @escaping Follower.Taker
     ) -> Follower {
         Follower(
-            log: store, progress: store, identity: DeliveryIdentity(store: store.storeIdentity),
+            log: log, progress: store, identity: DeliveryIdentity(store: store.storeIdentity),
             indexSeed: 7, badges: badges, rangeThreshold: threshold,
-            settings: { _ in SimulatedWorld.settings }, logger: logger, take: take)
+            clock: ContinuousClock(), settings: { SimulatedWorld.settings($0) }, logger: logger,
+            keeper: keeper, take: take)
     }
 
-    /// Everything that the log owes, as one that never crashed would hand it over.
-    static func everythingOwed(by store: RelayStore) async throws -> [OwedDelivery] {
-        let queue = Queue(head: try await store.head())
+    /// What the log owes after `start` and up to `end`, as one that never crashed would hand it
+    /// over.
+    static func owed(
+        by store: RelayStore, after start: LogPosition, upTo end: LogPosition
+    ) async throws -> [OwedDelivery] {
+        guard start < end else { return [] }
+        let queue = Queue(head: end)
         var follower = follower(
-            store, badges: BadgeBoard(), threshold: .max, take: { try await queue.take($0) })
-        try await follower.recover(at: .start, from: store)
+            store, log: LogUpTo(end: end, store: store), badges: BadgeBoard(), threshold: .max,
+            keeper: nil, take: { try await queue.take($0) })
+        let mark = ProgressMark(position: start, offset: 0)
+        try await follower.recover(at: mark, from: store)
         do {
-            try await follower.follow(from: .start)
+            try await follower.follow(from: mark)
         } catch is Idle {}
         return await queue.batches.flatMap(\.deliveries)
+    }
+
+    /// Keeps a snapshot of the state at the recorded progress.
+    func keepSnapshot() async throws {
+        let mark = try await store.mark()
+        var follower = Self.follower(
+            store, log: store, badges: BadgeBoard(), threshold: .max, keeper: keeper,
+            take: { _ in })
+        try await follower.recover(
+            at: ProgressMark(position: mark.position, offset: 0), from: store)
+        try await keeper.finish(follower.lastImage(), progress: mark.position)
     }
 
     /// Reads the ranges that are there and were not read yet.
@@ -103,7 +124,8 @@ struct SimulatedRelay {
         let queue = Queue(head: .start)
         var worker = RangeWorker(
             log: store, ranges: store, identity: DeliveryIdentity(store: store.storeIdentity),
-            badges: badges, settings: { _ in SimulatedWorld.settings }, logger: Self.logger,
+            badges: badges, settings: { SimulatedWorld.settings($0) }, logger: Self.logger,
+            clock: ContinuousClock(),
             take: { await queue.take($0) })
         try await worker.workAll()
         let new = await queue.ranges.filter { !handedRanges.contains($0.id) }
@@ -151,4 +173,39 @@ struct SimulatedRelay {
 
     /// Whether nothing waits in memory.
     var isIdle: Bool { batches.isEmpty && ranges.isEmpty && open.isEmpty }
+}
+
+/// A log that has nothing after a position.
+private struct LogUpTo: ShardLog {
+    let end: LogPosition
+    let store: RelayStore
+
+    func append(
+        _ changes: [ChangeToAppend], delivery: DedupeKey?, container: ContainerKey,
+        source: SourceName, at now: Timestamp
+    ) async throws -> [AppendOutcome] {
+        try await store.append(
+            changes, delivery: delivery, container: container, source: source, at: now)
+    }
+
+    func entries(after position: LogPosition, limit: Int) async throws -> [LogEntry] {
+        try await store.entries(after: position, limit: limit).filter { $0.position <= end }
+    }
+
+    func followedEntries(
+        after position: LogPosition, limit: Int
+    ) async throws -> [FollowedEntry] {
+        try await store.followedEntries(after: position, limit: limit)
+            .filter { $0.position <= end }
+    }
+
+    func quarantine(_ entry: UnreadableEntry, at now: Timestamp) async throws {
+        try await store.quarantine(entry, at: now)
+    }
+
+    func head() async throws -> LogPosition { end }
+
+    func waitForGrowth(beyond position: LogPosition) async throws {
+        try await store.waitForGrowth(beyond: position)
+    }
 }

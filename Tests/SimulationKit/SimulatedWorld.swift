@@ -2,20 +2,28 @@ import RelayModel
 import RelayTestKit
 import Storage
 
-/// What happens outside the relay: users register devices, save subscriptions, and post changes.
+/// What happens outside the relay: users register devices, save subscriptions, and post changes, in
+/// two containers.
 ///
 /// Everything follows from the seed.
 struct SimulatedWorld {
-    static let settings = ContainerSettings(
-        key: Fixtures.container, topics: ["com.example.Art"])
+    static let containers = [
+        Fixtures.container,
+        ContainerKey(
+            container: Fixtures.identifier("iCloud.com.example.Music"), environment: .production),
+    ]
     private static let users = ["ann", "bob", "cat", "dan"]
 
     let store: RelayStore
     var generator: SeededGenerator
     /// The positions at which a posted key stands: it must never stand at another.
     private(set) var positions: [String: LogPosition] = [:]
-    private var devices: [(id: DeviceID, owner: String)] = []
-    private var subscriptions: [(id: SubscriptionID, owner: String)] = []
+    /// The serials of the subscriptions that fire once.
+    private(set) var once: Set<UInt64> = []
+    /// The highest version of each record that was applied.
+    private var versions: [String: Int64] = [:]
+    private var devices: [(id: DeviceID, container: ContainerKey)] = []
+    private var subscriptions: [(id: SubscriptionID, owner: SubscriptionOwner)] = []
     private var count = 0
 
     init(seed: UInt64, store: RelayStore) {
@@ -32,23 +40,27 @@ struct SimulatedWorld {
         Self.users[Int.random(in: 0..<Self.users.count, using: &generator)]
     }
 
-    private func owner(_ user: String) -> SubscriptionOwner {
-        SubscriptionOwner(
-            container: Fixtures.container, database: .public, user: Fixtures.identifier(user))
+    static func settings(_ container: ContainerKey) -> ContainerSettings {
+        ContainerSettings(key: container, topics: ["com.example.Art"])
+    }
+
+    /// More often the first than the second.
+    private mutating func container() -> ContainerKey {
+        Self.containers[generator.chance(70) ? 0 : 1]
     }
 
     mutating func register(at now: Timestamp) async throws {
         let user = user()
         // Few tokens, so that they change hands.
         let token = Int.random(in: 1...8, using: &generator)
-        let device = Fixtures.device(name("d"), of: user, token: token)
+        let device = Fixtures.device(name("d"), of: user, token: token, in: container())
         _ = try await store.register(device, at: now)
-        devices.append((device.id, user))
+        devices.append((device.id, device.container))
     }
 
     mutating func forget(at now: Timestamp) async throws {
         guard let gone = devices.randomElement(using: &generator) else { return }
-        _ = try await store.forgetDevice(gone.id, of: Fixtures.container, at: now)
+        _ = try await store.forgetDevice(gone.id, of: gone.container, at: now)
     }
 
     mutating func save(at now: Timestamp) async throws {
@@ -57,55 +69,96 @@ struct SimulatedWorld {
             name("s"), of: user,
             where: ["TRUEPREDICATE", "year == 1907", "year == 1908"][
                 Int.random(in: 0..<3, using: &generator)],
-            firesOn: generator.chance(50) ? .all : [.create])
+            firesOn: generator.chance(50) ? .all : [.create], in: container())
         subscription.firesOnce = generator.chance(30)
         if generator.chance(60) { subscription.notificationInfo.alertBody = "hello" }
         subscription.notificationInfo.shouldBadge = generator.chance(20)
+        let owner = SubscriptionOwner(
+            container: subscription.container, database: .public, user: subscription.owner)
         let outcome = try await store.edit(
-            [.create(subscription)], of: owner(user), atomicity: .independent, at: now)
-        if case .saved? = outcome.first { subscriptions.append((subscription.id, user)) }
+            [.create(subscription)], of: owner, atomicity: .independent, at: now)
+        guard case .saved(let version)? = outcome.first else { return }
+        subscriptions.append((subscription.id, owner))
+        if subscription.firesOnce { once.insert(version.serial) }
     }
 
     mutating func delete(at now: Timestamp) async throws {
         guard let gone = subscriptions.randomElement(using: &generator) else { return }
         _ = try await store.edit(
-            [.delete(gone.id)], of: owner(gone.owner), atomicity: .independent, at: now)
+            [.delete(gone.id)], of: gone.owner, atomicity: .independent, at: now)
     }
 
-    /// Posts some changes at once, now and then one that was posted before.
+    /// Posts some changes at once, now and then one that was posted before, or another one under
+    /// its key.
     ///
     /// - Returns: What breaks a promise, if anything does.
     mutating func post(at now: Timestamp) async throws -> String? {
-        var keys: [String] = []
+        let container = container()
+        var posted: [(key: String, isOther: Bool)] = []
         for _ in 0..<Int.random(in: 1...3, using: &generator) {
-            let known = positions.keys.sorted().randomElement(using: &generator)
-            keys.append(generator.chance(15) ? known ?? name("c") : name("c"))
-        }
-        let changes = keys.map { change($0) }
-        let outcomes = try await store.append(
-            changes, container: Fixtures.container, source: Fixtures.identifier("test"), at: now)
-        for (key, outcome) in zip(keys, outcomes) {
-            switch outcome {
-            case .appended(let position):
-                if let known = positions[key] { return "\(key) stands at \(known), \(position)" }
-                positions[key] = position
-            case .duplicate(let position):
-                if positions[key] != position { return "\(key) is not at \(position)" }
-            case .appendedAsStale, .conflict: return "\(key): \(outcome)"
+            let known = positions.keys.filter { $0.hasPrefix("\(container) ") }.sorted()
+                .randomElement(using: &generator)
+            if let known, generator.chance(20) {
+                posted.append((known, generator.chance(25)))
+            } else {
+                posted.append((name("\(container) c"), false))
             }
+        }
+        let changes = posted.map { Change(key: $0.key, isOther: $0.isOther) }
+        let outcomes = try await store.append(
+            changes.map(\.toAppend), container: container, source: Fixtures.identifier("test"),
+            at: now)
+        for (change, outcome) in zip(changes, outcomes) {
+            if let sentence = judge(outcome, of: change) { return "\(change.key): \(sentence)" }
         }
         return nil
     }
 
+    /// What is wrong about what became of a change.
+    private mutating func judge(_ outcome: AppendOutcome, of change: Change) -> String? {
+        if let known = positions[change.key] {
+            let right: AppendOutcome = change.isOther ? .conflict(known) : .duplicate(known)
+            return outcome == right ? nil : "\(outcome), and it stands at \(known)"
+        }
+        let applied = versions[change.record]
+        let isStale = change.version.flatMap { version in applied.map { version < $0 } } ?? false
+        switch outcome {
+        case .appended(let position) where !isStale: positions[change.key] = position
+        case .appendedAsStale(let position) where isStale: positions[change.key] = position
+        default: return "\(outcome), and the last version was \(applied ?? 0)"
+        }
+        if let version = change.version { versions[change.record] = max(version, applied ?? 0) }
+        return nil
+    }
+
     /// A change that follows from its key, so that it is the same whenever it is posted.
-    private func change(_ key: String) -> ChangeToAppend {
-        let number = key.utf8.reduce(0) { $0 &* 31 &+ Int($1) }
-        let operations = ChangeOperation.allCases
-        let change = Fixtures.change(
-            operations[abs(number) % operations.count], key,
-            fields: ["year": .integer(abs(number / 3).isMultiple(of: 2) ? 1907 : 1908)])
-        return ChangeToAppend(
-            change,
-            key: DedupeKey(kind: .position, text: key, digest: Array(key.utf8)))
+    private struct Change {
+        let key: String
+        /// Another change under the same key.
+        let isOther: Bool
+        private let number: Int
+
+        init(key: String, isOther: Bool) {
+            self.key = key
+            self.isOther = isOther
+            number = abs(key.utf8.reduce(0) { $0 &* 31 &+ Int($1) })
+        }
+
+        /// Few records, so that versions come out of turn.
+        var record: String { "\(key.prefix { $0 != " " }) r\(number / 7 % 5)" }
+
+        var version: Int64? { number.isMultiple(of: 3) ? nil : Int64(number / 11 % 50) }
+
+        var toAppend: ChangeToAppend {
+            let operations = ChangeOperation.allCases
+            var change = Fixtures.change(
+                operations[number % operations.count], "r\(number / 7 % 5)",
+                fields: ["year": .integer((number / 3).isMultiple(of: 2) ? 1907 : 1908)])
+            change.version = version
+            return ChangeToAppend(
+                change,
+                key: DedupeKey(
+                    kind: .position, text: key, digest: Array((isOther ? "other" : key).utf8)))
+        }
     }
 }

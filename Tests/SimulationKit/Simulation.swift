@@ -1,8 +1,11 @@
 import Delivery
+import Fanout
 import Gateway
+import Logging
 import RelayModel
 import RelayTestKit
 import Storage
+import Synchronization
 
 /// A promise that a simulation broke.
 package struct BrokenPromise: Error, CustomStringConvertible {
@@ -61,6 +64,11 @@ struct Simulation {
     private var unrecorded: Set<DeliveryID> = []
     private var crashes = 0
     private var once: [UInt64: LogPosition] = [:]
+    /// What the log owes up to a position, as one that never crashed would hand it over: known
+    /// before what it follows from is pruned.
+    private var owed: [OwedDelivery] = []
+    private var owedUpTo = LogPosition.start
+    private let snapshots: SnapshotKeeper
 
     init(seed: UInt64, store: RelayStore) async throws {
         self.seed = seed
@@ -68,8 +76,19 @@ struct Simulation {
         generator = SeededGenerator(seed: seed ^ 0x5EED)
         window = [1, 2, 5, 16][Int(seed % 4)]
         world = SimulatedWorld(seed: seed, store: store)
-        try await store.save(SimulatedWorld.settings, at: now)
-        relay = try await SimulatedRelay(store, window: window)
+        for container in SimulatedWorld.containers {
+            try await store.save(SimulatedWorld.settings(container), at: now)
+        }
+        let identities = Mutex(SeededGenerator(seed: seed ^ 0x1D))
+        snapshots = SnapshotKeeper(
+            SnapshotKeeper.Settings(stem: store.path + "-snapshot-", interval: .seconds(86_400)),
+            storeIdentity: store.storeIdentity, store: store, now: { Fixtures.moment },
+            clock: ContinuousClock(),
+            makeIdentity: {
+                identities.withLock { UUIDBytes(high: $0.next(), low: $0.next()) }
+            },
+            logger: Logger(label: "simulation", factory: { _ in SwiftLogNoOpLogHandler() }))
+        relay = try await SimulatedRelay(store, window: window, snapshots: snapshots)
     }
 
     /// Lives `steps` steps, and then until nothing is owed.
@@ -118,11 +137,13 @@ struct Simulation {
             try note(relay.admit(at: now))
             return false
         case 58..<62: try note(try await relay.admitRetries(at: now))
-        case 62..<84:
+        case 62..<81:
             answer(honestly: false)
             return false
-        case 84..<97: try await record(survives: true)
-        case 97: try await record(survives: false)
+        case 81..<94: try await record(survives: true)
+        case 94: try await record(survives: false)
+        case 95..<98:
+            if generator.chance(30) { try await relay.keepSnapshot() } else { try await prune() }
         default: try await crash()
         }
         return true
@@ -197,7 +218,20 @@ struct Simulation {
         crashes += 1
         done.subtract(unrecorded)
         unrecorded = []
-        relay = try await SimulatedRelay(store, window: window)
+        relay = try await SimulatedRelay(store, window: window, snapshots: snapshots)
+    }
+
+    /// Prunes all that nobody needs any more.
+    private mutating func prune() async throws {
+        try await learnOwed(upTo: try await store.mark().position)
+        var retention = Retention()
+        retention.logAge = .zero
+        _ = try await store.prune(retention, at: now, portion: 3)
+    }
+
+    private mutating func learnOwed(upTo position: LogPosition) async throws {
+        owed += try await SimulatedRelay.owed(by: store, after: owedUpTo, upTo: position)
+        owedUpTo = max(owedUpTo, position)
     }
 
     /// Notes what is sent, and checks that it may be.
@@ -223,7 +257,7 @@ struct Simulation {
     }
 
     private mutating func checkEverything() async throws {
-        let owed = try await SimulatedRelay.everythingOwed(by: store)
+        try await learnOwed(upTo: try await store.head())
         let expected = Set(owed.map(\.delivery.id))
         if let never = owed.first(where: { sent[$0.delivery.id] == nil }) {
             throw broken("\(never.delivery.ordinal) was never attempted")
@@ -231,30 +265,28 @@ struct Simulation {
         if let wrong = sent.keys.first(where: { !expected.contains($0) }) {
             throw broken("\(wrong) was sent and is not owed")
         }
-        let letters = Set(
-            try await store.deadLetters(of: Fixtures.container, reason: nil, limit: 100_000)
-                .map(\.delivery.delivery.id))
+        var letters: Set<DeliveryID> = []
+        for container in SimulatedWorld.containers {
+            let dead = try await store.deadLetters(of: container, reason: nil, limit: 100_000)
+            letters.formUnion(dead.map(\.delivery.delivery.id))
+        }
         if let lost = expected.first(where: { accepted[$0] == nil && !letters.contains($0) }) {
             throw broken("\(lost) is neither accepted nor a dead letter")
         }
-        for delivery in owed where try await firesOnce(delivery) {
+        for delivery in owed where world.once.contains(delivery.subscriptionSerial) {
             let serial = delivery.subscriptionSerial
             let position = delivery.delivery.ordinal.position
             if once.updateValue(position, forKey: serial).map({ $0 != position }) == true {
                 throw broken("the once subscription \(serial) fired twice")
             }
         }
-        let account = try await store.accounts()[0]
-        if account.owed != expected.count {
-            throw broken("\(account.owed) are counted as owed, and \(expected.count) are")
+        let counted = try await store.accounts().reduce(0) { $0 + $1.owed }
+        if counted != expected.count {
+            throw broken("\(counted) are counted as owed, and \(expected.count) are")
         }
-    }
-
-    private func firesOnce(_ delivery: OwedDelivery) async throws -> Bool {
-        let range = FanoutRange(
-            id: 0, container: Fixtures.container, position: delivery.delivery.ordinal.position,
-            serials: [delivery.subscriptionSerial], offset: 0)
-        return try await store.members(range.serials[...], of: range)
-            .contains { $0.version.subscription.firesOnce }
+        if let problem = try RelayStore.check(path: store.path).problems.first {
+            throw broken(problem)
+        }
+        if let row = store.unreadable.takeNews().first { throw broken("set aside: \(row)") }
     }
 }

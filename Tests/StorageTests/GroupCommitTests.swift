@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import RelayModel
 import RelayTestKit
 import Testing
@@ -145,6 +146,75 @@ import Testing
         await store.close()
     }
 
+    private static func contents(_ path: String) throws -> [Data] {
+        try ["", "-wal"].map { try Data(contentsOf: URL(filePath: path + $0)) }
+    }
+
+    @Test func `a checkpoint that fails ends all writing`() async throws {
+        let home = try TemporaryStore()
+        await (try Self.readyStore(home)).close()
+        let path = home.path
+        await #expect(processExitsWith: .success) { [path = path as String] in
+            var settings = StoreSettings.forTests
+            settings.checkpointPages = 200
+            let store = try RelayStore.open(path: path, settings: settings)
+            // The write-ahead log stays below this, and the file does not.
+            signal(SIGXFSZ, SIG_IGN)
+            var limit = rlimit(rlim_cur: 3 << 20, rlim_max: .max)
+            setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
+            var number = 0
+            let error = await #expect(throws: StorageError.self) {
+                while number < 2000 {
+                    number += 1
+                    _ = try await store.park(
+                        ParkedChange(
+                            container: Sample.container, source: Sample.source, reason: "",
+                            path: "\(number)", body: Array(repeating: 1, count: 20_000),
+                            headers: [:], receivedAt: Sample.moment(0)))
+                }
+            }
+            #expect(error?.description.contains("a checkpoint failed") == true)
+            #expect(store.footprint.walBytes < 2 << 20)
+            let before = try Self.contents(path)
+            await store.close()
+            #expect(try Self.contents(path) == before)
+        }
+        let store = try home.open()
+        let parked = try await store.parkedChanges(of: Sample.container, after: 0, limit: 9999)
+        #expect(parked.count > 50)
+        await store.close()
+    }
+
+    @Test func `damage that a reader finds ends all writing`() async throws {
+        let home = try TemporaryStore()
+        let first = try await Self.readyStore(home)
+        _ = try await Self.append("before", to: first)
+        await first.close()
+        let queue = try DatabaseQueue(path: home.path)
+        let root = try await queue.read { db in
+            try UInt64.fetchOne(
+                db, sql: "SELECT rootpage FROM sqlite_schema WHERE name = 'receiptBlock'")
+        }
+        try queue.close()
+        let store = try home.open()
+        let file = try #require(FileHandle(forWritingAtPath: home.path))
+        try file.seek(toOffset: (try #require(root) - 1) * 4096)
+        try file.write(contentsOf: Data(repeating: 0xFF, count: 4096))
+        try file.close()
+        let found = await #expect(throws: StorageError.self) {
+            try await store.receipts(matching: ReceiptFilter(), limit: 1)
+        }
+        #expect(found?.isDamaged == true)
+        let refused = await #expect(throws: StorageError.self) {
+            try await Self.append("after", to: store)
+        }
+        #expect(refused?.isClosed == true)
+        await #expect(throws: StorageError.self) {
+            try await store.waitForGrowth(beyond: LogPosition(1))
+        }
+        await store.close()
+    }
+
     @Test func `a failed write ends all writing, and reading goes on`() async throws {
         let home = try TemporaryStore()
         await (try Self.readyStore(home)).close()
@@ -171,6 +241,10 @@ import Testing
             }
             let read = try await store.storedEntries(after: .start, limit: 9)
             #expect(read.count == 1)
+            // Not at the end either: neither is the log folded into the file, nor removed.
+            let before = try Self.contents(path)
+            await store.close()
+            #expect(try Self.contents(path) == before)
         }
         let store = try home.open()
         #expect(try await store.head() == LogPosition(1))
@@ -180,5 +254,6 @@ import Testing
 
 extension StorageError {
     var isNoRoom: Bool { if case .noRoom = self { true } else { false } }
+    var isDamaged: Bool { if case .damaged = self { true } else { false } }
     var isClosed: Bool { if case .closed = self { true } else { false } }
 }

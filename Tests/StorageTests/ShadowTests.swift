@@ -37,6 +37,18 @@ import Testing
             additions: [RecordTypeDefinition(type, isInferred: true)], at: Sample.moment(1))
     }
 
+    @Test func `a bound refuses records too, and counts them`() async throws {
+        let store = try await Self.open(TemporaryStore())
+        store.gate.set([.ranges: "many wait"])
+        await #expect(throws: StorageError.bounded(.ranges, reason: "many wait")) {
+            try await Self.modify(store, [Self.create("a", "One")])
+        }
+        #expect(store.gate.refusals == [.ranges: 1])
+        store.gate.set([:])
+        #expect(try await Self.modify(store, [Self.create("a", "One")]).count == 1)
+        await store.close()
+    }
+
     @Test func `an acknowledged record is there after the store was closed and opened again`()
         async throws
     {

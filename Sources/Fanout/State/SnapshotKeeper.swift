@@ -90,7 +90,11 @@ package final class SnapshotKeeper: Sendable {
                 "ignored the snapshot; the state is loaded from the registry",
                 metadata: ["reason": "\(error)"])
             meter.countIgnored()
-            try await store.record(nil)
+            do {
+                try await store.record(nil)
+            } catch let error as StorageError where error.passes {
+                // The next start ignores it again.
+            }
             SnapshotFile.removeAll(stem: settings.stem, except: nil)
             return nil
         }

@@ -9,6 +9,7 @@ extension Relay {
         var ranges = RangeWorker(
             log: store, ranges: store, identity: DeliveryIdentity(store: store.storeIdentity),
             badges: badges, settings: { [board] key in board[key] }, logger: logger,
+            now: world.now, clock: world.clock,
             take: { [worker] batch in try await worker.accept(batch) })
         try await ranges.run()
     }

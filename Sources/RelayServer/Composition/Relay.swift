@@ -68,7 +68,12 @@ package final class Relay: Service {
         self.metrics = metrics
         self.logger = logger
         self.onSuppression = onSuppression
-        store = try RelayStore.open(path: configuration.storagePath, settings: configuration.store)
+        let patience = StorePatience(clock: world.clock) { error in
+            logger.error("cannot open the store yet", metadata: ["reason": "\(error)"])
+        }
+        store = try await patience.attempt {
+            try RelayStore.open(path: configuration.storagePath, settings: configuration.store)
+        }
         keeper = try await Self.keeper(configuration, store: store, world: world, logger: logger)
         let board = ContainerBoard(try await store.containers())
         self.board = board
@@ -187,7 +192,7 @@ package final class Relay: Service {
         var follower = Follower(
             log: store, progress: store, identity: DeliveryIdentity(store: store.storeIdentity),
             indexSeed: generator.next(), badges: badges,
-            rangeThreshold: configuration.rangeThreshold, now: world.now,
+            rangeThreshold: configuration.rangeThreshold, now: world.now, clock: world.clock,
             settings: { [board] key in board[key] }, logger: logger, board: indexes,
             keeper: keeper, onSuppression: onSuppression,
             take: { [worker] batch in try await worker.accept(batch) })

@@ -21,6 +21,10 @@ struct Upkeep: Sendable {
         var logLag = 5_000_000
         /// Retries that may wait before changes are refused; 0 is no bound.
         var retries = 5_000_000
+        /// Subscriptions that may wait in ranges before changes are refused; 0 is no bound.
+        var rangeSubscriptions = 50_000_000
+        /// Bytes of the write-ahead log before changes are refused; 0 is no bound.
+        var walBytes = 4096 * 1_048_576
         /// Bytes of memory that the process may use before changes are refused; 0 is no bound.
         var memoryBytes = 0
     }
@@ -108,15 +112,22 @@ struct Upkeep: Sendable {
         let lag = head.rawValue - min(head.rawValue, settled.rawValue)
         let footprint = store.footprint
         let memory = Self.residentBytes
+        let amounts: [(IntakeBound, amount: Int, most: Int, what: String)] = [
+            (.logLag, Int(clamping: lag), settings.logLag, "entries of the log are not settled"),
+            (.retries, backlog.retries, settings.retries, "deliveries wait to be tried again"),
+            (
+                .ranges, backlog.rangeSubscriptions, settings.rangeSubscriptions,
+                "subscriptions wait in ranges of huge fan-outs"
+            ),
+            (.memory, memory, settings.memoryBytes, "bytes of memory are used"),
+            (
+                .wal, footprint.walBytes, settings.walBytes,
+                "bytes of write-ahead log are kept for somebody who reads for long"
+            ),
+        ]
         var reached: [IntakeBound: String] = [:]
-        if settings.logLag > 0, lag > UInt64(settings.logLag) {
-            reached[.logLag] = "\(lag) entries of the log are not settled"
-        }
-        if settings.retries > 0, backlog.retries > settings.retries {
-            reached[.retries] = "\(backlog.retries) deliveries wait to be tried again"
-        }
-        if settings.memoryBytes > 0, memory > settings.memoryBytes {
-            reached[.memory] = "\(memory) bytes of memory are used"
+        for (bound, amount, most, what) in amounts where most > 0 && amount > most {
+            reached[bound] = "\(amount) \(what)"
         }
         tell(reached)
         store.gate.set(reached)

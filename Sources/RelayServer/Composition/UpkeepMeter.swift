@@ -72,6 +72,7 @@ final class UpkeepMeter: Sendable {
             ("dedupe", counts.dedupeKeys), ("versions", counts.endedVersions),
             ("logEntry", counts.logEntries), ("receiptBlock", counts.receiptBlocks),
             ("deadLetter", counts.deadLetters), ("parkedChange", counts.parkedChanges),
+            ("quarantine", counts.quarantined),
             ("shadowRecord", counts.shadows), ("deletedRecord", counts.marks),
         ]
         for (table, count) in tables where count > 0 {

@@ -32,6 +32,12 @@ extension ConfigurationKeys {
             "retention.parkedHours", .integer(0...876_000), default: "720",
             "How long parked changes are kept; 0 for ever."),
         ConfigurationKey(
+            "retention.parkedMegabytes", .integer(0...10_000_000), default: "1024",
+            "The size of the parked changes beyond which the oldest go; 0 for none."),
+        ConfigurationKey(
+            "retention.quarantineHours", .integer(0...876_000), default: "2160",
+            "How long changes and ranges that were set aside as unreadable are kept; 0 for ever."),
+        ConfigurationKey(
             "retention.shadowHours", .integer(0...876_000), default: "0",
             "How long a record's last version is known after its last change; 0 for ever. "
                 + "Records that clients keep in the relay stay."),
@@ -44,6 +50,12 @@ extension ConfigurationKeys {
         ConfigurationKey(
             "bounds.retries", .integer(0...1_000_000_000), default: "5000000",
             "The waiting retries beyond which changes are refused; 0 for none."),
+        ConfigurationKey(
+            "bounds.rangeSubscriptions", .integer(0...10_000_000_000), default: "50000000",
+            "The subscriptions that wait in ranges beyond which changes are refused; 0 for none."),
+        ConfigurationKey(
+            "bounds.walMegabytes", .integer(0...10_000_000), default: "4096",
+            "The size of the write-ahead log beyond which changes are refused; 0 for none."),
         ConfigurationKey(
             "bounds.memoryMegabytes", .integer(0...10_000_000), default: "0",
             "The memory in use beyond which changes are refused; 0 for none."),
@@ -79,12 +91,16 @@ extension Upkeep.Settings {
         let letters = values.integer("retention.deadLetters")
         retention.deadLetters = letters == 0 ? nil : letters
         retention.parkedAge = hours("retention.parkedHours")
+        retention.parkedBytes = bytes("retention.parkedMegabytes")
+        retention.quarantineAge = hours("retention.quarantineHours")
         retention.shadowAge = hours("retention.shadowHours")
         retention.deletedAge = hours("retention.deletedHours")
         courierIdle = .seconds(values.integer("courier.idleDays") * 86_400)
         inboxAge = .seconds(values.integer("inbox.days") * 86_400)
         logLag = values.integer("bounds.logLag")
         retries = values.integer("bounds.retries")
+        rangeSubscriptions = values.integer("bounds.rangeSubscriptions")
+        walBytes = bytes("bounds.walMegabytes") ?? 0
         memoryBytes = bytes("bounds.memoryMegabytes") ?? 0
     }
 }

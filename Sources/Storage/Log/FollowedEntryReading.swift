@@ -4,13 +4,16 @@ import RelayModel
 /// Reads entries for the follower, in one pass over the log's pages: containers are looked up once,
 /// and a change stays text.
 struct FollowedEntryReading {
+    /// Bodies are read up to so many bytes at a time, and one body at least.
+    static let maximumBytes = 8 * 1024 * 1024
+
     private let db: Database
 
     init(_ db: Database) {
         self.db = db
     }
 
-    /// The entries up to the first that cannot be read.
+    /// The entries up to the first that cannot be read, or that makes them too large.
     ///
     /// - Throws: ``StorageError/unreadable(_:)`` if that is the first one.
     func entries(after position: LogPosition, limit: Int) throws -> [FollowedEntry] {
@@ -22,7 +25,9 @@ struct FollowedEntryReading {
         let rows = try Row.fetchCursor(statement, arguments: [position.stored, limit])
         var containers: [Int64: ContainerKey] = [:]
         var entries: [FollowedEntry] = []
-        while let row = try rows.next() {
+        var bytes = 0
+        while bytes < Self.maximumBytes, let row = try rows.next() {
+            bytes += try row.withUnsafeData(atIndex: 5) { $0?.count ?? 0 }
             do {
                 let number: Int64 = row[2]
                 let container = try containers[number] ?? db.containerKey(number)

@@ -8,33 +8,34 @@ extension RelayStore: ShardLog {
         source: SourceName, at now: Timestamp
     ) async throws -> [AppendOutcome] {
         guard !changes.isEmpty else { return [] }
-        try admitIntake()
-        // The texts are made here, in parallel, and not by the writer.
-        let prepared = changes.map(PreparedChange.init)
-        let step = AppendStep(
-            changes: prepared, delivery: delivery, source: source, now: now, settings: settings)
-        let bytes = prepared.reduce(0) { $0 + $1.body.utf8.count }
-        do {
-            return try await write(.intake, changes: changes.count, bytes: bytes) { commit in
-                try step.run(in: &commit, container: try commit.container(container))
+        return try await admitted { store in
+            // The texts are made here, in parallel, and not by the writer.
+            let prepared = changes.map(PreparedChange.init)
+            let step = AppendStep(
+                changes: prepared, delivery: delivery, source: source, now: now,
+                settings: store.settings)
+            let bytes = prepared.reduce(0) { $0 + $1.body.utf8.count }
+            return try await store.write(.intake, changes: changes.count, bytes: bytes) {
+                try step.run(in: &$0, container: try $0.container(container))
             }
-        } catch {
-            gate.count(error)
-            throw error
         }
     }
 
-    /// Lets what comes from outside in, unless a bound is reached.
+    /// Lets what comes from outside in, unless a bound is reached, and counts what was refused.
     ///
-    /// - Throws: ``StorageError/noRoom(_:)``, ``StorageError/bounded(_:reason:)``.
-    func admitIntake() throws(StorageError) {
+    /// - Throws: ``StorageError/noRoom(_:)``, ``StorageError/bounded(_:reason:)``, and what `body`
+    ///   throws.
+    func admitted<Value: Sendable>(
+        _ body: (RelayStore) async throws -> Value
+    ) async throws -> Value {
         do {
             try disk.check()
+            try gate.check()
+            return try await body(self)
         } catch {
             gate.count(error)
             throw error
         }
-        try gate.check()
     }
 
     package func entries(after position: LogPosition, limit: Int) async throws -> [LogEntry] {

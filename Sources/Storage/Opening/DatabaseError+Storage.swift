@@ -59,3 +59,11 @@ extension StorageError {
         }
     }
 }
+
+extension DatabaseError {
+    /// Whether it is unknown, after this, what is on the disk.
+    var leavesDiskUnknown: Bool { StorageError.verdict(on: self) == .fatal }
+
+    /// Whether a page does not hold what SQLite writes.
+    var isDamage: Bool { [.SQLITE_CORRUPT, .SQLITE_NOTADB].contains(resultCode) }
+}

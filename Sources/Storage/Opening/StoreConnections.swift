@@ -18,7 +18,7 @@ struct StoreConnections {
             try makeDurable(db)
             try db.execute(
                 sql: """
-                    PRAGMA wal_autocheckpoint = \(settings.checkpointPages);
+                    PRAGMA wal_autocheckpoint = 0;
                     PRAGMA journal_size_limit = \(64 * 1024 * 1024);
                     PRAGMA cache_size = -65536;
                     PRAGMA analysis_limit = 400;
@@ -33,19 +33,43 @@ struct StoreConnections {
 
     /// Checks the file and brings its schema up to date over one connection of its own.
     ///
-    /// When that connection closes it is the last, and so folds the write-ahead log of a crash into
-    /// the file.
+    /// It folds the write-ahead log of a crash into the file.
     func prepare(_ schema: StoreSchema) throws -> [String] {
         try createForOwnerOnly()
         try checkHeader()
+        try checkLog()
         let queue = try openQueue()
         defer { try? queue.close() }
         return try queue.writeWithoutTransaction { db in
             _ = try StoreSchema.version(db, path: path)
             try checkPages(db)
-            try db.execute(sql: "PRAGMA journal_mode = WAL")
+            try db.execute(sql: "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0")
             try makeDurable(db)
-            return try schema.apply(to: db, path: path)
+            let applied = try schema.apply(to: db, path: path)
+            try Self.fold(db)
+            return applied
+        }
+    }
+
+    /// Folds the write-ahead log into the file, and lets SQLite remove it when the file is closed.
+    ///
+    /// Not left to the closing of the connection, which keeps a failed sync to itself.
+    ///
+    /// - Throws: `DatabaseError` if it is unknown afterwards what is on the disk.
+    static func fold(_ db: Database) throws {
+        guard try LogTrimmer.checkpoint(.truncate, of: db) else { return }
+        _ = belfry_sqlite_fold_at_close(db.sqliteConnection, 1)
+    }
+
+    /// SQLite would take the write-ahead log up to its first broken frame, and say nothing of what
+    /// comes after it and was acknowledged.
+    private func checkLog() throws {
+        let frame = belfry_wal_broken_frame(path + "-wal")
+        guard frame == 0 else {
+            throw StorageError.damaged(
+                path: path + "-wal",
+                reason: "frame \(frame) is broken, and what was committed after it would be lost: "
+                    + "restore a backup")
         }
     }
 
@@ -94,6 +118,11 @@ struct StoreConnections {
         configuration.prepareDatabase { db in
             guard belfry_sqlite_defend(db.sqliteConnection) == 1 else {
                 throw StorageError.unsafeSetting(name: "DEFENSIVE", wanted: "1", found: "0")
+            }
+            // Whoever closes last, for example after a failed write, must not write once more.
+            guard belfry_sqlite_fold_at_close(db.sqliteConnection, 0) == 0 else {
+                throw StorageError.unsafeSetting(
+                    name: "NO_CKPT_ON_CLOSE", wanted: "1", found: "0")
             }
             try db.execute(sql: "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON")
         }

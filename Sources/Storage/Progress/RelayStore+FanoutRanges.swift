@@ -26,14 +26,31 @@ extension RelayStore: FanoutRanges {
                 db,
                 sql: "SELECT * FROM rangeTask WHERE container = ? AND id > ? ORDER BY id",
                 arguments: [known.id, id.stored])
-            // One that cannot be read stays where it is, and those after it are worked.
-            while let row = try rows.next() {
-                let range = try unreadable.value(of: row, in: "rangeTask") {
-                    try FanoutRange(row: $0, of: container)
-                }
-                if let range { return range }
+            guard let row = try rows.next() else { return nil }
+            var range = FanoutRange(rowWithoutSerials: row, of: container)
+            let serials = try unreadable.value(of: row, in: "rangeTask") {
+                try StoredRow(row: $0, table: "rangeTask")
+                    .require("serials", SerialList.decode($0["serials"] as Data))
             }
-            return nil
+            if let serials { range.serials = serials } else { range.isReadable = false }
+            return range
+        }
+    }
+
+    package func setAside(
+        _ range: FanoutRange, because reason: String, at now: Timestamp
+    ) async throws {
+        try await write { commit in
+            let db = commit.db
+            try db.execute(
+                sql: """
+                    INSERT INTO quarantinedRange (id, container, position, subscriptions, serials,
+                        "offset", reason, quarantinedAt)
+                    SELECT id, container, position, subscriptions, serials, "offset", ?, ?
+                    FROM rangeTask WHERE id = ?
+                    """, arguments: [reason, now.stored, range.id.stored])
+            try db.execute(
+                sql: "DELETE FROM rangeTask WHERE id = ?", arguments: [range.id.stored])
         }
     }
 
@@ -71,13 +88,10 @@ struct RangeBell: Sendable {
 }
 
 extension FanoutRange {
-    init(row: Row, of container: ContainerKey) throws {
-        let stored = StoredRow(row: row, table: "rangeTask")
-        let serials = SerialList.decode(row["serials"] as Data)
+    init(rowWithoutSerials row: Row, of container: ContainerKey) {
         self.init(
-            id: stored.number("id"), container: container,
-            position: LogPosition(stored: row["position"]),
-            serials: try stored.require("serials", serials),
+            id: StoredRow(row: row, table: "rangeTask").number("id"), container: container,
+            position: LogPosition(stored: row["position"]), serials: [],
             offset: UInt32(clamping: row["offset"] as Int64))
     }
 }
@@ -87,7 +101,8 @@ private struct RangeReading: Sendable {
     let position: LogPosition
     let container: ContainerKey
 
-    /// What can be read of them: a version that cannot fires nothing, here as in the log's turn.
+    /// What can be read of them: a version that cannot, or that is gone, is told and fires nothing,
+    /// and does not hold its neighbours up.
     func members(
         _ serials: ArraySlice<UInt64>, _ unreadable: UnreadableRows, in db: Database
     ) throws -> [RangeMember] {
@@ -96,9 +111,11 @@ private struct RangeReading: Sendable {
         var devices: [Int64: [DeviceVersion]] = [:]
         return try serials.compactMap { serial in
             guard let row = try Row.fetchOne(find, arguments: [serial.stored]) else {
-                throw StorageError.damaged(
-                    path: "rangeTask", reason: "a range names subscription \(serial), which is gone"
-                )
+                unreadable.note(
+                    UnreadableRow(
+                        table: "subscription", key: "\(serial)",
+                        reason: "the range of the change at \(position) names it, and it is gone"))
+                return nil
             }
             let owner: Int64 = row["owner"]
             let owned = try devices[owner] ?? self.devices(of: owner, unreadable, in: db)

@@ -11,9 +11,14 @@ package protocol FanoutRanges: Sendable {
     /// The containers that have ranges, in a stable order.
     func containersWithRanges() async throws -> [ContainerKey]
     /// The first range of a container with an ID above `id`; `nil` if there is none.
+    ///
+    /// One whose serials cannot be read says so, and is to be set aside.
     func nextRange(of container: ContainerKey, after id: UInt64) async throws -> FanoutRange?
+    /// Takes a range out of the work that cannot be worked, and keeps it with the reason, so that
+    /// it does not keep the log from being pruned for ever.
+    func setAside(_ range: FanoutRange, because reason: String, at now: Timestamp) async throws
     /// The subscriptions with these serials and their owners' devices, as they were active at the
-    /// range's position, in the order of the serials.
+    /// range's position, in the order of the serials; without those that cannot be read.
     func members(
         _ serials: ArraySlice<UInt64>, of range: FanoutRange
     ) async throws -> [RangeMember]
@@ -54,6 +59,8 @@ package struct FanoutRange: Sendable, Hashable {
     package var serials: [UInt64]
     /// So many deliveries of the range are settled.
     package var offset: UInt32
+    /// Whether its serials could be read; otherwise there are none.
+    package var isReadable = true
 
     /// Creates a range as it was read.
     package init(

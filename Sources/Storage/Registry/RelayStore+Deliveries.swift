@@ -45,30 +45,37 @@ extension RelayStore: Registry {
                 change.headers.sorted { $0.key < $1.key }.map { ($0.key, .string($0.value)) }))
         let text = headers.text
         let digest = Self.digest(of: change)
-        try admitIntake()
-        return try await write(.intake, bytes: change.body.count) { commit in
-            let container = try commit.container(change.container)
-            try commit.db.execute(
-                sql: """
-                    INSERT INTO parkedChange
-                        (container, source, reason, path, headers, body, receivedAt, digest)
-                    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-                    ON CONFLICT DO NOTHING
-                    """,
-                arguments: [
-                    container.id, change.source.rawValue, change.reason, change.path, text,
-                    Data(change.body), change.receivedAt.stored, digest,
-                ])
-            if commit.db.changesCount > 0 { return UInt64(clamping: commit.db.lastInsertedRowID) }
-            // The source repeats what is parked already.
-            let known = try Int64.fetchOne(
-                commit.db,
-                sql: """
-                    SELECT number FROM parkedChange
-                    WHERE container = ? AND source = ? AND digest = ?
-                    """, arguments: [container.id, change.source.rawValue, digest])
-            return UInt64(clamping: known ?? 0)
+        return try await admitted { store in
+            try await store.write(.intake, bytes: change.body.count) { commit in
+                let container = try commit.container(change.container)
+                return try Self.park(change, headers: text, digest, in: container, commit.db)
+            }
         }
+    }
+
+    private static func park(
+        _ change: ParkedChange, headers: String, _ digest: Data, in container: StoredContainer,
+        _ db: Database
+    ) throws -> UInt64 {
+        try db.execute(
+            sql: """
+                INSERT INTO parkedChange
+                    (container, source, reason, path, headers, body, receivedAt, digest)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+                ON CONFLICT DO NOTHING
+                """,
+            arguments: [
+                container.id, change.source.rawValue, change.reason, change.path, headers,
+                Data(change.body), change.receivedAt.stored, digest,
+            ])
+        if db.changesCount > 0 { return UInt64(clamping: db.lastInsertedRowID) }
+        // The source repeats what is parked already.
+        let known = try Int64.fetchOne(
+            db,
+            sql: """
+                SELECT number FROM parkedChange WHERE container = ? AND source = ? AND digest = ?
+                """, arguments: [container.id, change.source.rawValue, digest])
+        return UInt64(clamping: known ?? 0)
     }
 
     /// SHA-256 of what a source sent, by which a repetition is known.
@@ -100,28 +107,56 @@ extension RelayStore: Registry {
             arguments: [number.stored]) > 0
     }
 
+    /// Dead letters that one transaction takes away, so that appends go on between them.
+    private static let lettersAtATime = 500
+
     /// Takes dead letters away, having done `first` with each; returns how many.
+    ///
+    /// In portions, each whole for itself: who asks again after a crash takes away the rest. What
+    /// becomes a dead letter meanwhile stays.
     func letters(
         _ ids: [DeliveryID]?, of key: ContainerKey, _ reason: String?,
         _ condition: String = "TRUE",
         first: @escaping @Sendable (Database, StoredContainer, Data) throws -> Void
     ) async throws -> Int {
-        try await write { commit in
-            guard let container = try commit.db.containerIfKnown(key) else { return 0 }
-            let known = try Data.fetchSet(
-                commit.db,
-                sql: """
-                    SELECT deliveryID FROM deadLetter
-                    WHERE container = ?1 AND (?2 IS NULL OR reason = ?2) AND \(condition)
-                    """, arguments: [container.id, reason])
-            let wanted = ids.map { known.intersection($0.map(\.stored)) } ?? known
+        let wanted = ids.map { Set($0.map(\.stored)) }
+        guard let container = try await read({ try $0.containerIfKnown(key) }),
+            let end = try await LetterPlace.last(of: container, in: self)
+        else { return 0 }
+        var place = LetterPlace.beginning
+        var total = 0
+        while place < end {
+            try Task.checkCancellation()
+            let (letters, next) = try await place.portion(
+                upTo: end, of: container, reason, condition, Self.lettersAtATime, in: self)
+            let portion = wanted.map { wanted in letters.filter(wanted.contains) } ?? letters
+            if !portion.isEmpty {
+                total += try await take(portion, of: container, first: first)
+            }
+            place = next
+        }
+        return total
+    }
+
+    private func take(
+        _ letters: [Data], of container: StoredContainer,
+        first: @escaping @Sendable (Database, StoredContainer, Data) throws -> Void
+    ) async throws -> Int {
+        try await write(changes: letters.count) { commit in
+            let find = try commit.db.cachedStatement(
+                sql: "SELECT 1 FROM deadLetter WHERE container = ? AND deliveryID = ?")
             let delete = try commit.db.cachedStatement(
                 sql: "DELETE FROM deadLetter WHERE container = ? AND deliveryID = ?")
-            for id in wanted {
+            var count = 0
+            for id in letters {
+                // Somebody else may have taken it meanwhile.
+                let arguments: StatementArguments = [container.id, id]
+                guard try Int.fetchOne(find, arguments: arguments) != nil else { continue }
                 try first(commit.db, container, id)
-                try delete.execute(arguments: [container.id, id])
+                try delete.execute(arguments: arguments)
+                count += 1
             }
-            return wanted.count
+            return count
         }
     }
 }

@@ -36,7 +36,7 @@ extension RelayStore {
             // The attempts begin anew; the reason says for whom.
             try db.cachedStatement(
                 sql: """
-                    INSERT OR REPLACE INTO retry
+                    INSERT INTO retry
                         (deliveryID, container, position, "offset", subscriptionSerial,
                         deviceSerial, attempts, dueAt, reason, body, lane, collapses)
                     SELECT deliveryID, container, position, "offset", subscriptionSerial,
@@ -45,6 +45,7 @@ extension RelayStore {
                             || json_extract(body, '$.topic'),
                         json_type(body, '$.collapsing') IS NOT NULL
                     FROM deadLetter WHERE container = ? AND deliveryID = ?
+                    ON CONFLICT DO UPDATE SET attempts = 0, dueAt = excluded.dueAt
                     """
             ).execute(arguments: [now.stored, container.id, id])
         }

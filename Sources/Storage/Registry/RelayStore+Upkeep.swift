@@ -7,7 +7,8 @@ extension RelayStore {
     ///
     /// One call deletes at most `limit` of each.
     ///
-    /// Until then recovery needs them: what was active at a position is told exactly.
+    /// Until then recovery needs them: what was active at a position is told exactly. A range needs
+    /// what ended at its own change too: the once subscriptions that the change claimed.
     package func pruneEndedVersions(
         upTo position: LogPosition, limit: Int = 1000
     ) async throws -> Int {
@@ -20,7 +21,7 @@ extension RelayStore {
                             SELECT serial FROM \(table)
                             WHERE ended <= min(?, (SELECT position FROM progress WHERE shard = 0),
                                 coalesce((SELECT position FROM stateSnapshot), ?),
-                                coalesce((SELECT min(position) FROM rangeTask), ?))
+                                coalesce((SELECT min(position) - 1 FROM rangeTask), ?))
                             LIMIT ?)
                         """, arguments: [position.stored, Int64.max, Int64.max, max(0, limit)])
                 count += commit.db.changesCount

@@ -7,12 +7,14 @@ extension RelayStore: Shadow {
         atomicity: EditAtomicity, additions: [RecordTypeDefinition], at now: Timestamp
     ) async throws -> [RecordEditOutcome] {
         guard !edits.isEmpty else { return [] }
-        try disk.check()
-        let outcomes = try await write(.intake, changes: edits.count) { commit in
-            let shelf = ShadowShelf(place: place, container: try commit.container(place.container))
-            try SchemaStep(container: shelf.container).add(additions, in: commit.db)
-            let step = RecordEditStep(shelf: shelf, editor: editor, now: now)
-            return try step.run(edits, atomicity, in: &commit)
+        let outcomes = try await admitted { store in
+            try await store.write(.intake, changes: edits.count) { commit in
+                let shelf = ShadowShelf(
+                    place: place, container: try commit.container(place.container))
+                try SchemaStep(container: shelf.container).add(additions, in: commit.db)
+                let step = RecordEditStep(shelf: shelf, editor: editor, now: now)
+                return try step.run(edits, atomicity, in: &commit)
+            }
         }
         if !additions.isEmpty { schemas.forget(place.container) }
         return outcomes

@@ -11,6 +11,9 @@ package struct DeliveryAccount: Sendable, Hashable {
     package var delivered: Int
     /// Rows that wait to be tried again.
     package var pending: Int
+    /// Subscriptions in open ranges: what these owe is not computed yet, so that it stands on both
+    /// sides, owed and pending.
+    package var waitingInRanges = 0
     /// Dead letters that are kept.
     package var deadLetters: Int
     /// Dead letters that an operator dropped or that outlived their retention.
@@ -41,7 +44,9 @@ extension DeliveryAccount {
                     coalesce(delivered, 0) AS delivered, coalesce(dropped, 0) AS dropped,
                     (SELECT count(*) FROM retry WHERE retry.container = container.id) AS pending,
                     (SELECT count(*) FROM deadLetter
-                        WHERE deadLetter.container = container.id) AS deadLetters
+                        WHERE deadLetter.container = container.id) AS deadLetters,
+                    (SELECT coalesce(sum(subscriptions), 0) FROM rangeTask
+                        WHERE rangeTask.container = container.id) AS waitingInRanges
                 FROM container LEFT JOIN account ON account.container = container.id
                 ORDER BY name, environment
                 """)
@@ -49,7 +54,8 @@ extension DeliveryAccount {
             DeliveryAccount(
                 container: try StoredRow(row: row, table: "account").containerKey(),
                 owed: row["owed"], delivered: row["delivered"], pending: row["pending"],
-                deadLetters: row["deadLetters"], dropped: row["dropped"])
+                waitingInRanges: row["waitingInRanges"], deadLetters: row["deadLetters"],
+                dropped: row["dropped"])
         }
     }
 }

@@ -18,7 +18,7 @@ package struct Backlog: Sendable, Hashable {
     package var ranges: Int
     /// The subscriptions in those ranges.
     package var rangeSubscriptions: Int
-    /// Changes of the log that could not be read.
+    /// Changes of the log that could not be read, and ranges that could not be worked.
     package var quarantined: Int
 
     /// Collects counts.
@@ -38,20 +38,21 @@ extension RelayStore {
             freeBytes: disk.freeBytes)
     }
 
-    /// What is owed besides the log; it reads an index over all retries.
+    /// What is owed besides the log; how much that is does not matter, because it is counted as it
+    /// comes and goes.
     package func backlog() async throws -> Backlog {
         try await read { db in
             let row = try Row.fetchOne(
                 db,
                 sql: """
-                    SELECT (SELECT count(*) FROM retry) AS retries,
-                        (SELECT count(*) FROM rangeTask) AS ranges,
-                        (SELECT coalesce(sum(subscriptions), 0) FROM rangeTask) AS subscriptions,
-                        (SELECT count(*) FROM quarantine) AS quarantined
+                    SELECT retries, ranges, rangeSubscriptions,
+                        (SELECT count(*) FROM quarantine)
+                            + (SELECT count(*) FROM quarantinedRange) AS quarantined
+                    FROM backlog WHERE shard = 0
                     """)
             return Backlog(
                 retries: row?["retries"] ?? 0, ranges: row?["ranges"] ?? 0,
-                rangeSubscriptions: row?["subscriptions"] ?? 0,
+                rangeSubscriptions: row?["rangeSubscriptions"] ?? 0,
                 quarantined: row?["quarantined"] ?? 0)
         }
     }

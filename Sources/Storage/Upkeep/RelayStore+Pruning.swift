@@ -23,13 +23,8 @@ extension RelayStore {
         counts.logEntries = try await pruneLog(retention, at: now, portion)
         counts.receiptBlocks = try await pruneReceipts(retention, at: now, portion)
         counts.deadLetters = try await pruneDeadLetters(retention, at: now, portion)
-        if let age = retention.parkedAge {
-            counts.parkedChanges = try await delete(
-                """
-                DELETE FROM parkedChange WHERE number IN (
-                    SELECT number FROM parkedChange WHERE receivedAt <= ? LIMIT ?)
-                """, [now.advanced(by: .zero - age).stored, portion], portion)
-        }
+        counts.parkedChanges = try await pruneParked(retention, at: now, portion)
+        counts.quarantined = try await pruneQuarantine(retention, at: now, portion)
         return counts
     }
 
@@ -90,6 +85,52 @@ extension RelayStore {
                 SELECT container, database, owner, zoneOwner, zoneName, recordType, recordName
                 FROM shadowRecord WHERE position <= ? AND isDeleted = 0 AND source <> ? LIMIT ?)
             """, [cutoff, SourceName.cloudKit.rawValue, portion], portion)
+    }
+
+    // MARK: What was set aside
+
+    private func pruneParked(
+        _ retention: Retention, at now: Timestamp, _ portion: Int
+    ) async throws -> Int {
+        var count = 0
+        if let age = retention.parkedAge {
+            count += try await delete(
+                """
+                DELETE FROM parkedChange WHERE number IN (
+                    SELECT number FROM parkedChange WHERE receivedAt <= ? LIMIT ?)
+                """, [now.advanced(by: .zero - age).stored, portion], portion)
+        }
+        guard let bytes = retention.parkedBytes else { return count }
+        // The oldest, as long as those before them are not enough.
+        return try await count
+            + delete(
+                """
+                DELETE FROM parkedChange WHERE number IN (
+                    SELECT number FROM (
+                        SELECT number, sum(length(body) + length(headers))
+                            OVER (ORDER BY number ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
+                            AS before
+                        FROM (SELECT * FROM parkedChange ORDER BY number LIMIT ?))
+                    WHERE coalesce(before, 0) < (SELECT parkedBytes FROM backlog) - ?)
+                """, [portion, bytes], portion)
+    }
+
+    private func pruneQuarantine(
+        _ retention: Retention, at now: Timestamp, _ portion: Int
+    ) async throws -> Int {
+        guard let age = retention.quarantineAge else { return 0 }
+        let arguments: StatementArguments = [now.advanced(by: .zero - age).stored, portion]
+        let changes = try await delete(
+            """
+            DELETE FROM quarantine WHERE position IN (
+                SELECT position FROM quarantine WHERE quarantinedAt <= ? LIMIT ?)
+            """, arguments, portion)
+        return try await changes
+            + delete(
+                """
+                DELETE FROM quarantinedRange WHERE id IN (
+                    SELECT id FROM quarantinedRange WHERE quarantinedAt <= ? LIMIT ?)
+                """, arguments, portion)
     }
 
     // MARK: Receipts and dead letters

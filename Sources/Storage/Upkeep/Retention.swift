@@ -25,6 +25,13 @@ package struct Retention: Sendable, Hashable {
     package var deadLetters: Int? = 1_000_000
     /// How long parked changes are kept; `nil` for ever.
     package var parkedAge: Duration? = .seconds(30 * 86_400)
+    /// The size of the parked changes; the oldest go first.
+    ///
+    /// `nil` is no bound.
+    package var parkedBytes: Int? = 1024 * 1024 * 1024
+    /// How long changes and ranges are kept that were set aside, because they cannot be read or
+    /// worked; `nil` for ever.
+    package var quarantineAge: Duration? = .seconds(90 * 86_400)
     /// How long the last version of a record is known after its last change; `nil` for ever.
     ///
     /// A record that is forgotten has no image before its next change, and an older version of it
@@ -54,6 +61,8 @@ package struct PrunedCounts: Sendable, Hashable {
     package var deadLetters = 0
     /// Parked changes.
     package var parkedChanges = 0
+    /// Changes and ranges that had been set aside.
+    package var quarantined = 0
     /// Last versions of records.
     package var shadows = 0
     /// Marks of deleted records.

@@ -28,6 +28,20 @@ extension StoreReport {
         return problems
     }
 
+    /// How many serials of ranges stand in no row of a subscription: what they owe is lost.
+    static func goneMembers(in db: Database) throws -> Int {
+        let find = try db.cachedStatement(sql: "SELECT 1 FROM subscription WHERE serial = ?")
+        let rows = try Row.fetchCursor(db, sql: "SELECT serials FROM rangeTask ORDER BY id")
+        var count = 0
+        while let row = try rows.next() {
+            for serial in SerialList.decode(row[0] as Data) ?? []
+            where try Int.fetchOne(find, arguments: [serial.stored]) == nil {
+                count += 1
+            }
+        }
+        return count
+    }
+
     private static func unreadable(
         _ table: String, _ sql: String, in db: Database, _ read: (Row) throws -> Void
     ) throws -> [String] {

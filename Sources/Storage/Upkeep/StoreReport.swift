@@ -48,6 +48,8 @@ extension StoreReport {
             "\(row[0] as String? ?? "?"): a row refers to nothing in \(row[2] as String? ?? "?")"
         }
         problems += try Self.unreadableRows(in: db)
+        let gone = try Self.goneMembers(in: db)
+        if gone > 0 { problems.append("\(gone) × a range names a subscription that is gone") }
         accounts = try DeliveryAccount.all(in: db)
         let row = try Row.fetchOne(
             db, sql: "SELECT shardHead.position, progress.position FROM shardHead, progress")
@@ -90,6 +92,26 @@ extension StoreReport {
             """
             SELECT count(*) FROM rangeTask
             WHERE position > (SELECT position FROM progress WHERE shard = 0)
+            """
+        ),
+        (
+            "an accepted delivery is in no account, or in more than one",
+            """
+            SELECT abs(accepted - acceptedBefore
+                - (SELECT coalesce(sum(delivered), 0) FROM account))
+            FROM progress WHERE shard = 0
+            """
+        ),
+        (
+            "a retry, range or parked change is not counted as it stands",
+            """
+            SELECT abs(retries - (SELECT count(*) FROM retry))
+                + abs(ranges - (SELECT count(*) FROM rangeTask))
+                + abs(rangeSubscriptions
+                    - (SELECT coalesce(sum(subscriptions), 0) FROM rangeTask))
+                + abs(parkedBytes - (SELECT coalesce(sum(length(body) + length(headers)), 0)
+                    FROM parkedChange))
+            FROM backlog WHERE shard = 0
             """
         ),
         (

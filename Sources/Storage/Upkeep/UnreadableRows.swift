@@ -79,7 +79,8 @@ package final class UnreadableRows: Sendable {
         }
     }
 
-    private func note(_ row: UnreadableRow) {
+    /// Remembers a row, unless it is known.
+    func note(_ row: UnreadableRow) {
         state.withLock { state in
             guard state.known.count < Self.limit, state.known.insert(row).inserted else { return }
             state.news.append(row)

@@ -13,11 +13,13 @@ final class GroupWriter: Sendable {
     private let pool: DatabasePool
     private let inbox: WriteInbox
     private let horizon: LogHorizon
-    private let walBytes: Int
+    private let settings: StoreSettings
     private let commits = Atomic<UInt64>(0)
 
-    init(pool: DatabasePool, inbox: WriteInbox, horizon: LogHorizon, walBytes: Int) {
-        self.walBytes = walBytes
+    init(
+        pool: DatabasePool, inbox: WriteInbox, horizon: LogHorizon, settings: StoreSettings
+    ) {
+        self.settings = settings
         self.pool = pool
         self.inbox = inbox
         self.horizon = horizon
@@ -38,13 +40,24 @@ final class GroupWriter: Sendable {
 
     private func run() {
         var lastCount = 1
-        var trimmer = LogTrimmer(databasePath: pool.path, bound: walBytes)
+        var trimmer = LogTrimmer(pool, settings: settings)
         while let batch = inbox.nextBatch(after: lastCount) {
             lastCount = batch.count
             commit(batch)
             guard horizon.closed == nil else { continue }
-            pool.writeWithoutTransaction { trimmer.afterCommit($0) }
+            do {
+                try trimmer.afterCommit()
+            } catch {
+                let reason = StorageError.translate(error, path: pool.path)
+                giveUp(.closed("a checkpoint failed: \(reason)"))
+            }
         }
+    }
+
+    /// Ends all writing: a new process must read the file again.
+    func giveUp(_ error: StorageError) {
+        inbox.refuse(error)
+        horizon.close(error)
     }
 
     private func commit(_ batch: [WriteRequest]) {
@@ -80,8 +93,7 @@ final class GroupWriter: Sendable {
             return
         }
         let closed = StorageError.closed("a write failed: \(translated)")
-        inbox.refuse(closed)
-        horizon.close(closed)
+        giveUp(closed)
         for request in batch { request.fail(closed) }
     }
 

@@ -90,6 +90,8 @@ extension StoreReport {
             "\(account.container): owed \(account.owed) = delivered \(account.delivered)"
                 + " + pending \(account.pending) + dead \(account.deadLetters)"
                 + " + dropped \(account.dropped)"
+                + (account.waitingInRanges == 0
+                    ? "" : ", and what \(account.waitingInRanges) subscriptions in ranges owe")
                 + (account.difference == 0 ? "" : ", DIFFERENCE \(account.difference)")
         }
         return [places] + accounts + problems.map { "PROBLEM: \($0)" }
@@ -104,7 +106,9 @@ extension DeliveryAccount {
             "environment": .string(container.environment.rawValue),
             "owed": .integer(Int64(owed)), "delivered": .integer(Int64(delivered)),
             "pending": .integer(Int64(pending)), "deadLetters": .integer(Int64(deadLetters)),
-            "dropped": .integer(Int64(dropped)), "difference": .integer(Int64(difference)),
+            "dropped": .integer(Int64(dropped)),
+            "waitingInRanges": .integer(Int64(waitingInRanges)),
+            "difference": .integer(Int64(difference)),
         ]
     }
 }
