@@ -221,7 +221,7 @@ import Testing
             let redriven = try await relay.client.administer(
                 "POST", path + "/redrive", ["all": true]
             ).expect(200)
-            #expect(redriven.json == ["redriven": 1])
+            #expect(redriven.json == ["redriven": 1, "expired": 0])
             let pushes = try await relay.pushes(2)
             #expect(pushes[1].line == "bobs: qry q created a1")
             #expect(pushes[1].apnsID == pushes[0].apnsID)

@@ -6,8 +6,8 @@ struct DeliveriesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "deliveries",
         abstract: """
-            Lists and shows deliveries, receipts, retries and dead letters; redrives and drops dead \
-            letters.
+            Lists and shows deliveries, receipts, retries and dead letters; redrives and drops \
+            dead letters.
             """,
         subcommands: [
             List.self, Show.self, Receipts.self, Retries.self, DeadLetters.self, Redrive.self,
