@@ -75,10 +75,11 @@ package struct CurlGatewaySettings: Sendable {
     package var connectTimeout = Duration.seconds(10)
     /// For one request, from its hand-over to a connection to the answer.
     ///
-    /// A gateway that takes half a minute is slow, not dead: what it accepts must not be sent again.
+    /// A gateway that takes half a minute is slow, not dead: what it accepts must not be sent
+    /// again.
     package var requestTimeout = Duration.seconds(60)
-    /// A connection that answers nothing for so long while requests are open takes no new ones until
-    /// it does; others are opened meanwhile.
+    /// A connection that answers nothing for so long while requests are open takes no new ones
+    /// until it does; others are opened meanwhile.
     package var watchdog = Duration.seconds(15)
     /// After that a connection is replaced.
     package var maximumConnectionAge = Duration.seconds(12 * 3600)

@@ -15,8 +15,8 @@ package enum GatewayEvent: Sendable, Hashable {
     case mintedProviderToken(ProviderTokenRecord.Key)
     /// A provider token was taken over from before a restart.
     case reusedProviderToken(ProviderTokenRecord.Key, age: Duration)
-    /// The gateway calls a token expired, also on a fresh connection, that is only `age` old by this
-    /// machine's clock.
+    /// The gateway calls a token expired, also on a fresh connection, that is only `age` old by
+    /// this machine's clock.
     case clockIsWrong(ProviderTokenRecord.Key, age: Duration)
     /// The gateway's limit of streams was felt: so many requests are open on each connection now.
     case widthChanged(GatewayPoolName, width: Int)
