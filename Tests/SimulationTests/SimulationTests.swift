@@ -4,14 +4,14 @@ import Testing
 
 /// The promises under seeded schedules of edits, changes, answers and crashes.
 ///
-/// `BELFRY_SIMULATION_SEEDS` says how many seeds are tried (300 unless given), from
+/// `BELFRY_SIMULATION_SEEDS` says how many seeds are tried (100 unless given), from
 /// `BELFRY_SIMULATION_FROM` on. A failure names its seed and step. For thousands of seeds
 /// `swift run -c release simulate` is several times as fast.
 @Suite struct SimulationTests {
     private static let seeds: Range<UInt64> = {
         let environment = ProcessInfo.processInfo.environment
         let first = environment["BELFRY_SIMULATION_FROM"].flatMap { UInt64($0) } ?? 1
-        let count = environment["BELFRY_SIMULATION_SEEDS"].flatMap { UInt64($0) } ?? 300
+        let count = environment["BELFRY_SIMULATION_SEEDS"].flatMap { UInt64($0) } ?? 100
         return first..<first + count
     }()
 
