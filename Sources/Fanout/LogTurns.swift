@@ -8,8 +8,8 @@ import Storage
 /// fan-outs to ranges, which are worked beside the log, container by container. With nobody behind
 /// it, it keeps the log's turn, which is the quicker one.
 struct LogTurns: Sendable {
-    /// Subscriptions that a container fires in the log's turn while others wait behind it: as many as
-    /// half the deliveries that are in flight at the most, unless that is set otherwise.
+    /// Subscriptions that a container fires in the log's turn while others wait behind it: half of
+    /// the deliveries that are in flight at the most, unless that is set otherwise.
     static let share = 2048
     /// A smaller fan-out never becomes ranges: their rows would cost more than the others gain.
     static let least = 256
