@@ -17,7 +17,7 @@ import Testing
         let ends: [Int]
 
         init(commits: Int) async throws {
-            let home = try TemporaryStore()
+            let home = try TemporaryStore(in: .memory)
             var settings = StoreSettings.forTests
             settings.checkpointPages = 0
             let store = try home.open(settings)
@@ -38,7 +38,7 @@ import Testing
 
         /// Opens the file with `log`; returns the head.
         func open(with log: Data) async throws -> UInt64 {
-            let home = try TemporaryStore()
+            let home = try TemporaryStore(in: .memory)
             try file.write(to: URL(filePath: home.path))
             try log.write(to: URL(filePath: home.path + "-wal"))
             let store = try home.open()
@@ -101,7 +101,7 @@ import Testing
     @Test func `what is left over from before the log was started anew is none of it`()
         async throws
     {
-        let home = try TemporaryStore()
+        let home = try TemporaryStore(in: .memory)
         var settings = StoreSettings.forTests
         settings.checkpointPages = 40
         let store = try home.open(settings)
@@ -111,7 +111,7 @@ import Testing
             _ = try await store.append(
                 [Sample.unkeyed("r\(number)")], container: Sample.container,
                 source: Sample.source, at: Sample.moment(0))
-            let copy = try TemporaryStore()
+            let copy = try TemporaryStore(in: .memory)
             for ending in ["", "-wal"] {
                 try FileManager.default.copyItem(
                     atPath: home.path + ending, toPath: copy.path + ending)
