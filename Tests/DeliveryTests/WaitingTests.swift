@@ -121,7 +121,8 @@ import Testing
         }
         let others = bench.gateway.requests.filter { $0.container == WorkerBench.otherContainer }
         #expect(others.count == 10)
-        #expect(bench.gateway.requests.count - others.count <= 128)
+        // Both windows, and the trials of the halt, one for each time that its pause has passed.
+        #expect(bench.gateway.requests.count - others.count < 150)
     }
 
     // MARK: Turns
