@@ -47,10 +47,12 @@ struct OneDeliveryAdministration: AdministrationTable {
         let receipts = try await dependencies.registry.receipts(
             matching: filter, limit: Self.receiptLimit)
         var known: Set<DeliveryID> = []
-        let deliveries = receipts.filter { known.insert($0.deliveryID).inserted }
-            .filter { wanted == nil || wanted == Standing($0.outcome) }
-            .prefix(limit).map { Self.summary($0) }
-        return RelayAnswer(json: ["deliveries": .array(deliveries)])
+        // The newest receipt of each says what it came to.
+        let newest = receipts.filter { known.insert($0.deliveryID).inserted }
+        let found = newest.filter { wanted == nil || wanted == Standing($0.outcome) }
+        return RelayAnswer(json: [
+            "deliveries": .array(found.prefix(limit).map { Self.summary($0) })
+        ])
     }
 
     private func show(_ request: RelayRequest) async throws -> RelayAnswer {
