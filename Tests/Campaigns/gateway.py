@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+"""What a push gateway can do to a relay: it is away, has another certificate, refuses, asks for
+patience, ends connections in the middle, stalls, is slow, and changes its limits. In each scene
+changes are posted before, during and after the fault, and then compared: what was owed, what the
+gateway printed, and the receipts of the relay.
+
+  python3 Tests/Campaigns/gateway.py
+  python3 Tests/Campaigns/gateway.py away busy
+
+In every scene each delivery is accepted in the end, with one apns-id and no dead letter; how often
+one may be received twice, and which receipts there must be, stands beside the scene.
+"""
+import argparse, json, os, shutil, sys, tempfile, time
+from collections import Counter
+from house import CONTAINER, PATIENCE, Gateway, Relay, binary, pushes
+
+CHANGES = f"/changes/1/{CONTAINER}/development/database"
+COUNT = 20
+
+
+def scripted(*steps):
+    return {"rules": [{"answers": [dict(step) for step in steps]}]}
+
+
+def after_ten(**step):
+    return scripted({"do": "accept", "times": 10}, {"times": 1, **step}, {"do": "accept"})
+
+
+def refusal(status, reason):
+    return {"do": "refuse", "status": status, "reason": reason, "retryAfter": 1, "times": 2}
+
+
+def cut(repeated, needed, **step):
+    return after_ten(**step), repeated, needed, [NOT_SENT, CLOSED, BROKEN]
+
+
+NOT_SENT = ("deferred", 0, "no connection")
+CLOSED = ("deferred", 0, "the connection was closed before the answer was complete")
+BROKEN = ("deferred", 0, "receiving failed")
+RESET = ("deferred", 0, "the gateway reset the stream")
+LATE = ("deferred", 0, "no answer yet")
+GIVEN_UP = ("deferred", 0, "the connection was given up: nothing was answered for too long")
+DEVICE = ("deferred", 0, "too many pushes for this device")
+STRANGE = ("deferred", 0, "the gateway's certificate is not trusted")
+ASKED = ("deferred", 429, "TooManyRequests")
+BUSY = ("deferred", 503, "ServiceUnavailable")
+
+# name: script; how many pushes may be received again; which receipt there must be beside those of
+# acceptances, and which others there may be: outcome, status, reason.
+SCRIPTED = {
+    "busyDevice": ({"rules": [{"for": "eachPush", "answers": [
+        refusal(429, "TooManyRequests"), {"do": "accept"}]}]}, 2 * (2 * COUNT + 1), ASKED, [DEVICE]),
+    "busyGateway": (after_ten(**refusal(503, "ServiceUnavailable")), 2, BUSY, [NOT_SENT]),
+    # Those above the last stream were not processed: they go on another connection, and leave a
+    # receipt if that takes longer than a moment.
+    "goAway": cut(0, None, do="goAway"),
+    "goAwayBeforeThis": cut(1, NOT_SENT, do="goAway", lastStream="beforeThis"),
+    "goAwayClosing": cut(COUNT, CLOSED, do="goAway", ending="close"),
+    "connectionReset": cut(COUNT, CLOSED, do="closeConnection", end="reset"),
+    "connectionEnded": cut(COUNT, CLOSED, do="closeConnection", end="finish"),
+    "streamRefused": cut(1, NOT_SENT, do="resetStream", code="refused"),
+    "streamReset": cut(1, RESET, do="resetStream", code="internalError"),
+    "stalledStream": (after_ten(do="silence"), 1, GIVEN_UP, [LATE]),
+    "halfOpen": (after_ten(do="freezeConnection"), COUNT, GIVEN_UP, [LATE]),
+    "slow": (scripted({"do": "accept", "delayMilliseconds": [2000, 4000]}), 0, LATE, []),
+    "fewerStreams": (scripted({"do": "accept", "times": 5},
+                              {"do": "acceptLimitingStreams", "streams": 2, "times": 1},
+                              {"do": "accept", "times": 10, "delayMilliseconds": 20},
+                              {"do": "acceptLimitingStreams", "streams": 100, "times": 1},
+                              {"do": "accept"}), 0, None, [NOT_SENT]),
+}
+
+
+class House:
+    def __init__(self, belfry, script=None):
+        self.belfry, self.folder = belfry, tempfile.mkdtemp(prefix="belfry-gateway-")
+        self.gateway = Gateway(belfry, self.folder, script)
+        self.relay = Relay(belfry, self.folder, self.gateway.port, self.gateway.ca)
+        self.relay.start()
+        self.relay.furnish()
+        self.relay.register("phone", "ann")
+        status, answer = self.relay.save("all", "ann")
+        assert status == 200, answer
+        self.posted = []
+
+    def post(self, count=COUNT):
+        """One request: its deliveries are with the gateway at the same time."""
+        names = [f"art-{len(self.posted) + number}" for number in range(count)]
+        status, answer = self.relay.call("POST", CHANGES, [
+            {"operation": "create", "recordType": "Artwork", "recordName": name, "after": {}}
+            for name in names])
+        assert status == 200, answer
+        self.posted += names
+
+    def receipts(self):
+        answer = self.relay.expect(200, "GET", "/admin/1/receipts?limit=1000", admin=True)
+        return answer["receipts"]
+
+    def compare(self, repeated, needed, allowed):
+        """What is not as it must be, and what was found."""
+        self.relay.settled(PATIENCE)
+        bad, ids, received = [], {}, Counter()
+        for record in self.gateway.records:
+            for push in pushes(record):
+                received[push["record"]] += 1
+                if ids.setdefault(push["record"], push["id"]) != push["id"]:
+                    bad.append(f"{push['record']} was sent with two IDs")
+        again = sum(received.values()) - len(received)
+        if missing := [name for name in self.posted if name not in received]:
+            bad.append(f"{len(missing)} of {len(self.posted)} were never received")
+        if again > repeated:
+            bad.append(f"{again} were received again, {repeated} may be")
+        accepted, others = Counter(), Counter()
+        for receipt in self.receipts():
+            if receipt["outcome"] == "accepted":
+                accepted[receipt["deliveryID"]] += 1
+            else:
+                others[(receipt["outcome"], receipt["status"], receipt["reason"])] += 1
+        if len(accepted) != len(self.posted) or set(accepted.values()) != {1}:
+            bad.append(f"{len(accepted)} of {len(self.posted)} have the receipt of an acceptance")
+        for other in others:
+            if other not in [needed] + allowed:
+                bad.append(f"no receipt may say {other}")
+        if needed and needed not in others:
+            bad.append(f"no receipt says {needed}")
+        letters = self.relay.expect(
+            200, "GET", f"/admin/1/containers/{CONTAINER}/development/deadLetters", admin=True)
+        if letters["deadLetters"]:
+            bad.append(f"{len(letters['deadLetters'])} dead letters")
+        return bad, {"owed": len(self.posted), "receivedAgain": again,
+                     "receipts": {" ".join(map(str, key)).strip(): count
+                                  for key, count in others.items()}}
+
+    def leave(self):
+        code = self.relay.stop()
+        self.gateway.stop()
+        shutil.rmtree(self.folder)
+        return [] if code == 0 else [f"the relay ended with {code}"]
+
+
+def scripted_scene(name):
+    script, *expected = SCRIPTED[name]
+
+    def play(belfry):
+        house = House(belfry, script)
+        # A connection is tried with one push; those after it are open at the same time.
+        house.post(1)
+        house.relay.settled(PATIENCE)
+        house.post()
+        house.relay.settled(PATIENCE)
+        house.post()
+        return house, *house.compare(*expected)
+    return play
+
+
+def away(belfry):
+    """Nobody listens, then it is back."""
+    house = House(belfry)
+    house.post()
+    house.relay.settled(PATIENCE)
+    house.gateway.stop()
+    house.post()
+    until_deferred(house)
+    house.gateway = Gateway(belfry, house.folder, after=house.gateway)
+    house.post()
+    return house, *house.compare(0, NOT_SENT, [])
+
+
+def stranger(belfry):
+    """Somebody with a certificate of another authority listens in its place: nothing is sent."""
+    house = House(belfry)
+    house.gateway.stop()
+    elsewhere = tempfile.mkdtemp(prefix="belfry-gateway-")
+    strange = Gateway(belfry, elsewhere, after=house.gateway)
+    house.post()
+    until_deferred(house)
+    strange.stop()
+    heard = len(list(pushes(strange.record)))
+    house.gateway = Gateway(belfry, house.folder, after=house.gateway)
+    house.post()
+    bad, found = house.compare(0, STRANGE, [])
+    shutil.rmtree(elsewhere)
+    return house, bad + ([f"a stranger was told {heard} pushes"] if heard else []), found
+
+
+def until_deferred(house):
+    end = time.monotonic() + PATIENCE
+    while not any(receipt["outcome"] == "deferred" for receipt in house.receipts()):
+        assert time.monotonic() < end, "no receipt says that the gateway cannot be reached"
+        time.sleep(0.1)
+
+
+SCENES = {"away": away, "stranger": stranger,
+          **{name: scripted_scene(name) for name in SCRIPTED}}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("scenes", nargs="*", help=" ".join(SCENES))
+    parser.add_argument("--binary")
+    options = parser.parse_args()
+    belfry, failed = binary(options.binary), []
+    for name in options.scenes or SCENES:
+        if name not in SCENES:
+            parser.error(f"there is no scene {name}: {' '.join(SCENES)}")
+        began = time.monotonic()
+        house, bad, found = SCENES[name](belfry)
+        bad += house.leave()
+        print(f"{name}: {json.dumps(found)}, {time.monotonic() - began:.0f} s", flush=True)
+        for text in bad:
+            print(f"  NOT AS PROMISED: {text}", flush=True)
+        failed += [name] if bad else []
+    if failed:
+        sys.exit(f"not as promised: {' '.join(failed)}")
+    print("as promised")
+
+
+if __name__ == "__main__":
+    main()
