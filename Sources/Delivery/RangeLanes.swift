@@ -69,28 +69,32 @@ struct RangeLanes: Sendable {
 
     /// The delivery behind an open ticket.
     func openDelivery(_ ticket: DeliveryTracker.Ticket) -> OwedDelivery? {
-        guard let lane = lanes[ticket.lane], let index = Self.index(of: ticket, in: lane),
-            case .open(let delivery) = lane.slots[index]
-        else { return nil }
-        return delivery
+        open(ticket)?.delivery
+    }
+
+    /// The delivery behind an open ticket, and where it stands in its lane.
+    private func open(
+        _ ticket: DeliveryTracker.Ticket
+    ) -> (delivery: OwedDelivery, index: Int)? {
+        guard let lane = lanes[ticket.lane] else { return nil }
+        let index = Int(ticket.slot &- lane.firstSlot)
+        guard index < lane.slots.count, case .open(let delivery) = lane.slots[index] else {
+            return nil
+        }
+        return (delivery, index)
     }
 
     /// Settles an open ticket; one that is not open is ignored.
     mutating func settle(_ ticket: DeliveryTracker.Ticket, _ resolution: Resolution) {
-        guard let delivery = openDelivery(ticket)?.delivery, let lane = lanes[ticket.lane],
-            let index = Self.index(of: ticket, in: lane)
-        else { return }
+        // No lane is held here: the assignment would copy all of its slots.
+        guard let (owed, index) = open(ticket) else { return }
+        let delivery = owed.delivery
         let badge = delivery.badge.map {
             BadgeMark(
                 container: delivery.container, deviceID: delivery.deviceID, owner: delivery.owner,
                 badge: $0)
         }
         lanes[ticket.lane]?.slots[index] = .settled(resolution, badge: badge)
-    }
-
-    private static func index(of ticket: DeliveryTracker.Ticket, in lane: Lane) -> Int? {
-        let index = Int(ticket.slot &- lane.firstSlot)
-        return index < lane.slots.count ? index : nil
     }
 
     /// Adds to a step what the ranges may pass.
