@@ -29,6 +29,8 @@ public enum Limits {
     public static let maximumFieldsPerRecord = 1000
     /// Record types of one container in one environment.
     public static let maximumRecordTypes = 1000
+    /// Roles of one container in one environment.
+    public static let maximumRoles = 1000
     /// A record without assets (CloudKit: 1 MB).
     public static let maximumRecordBytes = 1024 * 1024
     /// Records in one answer (CloudKit's limit).

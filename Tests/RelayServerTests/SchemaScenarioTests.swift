@@ -123,6 +123,14 @@ import Testing
                 "DEFINE SCHEMA RECORD TYPE N (); RECORD TYPE N ();",
                 "line 1: N is defined twice"
             ),
+            (
+                "DEFINE SCHEMA CREATE ROLE \"\";",
+                "line 1: the name of a role is expected, found \"\""
+            ),
+            (
+                "DEFINE SCHEMA CREATE ROLE Editor; CREATE ROLE Editor;",
+                "line 1: Editor is defined twice"
+            ),
         ])
     func `a text that is wrong is refused with its line:`(
         text: String, reason: String
@@ -133,6 +141,29 @@ import Testing
             let answer = try await Self.put(relay, Self.development, text: text)
             #expect(answer.status == 400)
             #expect(answer["reason"] == .string("text: \(reason)"), "\(answer.text)")
+        }
+    }
+
+    @Test(
+        arguments: [
+            (#"{"recordTypes":[],"roles":["Editor",""]}"#, "roles[1]: not \(RoleName.rule)"),
+            (#"{"recordTypes":[],"roles":["a\u0000b"]}"#, "roles[0]: not \(RoleName.rule)"),
+            (#"{"recordTypes":[],"roles":["\""]}"#, "roles[0]: not \(RoleName.rule)"),
+            (#"{"recordTypes":[],"roles":["a","a"]}"#, "roles[1]: a stands there twice"),
+            (
+                #"{"recordTypes":[{"name":"N","grants":[{"permission":"READ","role":""}]}]}"#,
+                "recordTypes[0].grants[0].role: not \(RoleName.rule)"
+            ),
+        ])
+    func `a schema that is wrong is refused at its member, and nothing of it is kept`(
+        body: String, reason: String
+    ) async throws {
+        try await TestRelay.with { relay in
+            let answer = try await relay.admin(.put, "\(Self.development)/schema", body)
+            #expect(answer.status == 400, "\(answer.text)")
+            #expect(answer["reason"] == .string(reason), "\(answer.text)")
+            let schema = try await relay.admin(.get, "\(Self.development)/schema")
+            #expect(schema["roles"] == [] && schema["recordTypes"] == [], "\(schema.text)")
         }
     }
 

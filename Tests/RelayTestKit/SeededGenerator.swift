@@ -29,13 +29,12 @@ package enum Seeds {
     /// Seeds for a test that runs once for each.
     ///
     /// A failure names its seed; `BELFRY_SEED` (decimal, or hexadecimal digits of a commit) adds
-    /// one.
+    /// one, or several with commas between them.
     package static let all: [UInt64] = {
         var seeds: [UInt64] = [1, 2, 3, 5, 8]
-        if let text = ProcessInfo.processInfo.environment["BELFRY_SEED"],
-            let seed = UInt64(text) ?? UInt64(text.prefix(16), radix: 16)
-        {
-            seeds.append(seed)
+        let more = ProcessInfo.processInfo.environment["BELFRY_SEED"] ?? ""
+        for text in more.split(separator: ",") {
+            if let seed = UInt64(text) ?? UInt64(text.prefix(16), radix: 16) { seeds.append(seed) }
         }
         return seeds
     }()

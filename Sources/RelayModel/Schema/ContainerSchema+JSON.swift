@@ -4,7 +4,7 @@ extension ContainerSchema {
         [
             "recordTypes": .array(
                 recordTypes.values.sorted { $0.name < $1.name }.map { .object($0.json) }),
-            "roles": .array(roles.map { .string($0) }),
+            "roles": .array(roles.map { .string($0.rawValue) }),
         ]
     }
 
@@ -28,7 +28,25 @@ extension ContainerSchema {
             }
             types.append(type)
         }
-        self.init(types, roles: try reader.strings("roles") ?? [])
+        self.init(types, roles: try Self.roles(reader))
+    }
+
+    private static func roles(_ reader: JSONReader) throws(JSONContractError) -> [RoleName] {
+        let texts = try reader.strings("roles") ?? []
+        guard texts.count <= Limits.maximumRoles else {
+            throw reader.failure("roles", "at most \(Limits.maximumRoles) roles are allowed")
+        }
+        var roles: [RoleName] = []
+        for (index, text) in texts.enumerated() {
+            guard let role = RoleName(rawValue: text) else {
+                throw reader.failure("roles[\(index)]", "not \(RoleName.rule)")
+            }
+            guard !roles.contains(role) else {
+                throw reader.failure("roles[\(index)]", "\(role) stands there twice")
+            }
+            roles.append(role)
+        }
+        return roles
     }
 }
 
@@ -42,7 +60,10 @@ extension RecordTypeDefinition {
                 fields.sorted { $0.key < $1.key }.map { .object($0.value.json(name: $0.key)) }),
             "grants": .array(
                 grants.map {
-                    ["permission": .string($0.permission.rawValue), "role": .string($0.role)]
+                    [
+                        "permission": .string($0.permission.rawValue),
+                        "role": .string($0.role.rawValue),
+                    ]
                 }),
         ]
     }
@@ -89,7 +110,7 @@ extension RecordTypeDefinition {
             grants.append(
                 RecordGrant(
                     try reader.require("permission", try reader.choice("permission")),
-                    to: try reader.require("role", try reader.string("role"))))
+                    to: try reader.require("role", try reader.identifier("role"))))
         }
         return grants
     }

@@ -3,10 +3,10 @@ public struct ContainerSchema: Sendable, Hashable {
     /// The record types by name.
     public var recordTypes: [RecordType: RecordTypeDefinition]
     /// The roles beside CloudKit's own `_world`, `_icloud` and `_creator`.
-    public var roles: [String]
+    public var roles: [RoleName]
 
     /// Creates a schema.
-    public init(_ recordTypes: [RecordTypeDefinition] = [], roles: [String] = []) {
+    public init(_ recordTypes: [RecordTypeDefinition] = [], roles: [RoleName] = []) {
         self.recordTypes = Dictionary(
             recordTypes.map { ($0.name, $0) }, uniquingKeysWith: { _, last in last })
         self.roles = roles
@@ -44,7 +44,7 @@ public struct RecordTypeDefinition: Sendable, Hashable {
     }
 
     /// Whether everybody of `role` may do this.
-    public func grants(_ permission: RecordGrant.Permission, to role: String) -> Bool {
+    public func grants(_ permission: RecordGrant.Permission, to role: RoleName) -> Bool {
         grants.contains(RecordGrant(permission, to: role))
     }
 }
@@ -193,17 +193,17 @@ public struct RecordGrant: Sendable, Hashable {
     /// What may be done.
     public var permission: Permission
     /// By whom: `_world`, `_icloud` (everybody who is signed in), `_creator`, or a role.
-    public var role: String
+    public var role: RoleName
 
     /// Creates a grant.
-    public init(_ permission: Permission, to role: String) {
+    public init(_ permission: Permission, to role: RoleName) {
         self.permission = permission
         self.role = role
     }
 
     /// What CloudKit grants unless told otherwise: everybody reads, users create, creators write.
     public static let usual = [
-        RecordGrant(.write, to: "_creator"), RecordGrant(.create, to: "_icloud"),
-        RecordGrant(.read, to: "_world"),
+        RecordGrant(.write, to: .creator), RecordGrant(.create, to: .icloud),
+        RecordGrant(.read, to: .world),
     ]
 }

@@ -50,19 +50,19 @@ struct RecordCaller: Sendable {
             return readers.contains { $0 == "world" || $0 == user?.rawValue }
         }
         guard let type = schema.recordTypes[record.recordType] else { return false }
-        return type.grants(.read, to: "_world")
-            || user != nil && type.grants(.read, to: "_icloud")
-            || user != nil && user == record.created.userID && type.grants(.read, to: "_creator")
+        return type.grants(.read, to: .world)
+            || user != nil && type.grants(.read, to: .icloud)
+            || user != nil && user == record.created.userID && type.grants(.read, to: .creator)
     }
 
     /// Refuses to create a record of `type` for who may not.
     ///
     /// - Throws: 421 if signing in would help, else 403.
     func checkCreation(of type: RecordTypeDefinition) throws(APIError) {
-        guard place.database == .public, !isServer, !type.grants(.create, to: "_world") else {
+        guard place.database == .public, !isServer, !type.grants(.create, to: .world) else {
             return
         }
-        guard user == nil || !type.grants(.create, to: "_icloud") else { return }
+        guard user == nil || !type.grants(.create, to: .icloud) else { return }
         if user == nil {
             throw APIError(
                 .authenticationRequired, "request needs authorization",

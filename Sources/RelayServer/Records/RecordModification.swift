@@ -196,9 +196,9 @@ struct RecordOperationReading {
         guard caller.place.database == .public else { return }
         guard let definition = inference.definition(of: type) else { return }
         edit.isWritableByAll =
-            definition.grants(.write, to: "_world")
-            || caller.user != nil && definition.grants(.write, to: "_icloud")
-        if !definition.grants(.read, to: "_world"), !definition.grants(.read, to: "_icloud") {
+            definition.grants(.write, to: .world)
+            || caller.user != nil && definition.grants(.write, to: .icloud)
+        if !definition.grants(.read, to: .world), !definition.grants(.read, to: .icloud) {
             edit.readers = caller.user.map { [$0.rawValue] } ?? []
         }
     }

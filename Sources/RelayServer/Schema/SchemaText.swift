@@ -7,7 +7,7 @@ enum SchemaText {
     /// does not have are left out with one.
     static func text(of schema: ContainerSchema) -> String {
         var lines = ["DEFINE SCHEMA"]
-        for role in schema.roles { lines += ["", "    CREATE ROLE \(quoted(role));"] }
+        for role in schema.roles { lines += ["", "    CREATE ROLE \(quoted(role.rawValue));"] }
         for type in schema.recordTypes.values.sorted(by: { $0.name < $1.name }) {
             lines += [""] + self.lines(of: type)
         }

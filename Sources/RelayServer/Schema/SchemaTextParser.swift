@@ -14,11 +14,15 @@ struct SchemaTextParser {
     mutating func schema() throws(SchemaTextError) -> ContainerSchema {
         try expect("DEFINE", "SCHEMA")
         var types: [RecordTypeDefinition] = []
-        var roles: [String] = []
+        var roles: [RoleName] = []
         while let token = rest.first {
             if take("CREATE") {
                 try expect("ROLE")
-                roles.append(try name("the name of a role"))
+                let role = try identifier("the name of a role", as: RoleName.self)
+                guard !roles.contains(role) else {
+                    throw SchemaTextError(line: token.line, reason: "\(role) is defined twice")
+                }
+                roles.append(role)
             } else if take("RECORD") {
                 try expect("TYPE")
                 let type = try recordType()
@@ -36,16 +40,16 @@ struct SchemaTextParser {
                     line: token.line,
                     reason: "more than \(Limits.maximumRecordTypes) record types")
             }
+            guard roles.count <= Limits.maximumRoles else {
+                throw SchemaTextError(
+                    line: token.line, reason: "more than \(Limits.maximumRoles) roles")
+            }
         }
         return ContainerSchema(types, roles: roles)
     }
 
     private mutating func recordType() throws(SchemaTextError) -> RecordTypeDefinition {
-        let line = rest.first?.line ?? lastLine
-        let text = try name("the name of a record type")
-        guard let name = RecordType(rawValue: text) else {
-            throw SchemaTextError(line: line, reason: "\"\(text)\" is not \(RecordType.rule)")
-        }
+        let name = try identifier("the name of a record type", as: RecordType.self)
         var type = RecordTypeDefinition(name, grants: [])
         try expect("(")
         while !take(")") {
@@ -93,7 +97,7 @@ struct SchemaTextParser {
             permissions.append(permission)
         } while take(",")
         try expect("TO")
-        let role = try name("the name of a role")
+        let role = try identifier("the name of a role", as: RoleName.self)
         type.grants += permissions.map { RecordGrant($0, to: role) }
     }
 
@@ -155,6 +159,18 @@ struct SchemaTextParser {
         }
         rest.removeFirst()
         return token.text
+    }
+
+    private mutating func identifier<Identifier: ValidatedIdentifier>(
+        _ what: String, as type: Identifier.Type
+    ) throws(SchemaTextError) -> Identifier {
+        let line = rest.first?.line ?? lastLine
+        let text = try name(what)
+        guard let identifier = Identifier(rawValue: text) else {
+            throw SchemaTextError(
+                line: line, reason: "\"\(text.shortened)\" is not \(Identifier.rule)")
+        }
+        return identifier
     }
 
     private func unexpected(_ what: String) -> SchemaTextError {

@@ -39,21 +39,26 @@ struct SchemaStep {
     let container: StoredContainer
 
     func read(_ db: Database) throws -> ContainerSchema {
-        var types: [String: RecordTypeDefinition] = [:]
+        var types: [RecordType: RecordTypeDefinition] = [:]
         let id: StatementArguments = [container.id]
         for row in try Row.fetchAll(
             db, sql: "SELECT * FROM recordType WHERE container = ?", arguments: id)
         {
             let type = try RecordTypeDefinition(row: row)
-            types[type.name.rawValue] = type
+            types[type.name] = type
         }
         for row in try Row.fetchAll(
             db, sql: "SELECT * FROM recordField WHERE container = ?", arguments: id)
         {
-            types[row["recordType"]]?.fields[row["name"]] = try FieldDefinition(row: row)
+            let type: RecordType = try StoredRow(row: row, table: "recordField")
+                .identifier("recordType")
+            types[type]?.fields[row["name"]] = try FieldDefinition(row: row)
         }
-        let roles = try String.fetchAll(
-            db, sql: "SELECT name FROM schemaRole WHERE container = ? ORDER BY name", arguments: id)
+        let roles = try Row.fetchAll(
+            db, sql: "SELECT name FROM schemaRole WHERE container = ? ORDER BY name", arguments: id
+        ).map { row -> RoleName in
+            try StoredRow(row: row, table: "schemaRole").identifier("name")
+        }
         return ContainerSchema(Array(types.values), roles: roles)
     }
 
@@ -90,10 +95,10 @@ struct SchemaStep {
                 sql: "DELETE FROM \(table) WHERE container = ?", arguments: [container.id])
         }
         try add(Array(schema.recordTypes.values), in: db)
-        for role in Set(schema.roles) {
+        for role in schema.roles {
             try db.execute(
                 sql: "INSERT INTO schemaRole (container, name) VALUES (?, ?)",
-                arguments: [container.id, role])
+                arguments: [container.id, role.rawValue])
         }
         // What is not kept any more is forgotten; the versions stay for the sake of stale changes.
         try db.execute(
@@ -110,7 +115,7 @@ extension RecordTypeDefinition {
     /// `PERMISSION role` for each grant, as a JSON array.
     var storedGrants: String {
         JSONValue.array(
-            grants.map { .array([.string($0.permission.rawValue), .string($0.role)]) }
+            grants.map { .array([.string($0.permission.rawValue), .string($0.role.rawValue)]) }
         ).text
     }
 
@@ -123,7 +128,8 @@ extension RecordTypeDefinition {
         }
         grants = try elements.map { element in
             guard case .array(let parts) = element, parts.count == 2,
-                case .string(let word) = parts[0], case .string(let role) = parts[1],
+                case .string(let word) = parts[0], case .string(let text) = parts[1],
+                let role = RoleName(rawValue: text),
                 let permission = RecordGrant.Permission(rawValue: word)
             else { throw stored.damage("grants") }
             return RecordGrant(permission, to: role)
