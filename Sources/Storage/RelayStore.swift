@@ -135,6 +135,8 @@ package final class RelayStore: Sendable {
     /// everything, unless it is unknown what is on the disk: then nothing is written any more.
     private static func close(_ pool: DatabasePool, folding: Bool) {
         if folding {
+            // Who closes last removes the log, and readers may not.
+            pool.invalidateReadOnlyConnections()
             pool.writeWithoutTransaction { try? StoreConnections.fold($0) }
         }
         try? pool.close()

@@ -41,6 +41,20 @@ import Testing
         await store.close()
     }
 
+    @Test func `an orderly end leaves the file alone, though readers were open`() async throws {
+        let home = try TemporaryStore()
+        let store = try home.open()
+        try await store.save(
+            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        #expect(try await store.head() == .start)
+        #expect(FileManager.default.fileExists(atPath: home.path + "-wal"))
+        await store.close()
+        #expect(FileManager.default.fileExists(atPath: home.path))
+        for ending in ["-wal", "-shm"] {
+            #expect(!FileManager.default.fileExists(atPath: home.path + ending), "\(ending)")
+        }
+    }
+
     @Test func `a second opening is refused while the first lasts, with its process`() async throws
     {
         let home = try TemporaryStore()
