@@ -1,4 +1,3 @@
-import DequeModule
 import RelayModel
 import Storage
 
@@ -29,26 +28,17 @@ struct CollapseMemory: Sendable {
     /// How many records are remembered.
     static let limit = 65_536
 
-    private let limit: Int
-    private var newest: [Key: DeliveryOrdinal] = [:]
-    private var order: Deque<Key> = []
+    private var newest: RecentMemory<Key, DeliveryOrdinal>
 
     /// Remembers the last `limit` records.
     init(limit: Int = Self.limit) {
-        precondition(limit > 0)
-        self.limit = limit
+        newest = RecentMemory(limit: limit)
     }
 
     /// Remembers a delivery that is owed.
     mutating func insert(_ delivery: Delivery) {
         guard let key = Key(delivery) else { return }
-        if let known = newest[key] {
-            newest[key] = max(known, delivery.ordinal)
-            return
-        }
-        newest[key] = delivery.ordinal
-        order.append(key)
-        if order.count > limit, let oldest = order.popFirst() { newest[oldest] = nil }
+        newest[key] = newest[key].map { max($0, delivery.ordinal) } ?? delivery.ordinal
     }
 
     /// Whether a newer delivery takes the place of `delivery`.

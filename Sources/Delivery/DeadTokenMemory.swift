@@ -1,4 +1,3 @@
-import DequeModule
 import RelayModel
 import Storage
 
@@ -13,21 +12,16 @@ struct DeadTokenMemory: Sendable {
         let token: DeviceToken
     }
 
-    private let limit: Int
-    private var deaths: [Key: Timestamp] = [:]
-    private var order: Deque<Key> = []
+    private var deaths: RecentMemory<Key, Timestamp>
 
     /// Remembers the last `limit` tokens.
     init(limit: Int = 65_536) {
-        precondition(limit > 0)
-        self.limit = limit
+        deaths = RecentMemory(limit: limit)
     }
 
     /// Remembers a token that the gateway declared dead.
     mutating func insert(_ dead: DeadToken) {
-        let key = Key(container: dead.container, token: dead.token)
-        if deaths.updateValue(dead.since, forKey: key) == nil { order.append(key) }
-        if order.count > limit, let oldest = order.popFirst() { deaths[oldest] = nil }
+        deaths[Key(container: dead.container, token: dead.token)] = dead.since
     }
 
     /// Whether the token of `delivery` was dead after it was registered.

@@ -28,7 +28,7 @@ extension DeliveryWorker {
     ///   they hold is owed still, and is sent again after the next start.
     package func shutDown(within bound: Duration) async throws {
         await gateway.shutDown(within: bound)
-        while try await recordStep(patience: bound) {}
+        while try await recordStep(within: bound) {}
     }
 
     // MARK: Steps
@@ -37,7 +37,7 @@ extension DeliveryWorker {
         while !Task.isCancelled {
             await somethingSettled.wait()
             // What settles meanwhile raises the signal again.
-            _ = try await recordStep(patience: nil)
+            _ = try await recordStep(within: nil)
             let isFew = state.withLock { $0.settledSinceStep < settings.stepSize }
             if isFew { try await clock.sleep(for: settings.stepInterval) }
         }
@@ -46,13 +46,13 @@ extension DeliveryWorker {
     /// Records one step, and says whether there was anything to record.
     ///
     /// A step that was on its way when ``run()`` was cancelled is recorded first.
-    private func recordStep(patience: Duration?) async throws -> Bool {
+    private func recordStep(within bound: Duration?) async throws -> Bool {
         let step = state.withLock { state in
             state.settledSinceStep = 0
             return state.tracker.unrecordedStep ?? state.tracker.takeStep()
         }
         guard let step else { return false }
-        try await record(step, patience: patience)
+        try await record(step, within: bound)
         let (mark, inFlight) = state.withLock { state in
             state.tracker.stepRecorded()
             return (state.tracker.recordedMark, state.tracker.inFlight)
@@ -66,24 +66,14 @@ extension DeliveryWorker {
     }
 
     /// Records a step; while the disk is full it waits for room, because nothing may be lost.
-    ///
-    /// It waits for `patience` altogether; without one until it is cancelled.
-    private func record(_ step: SettledStep, patience: Duration?) async throws {
-        var wait: Duration = .milliseconds(100)
-        var waited: Duration = .zero
-        while true {
-            do {
-                CrashPoint.settle.reach()
-                try await progress.settle(step)
-                return CrashPoint.settled.reach()
-            } catch let error as StorageError where error.passes {
-                if let patience, patience <= waited { throw error }
-                logger.error(
-                    "cannot record the progress yet", metadata: ["reason": "\(error)"])
-                try await clock.sleep(for: wait)
-                waited += wait
-                wait = min(wait * 2, .seconds(5))
-            }
+    private func record(_ step: SettledStep, within bound: Duration?) async throws {
+        let patience = StorePatience(clock: clock) { [logger] error in
+            logger.error("cannot record the progress yet", metadata: ["reason": "\(error)"])
+        }
+        try await patience.attempt(within: bound) {
+            CrashPoint.settle.reach()
+            try await progress.settle(step)
+            CrashPoint.settled.reach()
         }
     }
 

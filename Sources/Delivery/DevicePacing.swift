@@ -1,4 +1,3 @@
-import DequeModule
 import RelayModel
 import Storage
 
@@ -31,8 +30,7 @@ struct DevicePacing: Sendable {
     /// When the budget of a device would be whole again.
     private var wholeAt: [Key: Timestamp] = [:]
     /// The deliveries that have had their place; a restart forgets the budgets, and these too.
-    private var reserved: Set<DeliveryID> = []
-    private var order: Deque<DeliveryID> = []
+    private var reserved: RecentMemory<DeliveryID, Void>
 
     /// Allows each device `silentPerHour` background pushes an hour, all at once or spread; 0
     /// allows any number.
@@ -43,6 +41,7 @@ struct DevicePacing: Sendable {
         silentInterval = silentPerHour > 0 ? .seconds(3600) / silentPerHour : nil
         silentBurst = silentPerHour
         self.limit = limit
+        reserved = RecentMemory(limit: limit)
     }
 
     /// The gateway wants the device of `delivery` to be left alone until `moment`.
@@ -70,20 +69,14 @@ struct DevicePacing: Sendable {
     ) -> Timestamp? {
         guard let silentInterval, delivery.gateway == .apns,
             delivery.notification.pushType == .background, reason != Self.waitingReason,
-            !reserved.contains(delivery.id)
+            reserved[delivery.id] == nil
         else { return nil }
-        remember(delivery.id)
+        reserved[delivery.id] = ()
         if wholeAt.count >= limit { wholeAt = wholeAt.filter { now < $0.value } }
         let key = Key(delivery)
         let whole = max(now, wholeAt[key] ?? now).advanced(by: silentInterval)
         if wholeAt.count < limit || wholeAt[key] != nil { wholeAt[key] = whole }
         let slot = whole.advanced(by: .zero - silentInterval * silentBurst)
         return slot <= now ? nil : slot
-    }
-
-    private mutating func remember(_ id: DeliveryID) {
-        reserved.insert(id)
-        order.append(id)
-        if order.count > limit, let oldest = order.popFirst() { reserved.remove(oldest) }
     }
 }

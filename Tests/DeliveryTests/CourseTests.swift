@@ -16,16 +16,6 @@ import Testing
             status: 400, reason: "BadDeviceToken",
             reaction: .forgetDeviceToken(.unknownToGateway)))
 
-    private func deliveries(
-        _ positions: ClosedRange<UInt64>, _ change: (inout Delivery) -> Void = { _ in }
-    ) -> [OwedDelivery] {
-        positions.map { position in
-            var owed = Fixtures.delivery(at: position)
-            change(&owed.delivery)
-            return owed
-        }
-    }
-
     // MARK: Outages
 
     @Test(arguments: [

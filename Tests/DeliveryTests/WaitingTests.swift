@@ -15,16 +15,6 @@ import Testing
         GatewayRefusal(
             status: 403, reason: "InvalidProviderToken", reaction: .pauseContainer))
 
-    private func deliveries(
-        _ positions: ClosedRange<UInt64>, _ change: (inout Delivery) -> Void = { _ in }
-    ) -> [OwedDelivery] {
-        positions.map { position in
-            var owed = Fixtures.delivery(at: position)
-            change(&owed.delivery)
-            return owed
-        }
-    }
-
     // MARK: Rows of a halted lane
 
     @Test func `what is halted is written once, and nobody reads it until it may go`()

@@ -144,3 +144,14 @@ final class FaultyProgress: ShardProgress {
         try await store.collapsingRetries(limit: limit)
     }
 }
+
+/// A delivery for each position, changed as a test wants them.
+func deliveries(
+    _ positions: ClosedRange<UInt64>, _ change: (inout Delivery) -> Void = { _ in }
+) -> [OwedDelivery] {
+    positions.map { position in
+        var owed = Fixtures.delivery(at: position)
+        change(&owed.delivery)
+        return owed
+    }
+}

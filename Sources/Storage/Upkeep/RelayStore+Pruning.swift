@@ -95,10 +95,7 @@ extension RelayStore {
         var count = 0
         if let age = retention.parkedAge {
             count += try await delete(
-                """
-                DELETE FROM parkedChange WHERE number IN (
-                    SELECT number FROM parkedChange WHERE receivedAt <= ? LIMIT ?)
-                """, [now.advanced(by: .zero - age).stored, portion], portion)
+                "parkedChange", "number", from: "receivedAt", olderThan: age, at: now, portion)
         }
         guard let bytes = retention.parkedBytes else { return count }
         // The oldest, as long as those before them are not enough.
@@ -119,18 +116,23 @@ extension RelayStore {
         _ retention: Retention, at now: Timestamp, _ portion: Int
     ) async throws -> Int {
         guard let age = retention.quarantineAge else { return 0 }
-        let arguments: StatementArguments = [now.advanced(by: .zero - age).stored, portion]
         let changes = try await delete(
-            """
-            DELETE FROM quarantine WHERE position IN (
-                SELECT position FROM quarantine WHERE quarantinedAt <= ? LIMIT ?)
-            """, arguments, portion)
+            "quarantine", "position", from: "quarantinedAt", olderThan: age, at: now, portion)
         return try await changes
             + delete(
-                """
-                DELETE FROM quarantinedRange WHERE id IN (
-                    SELECT id FROM quarantinedRange WHERE quarantinedAt <= ? LIMIT ?)
-                """, arguments, portion)
+                "quarantinedRange", "id", from: "quarantinedAt", olderThan: age, at: now, portion)
+    }
+
+    /// Deletes the rows of `table` whose `moment` is older than `age`.
+    private func delete(
+        _ table: String, _ key: String, from moment: String, olderThan age: Duration,
+        at now: Timestamp, _ portion: Int
+    ) async throws -> Int {
+        try await delete(
+            """
+            DELETE FROM \(table) WHERE \(key) IN (
+                SELECT \(key) FROM \(table) WHERE \(moment) <= ? LIMIT ?)
+            """, [now.advanced(by: .zero - age).stored, portion], portion)
     }
 
     // MARK: Receipts and dead letters

@@ -15,19 +15,24 @@ package struct StorePatience: Sendable {
         self.onWait = onWait
     }
 
-    /// Attempts `body` until it succeeds, or fails for a reason that does not pass.
+    /// Attempts `body` until it succeeds, or fails for a reason that does not pass, or the pauses
+    /// have taken `bound` altogether; without one until it is cancelled.
     ///
-    /// - Throws: What `body` throws, except what ``StorageError/passes``; `CancellationError`.
+    /// - Throws: What `body` throws, except what ``StorageError/passes`` within the bound;
+    ///   `CancellationError`.
     package func attempt<Value: Sendable>(
-        _ body: () async throws -> Value
+        within bound: Duration? = nil, _ body: () async throws -> Value
     ) async throws -> Value {
         var pause = Duration.milliseconds(100)
+        var waited = Duration.zero
         while true {
             do {
                 return try await body()
             } catch let error as StorageError where error.passes {
+                if let bound, bound <= waited { throw error }
                 onWait(error)
                 try await clock.sleep(for: pause)
+                waited += pause
                 pause = min(pause * 2, Self.longestPause)
             }
         }

@@ -1,0 +1,43 @@
+import DequeModule
+
+/// A table of what came last: beyond its limit the oldest makes room.
+struct RecentMemory<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+    private let limit: Int
+    private var values: [Key: (value: Value, turn: UInt64)] = [:]
+    private var order: Deque<(key: Key, turn: UInt64)> = []
+    private var turns: UInt64 = 0
+
+    /// Remembers the last `limit` keys.
+    init(limit: Int) {
+        precondition(limit > 0)
+        self.limit = limit
+    }
+
+    /// Whether nothing is remembered, so that nobody has to make a key.
+    var isEmpty: Bool { values.isEmpty }
+
+    /// The value of a key; `nil` if none is remembered.
+    ///
+    /// A key that is set to `nil` keeps its turn among the oldest, so that nothing has to look for
+    /// it there; if it comes back, it has another turn.
+    subscript(_ key: Key) -> Value? {
+        get { values[key]?.value }
+        set {
+            guard let newValue else {
+                values[key] = nil
+                return
+            }
+            if let turn = values[key]?.turn {
+                values[key] = (newValue, turn)
+                return
+            }
+            turns += 1
+            values[key] = (newValue, turns)
+            order.append((key, turns))
+            guard order.count > limit, let oldest = order.popFirst(),
+                values[oldest.key]?.turn == oldest.turn
+            else { return }
+            values[oldest.key] = nil
+        }
+    }
+}
