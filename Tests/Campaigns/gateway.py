@@ -12,9 +12,8 @@ one may be received twice, and which receipts there must be, stands beside the s
 """
 import argparse, json, os, shutil, sys, tempfile, time
 from collections import Counter
-from house import CONTAINER, PATIENCE, Gateway, Relay, binary, pushes
+from house import CONTAINER, PATIENCE, Gateway, House, binary, pushes
 
-CHANGES = f"/changes/1/{CONTAINER}/development/database"
 COUNT = 20
 
 
@@ -71,26 +70,9 @@ SCRIPTED = {
 }
 
 
-class House:
+class Scene(House):
     def __init__(self, belfry, script=None):
-        self.belfry, self.folder = belfry, tempfile.mkdtemp(prefix="belfry-gateway-")
-        self.gateway = Gateway(belfry, self.folder, script)
-        self.relay = Relay(belfry, self.folder, self.gateway.port, self.gateway.ca)
-        self.relay.start()
-        self.relay.furnish()
-        self.relay.register("phone", "ann")
-        status, answer = self.relay.save("all", "ann")
-        assert status == 200, answer
-        self.posted = []
-
-    def post(self, count=COUNT):
-        """One request: its deliveries are with the gateway at the same time."""
-        names = [f"art-{len(self.posted) + number}" for number in range(count)]
-        status, answer = self.relay.call("POST", CHANGES, [
-            {"operation": "create", "recordType": "Artwork", "recordName": name, "after": {}}
-            for name in names])
-        assert status == 200, answer
-        self.posted += names
+        super().__init__(belfry, "gateway", script)
 
     def receipts(self):
         answer = self.relay.expect(200, "GET", "/admin/1/receipts?limit=1000", admin=True)
@@ -131,53 +113,47 @@ class House:
                      "receipts": {" ".join(map(str, key)).strip(): count
                                   for key, count in others.items()}}
 
-    def leave(self):
-        code = self.relay.stop()
-        self.gateway.stop()
-        shutil.rmtree(self.folder)
-        return [] if code == 0 else [f"the relay ended with {code}"]
-
 
 def scripted_scene(name):
     script, *expected = SCRIPTED[name]
 
     def play(belfry):
-        house = House(belfry, script)
+        house = Scene(belfry, script)
         # A connection is tried with one push; those after it are open at the same time.
         house.post(1)
         house.relay.settled(PATIENCE)
-        house.post()
+        house.post(COUNT)
         house.relay.settled(PATIENCE)
-        house.post()
+        house.post(COUNT)
         return house, *house.compare(*expected)
     return play
 
 
 def away(belfry):
     """Nobody listens, then it is back."""
-    house = House(belfry)
-    house.post()
+    house = Scene(belfry)
+    house.post(COUNT)
     house.relay.settled(PATIENCE)
     house.gateway.stop()
-    house.post()
+    house.post(COUNT)
     until_deferred(house)
     house.gateway = Gateway(belfry, house.folder, after=house.gateway)
-    house.post()
+    house.post(COUNT)
     return house, *house.compare(0, NOT_SENT, [])
 
 
 def stranger(belfry):
     """Somebody with a certificate of another authority listens in its place: nothing is sent."""
-    house = House(belfry)
+    house = Scene(belfry)
     house.gateway.stop()
     elsewhere = tempfile.mkdtemp(prefix="belfry-gateway-")
     strange = Gateway(belfry, elsewhere, after=house.gateway)
-    house.post()
+    house.post(COUNT)
     until_deferred(house)
     strange.stop()
     heard = len(list(pushes(strange.record)))
     house.gateway = Gateway(belfry, house.folder, after=house.gateway)
-    house.post()
+    house.post(COUNT)
     bad, found = house.compare(0, STRANGE, [])
     shutil.rmtree(elsewhere)
     return house, bad + ([f"a stranger was told {heard} pushes"] if heard else []), found
@@ -205,7 +181,8 @@ def main():
             parser.error(f"there is no scene {name}: {' '.join(SCENES)}")
         began = time.monotonic()
         house, bad, found = SCENES[name](belfry)
-        bad += house.leave()
+        if code := house.leave():
+            bad.append(f"the relay ended with {code}")
         print(f"{name}: {json.dumps(found)}, {time.monotonic() - began:.0f} s", flush=True)
         for text in bad:
             print(f"  NOT AS PROMISED: {text}", flush=True)

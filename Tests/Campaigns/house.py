@@ -2,7 +2,8 @@
 
 It shares no code with the relay: what it knows is what docs/http-api.md says.
 """
-import atexit, base64, hashlib, hmac, http.client, json, os, random, re, signal, socket, sqlite3, subprocess, time
+import atexit, base64, hashlib, hmac, http.client, json, os, random, re, shutil, signal, socket
+import sqlite3, subprocess, tempfile, time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CONTAINER = "iCloud.com.example.Art"
@@ -247,6 +248,39 @@ class Relay:
                 return view
             time.sleep(0.2)
         raise SystemExit(f"not settled within {bound} s: {view}")
+
+
+class House:
+    """A gateway, a relay that knows ann's phone and her subscription to all that is created, and what
+    was posted."""
+
+    def __init__(self, belfry, campaign, script=None, host="127.0.0.1"):
+        self.belfry, self.folder = belfry, tempfile.mkdtemp(prefix=f"belfry-{campaign}-")
+        self.gateway = Gateway(belfry, self.folder, script, host=host)
+        self.relay = Relay(belfry, self.folder, self.gateway.port, self.gateway.ca,
+                           {"apns-url": f"https://{host}:{self.gateway.port}"})
+        self.relay.start()
+        self.relay.furnish()
+        self.relay.register("phone", "ann")
+        status, answer = self.relay.save("all", "ann")
+        assert status == 200, answer
+        self.posted = []
+
+    def post(self, count):
+        """Posts changes in one request, so that their pushes are open at the same time."""
+        names = [f"art-{len(self.posted) + number}" for number in range(count)]
+        self.relay.expect(200, "POST", f"/changes/1/{CONTAINER}/development/database", [
+            {"operation": "create", "recordType": "Artwork", "recordName": name, "after": {}}
+            for name in names])
+        self.posted += names
+        return names
+
+    def leave(self):
+        """Ends both in order; returns what the relay ended with."""
+        code = self.relay.stop()
+        self.gateway.stop()
+        shutil.rmtree(self.folder)
+        return code
 
 
 def exchange(connection, method, path, body=None, headers=None, admin=False):

@@ -9,9 +9,8 @@ It runs in namespaces of its own, with its own loopback, packet filter and /etc/
 is touched. Where the machine gives none, it says so and ends.
 """
 import argparse, json, os, shutil, subprocess, sys, tempfile, time
-from house import CONTAINER, PATIENCE, Gateway, Relay, binary, pushes
+from house import PATIENCE, Gateway, House, binary, pushes
 
-CHANGES = f"/changes/1/{CONTAINER}/development/database"
 NAME, FIRST, SECOND = "push.example", "127.0.0.2", "127.0.0.3"
 # A connection that is half open must be found within this; told, and not a verdict.
 PROMISED = 20
@@ -33,27 +32,18 @@ def run(*command):
     subprocess.run(command, check=True)
 
 
-class House:
-    """A relay, the gateways in their order, and what was posted."""
+class Scene(House):
+    """A gateway that has a name, whose address and path are in our hands."""
 
     def __init__(self, belfry):
-        self.belfry, self.folder = belfry, tempfile.mkdtemp(prefix="belfry-network-")
-        self.hosts = os.path.join(self.folder, "hosts")
+        self.hosts = os.path.join(tempfile.mkdtemp(prefix="belfry-network-"), "hosts")
         self.resolve(FIRST)
         run("mount", "--make-rprivate", "/")
         run("mount", "--bind", self.hosts, "/etc/hosts")
         run("ip", "link", "set", "lo", "up")
         run("nft", "add table ip path")
         run("nft", "add chain ip path out { type filter hook output priority 0; }")
-        self.gateway = Gateway(belfry, self.folder, host=NAME)
-        self.relay = Relay(belfry, self.folder, self.gateway.port, self.gateway.ca,
-                           {"apns-url": f"https://{NAME}:{self.gateway.port}"})
-        self.relay.start()
-        self.relay.furnish()
-        self.relay.register("phone", "ann")
-        status, answer = self.relay.save("all", "ann")
-        assert status == 200, answer
-        self.posted = []
+        super().__init__(belfry, "network", host=NAME)
 
     def resolve(self, address):
         with open(self.hosts, "w") as file:
@@ -70,16 +60,6 @@ class House:
         """Packets from an address get lost: requests arrive, nothing comes back."""
         run("nft", "add", "rule", "ip", "path", "out", "ip", "saddr", address, "drop")
 
-    def post(self, count):
-        """Posts changes in one request, so that all are sent before anybody misses an answer."""
-        names = [f"art-{len(self.posted) + number}" for number in range(count)]
-        status, answer = self.relay.call("POST", CHANGES, [
-            {"operation": "create", "recordType": "Artwork", "recordName": name, "after": {}}
-            for name in names])
-        assert status == 200, answer
-        self.posted += names
-        return names
-
     def arrived(self, gateway, names):
         """Waits until the gateway has accepted the pushes of these records; returns their IDs."""
         end = time.monotonic() + PATIENCE
@@ -90,12 +70,6 @@ class House:
                 return found
             time.sleep(0.05)
         raise SystemExit(f"{len(names) - len(found)} of {len(names)} pushes never arrived")
-
-    def leave(self):
-        self.relay.settled(PATIENCE)
-        self.relay.stop()
-        self.gateway.stop()
-        shutil.rmtree(self.folder)
 
 
 def addresses(house):
@@ -151,9 +125,11 @@ SCENES = {"addresses": addresses, "halfOpen": halfOpen, "silentIdle": silentIdle
 
 
 def scene(name, belfry):
-    house = House(belfry)
+    house = Scene(belfry)
     result = SCENES[name](house)
+    house.relay.settled(PATIENCE)
     house.leave()
+    shutil.rmtree(os.path.dirname(house.hosts))
     print(json.dumps({"scene": name, **result}), flush=True)
 
 

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Foundation
 import SimulationKit
 
 /// Lives many lives of a relay, each from its seed, and says which broke a promise.
@@ -28,6 +29,8 @@ import SimulationKit
         let (tally, broken) = try await Lives.live(from..<from + seeds, atOnce: jobs) { tally in
             guard tally.lives.isMultiple(of: 1000) else { return }
             print("\(tally.lives) seeds in \(clock.now - began)")
+            // A file gets it now, for whoever has to stop the run.
+            fflush(nil)
         }
         print(
             """
