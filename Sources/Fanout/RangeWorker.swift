@@ -5,15 +5,12 @@ package import Storage
 /// Works the ranges of huge fan-outs, beside the log: reads what was active at the change, expands,
 /// composes, and hands over.
 ///
-/// Containers take turns, range by range. Memory is bounded by one portion of a range.
+/// Containers take turns, range by range. Memory is bounded by two portions of a range.
 /// Concurrency: one task runs ``run()``; everything it changes is its own, except the badges. It
 /// suspends while whoever takes the deliveries has no room. Life: run until cancelled.
 package struct RangeWorker: ~Copyable {
     /// Who takes the deliveries; it suspends while it has no room.
     package typealias Taker = @Sendable (RangeBatch) async throws -> Void
-
-    /// Subscriptions that are read and expanded at a time.
-    private static let portion = 256
 
     private let log: any ShardLog
     private let ranges: any FanoutRanges
@@ -112,11 +109,12 @@ package struct RangeWorker: ~Copyable {
             of: change, at: entry.position, appendedAt: entry.appendedAt, identity: identity,
             settings: settings, firstOffset: range.offset)
         var offset = range.offset
-        for start in stride(from: 0, to: range.serials.count, by: Self.portion) {
-            let end = min(start + Self.portion, range.serials.count)
-            let members = try await patience.attempt { [ranges] in
-                try await ranges.members(range.serials[start..<end], of: range)
-            }
+        let reading = RangeReading(range: range, ranges: ranges, patience: patience)
+        var members = try await reading.members(from: 0)
+        for start in stride(from: 0, to: range.serials.count, by: RangeReading.portion) {
+            // What comes next is read while these wait for room.
+            let end = min(start + RangeReading.portion, range.serials.count)
+            async let following = reading.members(from: end)
             for member in members {
                 fanout.append(
                     member.version.subscription, serial: member.version.serial,
@@ -129,11 +127,14 @@ package struct RangeWorker: ~Copyable {
             let deliveries = fanout.takeDeliveries()
             meter.countDeliveries(deliveries.count)
             let isLast = end == range.serials.count
-            guard isLast || !deliveries.isEmpty else { continue }
-            CrashPoint.range.reach()
-            try await take(
-                RangeBatch(id: range.id, offset: offset, deliveries: deliveries, isLast: isLast))
-            offset += UInt32(deliveries.count)
+            if isLast || !deliveries.isEmpty {
+                CrashPoint.range.reach()
+                try await take(
+                    RangeBatch(
+                        id: range.id, offset: offset, deliveries: deliveries, isLast: isLast))
+                offset += UInt32(deliveries.count)
+            }
+            members = try await following
         }
     }
 
@@ -152,6 +153,24 @@ package struct RangeWorker: ~Copyable {
                 path: "rangeTask", reason: "there is no change at \(position)")
         }
         return (entry, change)
+    }
+}
+
+/// Reads the subscriptions of a range in portions.
+private struct RangeReading: Sendable {
+    /// Subscriptions that are read and expanded at a time.
+    static let portion = 256
+
+    let range: FanoutRange
+    let ranges: any FanoutRanges
+    let patience: StorePatience
+
+    /// A portion of the range; empty behind its end.
+    func members(from start: Int) async throws -> [RangeMember] {
+        guard start < range.serials.count else { return [] }
+        return try await patience.attempt {
+            try await ranges.members(range.serials[start...].prefix(Self.portion), of: range)
+        }
     }
 }
 

@@ -13,10 +13,10 @@ struct BenchRelayCommand: AsyncParsableCommand {
         abstract: "Measure the relay end to end: from a durable change to accepted pushes.",
         discussion: """
             Prints one JSON object: pushes per second, latency from append to acceptance, CPU \
-            seconds per 100,000 pushes, and memory. Every change fires one subscription, whose \
-            owner has --devices devices. Without --rate changes are appended as fast as they are \
-            settled; then the latency is that of the queue. Without --gateway pushes go to a sink \
-            in this process, whose CPU time is told apart.
+            seconds per 100,000 pushes, and memory. Every change fires --subscribers \
+            subscriptions, each of whose owners has --devices devices. Without --rate changes \
+            are appended as fast as they are settled; then the latency is that of the queue. \
+            Without --gateway pushes go to a sink in this process, whose CPU time is told apart.
             """)
 
     @Option(help: "Changes to measure.")
@@ -27,6 +27,12 @@ struct BenchRelayCommand: AsyncParsableCommand {
     var devices = 10
     @Option(help: "Users, each with a subscription of their own.")
     var users = 1000
+    @Option(
+        help: """
+            Users whose subscriptions one change fires; more than \
+            \(Limits.maximumMatchesAtOnce) are worked as ranges.
+            """)
+    var subscribers = 1
     @Option(help: "Changes per second, appended one by one; 0 for as many as are settled.")
     var rate = 0
     @Option(help: "Changes appended at a time, without --rate.")
@@ -47,6 +53,9 @@ struct BenchRelayCommand: AsyncParsableCommand {
     func validate() throws {
         guard changes > 0, warmUp > 0, devices > 0, users > 0, rate >= 0, batch > 0 else {
             throw ValidationError("numbers must be positive")
+        }
+        guard subscribers > 0, users.isMultiple(of: subscribers) else {
+            throw ValidationError("--users must be a multiple of --subscribers")
         }
         if let gateway, GatewayEndpoint(gateway) == nil {
             throw ValidationError("--gateway must be https://host or https://host:port")
@@ -81,7 +90,8 @@ struct BenchRelayCommand: AsyncParsableCommand {
         settings.caFile = ca
         settings.connectionsPerCredential = connections
         settings.streamsPerConnection = streams
-        let load = RelayLoad(users: users, devicesPerUser: devices, raisesBadges: badge)
+        let load = RelayLoad(
+            users: users, devicesPerUser: devices, subscribers: subscribers, raisesBadges: badge)
         let house = try await BenchRelayHouse(
             store: place.appending(path: "belfry.sqlite").path, gateway: settings, load: load)
         let figures = try await house.run {
@@ -122,7 +132,7 @@ struct BenchRelayCommand: AsyncParsableCommand {
             "sinkCPUSecondsPer100k": round(sinkCPU * 1e5 / max(1, pushes)),
             "residentMegabytes": .integer(Int64(Usage.maximumResidentKilobytes / 1024)),
             "accepted": .integer(Int64(delays.count)),
-            "owed": .integer(Int64(changes * devices)),
+            "owed": .integer(Int64(changes * subscribers * devices)),
             "otherAttempts": .integer(Int64(others)),
         ]
     }

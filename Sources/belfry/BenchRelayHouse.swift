@@ -12,6 +12,7 @@ import Storage
 struct BenchRelayHouse: Sendable {
     private let store: RelayStore
     private let worker: DeliveryWorker
+    private let badges = BadgeBoard()
     private let settings: ContainerSettings
     private let load: RelayLoad
     private let world = World.real
@@ -59,12 +60,21 @@ struct BenchRelayHouse: Sendable {
 
     private func follow() async throws {
         let settings = settings
+        let identity = DeliveryIdentity(store: store.storeIdentity)
         var follower = Follower(
-            log: store, progress: store, identity: DeliveryIdentity(store: store.storeIdentity),
-            indexSeed: 7, clock: ContinuousClock(), settings: { _ in settings }, logger: logger,
+            log: store, progress: store, identity: identity, indexSeed: 7, badges: badges,
+            clock: world.clock, settings: { _ in settings }, logger: logger,
             take: { [worker] batch in try await worker.accept(batch) })
         let mark = worker.recordedMark
         try await follower.recover(at: mark, from: store)
+        let ranges = Task { [store, badges, worker, logger, world] in
+            var ranges = RangeWorker(
+                log: store, ranges: store, identity: identity, badges: badges,
+                settings: { _ in settings }, logger: logger, clock: world.clock,
+                take: { batch in try await worker.accept(batch) })
+            try await ranges.run()
+        }
+        defer { ranges.cancel() }
         try await follower.follow(from: mark)
     }
 
@@ -100,7 +110,9 @@ struct BenchRelayHouse: Sendable {
 
     /// The progress passes what must be tried again, so the retries are looked at too.
     private func isSettled(_ head: LogPosition) async throws -> Bool {
-        guard worker.recordedMark.position >= head, worker.inFlight == 0 else { return false }
+        guard worker.recordedMark.position >= head, worker.inFlight == 0,
+            try await store.containersWithRanges().isEmpty
+        else { return false }
         return try await store.retries(of: settings.key, limit: 1).isEmpty
     }
 
@@ -113,10 +125,12 @@ struct BenchRelayHouse: Sendable {
     }
 }
 
-/// Users with devices and a subscription each, and changes that fire one of them.
+/// Users with devices and a subscription each, and changes that fire those of some of them.
 struct RelayLoad: Sendable {
     let users: Int
     let devicesPerUser: Int
+    /// How many users follow one artist.
+    let subscribers: Int
     let raisesBadges: Bool
 
     var container: ContainerKey {
@@ -158,7 +172,7 @@ struct RelayLoad: Sendable {
     }
 
     private func subscription(of user: Int) throws -> Subscription {
-        let condition = "artist == 'artist-\(user)'"
+        let condition = "artist == 'artist-\(user / subscribers)'"
         var subscription = Subscription(
             id: try named("subscription-\(user)"), container: try container, database: .public,
             owner: try named("user-\(user)"),
@@ -174,13 +188,13 @@ struct RelayLoad: Sendable {
         return subscription
     }
 
-    /// The change with this number, of the artist whom one user follows.
+    /// The change with this number, of an artist whom some users follow.
     func change(_ number: Int) throws -> RecordChange {
         var change = RecordChange(
             .create, of: try named("Artwork"), RecordID(recordName: try named("art-\(number)")))
         change.after = RecordImage([
             "title": .string("Water Lilies \(number)"),
-            "artist": .string("artist-\(number % users)"), "year": .integer(1907),
+            "artist": .string("artist-\(number % (users / subscribers))"), "year": .integer(1907),
         ])
         return change
     }

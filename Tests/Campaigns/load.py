@@ -174,7 +174,8 @@ def main():
         "steadySeconds": options.seconds, "steady": dict(steady),
         "rssMegabytes": {"start": round(sum(rss[:third]) / third), "middle": round(
             sum(rss[third:2 * third]) / third), "end": round(sum(rss[-third:]) / third),
-            "mostWithOverload": round(max(s["rss"] for s in watch.samples) / 1e6)},
+            "mostWithOverload": round(max(s["rss"] for s in watch.samples) / 1e6),
+            "eachMinute": [round(value) for value in rss[::60]]},
         "walMegabytesMost": round(max(s["wal"] for s in watch.samples) / 1e6, 1),
         "lagMost": max(s["lag"] for s in watch.samples), "overload": dict(overload),
         "recoveredAfterSeconds": round(recovered, 1),

@@ -20,7 +20,7 @@ struct StoreConnections {
                 sql: """
                     PRAGMA wal_autocheckpoint = 0;
                     PRAGMA journal_size_limit = \(64 * 1024 * 1024);
-                    PRAGMA cache_size = -65536;
+                    PRAGMA cache_size = -16384;
                     PRAGMA analysis_limit = 400;
                     """)
             if settings.maximumPages > 0 {

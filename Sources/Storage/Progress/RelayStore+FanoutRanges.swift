@@ -57,9 +57,10 @@ extension RelayStore: FanoutRanges {
     package func members(
         _ serials: ArraySlice<UInt64>, of range: FanoutRange
     ) async throws -> [RangeMember] {
-        let reading = RangeReading(position: range.position, container: range.container)
+        let position = range.position
         return try await read { [unreadable] in
-            try reading.members(serials, unreadable, in: $0)
+            var reading = RangeReading(position: position, unreadable: unreadable)
+            return try reading.members(serials, in: $0)
         }
     }
 
@@ -97,18 +98,26 @@ extension FanoutRange {
 }
 
 /// Reads what was active at a position for some subscriptions.
-private struct RangeReading: Sendable {
+private struct RangeReading {
     let position: LogPosition
-    let container: ContainerKey
+    let unreadable: UnreadableRows
+    private var subscriptionRows = SubscriptionRows()
+    private var deviceRows = DeviceRows()
+    /// Those of each owner: some own several of the subscriptions.
+    private var devices: [Int64: [DeviceVersion]] = [:]
+
+    init(position: LogPosition, unreadable: UnreadableRows) {
+        self.position = position
+        self.unreadable = unreadable
+    }
 
     /// What can be read of them: a version that cannot, or that is gone, is told and fires nothing,
     /// and does not hold its neighbours up.
-    func members(
-        _ serials: ArraySlice<UInt64>, _ unreadable: UnreadableRows, in db: Database
+    mutating func members(
+        _ serials: ArraySlice<UInt64>, in db: Database
     ) throws -> [RangeMember] {
         let find = try db.cachedStatement(
             sql: "\(VersionTable.subscription.select()) WHERE serial = ?")
-        var devices: [Int64: [DeviceVersion]] = [:]
         return try serials.compactMap { serial in
             guard let row = try Row.fetchOne(find, arguments: [serial.stored]) else {
                 unreadable.note(
@@ -118,17 +127,17 @@ private struct RangeReading: Sendable {
                 return nil
             }
             let owner: Int64 = row["owner"]
-            let owned = try devices[owner] ?? self.devices(of: owner, unreadable, in: db)
+            let owned = try devices[owner] ?? devices(of: owner, in: db)
             devices[owner] = owned
             return try unreadable.value(of: row, in: "subscription") {
-                RangeMember(version: try SubscriptionVersion(row: $0), devices: owned)
+                RangeMember(version: try subscriptionRows.version($0), devices: owned)
             }
         }
     }
 
     /// Active at the change is what began before it and has not ended before it.
-    private func devices(
-        of owner: Int64, _ unreadable: UnreadableRows, in db: Database
+    private mutating func devices(
+        of owner: Int64, in db: Database
     ) throws -> [DeviceVersion] {
         let statement = try db.cachedStatement(
             sql: """
@@ -137,7 +146,7 @@ private struct RangeReading: Sendable {
                 ORDER BY serial
                 """)
         let rows = try Row.fetchAll(statement, arguments: [owner, position.stored])
-        return try unreadable.readable(rows, in: "device") { try DeviceVersion(row: $0) }
+        return try unreadable.readable(rows, in: "device") { try deviceRows.version($0) }
     }
 }
 

@@ -38,7 +38,8 @@ extension RelayStore {
         activeAt position: LogPosition, after serial: UInt64, limit: Int
     ) async throws -> [DeviceVersion] {
         try await versions(in: .device, activeAt: position, after: serial, limit) {
-            { try DeviceVersion(row: $0) }
+            var rows = DeviceRows()
+            return { try rows.version($0) }
         }
     }
 
