@@ -2,6 +2,7 @@ import Crypto
 import HTTPTypes
 import RelayModel
 import RelayServer
+import RelayTestKit
 import Storage
 import Testing
 
@@ -180,6 +181,32 @@ import Testing
             #expect(forgotten.status == 200)
             let overview = try await relay.admin(.get, "overview")
             #expect(member(list(overview, "containers").first, "devices") == 0)
+        }
+    }
+
+    @Test func `what was redriven waits, though its newest receipt is of its end`() async throws {
+        try await TestRelay.with { relay in
+            let owed = Fixtures.delivery(at: 1)
+            var step = SettledStep(from: .start, to: .start)
+            step.deadLetters = [
+                DeadLetter(
+                    delivery: owed, attempts: 1, status: 400, reason: "BadTopic", at: TestRelay.now)
+            ]
+            step.receipts = [
+                DeliveryReceipt(
+                    deliveryID: owed.delivery.id, ordinal: owed.delivery.ordinal,
+                    subscriptionSerial: 1, deviceSerial: 1, outcome: .dead, status: 400,
+                    reason: "BadTopic", attempt: 1, at: TestRelay.now)
+            ]
+            try await relay.store.settle(step)
+            func count(_ state: String) async throws -> Int {
+                list(try await relay.admin(.get, "deliveries?state=\(state)"), "deliveries").count
+            }
+            #expect(try await (count("dead"), count("waiting")) == (1, 0))
+            let redriven = try await relay.admin(
+                .post, Self.container + "/deadLetters/redrive", #"{"all":true}"#)
+            #expect(redriven.json == ["redriven": 1, "expired": 0])
+            #expect(try await (count("dead"), count("waiting")) == (0, 1))
         }
     }
 

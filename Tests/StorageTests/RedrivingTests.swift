@@ -41,6 +41,8 @@ import Testing
             case nil: Issue.record("\(letter.delivery.delivery.id) has no row")
             }
         }
+        let ids = (1...9).map { Fixtures.delivery(at: $0).delivery.id }
+        #expect(try await store.waiting(among: ids) == Set(ids[0..<2]))
         #expect(try await store.exception(Fixtures.delivery(at: 9).delivery.id) == nil)
         await store.close()
     }

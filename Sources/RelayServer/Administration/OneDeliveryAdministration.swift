@@ -4,7 +4,7 @@ import Storage
 /// Deliveries, each with all its attempts: list, show.
 ///
 /// A receipt is of one attempt; what a delivery came to is said by the newest, and by the row that
-/// it has if it waits or is dead.
+/// it has if it waits or is dead: one that is redriven waits, and its newest receipt is of its end.
 struct OneDeliveryAdministration: AdministrationTable {
     let dependencies: RelayDependencies
 
@@ -49,9 +49,13 @@ struct OneDeliveryAdministration: AdministrationTable {
         var known: Set<DeliveryID> = []
         // The newest receipt of each says what it came to.
         let newest = receipts.filter { known.insert($0.deliveryID).inserted }
-        let found = newest.filter { wanted == nil || wanted == Standing($0.outcome) }
+        let redriven = try await dependencies.registry.waiting(
+            among: newest.filter { Standing($0.outcome) == .dead }.map(\.deliveryID))
+        let found = newest.lazy.map { receipt in
+            (receipt, redriven.contains(receipt.deliveryID) ? .waiting : Standing(receipt.outcome))
+        }.filter { wanted == nil || wanted == $0.1 }
         return RelayAnswer(json: [
-            "deliveries": .array(found.prefix(limit).map { Self.summary($0) })
+            "deliveries": .array(found.prefix(limit).map { .object(Self.members($0, $1)) })
         ])
     }
 
@@ -69,7 +73,7 @@ struct OneDeliveryAdministration: AdministrationTable {
                 "there is no receipt of the delivery \(id): it is not settled, or its receipts are "
                     + "no longer kept")
         }
-        var shown = Self.members(newest)
+        var shown = Self.members(newest, Standing(newest.outcome))
         switch exception {
         case .retry(let retry):
             shown["state"] = .string(Standing.waiting.rawValue)
@@ -83,15 +87,13 @@ struct OneDeliveryAdministration: AdministrationTable {
         return RelayAnswer(json: .object(shown))
     }
 
-    private static func summary(_ newest: DeliveryReceipt) -> JSONValue {
-        .object(members(newest))
-    }
-
-    /// What the newest receipt says of the whole delivery.
-    private static func members(_ newest: DeliveryReceipt) -> JSONObject {
+    /// What the newest receipt says of the whole delivery, and where that stands.
+    private static func members(
+        _ newest: DeliveryReceipt, _ standing: Standing
+    ) -> JSONObject {
         [
             "deliveryID": .string(newest.deliveryID.description),
-            "state": .string(Standing(newest.outcome).rawValue),
+            "state": .string(standing.rawValue),
             "position": .string(newest.ordinal.position.description),
             "offset": .integer(Int64(newest.ordinal.offset)),
             "subscriptionSerial": .string(String(newest.subscriptionSerial)),

@@ -109,6 +109,8 @@ package protocol Registry: CourierQueue, InboxRegistry, SessionRegistry, Sendabl
     ) async throws -> Redriving
     /// Where a delivery lies if it waits or has ended without success; `nil` if it does neither.
     func exception(_ id: DeliveryID) async throws -> DeliveryException?
+    /// Those of these deliveries that wait to be tried again.
+    func waiting(among ids: [DeliveryID]) async throws -> Set<DeliveryID>
     /// Deletes dead letters; returns how many.
     func dropDeadLetters(
         _ ids: [DeliveryID]?, of container: ContainerKey, reason: String?

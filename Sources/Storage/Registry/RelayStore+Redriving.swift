@@ -68,6 +68,15 @@ extension RelayStore {
         return found.count { wanted.contains($0) }
     }
 
+    package func waiting(among ids: [DeliveryID]) async throws -> Set<DeliveryID> {
+        guard !ids.isEmpty else { return [] }
+        return try await read { db in
+            let find = try db.cachedStatement(sql: "SELECT 1 FROM retry WHERE deliveryID = ?")
+            return Set(
+                try ids.filter { try Int.fetchOne(find, arguments: [$0.stored]) != nil })
+        }
+    }
+
     package func exception(_ id: DeliveryID) async throws -> DeliveryException? {
         try await read { [unreadable] db in
             let retry = try Row.fetchOne(
