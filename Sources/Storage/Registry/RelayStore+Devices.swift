@@ -64,22 +64,6 @@ extension RelayStore {
     }
 }
 
-extension DeviceVersion {
-    init(row: Row) throws {
-        let stored = StoredRow(row: row, table: "device")
-        var device = Device(
-            id: try stored.identifier("deviceID"), container: try stored.containerKey(),
-            owner: try stored.identifier("ownerName"),
-            gatewayEnvironment: try stored.choice("gatewayEnvironment"),
-            token: try stored.identifier("token"), topic: row["topic"])
-        device.gateway = try stored.choice("gateway")
-        self.init(
-            serial: stored.number("serial"), device: device,
-            registeredAt: stored.moment("registeredAt"),
-            activation: LogPosition(stored: row["activation"]))
-    }
-}
-
 /// Edits the devices of one container.
 struct DeviceStep {
     let container: StoredContainer

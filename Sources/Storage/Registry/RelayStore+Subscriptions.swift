@@ -66,23 +66,6 @@ extension RelayStore {
     }
 }
 
-extension SubscriptionVersion {
-    init(row: Row) throws {
-        let stored = StoredRow(row: row, table: "subscription")
-        let owner = SubscriptionOwner(
-            container: try stored.containerKey(), database: try stored.choice("database"),
-            user: try stored.identifier("ownerName"))
-        do {
-            self.init(
-                serial: stored.number("serial"),
-                subscription: try Subscription(stored: try stored.json("body"), of: owner),
-                activation: LogPosition(stored: row["activation"]))
-        } catch is JSONContractError {
-            throw stored.damage("body")
-        }
-    }
-}
-
 /// Applies the operations of one request on the subscriptions of one user.
 struct SubscriptionStep {
     let owner: SubscriptionOwner

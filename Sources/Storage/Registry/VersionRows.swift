@@ -1,6 +1,22 @@
 import GRDB
 import RelayModel
 
+extension DeviceVersion {
+    /// Reads one row.
+    init(row: Row) throws {
+        var rows = DeviceRows()
+        self = try rows.version(row)
+    }
+}
+
+extension SubscriptionVersion {
+    /// Reads one row.
+    init(row: Row) throws {
+        var rows = SubscriptionRows()
+        self = try rows.version(row)
+    }
+}
+
 /// Reads the rows of a portion of devices; columns are found once.
 struct DeviceRows {
     private var columns: Columns?
@@ -93,12 +109,17 @@ struct SubscriptionRows {
 
 /// Finds the columns of a table's rows by their names, which takes longer than to read them.
 private struct ColumnFinder {
-    let row: Row
+    let names: [String]
     let table: String
+
+    init(row: Row, table: String) {
+        names = Array(row.columnNames)
+        self.table = table
+    }
 
     /// The last column of this name: what was joined comes after the table's own.
     func index(_ name: String) throws -> Int {
-        guard let index = Array(row.columnNames).lastIndex(of: name) else {
+        guard let index = names.lastIndex(of: name) else {
             throw StorageError.damaged(path: table, reason: "\(table).\(name) is missing")
         }
         return index
@@ -111,12 +132,10 @@ private struct ContainerColumns {
     private var last: ContainerKey?
 
     mutating func key(_ row: Row, in table: String) throws -> ContainerKey {
-        let find = ColumnFinder(row: row, table: table)
-        let (nameColumn, environmentColumn) =
-            try columns ?? (find.index("containerName"), find.index("environment"))
-        columns = (nameColumn, environmentColumn)
-        let name: String = row[nameColumn]
-        let environment: String = row[environmentColumn]
+        let columns = try self.columns ?? Self.columns(of: row, in: table)
+        self.columns = columns
+        let name: String = row[columns.name]
+        let environment: String = row[columns.environment]
         if let last, last.container.rawValue.utf8.elementsEqual(name.utf8),
             last.environment.rawValue == environment
         {
@@ -125,5 +144,12 @@ private struct ContainerColumns {
         let key = try StoredRow(row: row, table: table).containerKey()
         last = key
         return key
+    }
+
+    private static func columns(
+        of row: Row, in table: String
+    ) throws -> (name: Int, environment: Int) {
+        let find = ColumnFinder(row: row, table: table)
+        return (try find.index("containerName"), try find.index("environment"))
     }
 }
