@@ -22,8 +22,11 @@ class Tail(threading.Thread):
 
     def run(self):
         with open(self.path, errors="replace") as file:
+            rest = ""
             while not self.stopping:
-                for name in re.findall(r'"rid": ?"(ord-\d+)"', file.read()):
+                # What is read may end within a line.
+                whole, _, rest = (rest + file.read()).rpartition("\n")
+                for name in re.findall(r'"rid": ?"(ord-\d+)"', whole):
                     self.seen.setdefault(name, time.monotonic())
                 time.sleep(0.001)
 
