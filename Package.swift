@@ -39,6 +39,8 @@ let coreMetrics = Target.Dependency.product(name: "CoreMetrics", package: "swift
 let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
 let nioHTTP1 = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio")
 let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
+let nioHTTPTypes = Target.Dependency.product(
+    name: "NIOHTTPTypes", package: "swift-nio-extras")
 let nioHTTP2 = Target.Dependency.product(name: "NIOHTTP2", package: "swift-nio-http2")
 let nioHPACK = Target.Dependency.product(name: "NIOHPACK", package: "swift-nio-http2")
 let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl")
@@ -69,6 +71,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
         .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
+        .package(url: "https://github.com/apple/swift-nio-extras.git", from: "1.34.1"),
         .package(url: "https://github.com/apple/swift-nio-http2", from: "1.46.0"),
         .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
@@ -106,8 +109,7 @@ let package = Package(
                 "RelayModel", "PredicateLanguage", "Matching", "ChangeSources", "Storage",
                 "Fanout", "Gateway", "Delivery", configuration, crypto, cryptoExtras, httpTypes,
                 hummingbird, hummingbirdCore, hummingbirdTLS, logging, metrics, coreMetrics,
-                nioCore, nioPosix,
-                nioSSL, serviceLifecycle,
+                nioCore, nioHTTP1, nioHTTPTypes, nioPosix, nioSSL, serviceLifecycle,
             ],
             resources: [.embedInCode("OpenAPI/openapi.json")]),
         .target(
@@ -154,7 +156,9 @@ let package = Package(
             exclude: ["Fixtures"]),
         .testTarget(
             name: "StorageTests",
-            dependencies: ["RelayModel", "Storage", "Migrations", "RelayTestKit", crypto, grdb]),
+            dependencies: [
+                "RelayModel", "Storage", "Migrations", "CSQLite", "RelayTestKit", crypto, grdb,
+            ]),
         .testTarget(
             name: "FanoutTests",
             dependencies: [

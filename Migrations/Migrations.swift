@@ -52,5 +52,25 @@ package struct Migration: Sendable, Hashable {
             name: "v0009_countBacklog",
             sql: String(decoding: PackageResources.v0009_countBacklog_sql, as: UTF8.self),
             checksum: "b15d1bcdade7ba2807c6ca56ff7c52e732d33d044bba53bedca45b32d1b309ae"),
+        Migration(
+            name: "v0010_witnessStore",
+            sql: String(decoding: PackageResources.v0010_witnessStore_sql, as: UTF8.self),
+            checksum: "d065c5f18cbb83de36adc5c7bcac44c5202abbfe524391b008a34717d57ac687"),
+        Migration(
+            name: "v0011_scopeDevices",
+            sql: String(decoding: PackageResources.v0011_scopeDevices_sql, as: UTF8.self),
+            checksum: "63d23ae1cb1294a2614b9eed855ef12bc5f34d57860ce8858231d732a406b89a"),
+        Migration(
+            name: "v0012_sealSecrets",
+            sql: String(decoding: PackageResources.v0012_sealSecrets_sql, as: UTF8.self),
+            checksum: "2464794a80331c398c57e5e854e19769c0fa3ecfb3ffcdf9ecd2afd2bafd49fa"),
+        Migration(
+            name: "v0013_disableDear",
+            sql: String(decoding: PackageResources.v0013_disableDear_sql, as: UTF8.self),
+            checksum: "a2ed3195791d98c0927d964cfbe773e535a00c7825a328ca2cf9597daa30620d"),
+        Migration(
+            name: "v0014_countQuotas",
+            sql: String(decoding: PackageResources.v0014_countQuotas_sql, as: UTF8.self),
+            checksum: "2dad52e38b040fa965e12ae7ca1df9cfe2d300728ce732c703e864087ac5959d"),
     ]
 }

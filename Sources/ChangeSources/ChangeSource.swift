@@ -38,6 +38,22 @@ package struct ChangeSource: Sendable, Hashable {
     }
 }
 
+extension ChangeSource {
+    /// Looks whether a webhook can be this source's, as far as that shows without its body.
+    ///
+    /// - Throws: ``VerificationError`` for whatever no body makes good.
+    package func recognize(_ head: WebhookRequest) throws(VerificationError) {
+        do {
+            try verify(head)
+        } catch {
+            switch error {
+            case .signatureMismatch, .malformedToken, .tokenAlgorithm, .tokenMismatch: return
+            default: throw error
+            }
+        }
+    }
+}
+
 /// What becomes of a change that cannot be mapped.
 package enum UnmappablePolicy: String, Sendable, Hashable, CaseIterable {
     /// It is refused: 422, or an error in its place within a batch.

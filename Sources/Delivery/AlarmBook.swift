@@ -29,6 +29,11 @@ struct AlarmBook: Sendable {
 
     private var lines: [Key: Line] = [:]
 
+    /// The clock goes `step` later than it did.
+    mutating func clockWasSetBack(by step: Duration) {
+        lines = lines.mapValues { Line(count: $0.count, toldAt: $0.toldAt?.back(by: step)) }
+    }
+
     /// Notes the end of an attempt; returns what is to be told now, if anything is.
     mutating func note(
         _ outcome: PushOutcome, of delivery: Delivery, at now: Timestamp

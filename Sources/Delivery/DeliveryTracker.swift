@@ -322,6 +322,15 @@ package struct DeliveryTracker: Sendable {
 
     // MARK: Slow answers
 
+    /// The clock goes `step` later than it did.
+    mutating func clockWasSetBack(by step: Duration) {
+        for index in slots.indices {
+            if case .open(let delivery, let since) = slots[index] {
+                slots[index] = .open(delivery, since: since.back(by: step))
+            }
+        }
+    }
+
     /// Turns the deliveries at the front of the window that are open since before `limit` into
     /// retries, so that one answer that does not come cannot hold back the progress of all behind.
     ///

@@ -13,11 +13,27 @@ enum SendDecision {
 }
 
 extension DeliveryWorker {
+    /// Which of `deliveries`, which were not sent before, are not their recipients' any more.
+    ///
+    /// Registrations that ended are remembered, so that the store is asked for those alone. What
+    /// waits is asked for always: its end may be long ago.
+    func withdrawals(
+        amongNew deliveries: ArraySlice<OwedDelivery>
+    ) async throws -> [DeliveryID: Withdrawal] {
+        let ended = progress.endedDevices(among: deliveries.lazy.map(\.deviceSerial))
+        guard !ended.isEmpty else { return [:] }
+        return try await progress.withdrawals(
+            among: deliveries.filter { ended.contains($0.deviceSerial) })
+    }
+
     /// What becomes of a delivery that was not sent before; `nil` sends it.
     func firstEnding(
-        of delivery: OwedDelivery, at now: Timestamp, in state: inout State
+        of delivery: OwedDelivery, _ withdrawal: Withdrawal?, at now: Timestamp,
+        in state: inout State
     ) -> Resolution? {
-        switch decide(on: delivery, attempts: 0, reason: "", at: now, in: &state) {
+        switch decide(
+            on: delivery, attempts: 0, reason: "", withdrawal, at: now, in: &state)
+        {
         case .send: nil
         case .settle(let resolution): resolution
         case .wait(let halt):
@@ -28,14 +44,15 @@ extension DeliveryWorker {
 
     /// Decides whether a delivery is sent now.
     ///
-    /// First what ends it whatever the gateway's state: it expired, its token is dead, a newer one
-    /// takes its place. Then what it must wait for; its device's budget comes last, because only
-    /// what is about to be sent may take a place in it.
+    /// First what ends it whatever the gateway's state: it expired, its token is dead, it is
+    /// withdrawn, a newer one takes its place. Then what it must wait for; its device's budget
+    /// comes last, because only what is about to be sent may take a place in it.
     func decide(
-        on delivery: OwedDelivery, attempts: UInt16, reason: String, at now: Timestamp,
-        in state: inout State
+        on delivery: OwedDelivery, attempts: UInt16, reason: String, _ withdrawal: Withdrawal?,
+        at now: Timestamp, in state: inout State
     ) -> SendDecision {
-        if let ending = finalEnding(of: delivery, attempts, reason, at: now, in: state) {
+        if let ending = finalEnding(of: delivery, attempts, reason, withdrawal, at: now, in: state)
+        {
             return .settle(ending)
         }
         if let until = state.pacing.hold(on: delivery.delivery, at: now) {
@@ -45,6 +62,12 @@ extension DeliveryWorker {
                     reason: DevicePacing.holdReason, at: now))
         }
         if let halt = state.halts.halt(of: delivery.delivery, at: now) { return .wait(halt) }
+        // What is new takes no trial's place from what waits, if it is likely to fail.
+        if attempts == 0, reason.isEmpty, state.tokenBreaker.isSuspect(delivery),
+            let halt = state.halts.topicHalt(of: delivery.delivery)
+        {
+            return .wait(halt)
+        }
         if let until = state.pacing.reserve(delivery.delivery, waitingFor: reason, at: now) {
             return .settle(
                 judge.waiting(
@@ -56,14 +79,17 @@ extension DeliveryWorker {
     }
 
     private func finalEnding(
-        of delivery: OwedDelivery, _ attempts: UInt16, _ reason: String, at now: Timestamp,
-        in state: borrowing State
+        of delivery: OwedDelivery, _ attempts: UInt16, _ reason: String,
+        _ withdrawal: Withdrawal?, at now: Timestamp, in state: borrowing State
     ) -> Resolution? {
         if let ending = judge.ending(ofUnsent: delivery, attempts: attempts, reason, at: now) {
             return ending
         }
         if state.deadTokens.holds(delivery.delivery) {
             return unsent(delivery, attempts, "the device token is dead", .deadToken, now)
+        }
+        if let withdrawal {
+            return unsent(delivery, attempts, withdrawal.rawValue, .withdrawn, now)
         }
         let hasWaited = attempts > 0 || !reason.isEmpty
         guard hasWaited, state.collapses.supersedes(delivery.delivery) else { return nil }
@@ -83,6 +109,13 @@ extension DeliveryWorker {
 }
 
 extension DeliveryWorker.State {
+    /// What is due, first what had better try where something is halted.
+    func inOrderOfTrial(_ due: [Retry]) -> [Retry] {
+        guard halts.count > 0 else { return due }
+        let ranked = due.enumerated().map { ($0.offset, tokenBreaker.rank($0.element.delivery)) }
+        return ranked.sorted { ($0.1, $0.0) < ($1.1, $1.0) }.map { due[$0.0] }
+    }
+
     /// Settles a ticket, and counts what the delivery came to.
     mutating func settle(
         _ ticket: DeliveryTracker.Ticket, _ resolution: Resolution, of delivery: Delivery,

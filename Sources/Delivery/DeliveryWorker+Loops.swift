@@ -90,6 +90,7 @@ extension DeliveryWorker {
     private func sendRetries() async throws {
         while !Task.isCancelled {
             if try await sendDueRetries() { continue }
+            if try await progress.renewWaits(at: now()) > 0 { continue }
             let look = retryLook
             let next =
                 look.room == 0
@@ -109,12 +110,14 @@ extension DeliveryWorker {
             at: now(), limit: min(Self.retriesPerRead, look.room), excluding: look.excluded
         ) { look.held.contains($0) }
         guard !due.isEmpty else { return false }
+        let withdrawn = try await progress.withdrawals(among: due.map(\.delivery))
         let now = now()
         let (requests, admitted, tally) = state.withLock { state in
             var requests: [PushRequest] = []
             var admitted = 0
-            for retry in due where take(retry, at: now, in: &state, into: &requests) {
-                admitted += 1
+            for retry in state.inOrderOfTrial(due) {
+                let withdrawal = withdrawn[retry.delivery.delivery.id]
+                if take(retry, withdrawal, at: now, in: &state, into: &requests) { admitted += 1 }
             }
             return (requests, admitted, state.takeTally())
         }
@@ -126,12 +129,13 @@ extension DeliveryWorker {
 
     /// Takes a retry up, unless its lane waits: then its row stays as it is.
     private func take(
-        _ retry: Retry, at now: Timestamp, in state: inout State,
+        _ retry: Retry, _ withdrawal: Withdrawal?, at now: Timestamp, in state: inout State,
         into requests: inout [PushRequest]
     ) -> Bool {
         let delivery = retry.delivery
         let decision = decide(
-            on: delivery, attempts: retry.attempts, reason: retry.reason, at: now, in: &state)
+            on: delivery, attempts: retry.attempts, reason: retry.reason, withdrawal, at: now,
+            in: &state)
         if case .wait = decision { return false }
         let ticket = state.tracker.admit(retry)
         if case .settle(let ending) = decision {
@@ -185,8 +189,11 @@ extension DeliveryWorker {
             let now = now()
             let (news, adopted) = state.withLock { state in
                 let opened = now.advanced(by: .zero - settings.slowAfter)
-                let lanes = state.tracker.adoptDeliveries(openSinceBefore: opened, at: now)
                 var news = WorkerNews()
+                for (container, halt) in state.gatewayBreaker.look(at: now) {
+                    news.add(halt, for: container, to: &state.halts, at: now)
+                }
+                let lanes = state.tracker.adoptDeliveries(openSinceBefore: opened, at: now)
                 for lane in lanes {
                     let halt = state.gatewayBreaker.noteSilence(
                         in: lane, since: opened, at: now)
@@ -195,12 +202,12 @@ extension DeliveryWorker {
                 }
                 return (news, lanes.count)
             }
+            tell(news)
             guard adopted > 0 else { continue }
             var tally = DeliveryMeter.Tally()
             tally.add(adopted, .adopted)
             meter.count(tally)
             somethingSettled.raise()
-            tell(news)
         }
     }
 }

@@ -13,7 +13,11 @@ extension DeliveryWorker {
         var rest = batch.deliveries[...]
         while !rest.isEmpty {
             try Task.checkCancellation()
-            gateway.send(admit(&rest, of: batch))
+            let room = state.withLock {
+                min(rest.count, $0.tracker.rangeRoom, $0.rangePace.room)
+            }
+            let withdrawn = try await withdrawals(amongNew: rest.prefix(room))
+            gateway.send(admit(room, of: &rest, batch, withdrawn))
             if !rest.isEmpty { await rangeRoomAppeared.wait() }
         }
         if batch.isLast {
@@ -23,17 +27,19 @@ extension DeliveryWorker {
     }
 
     private func admit(
-        _ rest: inout ArraySlice<OwedDelivery>, of batch: RangeBatch
+        _ most: Int, of rest: inout ArraySlice<OwedDelivery>, _ batch: RangeBatch,
+        _ withdrawn: [DeliveryID: Withdrawal]
     ) -> [PushRequest] {
         let now = now()
         let (requests, taken, tally) = state.withLock { state in
-            let count = min(rest.count, state.tracker.rangeRoom, state.rangePace.room)
+            let count = min(most, state.tracker.rangeRoom, state.rangePace.room)
             var requests: [PushRequest] = []
             for delivery in rest.prefix(count) {
                 let ticket = state.tracker.admit(
                     delivery, range: batch.id, offset: batch.offset)
                 state.collapses.insert(delivery.delivery)
-                if let ending = firstEnding(of: delivery, at: now, in: &state) {
+                let withdrawal = withdrawn.isEmpty ? nil : withdrawn[delivery.delivery.id]
+                if let ending = firstEnding(of: delivery, withdrawal, at: now, in: &state) {
                     state.settle(ticket, ending, of: delivery.delivery, at: now)
                 } else {
                     state.rangePace.begin()

@@ -63,7 +63,8 @@ package final class DeliveryWorker: Sendable {
     let progress: any ShardProgress
     let judge: OutcomeJudge
     let clock: any Clock<Duration>
-    let now: @Sendable () -> Timestamp
+    let wallClock: @Sendable () -> Timestamp
+    let clockWatch = Mutex(ClockWatch())
     let logger: Logger
     let meter: DeliveryMeter
     let somethingSettled = WakeSignal()
@@ -104,7 +105,7 @@ package final class DeliveryWorker: Sendable {
         self.settings = settings
         self.judge = judge
         self.clock = clock
-        self.now = now
+        wallClock = now
         self.logger = logger
         meter = DeliveryMeter(metrics)
         let answers = AnswerBox()
@@ -129,7 +130,9 @@ package final class DeliveryWorker: Sendable {
         var rest = batch.deliveries[...]
         while !rest.isEmpty {
             try Task.checkCancellation()
-            let requests = admit(&rest)
+            let room = state.withLock { min(rest.count, $0.tracker.room) }
+            let withdrawn = try await withdrawals(amongNew: rest.prefix(room))
+            let requests = admit(room, of: &rest, withdrawn)
             gateway.send(requests)
             CrashPoint.sent.reach()
             if !rest.isEmpty { await roomAppeared.wait() }
@@ -140,16 +143,20 @@ package final class DeliveryWorker: Sendable {
         }
     }
 
-    private func admit(_ rest: inout ArraySlice<OwedDelivery>) -> [PushRequest] {
+    private func admit(
+        _ most: Int, of rest: inout ArraySlice<OwedDelivery>,
+        _ withdrawn: [DeliveryID: Withdrawal]
+    ) -> [PushRequest] {
         let now = now()
         let (requests, taken, tally) = state.withLock { state in
-            let count = min(rest.count, state.tracker.room)
+            let count = min(most, state.tracker.room)
             var requests: [PushRequest] = []
             requests.reserveCapacity(count)
             for delivery in rest.prefix(count) {
                 let ticket = state.tracker.admit(delivery, at: now)
                 state.collapses.insert(delivery.delivery)
-                if let ending = firstEnding(of: delivery, at: now, in: &state) {
+                let withdrawal = withdrawn.isEmpty ? nil : withdrawn[delivery.delivery.id]
+                if let ending = firstEnding(of: delivery, withdrawal, at: now, in: &state) {
                     state.settle(ticket, ending, of: delivery.delivery, at: now)
                 } else {
                     requests.append(PushRequest(delivery.delivery, ticket: ticket))
@@ -198,7 +205,7 @@ package final class DeliveryWorker: Sendable {
         let ticket = DeliveryTracker.Ticket(rawValue: completion.ticket)
         guard let (owed, attempts) = state.tracker.openDelivery(ticket) else { return }
         let delivery = owed.delivery
-        let outcome = state.tokenBreaker.weigh(completion.outcome, of: delivery)
+        let outcome = state.tokenBreaker.weigh(completion.outcome, of: owed)
         let verdict = judge.judge(
             outcome, of: owed, attempts: attempts, unanswered: state.unanswered[delivery.id],
             at: now, using: &state.generator)
@@ -208,14 +215,19 @@ package final class DeliveryWorker: Sendable {
         if let alarm = state.alarms.note(outcome, of: delivery, at: now) {
             news.alarms.append(alarm)
         }
-        if case .accepted = outcome, state.halts.remove(for: delivery) { news.hasEnded = true }
+        let sentAt = now.advanced(by: .zero - completion.latency)
+        if case .accepted = outcome, state.halts.remove(for: delivery, sentAt: sentAt) {
+            news.hasEnded = true
+        }
         if case .refused(let refusal) = outcome, case .retry(_, .device) = refusal.reaction,
             let dueAt = verdict.resolution.dueAt
         {
             state.pacing.hold(delivery, until: dueAt, at: now)
         }
         let broken = state.gatewayBreaker.note(outcome, of: delivery, at: now)
-        if case .works = outcome.standing, state.halts.removeGateway(for: delivery) {
+        if case .works = outcome.standing,
+            state.halts.removeGateway(for: delivery, sentAt: sentAt)
+        {
             news.hasEnded = true
         }
         for halt in [verdict.halt, broken].compactMap(\.self) {
@@ -231,16 +243,20 @@ package final class DeliveryWorker: Sendable {
     /// The progress as it is recorded.
     package var recordedMark: ProgressMark { state.withLock { $0.tracker.recordedMark } }
 
-    /// Lets a container's deliveries go again, after its settings were mended.
-    package func resume(_ container: ContainerKey) {
-        let halts = state.withLock { state in
+    /// Lets a container's deliveries go again, after its settings were mended, or because somebody
+    /// says so; returns how many halts ended.
+    @discardableResult
+    package func resume(_ container: ContainerKey) -> Int {
+        let (ended, left) = state.withLock { state in
+            let before = state.halts.count
             state.halts.remove(container)
             state.tokenBreaker.reset(container)
             state.gatewayBreaker.reset(container)
-            return state.halts.count
+            return (before - state.halts.count, state.halts.count)
         }
-        meter.show(halts: halts)
+        meter.show(halts: left)
         retriesChanged.raise()
+        return ended
     }
 
     /// Looks for due retries now, after somebody else wrote some.

@@ -7,7 +7,7 @@ import Storage
 /// Apple asks for no more than two or three background pushes an hour, and throttles the device
 /// itself beyond that; what a courier keeps costs no device anything. A push that must wait has its
 /// place reserved, so that it waits once.
-struct DevicePacing: Sendable {
+package struct DevicePacing: Sendable {
     private struct Key: Hashable {
         let container: ContainerKey
         let token: DeviceToken
@@ -22,6 +22,11 @@ struct DevicePacing: Sendable {
     static let holdReason = "too many pushes for this device"
     /// Why a background push waits; a retry with this reason has its place.
     static let waitingReason = "enough background pushes for this device in this hour"
+
+    /// Whether a retry with this reason waits for its device.
+    package static func waits(_ reason: String) -> Bool {
+        reason == holdReason || reason == waitingReason
+    }
 
     private let silentInterval: Duration?
     private let silentBurst: Int
@@ -42,6 +47,12 @@ struct DevicePacing: Sendable {
         silentBurst = silentPerHour
         self.limit = limit
         reserved = RecentMemory(limit: limit)
+    }
+
+    /// The clock goes `step` later than it did.
+    mutating func clockWasSetBack(by step: Duration) {
+        holds = holds.mapValues { $0.back(by: step) }
+        wholeAt = wholeAt.mapValues { $0.back(by: step) }
     }
 
     /// The gateway wants the device of `delivery` to be left alone until `moment`.

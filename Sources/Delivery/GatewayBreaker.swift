@@ -16,7 +16,9 @@ struct GatewayBreaker: Sendable {
 
     private struct Failures {
         var count = 0
-        let since: Timestamp
+        var looks = 0
+        var cause = ""
+        var since: Timestamp
         /// How long the deliveries waited last, and until when; `nil` before the first time.
         var pause: Duration?
         var until: Timestamp?
@@ -26,6 +28,10 @@ struct GatewayBreaker: Sendable {
     static let leastFailures = 20
     /// For how long there must have been nothing else.
     static let leastTime = Duration.seconds(1)
+    /// Where there are fewer, because little is sent: how often somebody looks meanwhile.
+    ///
+    /// Looks and not time, so that a clock that leaps is no trouble of the gateway's.
+    static let mostLooks = 8
     /// The first wait; it doubles with each trial that fails.
     static let firstPause = Duration.seconds(1)
     /// The longest wait.
@@ -59,9 +65,33 @@ struct GatewayBreaker: Sendable {
         return fail(key, cause: "no answer", at: now)
     }
 
+    /// The clock goes `step` later than it did.
+    mutating func clockWasSetBack(by step: Duration) {
+        failures = failures.mapValues { run in
+            var moved = run
+            moved.since = run.since.back(by: step)
+            moved.until = run.until?.back(by: step)
+            return moved
+        }
+    }
+
     /// Forgets what was counted for a container, after its settings were mended.
     mutating func reset(_ container: ContainerKey) {
         failures = failures.filter { $0.key.container != container }
+    }
+
+    /// Looks at what fails, once a second: returns what has failed for so long that it counts,
+    /// however little was sent.
+    mutating func look(
+        at now: Timestamp
+    ) -> [(container: ContainerKey, halt: OutcomeJudge.Halt)] {
+        failures.filter { $0.value.pause == nil }.keys.compactMap { key in
+            guard var run = failures[key] else { return nil }
+            run.looks += 1
+            defer { failures[key] = run }
+            guard run.looks >= Self.mostLooks else { return nil }
+            return (key.container, Self.pause(&run, key, at: now))
+        }
     }
 
     private mutating func fail(
@@ -69,17 +99,25 @@ struct GatewayBreaker: Sendable {
     ) -> OutcomeJudge.Halt? {
         var run = failures[key] ?? Failures(since: now)
         run.count += 1
+        run.cause = cause
         defer { failures[key] = run }
         // What was open when the wait began says nothing new.
         if let until = run.until, now < until { return nil }
-        guard run.count >= Self.leastFailures, now.duration(since: run.since) >= Self.leastTime
-        else { return nil }
-        let pause = run.pause.map { min($0 * 2, Self.longestPause) } ?? Self.firstPause
+        // Once it was halted, each trial that fails counts.
+        let isMany = run.pause != nil || run.count >= Self.leastFailures
+        guard isMany, now.duration(since: run.since) >= Self.leastTime else { return nil }
+        return Self.pause(&run, key, at: now)
+    }
+
+    private static func pause(
+        _ run: inout Failures, _ key: Key, at now: Timestamp
+    ) -> OutcomeJudge.Halt {
+        let pause = run.pause.map { min($0 * 2, longestPause) } ?? firstPause
         run.pause = pause
         run.until = now.advanced(by: pause)
         return OutcomeJudge.Halt(
             scope: .gateway(key.environment), until: now.advanced(by: pause), pause: pause,
-            reason: "the gateway cannot be used: \(cause)")
+            reason: "the gateway cannot be used: \(run.cause)")
     }
 }
 

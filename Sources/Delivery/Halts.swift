@@ -23,9 +23,16 @@ struct Halts: Sendable {
         }
     }
 
+    /// When a gateway that asked to be left alone is tried first; the wait doubles with each trial.
+    static let firstTrial = Duration.seconds(30)
+    /// The longest wait for the next trial.
+    static let longestTrial = Duration.seconds(3600)
+
     private var halts: [Key: OutcomeJudge.Halt] = [:]
     /// Since when; a halt that is renewed began when it was new.
     private var beginnings: [Key: Timestamp] = [:]
+    /// Those of which a delivery was let through since they were renewed last.
+    private var tried: Set<Key> = []
 
     /// The lanes that wait at one moment, for whoever reads retries meanwhile.
     struct Held: Sendable {
@@ -56,12 +63,27 @@ struct Halts: Sendable {
         return nil
     }
 
+    /// What halts the topic of `delivery`, whether or not it is time for a trial.
+    func topicHalt(of delivery: Delivery) -> OutcomeJudge.Halt? {
+        guard !halts.isEmpty, delivery.gateway == .apns else { return nil }
+        let scope = OutcomeJudge.Halt.Scope.topic(
+            delivery.notification.topic, delivery.gatewayEnvironment)
+        return halts[Key(container: delivery.container, scope: scope)]
+    }
+
     /// Lets `delivery` through: where something is halted it is the one that tries, and the
     /// others wait for another while.
     mutating func letThrough(_ delivery: Delivery, at now: Timestamp) {
         guard !halts.isEmpty, delivery.gateway == .apns else { return }
         for key in Key.all(of: RetryLane(of: delivery)) {
-            if let pause = halts[key]?.pause { halts[key]?.until = now.advanced(by: pause) }
+            guard var halt = halts[key] else { continue }
+            // What was asked for is over: its answer decides, and is not waited for as long.
+            if let asked = halt.asked, asked <= now {
+                halt.pause = min(halt.pause, Self.firstTrial)
+            }
+            halt.until = now.advanced(by: halt.pause)
+            halts[key] = halt
+            tried.insert(key)
         }
     }
 
@@ -70,26 +92,55 @@ struct Halts: Sendable {
         _ halt: OutcomeJudge.Halt, for container: ContainerKey, at now: Timestamp
     ) -> Bool {
         let key = Key(container: container, scope: halt.scope)
-        guard halts.updateValue(halt, forKey: key) == nil else { return false }
-        beginnings[key] = now
-        return true
+        let isTrial = halt.asked != nil && tried.remove(key) != nil
+        guard let known = halts[key] else {
+            halts[key] = halt
+            beginnings[key] = now
+            return true
+        }
+        halts[key] = Self.renewed(known, by: halt, isTrial: isTrial, at: now)
+        return false
+    }
+
+    private static func renewed(
+        _ known: OutcomeJudge.Halt, by new: OutcomeJudge.Halt, isTrial: Bool, at now: Timestamp
+    ) -> OutcomeJudge.Halt {
+        guard let since = known.asked, now < since else { return new }
+        // Failures beside what the gateway asked for are the same trouble.
+        guard let asked = new.asked else { return known }
+        var halt = new
+        // Answers to what was on its way say nothing new, but a longer wish is heeded.
+        halt.asked = isTrial ? asked : max(asked, since)
+        halt.pause = isTrial ? min(known.pause * 2, longestTrial) : known.pause
+        let next = isTrial ? now.advanced(by: halt.pause) : known.until
+        halt.until = min(next, halt.asked ?? next)
+        return halt
     }
 
     /// Ends what would halt `delivery`, because the gateway accepted it; says whether that was
     /// anything.
-    mutating func remove(for delivery: Delivery) -> Bool {
+    mutating func remove(for delivery: Delivery, sentAt: Timestamp) -> Bool {
         guard !halts.isEmpty, delivery.gateway == .apns else { return false }
         let count = halts.count
-        for key in Key.all(of: RetryLane(of: delivery)) { remove(key) }
+        for key in Key.all(of: RetryLane(of: delivery)) { remove(key, showing: sentAt) }
         return halts.count < count
     }
 
     /// Ends the halt of a gateway that answers again, whatever it answers; says whether there was
     /// one.
-    mutating func removeGateway(for delivery: Delivery) -> Bool {
+    mutating func removeGateway(for delivery: Delivery, sentAt: Timestamp) -> Bool {
         guard !halts.isEmpty, delivery.gateway == .apns else { return false }
         let scope = OutcomeJudge.Halt.Scope.gateway(delivery.gatewayEnvironment)
-        return remove(Key(container: delivery.container, scope: scope))
+        let count = halts.count
+        remove(Key(container: delivery.container, scope: scope), showing: sentAt)
+        return halts.count < count
+    }
+
+    /// Ends a halt by what was sent at `sentAt`: what was on its way when the gateway asked to be
+    /// left alone does not show that it takes that back.
+    private mutating func remove(_ key: Key, showing sentAt: Timestamp) {
+        if halts[key]?.asked != nil, let since = beginnings[key], sentAt < since { return }
+        remove(key)
     }
 
     /// Ends all halts of a container.
@@ -97,10 +148,19 @@ struct Halts: Sendable {
         for key in halts.keys where key.container == container { remove(key) }
     }
 
-    @discardableResult
-    private mutating func remove(_ key: Key) -> Bool {
+    private mutating func remove(_ key: Key) {
         beginnings[key] = nil
-        return halts.removeValue(forKey: key) != nil
+        tried.remove(key)
+        halts[key] = nil
+    }
+
+    /// The clock goes `step` later than it did.
+    mutating func clockWasSetBack(by step: Duration) {
+        for key in halts.keys {
+            if let until = halts[key]?.until { halts[key]?.until = until.back(by: step) }
+            if let asked = halts[key]?.asked { halts[key]?.asked = asked.back(by: step) }
+        }
+        beginnings = beginnings.mapValues { $0.back(by: step) }
     }
 
     /// How many are in force.
@@ -111,7 +171,8 @@ struct Halts: Sendable {
         halts.map { key, halt in
             HaltInForce(
                 container: key.container, scope: key.scope, reason: halt.reason,
-                since: beginnings[key] ?? halt.until, until: halt.until)
+                since: beginnings[key] ?? halt.until, until: halt.until,
+                asked: halt.asked)
         }
         .sorted { ($0.container.description, $0.words) < ($1.container.description, $1.words) }
     }
@@ -129,6 +190,19 @@ package struct HaltInForce: Sendable, Hashable {
     package let since: Timestamp
     /// When the next delivery is let through to try; it may be past while there is none.
     package let until: Timestamp
+    /// Until when the gateway asked to be left alone, if it did.
+    package let asked: Timestamp?
+
+    /// Whether it holds `delivery`.
+    package func holds(_ delivery: Delivery) -> Bool {
+        guard delivery.gateway == .apns, delivery.container == container else { return false }
+        return switch scope {
+        case .container(let environment), .gateway(let environment):
+            environment == delivery.gatewayEnvironment
+        case .topic(let topic, let environment):
+            environment == delivery.gatewayEnvironment && topic == delivery.notification.topic
+        }
+    }
 
     /// Which deliveries wait, in words.
     package var words: String {

@@ -47,6 +47,8 @@ package struct OutcomeJudge: Sendable {
         package var pause: Duration
         /// What the gateway said.
         package var reason: String
+        /// Until when the gateway asked to be left alone, if it did.
+        package var asked: Timestamp?
     }
 
     /// A delivery in the middle of its attempts.
@@ -111,6 +113,12 @@ package struct OutcomeJudge: Sendable {
         switch refusal.reaction {
         case .deliver:
             return Verdict(resolution: accepted(course), halt: nil)
+        case .retry(let after?, .gateway):
+            // Its container waits as a whole: so the delivery's own wait is the back-off, and ends
+            // with the halt, whoever ends that.
+            return Verdict(
+                resolution: again(course, refusal, atLeast: nil, &generator),
+                halt: asked(after, refusal, environment, at: course.now))
         case .retry(let after, _):
             return Verdict(
                 resolution: again(course, refusal, atLeast: after, &generator), halt: nil)
@@ -148,6 +156,20 @@ package struct OutcomeJudge: Sendable {
             halt: Halt(
                 scope: scope, until: course.now.advanced(by: pause), pause: pause,
                 reason: refusal.reason))
+    }
+
+    /// The halt of a gateway that asks to be left alone: as long as it says, but it is tried
+    /// before, because nobody knows whether it meant that.
+    private func asked(
+        _ wish: Duration, _ refusal: GatewayRefusal, _ environment: GatewayEnvironment,
+        at now: Timestamp
+    ) -> Halt {
+        let wish = min(wish, retries.longestWish)
+        let pause = min(wish, Halts.firstTrial)
+        return Halt(
+            scope: .gateway(environment), until: now.advanced(by: pause), pause: pause,
+            reason: "the gateway asks to be left alone: \(refusal.status) \(refusal.reason)",
+            asked: now.advanced(by: wish))
     }
 
     // MARK: Deadlines
@@ -246,7 +268,9 @@ package struct OutcomeJudge: Sendable {
     ) -> Resolution {
         Resolution(
             deadLetter: DeadLetter(
-                delivery: course.delivery, attempts: course.attempt,
+                delivery: course.delivery,
+                // What was not sent is no attempt.
+                attempts: refusal.status == 0 ? course.attempts : course.attempt,
                 status: UInt16(clamping: refusal.status), reason: reason, at: course.now),
             deadToken: token, ending)
     }

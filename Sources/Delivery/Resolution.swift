@@ -23,6 +23,8 @@ package enum SettledEnding: String, Sendable, Hashable, CaseIterable {
     case superseded
     /// It was not sent, because its device token had been declared dead.
     case deadToken
+    /// It was not sent, because it is not its recipient's any more.
+    case withdrawn
 }
 
 /// The reasons of dead letters that ended by a bound: which bound, and what failed last.
@@ -89,7 +91,7 @@ package struct Resolution: Sendable, Hashable {
         receipt = DeliveryReceipt(
             of: retry.delivery, .deferred, status: status, reason: retry.reason,
             attempt: retry.attempts, at: now)
-        self.retry = retry
+        self.retry = retry.decided(at: now)
         deadLetter = nil
         deadToken = nil
         self.ending = ending
@@ -130,6 +132,15 @@ package struct Resolution: Sendable, Hashable {
         if let deadLetter { step.deadLetters.append(deadLetter) }
         if let deadToken { step.deadTokens.append(deadToken) }
         if origin == .retry, retry == nil { step.endedRetries.append(receipt.deliveryID) }
+    }
+}
+
+extension Retry {
+    /// The retry with the moment at which its wait begins.
+    func decided(at now: Timestamp) -> Retry {
+        var retry = self
+        retry.decidedAt = now
+        return retry
     }
 }
 

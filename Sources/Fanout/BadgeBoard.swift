@@ -1,22 +1,22 @@
 import RelayModel
 import Synchronization
 
-/// The numbers on the icons of devices, which the log and the ranges beside it raise.
+/// The numbers on the icons of users' devices, which the log and the ranges beside it raise.
 ///
 /// A lock, not an actor: raising is short and happens within a change's fan-out.
 package final class BadgeBoard: Sendable {
-    private let badges = Mutex<[ContainerKey: [DeviceID: Int64]]>([:])
+    private let badges = Mutex<[ContainerKey: [DeviceHolder: Int64]]>([:])
 
     /// Creates the board before anything is known.
     package init() {}
 
     /// Sets a device's badge.
-    func set(_ badge: Int64, of device: DeviceID, in container: ContainerKey) {
+    func set(_ badge: Int64, of device: DeviceHolder, in container: ContainerKey) {
         badges.withLock { $0[container, default: [:]][device] = badge }
     }
 
     /// Raises a device's badge by one, and returns it.
-    func raise(_ device: DeviceID, in container: ContainerKey) -> Int64 {
+    func raise(_ device: DeviceHolder, in container: ContainerKey) -> Int64 {
         badges.withLock { badges in
             badges[container, default: [:]][device, default: 0] += 1
             return badges[container]?[device] ?? 1
@@ -24,7 +24,7 @@ package final class BadgeBoard: Sendable {
     }
 
     /// Forgets a device's badge.
-    func forget(_ device: DeviceID, in container: ContainerKey) {
+    func forget(_ device: DeviceHolder, in container: ContainerKey) {
         badges.withLock { _ = $0[container]?.removeValue(forKey: device) }
     }
 }

@@ -64,7 +64,8 @@ struct ChangeFanout {
         _ subscription: Subscription, serial: UInt64, to all: [DeviceVersion], _ badges: BadgeBoard
     ) {
         let devices = DeviceExpansion.devices(among: all, for: subscription, of: change)
-        if devices.count < all.count, let origin = change.origin.deviceID,
+        let origin = DeviceExpansion.origin(of: change, for: subscription.owner)
+        if devices.count < all.count, let origin,
             all.contains(where: { $0.device.id == origin }),
             !devices.contains(where: { $0.device.id == origin })
         {
@@ -88,7 +89,7 @@ struct ChangeFanout {
             let topic = version.device.topic
             let badge =
                 subscription.notificationInfo.shouldBadge
-                ? badges.raise(version.device.id, in: settings.key) : nil
+                ? badges.raise(version.device.holder, in: settings.key) : nil
             // The pushes of one user's devices differ in topic and badge only.
             let push =
                 composed[topic].flatMap { badge == nil ? $0 : nil }
@@ -112,7 +113,8 @@ struct ChangeFanout {
                 owner: InboxOwner(container: settings.key, user: subscription.owner),
                 position: position, subscriptionSerial: serial, subscriptionID: subscription.id,
                 database: subscription.database, notificationID: notificationID,
-                originDevice: subscription.suppress == .device ? change.origin.deviceID : nil,
+                originDevice: subscription.suppress == .device
+                    ? DeviceExpansion.origin(of: change, for: subscription.owner) : nil,
                 payload: composer.inboxPayload(by: subscription, notificationID: notificationID),
                 at: appendedAt))
     }
@@ -128,6 +130,7 @@ struct ChangeFanout {
             container: settings.key, subscriptionID: subscription.id, owner: subscription.owner,
             device: version.device, registeredAt: version.registeredAt,
             appendedAt: appendedAt, notification: notification, badge: badge)
+        delivery.isOnce = subscription.firesOnce
         if notification.collapseID != nil { delivery.collapsingRecord = change.recordID }
         deliveries.append(
             OwedDelivery(delivery, subscriptionSerial: serial, deviceSerial: version.serial))

@@ -83,25 +83,35 @@ struct ContainerState {
     // MARK: Changes
 
     /// Adds the serials of the subscriptions that a change fires, ascending, whoever may read it.
-    func matches(for change: RecordChange, now: Timestamp, into serials: inout [UInt64]) {
-        index.matches(for: change, now: now, into: &serials)
-        updateRules.apply(to: change, now: now, matches: &serials)
+    ///
+    /// - Throws: `DearChange` if that takes more than `mostSteps`.
+    func matches(
+        for change: RecordChange, now: Timestamp, mostSteps: Int, into serials: inout [UInt64]
+    ) throws(DearChange) {
+        let dear = index.matches(for: change, now: now, mostSteps: mostSteps, into: &serials)
+        if let dear { throw dear }
+        try updateRules.apply(to: change, now: now, mostSteps: mostSteps, matches: &serials)
     }
 
     /// The same for a change as the log holds it; says whether its text could be judged as it is.
     func matches(
-        forStored text: String, appendedAt: Timestamp, into serials: inout [UInt64]
-    ) -> Bool {
+        forStored text: String, appendedAt: Timestamp, mostSteps: Int,
+        into serials: inout [UInt64]
+    ) throws(DearChange) -> Bool {
         if !updateRules.isEmpty, text.utf8.starts(with: Self.updateBeginning) { return false }
-        return index.matches(forStored: text, appendedAt: appendedAt, into: &serials)
+        var dear: DearChange?
+        let isJudged = index.matches(
+            forStored: text, appendedAt: appendedAt, mostSteps: mostSteps, into: &serials,
+            dear: &dear)
+        if let dear { throw dear }
+        return isJudged
     }
 
     /// Makes a device active, and ends the versions that it replaces.
     ///
     /// Its badge stays if the same user had it before.
     mutating func insert(_ version: DeviceVersion, replacing serials: [UInt64]) {
-        let holder = DeviceHolder(owner: version.device.owner, device: version.device.id)
-        removeDevices(serials, keepingBadgeOf: holder)
+        removeDevices(serials, keepingBadgeOf: version.device.holder)
         devices.insert(version)
     }
 
@@ -114,7 +124,7 @@ struct ContainerState {
         for serial in serials {
             guard let holder = devices.holder(serial) else { continue }
             devices.remove(serial)
-            if holder != keeper { badges.forget(holder.device, in: key) }
+            if holder != keeper { badges.forget(holder, in: key) }
         }
     }
 }
@@ -123,10 +133,12 @@ extension ContainerState {
     /// Keeps of `serials` those whose owners may read what `change` did.
     mutating func keepReaders(of change: RecordChange, among serials: inout [UInt64]) {
         // Without a rule everybody whom the index names may read it.
-        guard change.readers != nil else { return }
+        guard change.readers != nil || change.readersBefore != nil else { return }
         serials.removeAll { serial in
             guard let subscription = subscription(serial) else { return true }
-            return !DeviceExpansion.mayRead(subscription.owner, change)
+            guard DeviceExpansion.mayRead(subscription.owner, change) else { return true }
+            return subscription.narrowsUpdates
+                && !DeviceExpansion.mightRead(subscription.owner, change)
         }
     }
 

@@ -7,8 +7,8 @@ package import Storage
 package enum DeviceExpansion {
     /// The devices of a subscription's owner that `change` notifies, in the order given.
     ///
-    /// The device that made the change is left out, deletions included; with an unknown origin
-    /// nobody is (design §4.5).
+    /// The device that made the change is left out, deletions included, with whatever else its
+    /// client registered; with an unknown origin nobody is (design §4.5).
     package static func devices(
         among devices: [DeviceVersion], for subscription: Subscription, of change: RecordChange
     ) -> [DeviceVersion] {
@@ -18,9 +18,19 @@ package enum DeviceExpansion {
         case .user:
             return subscription.owner == change.origin.userID ? [] : devices
         case .device:
-            guard let origin = change.origin.deviceID else { return devices }
-            return devices.filter { $0.device.id != origin }
+            guard let origin = origin(of: change, for: subscription.owner) else { return devices }
+            return devices.filter { !$0.device.id.isOfSameClient(as: origin) }
         }
+    }
+
+    /// The device of `user` on which a change was made, if it was made on one.
+    ///
+    /// A device's ID belongs to the user who has it, so that nobody can keep a change from another
+    /// user's device. Where the source says no user, it vouches for the device, and the device of
+    /// that name is meant whoever has it.
+    static func origin(of change: RecordChange, for user: UserID) -> DeviceID? {
+        guard change.origin.userID == nil || change.origin.userID == user else { return nil }
+        return change.origin.deviceID
     }
 
     /// Whether the change's read rule lets `user` know of it (design §4.7).
@@ -29,6 +39,15 @@ package enum DeviceExpansion {
     /// the index has seen to.
     package static func mayRead(_ user: UserID, _ change: RecordChange) -> Bool {
         guard let readers = change.readers else { return true }
-        return readers.contains { $0 == "world" || $0 == user.rawValue }
+        return RecordChange.names(user, in: readers)
+    }
+
+    /// Whether `user` may know what the record was before an update.
+    ///
+    /// Who was let in by the change itself must not learn by a condition on both images what was
+    /// there before.
+    package static func mightRead(_ user: UserID, _ change: RecordChange) -> Bool {
+        guard let readers = change.readersBefore else { return true }
+        return RecordChange.names(user, in: readers)
     }
 }

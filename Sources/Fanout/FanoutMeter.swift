@@ -9,6 +9,7 @@ struct FanoutMeter: Sendable {
     private let ranges = Counter(label: "belfry_ranges_unreadable_total")
     private let refiled = Counter(label: "belfry_subscriptions_refiled_total")
     private let quarantined = Counter(label: "belfry_changes_quarantined_total")
+    private let disabled = Counter(label: "belfry_subscriptions_disabled_total")
     private let subscriptions = Gauge(label: "belfry_subscriptions_active")
 
     func countChange(matches count: Int) {
@@ -22,6 +23,10 @@ struct FanoutMeter: Sendable {
 
     func countQuarantined() {
         quarantined.increment()
+    }
+
+    func countDisabled(_ count: Int) {
+        disabled.increment(by: count)
     }
 
     func countUnreadableRange() {

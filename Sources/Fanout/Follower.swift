@@ -1,4 +1,5 @@
 package import Logging
+import Matching
 import Metrics
 package import RelayModel
 package import Storage
@@ -48,12 +49,16 @@ package struct Follower: ~Copyable {
     private let patience: StorePatience
     /// Where the state is loaded from, once it has been.
     var registry: (any Registry)?
+    /// Where changes were set aside before the start: they are not judged again.
+    private var setAsideBefore: Set<LogPosition> = []
+    private let pulse: FollowerPulse?
 
     /// Creates a follower that has not recovered yet.
     ///
     /// A ``RangeWorker`` shares the badges. A change that fires more subscriptions than
     /// `rangeThreshold` is left to ranges. `now` tells when something was set aside; `clock`
-    /// measures how long a disk that is full, or a file that is locked, is waited for.
+    /// measures how long a disk that is full, or a file that is locked, is waited for. A change
+    /// whose conditions take more than `mostSteps` is set aside. `pulse` is told what is worked.
     package init(
         log: any ShardLog, progress: any ShardProgress, identity: DeliveryIdentity,
         indexSeed: UInt64, badges: BadgeBoard = BadgeBoard(),
@@ -62,9 +67,12 @@ package struct Follower: ~Copyable {
         clock: any Clock<Duration>,
         settings: @escaping SettingsSource, logger: Logger,
         board: IndexBoard? = nil, keeper: SnapshotKeeper? = nil,
+        mostSteps: Int = Limits.maximumStepsPerChange, pulse: FollowerPulse? = nil,
         onSuppression: SuppressionWatcher? = nil, take: @escaping Taker
     ) {
-        state = ShardState(indexSeed: indexSeed, badges: badges, board: board)
+        state = ShardState(
+            indexSeed: indexSeed, badges: badges, board: board, mostSteps: mostSteps)
+        self.pulse = pulse
         self.keeper = keeper
         self.rangeThreshold = rangeThreshold
         self.now = now
@@ -101,15 +109,21 @@ package struct Follower: ~Copyable {
         var position = mark.position
         var offset = mark.offset
         handedOver = mark.position
+        setAsideBefore = try await patience.attempt { [log] in
+            try await log.positionsSetAside(after: mark.position)
+        }
+        defer { pulse?.rest() }
         while true {
             try Task.checkCancellation()
             guard let entries = try await readableEntries(after: &position) else {
                 offset = 0
                 continue
             }
-            turns = LogTurns(entries)
+            turns.look(ahead: entries)
             for entry in entries {
+                pulse?.work(on: entry.position)
                 try await work(entry, from: offset)
+                pulse?.rest()
                 offset = 0
                 position = entry.position
                 worked = position
@@ -137,7 +151,10 @@ package struct Follower: ~Copyable {
         pendingInbox.removeAll(keepingCapacity: true)
         handedOver = max(handedOver, position)
         CrashPoint.handOver.reach()
+        // Whoever waits for room does not stand still.
+        let entry = pulse?.rest()
         try await take(batch)
+        if let entry { pulse?.work(on: entry) }
     }
 
     /// Applies an edit, or fans a change out.
@@ -174,6 +191,7 @@ package struct Follower: ~Copyable {
         _ change: LoggedChange, isStale: Bool, _ entry: FollowedEntry, from offset: UInt32
     ) async throws {
         CrashPoint.match.reach()
+        if setAsideBefore.remove(entry.position) != nil { return }
         guard
             let found = try await found(by: change, isStale: isStale, entry),
             !found.serials.isEmpty
@@ -200,8 +218,7 @@ package struct Follower: ~Copyable {
 
     /// Whether a fan-out of this size goes to ranges: it is huge, or keeps others waiting.
     private mutating func leaves(_ count: Int, _ entry: FollowedEntry) -> Bool {
-        count > rangeThreshold
-            || turns.yields(count, at: entry.position, of: entry.container)
+        count > rangeThreshold || turns.yields(count, of: entry.container)
     }
 
     /// Matches a change; one that turns out to be unreadable is set aside, and fires nothing.
@@ -216,6 +233,9 @@ package struct Follower: ~Copyable {
         } catch StorageError.damaged(_, let reason) {
             try await setAside(
                 UnreadableEntry(position: entry.position, isChange: true, reason: reason))
+            return nil
+        } catch let dear as DearChange {
+            try await setAside(dear, entry)
             return nil
         }
     }
@@ -314,6 +334,34 @@ package struct Follower: ~Copyable {
         warn(of: entry)
         try await patience.attempt { [log, now] in try await log.quarantine(entry, at: now()) }
         meter.countQuarantined()
+    }
+
+    /// A change that takes too many steps would keep all others waiting: it is set aside, and told
+    /// of whoever's conditions it was.
+    private func setAside(_ dear: DearChange, _ entry: FollowedEntry) async throws {
+        let named = dear.dearest.map { "\($0)" }.joined(separator: ", ")
+        logger.critical(
+            "a change is set aside: its conditions take too many steps",
+            metadata: [
+                "position": "\(entry.position)", "container": "\(entry.container)",
+                "steps": "\(dear.steps)", "subscriptions": "\(named)",
+            ])
+        let aside = DearEntry(
+            position: entry.position, container: entry.container, dearest: dear.dearest,
+            reason: "its conditions take more than \(dear.steps) steps; most take those of the "
+                + "subscriptions with the serials \(named)")
+        let ended = try await patience.attempt { [log, now] in
+            try await log.setAside(aside, at: now())
+        }
+        meter.countQuarantined()
+        guard !ended.isEmpty else { return }
+        meter.countDisabled(ended.count)
+        logger.error(
+            "disabled subscriptions for which changes were set aside again and again",
+            metadata: [
+                "container": "\(entry.container)",
+                "subscriptions": "\(ended.map { "\($0)" }.joined(separator: ", "))",
+            ])
     }
 
     private func warn(of entry: UnreadableEntry) {

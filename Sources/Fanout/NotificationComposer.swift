@@ -38,8 +38,17 @@ package struct NotificationComposer: Sendable {
             pushType: info.isVisible ? .alert : .background,
             // A background push has 5 and nothing else (APNs), also where an older version saved 1.
             priority: info.isVisible ? Int(info.priority ?? 10) : 5,
-            topic: topic ?? settings.topics.first ?? "", collapseID: info.collapseIDKey,
+            topic: topic ?? settings.topics.first ?? "", collapseID: collapseID(info),
             expiration: appendedAt.advanced(by: .seconds(lifetime)), payload: payload.fitted())
+    }
+
+    /// What an older version saved with a blank at an end would be refused each time.
+    private func collapseID(_ info: NotificationInfo) -> String? {
+        guard let key = info.collapseIDKey, !key.isHeaderText(upTo: Limits.maximumCollapseIDBytes)
+        else { return info.collapseIDKey }
+        let trimmed = key.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed()
+        let text = String(trimmed)
+        return text.isHeaderText(upTo: Limits.maximumCollapseIDBytes) ? text : nil
     }
 
     /// What the inbox keeps: the whole payload, with nothing left out, up to

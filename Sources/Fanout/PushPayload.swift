@@ -84,7 +84,8 @@ struct PushPayload: Sendable {
     /// What is left out after our own `seq`, first to last.
     ///
     /// The notification's identity, its container and user, and the badge always stay: together
-    /// they are far below the limit.
+    /// they are far below the limit. So does something of what is shown: a push that APNs takes as
+    /// an alert must show, sound or badge.
     private static let pruning: [@Sendable (inout PushPayload) -> Void] = [
         { $0.body["af"] = nil },
         { payload in
@@ -95,20 +96,67 @@ struct PushPayload: Sendable {
         { payload in for key in ["rid", "zid", "zoid"] { payload.body[key] = nil } },
         { $0.body["fo"] = nil },
         { $0.body = [:] },
-        { $0.sound = nil },
+        { $0.dropSound() },
         { $0.alert["launch-image"] = nil },
         { $0.alert["action-loc-key"] = nil },
-        { $0.alert["subtitle"] = nil },
-        { payload in
-            payload.alert["subtitle-loc-key"] = nil
-            payload.alert["subtitle-loc-args"] = nil
-        },
-        { $0.alert["body"] = nil },
+        { $0.dropText("subtitle") },
+        { $0.dropText("subtitle-loc-key") },
+        { $0.dropText("body") },
         { $0.alert["loc-args"] = nil },
         { $0.alert["title-loc-args"] = nil },
-        { $0.alert = [:] },
+        { $0.alert["subtitle-loc-args"] = nil },
         { $0.category = nil },
+        { payload in for text in texts.reversed() { payload.dropText(text) } },
+        { $0.cutText() },
     ]
+
+    /// The texts of an alert, the most important first.
+    private static let texts = [
+        "loc-key", "body", "title-loc-key", "title", "subtitle-loc-key", "subtitle",
+    ]
+
+    /// Leaves out a text and its arguments, unless it is the last.
+    private mutating func dropText(_ name: String) {
+        let isLast = !Self.texts.contains { $0 != name && alert[$0] != nil }
+        guard !isLast, alert[name] != nil else { return }
+        alert[name] = nil
+        if name.hasSuffix("loc-key") { alert[name.dropLast(3) + "args"] = nil }
+    }
+
+    /// Leaves out the sound, unless the push shows nothing else: then it is the system's.
+    private mutating func dropSound() {
+        let shows = badge != nil || Self.texts.contains { alert[$0] != nil }
+        sound = shows || sound == nil ? nil : "default"
+    }
+
+    /// Cuts the last text to what fits.
+    ///
+    /// A key that is cut names no text any more, so that the device shows it as it is: better than
+    /// nothing. Keys that cannot fit are refused when they are saved.
+    private mutating func cutText() {
+        guard let name = Self.texts.first(where: { alert[$0] != nil }),
+            case .string(let text)? = alert[name]
+        else { return }
+        // By scalars: one character may have any number of them.
+        let scalars = Array(text.unicodeScalars)
+        func cut(_ count: Int) -> PushPayload {
+            var payload = self
+            var kept = String.UnicodeScalarView(scalars.prefix(count))
+            kept.append("…")
+            payload.alert[name] = .string(String(kept))
+            return payload
+        }
+        var (fits, over) = (0, scalars.count)
+        while over - fits > 1 {
+            let middle = (fits + over) / 2
+            if cut(middle).utf8().count <= Limits.maximumPayloadBytes {
+                fits = middle
+            } else {
+                over = middle
+            }
+        }
+        self = cut(fits)
+    }
 
     /// Arguments cut to the length to which CloudKit may cut them (CKSubscription.h): they are the
     /// record's, of any length, and one of them must not cost the push everything else.

@@ -10,6 +10,8 @@ package struct ShardState {
     private var containers: [ContainerKey: ContainerState] = [:]
     private var matches: [UInt64] = []
     private let indexSeed: UInt64
+    /// Steps that the conditions of one change may take.
+    private let mostSteps: Int
     /// The numbers on icons, which a snapshot does not hold.
     let badges: BadgeBoard
     private let board: IndexBoard?
@@ -23,9 +25,12 @@ package struct ShardState {
     ///   - indexSeed: Keeps the hashes of the indexes secret; drawn at random.
     ///   - badges: The badges, which ranges may share.
     ///   - board: Shows the indexes to whoever wants to know costs and statistics.
+    ///   - mostSteps: Steps that the conditions of one change may take.
     package init(
-        indexSeed: UInt64, badges: BadgeBoard = BadgeBoard(), board: IndexBoard? = nil
+        indexSeed: UInt64, badges: BadgeBoard = BadgeBoard(), board: IndexBoard? = nil,
+        mostSteps: Int = Limits.maximumStepsPerChange
     ) {
+        self.mostSteps = mostSteps
         self.badges = badges
         self.indexSeed = indexSeed
         self.board = board
@@ -92,7 +97,9 @@ package struct ShardState {
     package mutating func set(_ badge: BadgeMark) {
         let devices = devices(of: badge.owner, in: badge.container)
         guard devices.contains(where: { $0.device.id == badge.deviceID }) else { return }
-        badges.set(badge.badge, of: badge.deviceID, in: badge.container)
+        badges.set(
+            badge.badge, of: DeviceHolder(owner: badge.owner, device: badge.deviceID),
+            in: badge.container)
     }
 
     // MARK: Changes
@@ -105,12 +112,13 @@ package struct ShardState {
     package mutating func firedSerials(
         by change: RecordChange, appendedAt: Timestamp, isStale: Bool,
         in container: ContainerKey
-    ) -> [UInt64] {
+    ) throws(DearChange) -> [UInt64] {
         guard !change.isSnapshot, !isStale else { return [] }
         matches.removeAll(keepingCapacity: true)
         // Both moments are in the log, so that the answer is the same after a restart.
-        containers[container]?.matches(
-            for: change, now: change.occurredAt ?? appendedAt, into: &matches)
+        try containers[container]?.matches(
+            for: change, now: change.occurredAt ?? appendedAt, mostSteps: mostSteps,
+            into: &matches)
         containers[container]?.keepReaders(of: change, among: &matches)
         return matches
     }
@@ -118,7 +126,8 @@ package struct ShardState {
     /// The same for a change as the log holds it, which is read only if it fires something.
     ///
     /// - Returns: The change with its subscriptions; `nil` if it fires nothing.
-    /// - Throws: What reading the change throws.
+    /// - Throws: What reading the change throws, or `DearChange` if its conditions take too many
+    ///   steps.
     package mutating func firedSerials(
         by change: LoggedChange, appendedAt: Timestamp, isStale: Bool, in container: ContainerKey
     ) throws -> FiredChange? {
@@ -126,8 +135,9 @@ package struct ShardState {
         if case .stored(let text) = change {
             matches.removeAll(keepingCapacity: true)
             let isJudged =
-                containers[container]?.matches(
-                    forStored: text, appendedAt: appendedAt, into: &matches) ?? false
+                try containers[container]?.matches(
+                    forStored: text, appendedAt: appendedAt, mostSteps: mostSteps,
+                    into: &matches) ?? false
             if isJudged {
                 if matches.isEmpty { return nil }
                 let read = try change.change()
@@ -138,7 +148,7 @@ package struct ShardState {
         let read = try change.change()
         return FiredChange(
             change: read,
-            serials: firedSerials(
+            serials: try firedSerials(
                 by: read, appendedAt: appendedAt, isStale: isStale, in: container))
     }
 

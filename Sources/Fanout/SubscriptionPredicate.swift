@@ -21,6 +21,23 @@ extension SubscriptionQuery {
         return try RecordPredicate.parse(source, dialect: form.dialect, arguments: arguments)
     }
 
+    /// Refuses arguments that would be dictionaries where a client means something else.
+    ///
+    /// It is asked when a condition comes in. What was saved before it was asked is still read.
+    ///
+    /// - Throws: `PredicateError` whose path names the argument.
+    package func checkArguments() throws(PredicateError) {
+        guard let form else { return }
+        for (index, argument) in arguments.enumerated() {
+            do {
+                let path = "\(form.rawValue)Arguments[\(index)]"
+                try FieldValue.checkArgument(argument, path: path)
+            } catch {
+                throw PredicateError(.parse, error.reason, path: error.path)
+            }
+        }
+    }
+
     private func argumentValues(
         of form: PredicateForm
     ) throws(PredicateError) -> [FieldValue] {
@@ -28,7 +45,7 @@ extension SubscriptionQuery {
         for (index, argument) in arguments.enumerated() {
             let path = "\(form.rawValue)Arguments[\(index)]"
             do {
-                values.append(try FieldValue(notation: argument, path: path))
+                values.append(try FieldValue(argument: argument, path: path))
             } catch {
                 throw PredicateError(.parse, error.reason, path: error.path)
             }

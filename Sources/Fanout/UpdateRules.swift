@@ -40,9 +40,10 @@ struct UpdateRules {
             firesWhen: subscription.firesWhen, changedKeys: subscription.changedKeys,
             fields: indexed.predicate.map(\.fieldsRead) ?? [])
         guard subscription.firesWhen != .matches else { return }
-        var updates = indexed
-        updates.firesOn = .update
-        index.insert(updates)
+        var earlier = indexed
+        // The before image is judged as that of a deletion is: by what was known before.
+        earlier.firesOn = .delete
+        index.insert(earlier)
     }
 
     /// Takes a subscription out.
@@ -59,9 +60,14 @@ struct UpdateRules {
     /// those that it fires by leaving.
     ///
     /// Serials ascend before and after.
-    func apply(to change: RecordChange, now: Timestamp, matches: inout [UInt64]) {
+    ///
+    /// - Throws: `DearChange` if the before image takes more than `mostSteps`.
+    func apply(
+        to change: RecordChange, now: Timestamp, mostSteps: Int, matches: inout [UInt64]
+    ) throws(DearChange) {
         guard change.operation == .update, !rules.isEmpty else { return }
-        let earlier = Set(serials(onBeforeImageOf: change, now: now))
+        let earlier = Set(
+            try serials(onBeforeImageOf: change, now: now, mostSteps: mostSteps))
         let later = Set(matches.lazy.filter { rules[$0] != nil })
         matches.removeAll { serial in
             guard let rule = rules[serial] else { return false }
@@ -75,11 +81,16 @@ struct UpdateRules {
         matches.sort()
     }
 
-    private func serials(onBeforeImageOf change: RecordChange, now: Timestamp) -> [UInt64] {
-        guard let before = change.before else { return [] }
+    private func serials(
+        onBeforeImageOf change: RecordChange, now: Timestamp, mostSteps: Int
+    ) throws(DearChange) -> [UInt64] {
+        guard change.before != nil else { return [] }
         var earlier = change
-        earlier.after = before
-        return index.matches(for: earlier, now: now)
+        earlier.operation = .delete
+        var serials: [UInt64] = []
+        let dear = index.matches(for: earlier, now: now, mostSteps: mostSteps, into: &serials)
+        if let dear { throw dear }
+        return serials
     }
 }
 
@@ -91,19 +102,24 @@ extension UpdateRules.Rule {
         let fits =
             switch firesWhen {
             case .matches: doesMatch
-            case .entered: doesMatch && !didMatch && isDecided(by: change.before)
+            case .entered: doesMatch && !didMatch && isDecided(by: change, .before)
             case .stayed: doesMatch && didMatch
-            case .left: didMatch && !doesMatch && isDecided(by: change.after)
+            case .left: didMatch && !doesMatch && isDecided(by: change, .after)
             }
         return fits && (changedKeys.isEmpty || changedKeys.contains { change.changes(field: $0) })
     }
 
     /// Whether an image on which the condition did not hold shows all that it reads.
-    private func isDecided(by image: RecordImage?) -> Bool {
-        guard let image else { return false }
-        if image.completeness == .full { return true }
-        guard let fields else { return false }
-        return fields.allSatisfy { image.fields[$0] != nil }
+    private func isDecided(by change: RecordChange, _ side: ImageSide) -> Bool {
+        guard let image = side == .before ? change.before : change.after else { return false }
+        guard let fields else { return image.completeness == .full }
+        return fields.allSatisfy { name in
+            guard let field = SystemField(named: name) else {
+                return image.completeness == .full || image.fields[name] != nil
+            }
+            // When it happened is always known here: it was appended, if nothing else.
+            return change.systemValue(field, in: side, at: .earliest) != nil
+        }
     }
 }
 

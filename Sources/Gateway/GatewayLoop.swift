@@ -191,7 +191,7 @@ extension GatewayLoop {
         lastRoute = nil
         for (route, pool) in routes where route.container == container {
             guard credentials(container, route.environment) != pool.credential else {
-                pool.tryAnew()
+                pool.tryAnew(container)
                 continue
             }
             routes[route] = nil

@@ -18,7 +18,9 @@ extension GatewayPool: TransferOwner {
         case .moveOn, .notSent, .unknown:
             let detail = transfer.isPlaced ? "" : transfer.problemText
             let cause =
-                connection.objection ?? TransferCause.text(code: code, detail: detail)
+                connection.objection
+                ?? TransferCause.text(
+                    code: code, isEstablished: connection.isEstablished, detail: detail)
             connection.life.finish(verdict.ending, at: desk.now)
             if verdict.fate == .unknown, connection.life.answered > 0 { narrow() }
             lose(waiting, transfer, verdict.fate, cause)
@@ -47,17 +49,18 @@ extension GatewayPool: TransferOwner {
             self.latency.note(latency)
             tolerance.answer(after: latency)
             connecting.succeed(at: desk.now)
-            patience.succeed(at: desk.now)
+            patience.succeed(waiting.request.container, at: desk.now)
             authority.acquit()
             desk.complete(waiting.request, .accepted, latency: latency)
             return
         }
-        let refusal = refusal(status, transfer, on: connection)
+        let refusal = refusal(status, waiting.request, transfer, on: connection)
         desk.complete(waiting.request, .refused(refusal), latency: latency)
     }
 
     private func refusal(
-        _ status: Int, _ transfer: CurlTransfer, on connection: CurlConnection
+        _ status: Int, _ request: PushRequest, _ transfer: CurlTransfer,
+        on connection: CurlConnection
     ) -> GatewayRefusal {
         let body = AnswerBody(reading: transfer.answerBody)
         let row = ReasonTable.apns.row(status: status, reason: body.reason)
@@ -73,10 +76,10 @@ extension GatewayPool: TransferOwner {
             : PushCause("the gateway answered \(status) \(row.reason)")
         if isCredentials {
             for other in connections { other.life.retire(.refused) }
-            backAway(\.connecting, cause)
+            backAway(cause)
             failWaiting(connecting.cause(pausing: connecting.remaining(at: desk.now)))
         } else if case .retry(_, .gateway) = row.reaction {
-            backAway(\.patience, cause, wish: retryAfter)
+            leaveAlone(request.container, cause)
         }
         noteFailure(of: connection, cause)
         return GatewayRefusal(
@@ -113,17 +116,21 @@ extension GatewayPool: TransferOwner {
     /// before the next: short-lived ones look like an attack.
     func noteFailure(of connection: CurlConnection, _ cause: PushCause) {
         guard connection.life.blame() else { return }
-        backAway(\.connecting, cause)
+        backAway(cause)
     }
 
-    private func backAway(
-        _ place: ReferenceWritableKeyPath<GatewayPool, PoolBackOff>, _ cause: PushCause,
-        wish: Duration? = nil
-    ) {
-        let isNews = self[keyPath: place].fail(
-            cause: cause, wish: wish, at: desk.now, using: &desk.generator)
-        guard isNews else { return }
-        let pause = self[keyPath: place].remaining(at: desk.now)
+    private func backAway(_ cause: PushCause) {
+        guard connecting.fail(cause: cause, at: desk.now, using: &desk.generator) else { return }
+        let pause = connecting.remaining(at: desk.now)
+        desk.observe(.backingOff(name, cause: cause.description, pause: pause))
+    }
+
+    /// What waits for `container` waits a moment longer; the others of the credential go on.
+    private func leaveAlone(_ container: ContainerKey, _ cause: PushCause) {
+        let pause = patience.fail(
+            container, cause: cause, at: desk.now, using: &desk.generator)
+        for waiting in queue.remove(container) { enqueue(waiting) }
+        guard let pause else { return }
         desk.observe(.backingOff(name, cause: cause.description, pause: pause))
     }
 
@@ -134,7 +141,7 @@ extension GatewayPool: TransferOwner {
     }
 
     func failWaiting(_ cause: PushCause) {
-        for waiting in queue.removeAll() {
+        for waiting in queue.removeAll() + patience.removeAll() {
             desk.complete(waiting.request, .notSent(cause: cause))
         }
     }

@@ -18,8 +18,8 @@ final class GatewayPool {
     private var growth = PoolGrowth()
     /// When the next connection may be opened.
     var connecting = PoolBackOff()
-    /// When the next request may be handed over.
-    var patience = PoolBackOff()
+    /// Whose requests wait a moment.
+    var patience = ContainerPatience()
     var transfers: [CurlTransfer] = []
     var stock: [CurlTransfer] = []
     private var headers: [CurlHeaders.Key: CurlHeaders] = [:]
@@ -57,29 +57,39 @@ final class GatewayPool {
     }
 
     /// How many requests wait.
-    var waiting: Int { queue.count }
+    var waiting: Int { queue.count + patience.heldCount }
     /// How many requests are open.
     var open: Int { connections.reduce(0) { $0 + $1.life.openRequests } }
     /// Whether there is nothing left that could end.
-    var isSpent: Bool { isClosing && queue.isEmpty && connections.isEmpty }
+    var isSpent: Bool { isClosing && waiting == 0 && connections.isEmpty }
 
     /// Takes a request, or completes it at once if too many wait.
     func add(_ request: PushRequest) {
-        guard !isClosing, queue.count < desk.settings.maximumWaiting else {
+        guard !isClosing, waiting < desk.settings.maximumWaiting else {
             let cause =
                 isClosing
                 ? RetirementCause.shuttingDown.cause
                 : PushCause(
                     "too many requests already wait for this credential",
-                    detail: "\(queue.count)")
+                    detail: "\(waiting)")
             desk.complete(request, .notSent(cause: cause))
             return
         }
-        queue.append(WaitingPush(request: request))
+        enqueue(WaitingPush(request: request))
+    }
+
+    /// Lets a request wait for a place, or for its container's moment.
+    func enqueue(_ waiting: WaitingPush) {
+        switch patience.verdict(on: waiting.request.container, at: desk.now) {
+        case .go: queue.append(waiting)
+        case .hold: patience.hold(waiting)
+        case .giveBack(let cause): desk.complete(waiting.request, .notSent(cause: cause))
+        }
     }
 
     /// Hands over what there is room for.
     func dispatch() {
+        for waiting in patience.release(at: desk.now) { queue.append(waiting) }
         guard !queue.isEmpty else {
             growth.relax()
             return
@@ -103,20 +113,10 @@ final class GatewayPool {
 
     /// Whether nothing can be handed over now; what would wait too long is completed.
     private func mustWait(usable: Int, pause: Duration) -> Bool {
-        let respite = patience.remaining(at: desk.now)
-        if respite > .zero {
-            if respite > Self.longestHold {
-                failWaiting(patience.cause(pausing: respite))
-            }
-            return true
-        }
         guard usable == 0, pause > .zero else { return false }
-        if pause > Self.longestHold { failWaiting(connecting.cause(pausing: pause)) }
+        if pause > ContainerPatience.longestHold { failWaiting(connecting.cause(pausing: pause)) }
         return true
     }
-
-    /// What must wait longer than that is the caller's to retry.
-    private static let longestHold = Duration.seconds(2)
 
     /// Lets time pass: finds dead connections, closes finished ones, replaces old ones.
     func tick() {
@@ -136,10 +136,8 @@ final class GatewayPool {
 
     /// When something happens without an event: libcurl's timers, and what can be handed over.
     var wakesAt: MonotonicInstant? {
-        if !queue.isEmpty, patience.remaining(at: desk.now) == .zero, vacant() != nil {
-            return desk.now
-        }
-        return connections.compactMap(\.wakesAt).min()
+        if !queue.isEmpty, vacant() != nil { return desk.now }
+        return (connections.map(\.wakesAt) + [patience.wakesAt]).compactMap(\.self).min()
     }
 
     /// Ends the turn: lets packets go and tells the poll what to watch.
@@ -150,15 +148,16 @@ final class GatewayPool {
         }
     }
 
-    /// Somebody has looked at the settings: what failed to connect is tried again at once.
-    func tryAnew() {
+    /// Somebody has looked at the settings of `container`: what failed is tried again at once.
+    func tryAnew(_ container: ContainerKey) {
         connecting = PoolBackOff()
         authority.acquit()
+        for waiting in patience.forget(container) { queue.append(waiting) }
     }
 
     /// Takes out what waits for `container`.
     func withdraw(_ container: ContainerKey) -> [PushRequest] {
-        queue.remove(container).map(\.request)
+        (queue.remove(container) + patience.forget(container)).map(\.request)
     }
 
     /// Takes nothing more, completes what waits, lets what is open finish.
@@ -215,8 +214,9 @@ extension GatewayPool {
     ) {
         if let fault = waiting.request.notification.faultForAPNs() {
             let row = ReasonTable.apns.row(status: fault.status, reason: fault.reason)
+            // No gateway said so: there is no status.
             let refusal = GatewayRefusal(
-                status: fault.status, reason: fault.reason, reaction: row.reaction,
+                status: 0, reason: fault.reason, reaction: row.reaction,
                 urgency: row.urgency, explanation: "not sent: \(row.meaning)")
             desk.complete(waiting.request, .refused(refusal))
             return

@@ -17,6 +17,12 @@ public enum Limits {
 
     /// Nesting of any JSON text that comes in.
     public static let maximumJSONDepth = 128
+    /// Nesting of one field's value in the relay's notation, which may be deeper than the JSON that
+    /// it came as: a set, a date or a text that holds JSON is.
+    public static let maximumValueDepth = 128
+    /// Nesting of JSON that the relay itself wrote: what came in, or a value, within at most 32
+    /// levels of its own.
+    public static let maximumStoredJSONDepth = 160
     /// The body of a client's request (CloudKit: 2 MB).
     public static let maximumRequestBytes = 2 * 1024 * 1024
     /// The body of a webhook.
@@ -35,6 +41,8 @@ public enum Limits {
     public static let maximumRecordBytes = 1024 * 1024
     /// Records in one answer (CloudKit's limit).
     public static let maximumRecordsPerAnswer = 200
+    /// The stored texts of one page of a list; a page has one element at least.
+    public static let maximumPageBytes = 4 * 1024 * 1024
     /// Zones of one database.
     public static let maximumZonesPerDatabase = 10_000
     /// The text of a schema.
@@ -48,6 +56,10 @@ public enum Limits {
     public static let webhookSignatureTolerance: Duration = .seconds(300)
     /// A user token (JWT); those of large providers have 2 to 4 kB.
     public static let maximumUserTokenBytes = 16 * 1024
+    /// The token of the administrative surface, in bytes, at the least.
+    ///
+    /// What is shorter can be found by trying; `openssl rand -hex 24` makes one of 48.
+    public static let minimumAdminTokenBytes = 24
     /// How far the issuer's clock may be ahead of the relay's where a token has just begun (`nbf`).
     public static let userTokenLeeway: Duration = .seconds(60)
 
@@ -59,6 +71,11 @@ public enum Limits {
     public static let maximumPredicateDepth = 200
     /// Elements of a list constant in a predicate.
     public static let maximumPredicateListElements = 10_000
+    /// Steps of one evaluation of a predicate on one record, about 2 ns each; beyond, it has no
+    /// answer for the record.
+    public static let maximumEvaluationSteps = 10_000_000
+    /// Steps of all evaluations that one change asks for; beyond, the change is set aside.
+    public static let maximumStepsPerChange = 500_000_000
     /// The text of a regular expression in a predicate.
     public static let maximumRegularExpressionBytes = 4096
 

@@ -39,16 +39,26 @@ package struct RelayDependencies: Sendable {
     package var limits: RequestLimits
     /// The token of the administrative surface; `nil` closes it.
     package var adminToken: String?
+    /// The ID of the key that encrypts the store's secrets; `nil` if they lie there as they are.
+    package var secretsKeyID: String?
     /// How clients reach the relay, without a slash at the end.
     package var publicURL: String
     /// Where users sign in; `nil` means the relay's own page that says so.
     package var signInURL: String?
     /// The indexes of the containers: what predicates cost, and statistics.
     package var indexes = IndexBoard()
+    /// What lets requests in as often as they may come.
+    package var turnstile: Turnstile
     /// Where polls of web couriers wait.
     package var courier: CourierDesk
+    /// Lets queries of records in.
+    package var queries: QueryDesk
+    /// Where those wait who list much: so many lists are put together at the same time.
+    let lists = ReaderLine(turns: 8)
     /// What courier URLs begin with; `nil` means the host that the client asked for.
     package var courierURL: String?
+    /// The proxies whose word about their clients is believed.
+    package var proxies = TrustedProxies()
     /// The scheme of URLs that begin with the host that the client asked for.
     package var scheme = "http"
     /// Is told of a container's settings once they are saved.
@@ -56,12 +66,16 @@ package struct RelayDependencies: Sendable {
     /// Is told that dead letters were turned into retries that are due.
     package var deadLettersRedriven: @Sendable () -> Void = {}
 
+    /// Holds containers that append faster than they are followed; `nil` where nobody follows.
+    package var turns: IntakeTurns?
     /// What is owed besides the log.
     package var backlog: @Sendable () async throws -> Backlog = {
         Backlog(retries: 0, ranges: 0, rangeSubscriptions: 0, quarantined: 0)
     }
     /// What waits, and why.
     package var halts: @Sendable () -> [HaltInForce] = { [] }
+    /// Ends the halts of a container, and says how many there were.
+    package var resume: @Sendable (ContainerKey) -> Int = { _ in 0 }
     /// The bounds that are reached, each with what people should know.
     package var boundsReached: @Sendable () -> [IntakeBound: String] = { [:] }
 
@@ -90,7 +104,23 @@ package struct RelayDependencies: Sendable {
         self.adminToken = adminToken
         self.publicURL = publicURL
         self.signInURL = signInURL
+        turnstile = Turnstile(clock: clock, metrics: metrics)
         courier = CourierDesk(queue: registry, clock: clock, now: now)
+        queries = QueryDesk(clock: clock)
+    }
+}
+
+extension RelayDependencies {
+    /// Runs `body`, which appends so many changes, once it is the container's turn.
+    func inTurn<Value: Sendable>(
+        of container: ContainerKey, changes: Int, last: (Value) async throws -> LogPosition?,
+        _ body: () async throws -> Value
+    ) async throws -> Value {
+        guard let turns else { return try await body() }
+        return try await turns.run(container, changes: changes) {
+            let value = try await body()
+            return (value, try await last(value))
+        }
     }
 }
 

@@ -8,8 +8,16 @@ package enum StorageError: Error, Sendable, Hashable {
     case newerSchema(found: String, known: String)
     /// The file is damaged, or is no Belfry database.
     case damaged(path: String, reason: String)
+    /// The file is not all that was acknowledged: it is gone, cut, older, or another one.
+    case lost(path: String, reason: String)
+    /// There is no store, and none was to be made.
+    case missing(path: String)
+    /// The steps of the file's schema are not those that were released.
+    case foreignSchema(path: String, reason: String)
     /// The file, or its lock, cannot be opened.
     case inaccessible(path: String, reason: String)
+    /// The secrets in the file are encrypted with a key that is not configured.
+    case secrets(path: String, reason: String)
     /// A setting on which a promise rests could not be had.
     case unsafeSetting(name: String, wanted: String, found: String)
     /// There is no room on the disk, or the reserve is reached; nothing was written.
@@ -22,6 +30,8 @@ package enum StorageError: Error, Sendable, Hashable {
     case unreadable(UnreadableEntry)
     /// The progress is not where its owner left it.
     case progressMoved(ProgressMark)
+    /// It would have gone beyond a quota; nothing was written.
+    case overQuota(QuotaRefusal)
     /// No such container in this environment.
     case unknownContainer(ContainerKey)
     /// The store is closed, or gave up after a failed write.
@@ -38,7 +48,19 @@ extension StorageError: CustomStringConvertible {
             "the file was written by a newer Belfry (schema \(found), this one knows \(known)): "
                 + "use that version, or restore a backup"
         case .damaged(let path, let reason): "\(path) is damaged: \(reason)"
+        case .lost(let path, let reason):
+            "\(path) does not hold what was acknowledged: \(reason)"
+        case .missing(let path):
+            "there is no store at \(path), and none is made unasked, because one that is missing "
+                + "may be on a disk that is not mounted: start once with "
+                + "--storage-create whenMissing (BELFRY_STORAGE_CREATE, storage.create), "
+                + "or run belfry migrate --database \(path)"
+        case .foreignSchema(let path, let reason):
+            "the schema of \(path) is not that of a released Belfry: \(reason); use the version "
+                + "that wrote it, or restore a backup"
         case .inaccessible(let path, let reason): "\(path) cannot be used: \(reason)"
+        case .secrets(let path, let reason):
+            "the secrets in \(path) cannot be read: \(reason)"
         case .unsafeSetting(let name, let wanted, let found):
             "SQLite's \(name) is \(found) and not \(wanted): acknowledged changes could be lost"
         case .noRoom(let reason): "no room on the disk: \(reason)"
@@ -48,6 +70,7 @@ extension StorageError: CustomStringConvertible {
             "the log's entry \(entry.position) cannot be read: \(entry.reason)"
         case .progressMoved(let mark):
             "somebody else moved the progress to \(mark.position): this relay must stop"
+        case .overQuota(let refusal): refusal.description
         case .unknownContainer(let key): "there is no container \(key)"
         case .closed(let reason): "the store is closed: \(reason)"
         }

@@ -22,8 +22,8 @@ package struct StoreSettings: Sendable, Hashable {
     package var dedupeWindow: Duration = .seconds(72 * 3600)
     /// How long a change without position and ID counts as the same as one with equal content.
     package var contentDedupeWindow: Duration = .seconds(60)
-    /// The active subscriptions of one user in one database.
-    package var maximumSubscriptionsPerOwner = Limits.maximumSubscriptionsPerUser
+    /// What containers may have that set nothing of their own.
+    package var quotas = Quotas()
     /// The notifications in one user's inbox; beyond, the oldest are dropped.
     package var inboxPerUser = 1000
     /// Appends are refused while the disk has less room than this, so that settling goes on.
@@ -32,6 +32,8 @@ package struct StoreSettings: Sendable, Hashable {
     package var busyTimeout: Duration = .seconds(5)
     /// Connections that read beside the writer.
     package var readers = 5
+    /// Connections besides, for those who read much: so many read at the same time, in turns.
+    package var scanningReaders = 1
     /// The writer checkpoints when the write-ahead log has grown by so many pages.
     package var checkpointPages = 4000
     /// The writer starts the write-ahead log anew when it has more bytes than this, as soon as
@@ -40,11 +42,26 @@ package struct StoreSettings: Sendable, Hashable {
     /// Files up to this size are checked page by page at start; of larger ones only the tables on
     /// which every promise rests.
     package var quickCheckBytes: UInt64 = 256 * 1024 * 1024
+    /// Files up to this size, whose pages have no checksums yet, are written anew at the start.
+    package var sealedBytes: UInt64 = 256 * 1024 * 1024
     /// A query for receipts looks through so many at most, the newest first.
     package var scannedReceipts = 1_000_000
     /// The file may not grow beyond so many pages; 0 is no bound but the disk's.
     package var maximumPages = 0
 
+    /// Whether a store is made where there is none.
+    package var creation = StoreCreation.whenMissing
+    /// What encrypts the secrets in the file; without a key they lie there as they are.
+    package var secrets = SecretVault()
+
     /// Creates settings with the defaults.
     package init() {}
+}
+
+/// What becomes of a path at which there is no store.
+package enum StoreCreation: String, Sendable, Hashable, CaseIterable {
+    /// It is refused: the disk may not be mounted, or the file may be lost.
+    case never
+    /// A new store is made, unless something is left of an old one.
+    case whenMissing
 }

@@ -88,7 +88,12 @@ struct StoredRow {
 
     /// The JSON value in `column`.
     func json(_ column: String) throws -> JSONValue {
-        try require(column, try? JSONValue(parsing: row[column] as String))
+        try json(row[column], of: column)
+    }
+
+    /// The JSON in a text that was read from `column`.
+    func json(_ text: String, of column: String) throws -> JSONValue {
+        try require(column, try? JSONValue(stored: text))
     }
 
     /// The serial or number in `column`.

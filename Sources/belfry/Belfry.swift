@@ -15,6 +15,7 @@ struct Belfry: AsyncParsableCommand {
         let process = ProcessInfo.processInfo
         MemoryArenas.limit(
             environment: process.environment, processors: process.activeProcessorCount)
+        OneLineStream.bootstrap()
         await main(nil)
     }
 }

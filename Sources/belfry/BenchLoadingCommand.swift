@@ -130,7 +130,7 @@ struct BenchLoadingCommand: AsyncParsableCommand {
 
     private func measure(_ phase: Phase, _ path: String) async throws {
         let store = try RelayStore.open(path: path)
-        if phase == .registry { try await store.record(nil) }
+        if phase == .registry { try await store.forgetSnapshot() }
         let world = World.real
         let keeper = SnapshotKeeper(
             SnapshotKeeper.Settings(stem: path + "-snapshot-", interval: .seconds(600)),

@@ -23,7 +23,11 @@ struct BenchRelayHouse: Sendable {
         self.load = load
         settings = ContainerSettings(key: try load.container, topics: ["com.example.bench"])
         var storeSettings = StoreSettings()
-        storeSettings.maximumSubscriptionsPerOwner = 1
+        storeSettings.quotas[.userSubscriptions] = 1
+        storeSettings.quotas[.subscriptions] = Quota.largest
+        storeSettings.quotas[.subscriptionBytes] = Quota.largest
+        storeSettings.quotas[.devices] = Quota.largest
+        storeSettings.quotas[.userDevices] = Quota.largest
         store = try RelayStore.open(path: path, settings: storeSettings)
         try await store.save(settings, at: world.now())
         let key = GatewayCredential.SigningKey(

@@ -1,3 +1,4 @@
+import Fanout
 import Foundation
 import Matching
 import PredicateLanguage
@@ -84,7 +85,8 @@ struct SubscriptionLine {
     init(_ bytes: [UInt8], _ place: String) throws {
         let reader = try JSONReader(JSONValue(parsing: bytes))
         try reader.allowOnly([
-            "id", "recordType", "predicate", "args", "firesOn", "zone", "database", "owner",
+            "id", "recordType", "predicate", "rql", "where", "filterBy", "args", "firesOn", "zone",
+            "database", "owner",
         ])
         id = try LineID(reader.object["id"], place)
         let recordType: RecordType? = try reader.identifier("recordType")
@@ -97,17 +99,21 @@ struct SubscriptionLine {
     }
 
     private static func predicate(_ reader: JSONReader) throws -> RecordPredicate? {
-        guard let format = try reader.string("predicate") else { return nil }
+        let forms = PredicateForm.allCases.filter { reader.value($0.rawValue) != nil }
+        guard let form = forms.first, let source = reader.value(form.rawValue) else { return nil }
+        guard forms.count == 1 else {
+            throw reader.failure(forms[1].rawValue, "one form of the condition only")
+        }
         var arguments: [FieldValue] = []
         for (index, argument) in (try reader.array("args") ?? []).enumerated() {
-            arguments.append(try FieldValue(notation: argument, path: "args[\(index)]"))
+            arguments.append(try FieldValue(argument: argument, path: "args[\(index)]"))
         }
-        return try RecordPredicate(format: format, arguments: arguments)
+        return try RecordPredicate.parse(source, dialect: form.dialect, arguments: arguments)
     }
 }
 
 /// A change of a file: `{"id", "recordType", "operation", "before", "after"}`, and optionally
-/// `"zone"`, `"database"`, `"owner"` and `"partial"`.
+/// `"recordName"`, `"zone"`, `"database"`, `"owner"`, `"user"`, `"at"` and `"partial"`.
 struct ChangeLine {
     let id: JSONValue
     let change: RecordChange
@@ -121,7 +127,8 @@ struct ChangeLine {
         guard let operation = ChangeOperation(rawValue: word) else {
             throw reader.failure("operation", "create, update or delete is expected")
         }
-        guard let name = RecordName(rawValue: "record") else {
+        guard let name = try reader.identifier("recordName") ?? RecordName(rawValue: "record")
+        else {
             throw MatchLineError(place: place, reason: "no record name")
         }
         var change = RecordChange(
@@ -129,6 +136,12 @@ struct ChangeLine {
             RecordID(recordName: name, zoneID: try MatchWords.zone(reader) ?? .default))
         change.database = try MatchWords.database(reader)
         change.owner = try MatchWords.owner(reader)
+        change.origin.userID = try reader.identifier("user")
+        if let moment = reader.value("at"),
+            case .timestamp(let at) = try FieldValue(notation: moment, path: "at")
+        {
+            change.occurredAt = at
+        }
         let isPartial = try reader.bool("partial") ?? false
         change.before = try Self.image("before", reader, isPartial)
         change.after = try Self.image("after", reader, isPartial)

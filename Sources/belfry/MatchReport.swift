@@ -74,23 +74,20 @@ struct ReferenceMatcher: ChangeMatcher {
         for (subscription, predicate) in subscriptions {
             guard covers(subscription, change) else { continue }
             if let predicate {
-                guard let image = change.judgedImage,
-                    holds(predicate, on: image, now: change.occurredAt)
-                else { continue }
+                guard holds(predicate, on: change) else { continue }
             }
             serials.append(subscription.serial)
         }
     }
 
-    /// Whether a predicate holds on an image; on a partial one, whatever else the record holds.
-    private func holds(
-        _ predicate: PreparedPredicate, on image: RecordImage, now: Timestamp?
-    ) -> Bool {
-        if image.completeness == .full {
-            return predicate.evaluate(on: image.fields, now: now) == .true
-        }
-        let known = predicate.predicate.knowing(image.fields.keys)
-        return known.evaluate(on: image.fields, now: now) == .true
+    /// Whether a predicate holds on a change, whatever is unknown of it.
+    private func holds(_ prepared: PreparedPredicate, on change: RecordChange) -> Bool {
+        let now = change.occurredAt
+        guard let judged = prepared.predicate.judged(change, at: now) else { return false }
+        // Where all is known, what was made ready judges.
+        return judged.predicate == prepared.predicate
+            ? prepared.evaluate(on: judged.fields, now: now) == .true
+            : judged.predicate.evaluate(on: judged.fields, now: now) == .true
     }
 
     /// Whether the change lies in what the subscription watches (design §4.1, 4.7).

@@ -251,7 +251,7 @@ struct PredicateInput {
         self.dialect = dialect ?? preferred.dialect
         var arguments: [FieldValue] = []
         for (index, value) in (try reader.array("args") ?? []).enumerated() {
-            arguments.append(try FieldValue(notation: value, path: "args[\(index)]"))
+            arguments.append(try FieldValue(argument: value, path: "args[\(index)]"))
         }
         self.arguments = arguments
         let variables = try reader.reader("vars")

@@ -61,7 +61,9 @@ struct ServeCommand: AsyncParsableCommand {
         MetricsSystem.bootstrap(metrics)
         var logger = Logger(label: "belfry")
         logger.logLevel = configuration.logLevel
-        logger.info("configuration\n\(configuration.description)")
+        for setting in configuration.description.split(separator: "\n") {
+            logger.info("configuration", metadata: ["setting": "\(setting)"])
+        }
         let relay = try await Relay(
             configuration, world: .real, metrics: metrics, logger: logger)
         try await ServiceGroup(

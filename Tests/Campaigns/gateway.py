@@ -30,13 +30,14 @@ def refusal(status, reason):
 
 
 def cut(repeated, needed, **step):
-    return after_ten(**step), repeated, needed, [NOT_SENT, CLOSED, BROKEN]
+    return after_ten(**step), repeated, needed, [NOT_SENT, REFUSED, CLOSED, BROKEN]
 
 
 NOT_SENT = ("deferred", 0, "no connection")
 CLOSED = ("deferred", 0, "the connection was closed before the answer was complete")
 BROKEN = ("deferred", 0, "receiving failed")
 RESET = ("deferred", 0, "the gateway reset the stream")
+REFUSED = ("deferred", 0, "the gateway closes the connection or refused the stream")
 LATE = ("deferred", 0, "no answer yet")
 GIVEN_UP = ("deferred", 0, "the connection was given up: nothing was answered for too long")
 DEVICE = ("deferred", 0, "too many pushes for this device")
@@ -53,11 +54,11 @@ SCRIPTED = {
     # Those above the last stream were not processed: they go on another connection, and leave a
     # receipt if that takes longer than a moment.
     "goAway": cut(0, None, do="goAway"),
-    "goAwayBeforeThis": cut(1, NOT_SENT, do="goAway", lastStream="beforeThis"),
+    "goAwayBeforeThis": cut(1, REFUSED, do="goAway", lastStream="beforeThis"),
     "goAwayClosing": cut(COUNT, CLOSED, do="goAway", ending="close"),
     "connectionReset": cut(COUNT, CLOSED, do="closeConnection", end="reset"),
     "connectionEnded": cut(COUNT, CLOSED, do="closeConnection", end="finish"),
-    "streamRefused": cut(1, NOT_SENT, do="resetStream", code="refused"),
+    "streamRefused": cut(1, REFUSED, do="resetStream", code="refused"),
     "streamReset": cut(1, RESET, do="resetStream", code="internalError"),
     "stalledStream": (after_ten(do="silence"), 1, GIVEN_UP, [LATE]),
     "halfOpen": (after_ten(do="freezeConnection"), COUNT, GIVEN_UP, [LATE]),
@@ -66,7 +67,7 @@ SCRIPTED = {
                               {"do": "acceptLimitingStreams", "streams": 2, "times": 1},
                               {"do": "accept", "times": 10, "delayMilliseconds": 20},
                               {"do": "acceptLimitingStreams", "streams": 100, "times": 1},
-                              {"do": "accept"}), 0, None, [NOT_SENT]),
+                              {"do": "accept"}), 0, None, [NOT_SENT, REFUSED]),
 }
 
 

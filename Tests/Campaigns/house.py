@@ -7,7 +7,7 @@ import sqlite3, subprocess, tempfile, time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CONTAINER = "iCloud.com.example.Art"
-ADMIN_TOKEN = "campaign-admin-token"
+ADMIN_TOKEN = "admin-token-of-the-campaigns"
 # Far above what anything here needs: a slow machine must not be mistaken for a fault.
 PATIENCE = 300
 USER_SECRET = "a shared secret of at least 32 bytes"
@@ -147,7 +147,8 @@ class Relay:
 
     def start(self, environment=None, settings=None, wait=True):
         self.port, self.admin = free_port(), free_port()
-        options = {"storage-path": self.database, "http-port": self.port,
+        options = {"storage-path": self.database, "storage-create": "whenMissing",
+                   "http-port": self.port,
                    "admin-port": self.admin, "storage-disk-reserve-megabytes": 0,
                    "apns-url": f"https://127.0.0.1:{self.gateway_port}", "apns-ca-file": self.ca,
                    "log-level": "warning"}
@@ -310,6 +311,12 @@ def memory(process):
     """What a process has in memory, and the most that it had, in megabytes."""
     text = open(f"/proc/{process.pid}/status").read()
     return [int(re.search(rf"{name}:\s+(\d+)", text)[1]) // 1024 for name in ("VmRSS", "VmHWM")]
+
+
+def reseal(belfry, path):
+    """Has the checksums of the pages written anew, after another program wrote to the file."""
+    subprocess.run([belfry, "migrate", "--database", path, "--reseal"], check=True,
+                   stdout=subprocess.DEVNULL)
 
 
 def multiply(path, user, wanted):

@@ -34,7 +34,7 @@ class Metrics(threading.Thread):
     def run(self):
         while not self.stopping:
             try:
-                text = self.relay.call("GET", "/metrics")[1]
+                text = self.relay.call("GET", "/metrics", admin=True)[1]
                 found = dict(re.findall(r"^(belfry_[a-z_]+) ([0-9.e+-]+)$", text, re.M))
                 self.samples.append({
                     "at": time.monotonic(),

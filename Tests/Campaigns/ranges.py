@@ -7,7 +7,8 @@ kill -9 in its middle repeats.
 import argparse, json, os, re, shutil, sys, tempfile, threading, time
 from collections import Counter
 from house import (
-    CONTAINER, PATIENCE, Gateway, Relay, binary, device_token, memory, multiply, pushes)
+    CONTAINER, PATIENCE, Gateway, Relay, binary, device_token, memory, multiply, pushes,
+    reseal)
 
 CHANGES = f"/changes/1/{CONTAINER}/development/database"
 WINDOW, RANGE_WINDOW = 4096, 512
@@ -84,6 +85,7 @@ def furnish(relay, count, bound):
     relay.settled(PATIENCE)
     relay.stop()
     multiply(relay.database, "user0", count)
+    reseal(relay.belfry, relay.database)
     relay.start(wait=False)
     relay.ready(bound)
 

@@ -8,7 +8,7 @@ so many seconds instead, and starts again from the snapshot that it left.
   python3 Tests/Campaigns/restart.py --subscriptions 1000000 --retries 500000 --log 500000
 """
 import argparse, json, os, shutil, sqlite3, subprocess, sys, tempfile, time, uuid
-from house import CONTAINER, PATIENCE, Gateway, Relay, binary, memory, multiply
+from house import CONTAINER, PATIENCE, Gateway, Relay, binary, memory, multiply, reseal
 
 CHANGES = f"/changes/1/{CONTAINER}/development/database"
 
@@ -91,7 +91,7 @@ def watch(relay, began):
 
 
 def accepted(relay):
-    text = relay.call("GET", "/metrics")[1]
+    text = relay.call("GET", "/metrics", admin=True)[1]
     for line in text.split("\n"):
         if line.startswith('belfry_attempts_total{outcome="accepted"}'):
             return int(float(line.rsplit(" ", 1)[1]))
@@ -117,6 +117,7 @@ def main():
     busy.stop()
     multiply(relay.database, "user0", options.subscriptions)
     owe(relay.database, options.retries, options.log)
+    reseal(belfry, relay.database)
     gateway = Gateway(belfry, folder, prints=False)
     relay.gateway_port = gateway.port
     began = time.monotonic()

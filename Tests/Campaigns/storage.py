@@ -6,8 +6,8 @@
 
 `fullDisk` needs the right to mount a tmpfs, and says so where it has not.
 """
-import argparse, json, os, re, shutil, sqlite3, subprocess, sys, tempfile, threading, time
-from house import CONTAINER, PATIENCE, Gateway, Relay, binary, build_shim, device_token, pushes
+import argparse, json, os, random, re, shutil, sqlite3, subprocess, sys, tempfile, threading, time
+from house import CONTAINER, PATIENCE, Gateway, Relay, binary, build_shim, device_token, pushes, reseal
 
 CHANGES = f"/changes/1/{CONTAINER}/development/database"
 
@@ -190,6 +190,17 @@ def short_write(scene):
     return {"refused": len(refused), "taken": statuses.count(200)}
 
 
+def quota(scene):
+    """A quota is used up for a while: changes are refused, and taken again by themselves."""
+    assert scene.restart(LD_PRELOAD=scene.shim, FAULT_PATH="relay.sqlite-wal", FAULT_CALLS="w",
+                         FAULT_FAIL_AT="60", FAULT_ERRNO="122", FAULT_FAIL_COUNT="40")
+    statuses = [scene.post() for _ in range(200)]
+    refused = [status for status in statuses if status != 200]
+    assert set(refused) <= {507} and statuses[-1] == 200, statuses
+    assert refused, "no write met the quota"
+    return {"refused": len(refused), "taken": statuses.count(200)}
+
+
 def damaged(scene):
     """A damaged page is found before anything is served."""
     scene.post(20000)
@@ -204,8 +215,25 @@ def damaged(scene):
     check = subprocess.run([scene.relay.belfry, "check", "--database", scene.relay.database],
                            capture_output=True, text=True)
     assert check.returncode != 0
+    told = []
+    for _ in range(20):
+        at, bit = random.randrange(len(good)), 1 << random.randrange(8)
+        bad = bytearray(good)
+        bad[at] ^= bit
+        open(scene.relay.database, "wb").write(bad)
+        check = subprocess.run([scene.relay.belfry, "check", "--database", scene.relay.database],
+                               capture_output=True, text=True)
+        told.append(check.returncode != 0)
+    # A page that is not in use may be damaged.
+    assert sum(told) >= 15, told
+    for lost in (good[:4096], b"", None):
+        os.unlink(scene.relay.database)
+        if lost is not None:
+            open(scene.relay.database, "wb").write(lost)
+        started = scene.relay.start(wait=False) and scene.relay.ready()
+        assert not started and scene.relay.process.returncode == 69, scene.relay.process.returncode
     open(scene.relay.database, "wb").write(good)
-    return {"refused": True}
+    return {"refused": True, "flipped bits told": sum(told)}
 
 
 def damaged_log(scene):
@@ -222,7 +250,13 @@ def damaged_log(scene):
     started = scene.relay.start(wait=False) and scene.relay.ready()
     assert not started and scene.relay.process.returncode == 69, scene.relay.process.returncode
     told = open(os.path.join(scene.folder, "relay.log")).read()
-    assert "is broken, and what was committed after it would be lost" in told, told
+    assert "does not hold what was acknowledged" in told \
+        or "is broken, and what was committed after it would be lost" in told, told
+    frames = (len(good) - 32) // 4120
+    for kept in (0, frames // 2, frames - 1):
+        open(log, "wb").write(good[:32 + kept * 4120])
+        started = scene.relay.start(wait=False) and scene.relay.ready()
+        assert not started and scene.relay.process.returncode == 69, scene.relay.process.returncode
     open(log, "wb").write(good)
     return {"refused": True, "frames": (len(good) - 32) // 4120}
 
@@ -245,7 +279,7 @@ def damaged_rows(scene):
     scene.relay.settled(PATIENCE)
     end, named = time.monotonic() + PATIENCE, []
     while len(named) < 2 and time.monotonic() < end:
-        text = scene.relay.call("GET", "/metrics")[1]
+        text = scene.relay.call("GET", "/metrics", admin=True)[1]
         named = re.findall(r'^belfry_unreadable_rows_total{table="(\w+)"} 1$', text, re.M)
         time.sleep(0.1)
     assert sorted(named) == ["device", "subscription"], named
@@ -259,6 +293,7 @@ def damaged_rows(scene):
     database.execute(f"UPDATE device SET token = ? WHERE {owner}", (device_token("other"),))
     database.commit()
     database.close()
+    reseal(scene.relay.belfry, scene.relay.database)
     return {"named": sorted(named)}
 
 
@@ -277,7 +312,7 @@ def overload(scene):
     assert scene.answer["retryAfterHeader"] == "5", scene.answer
     named = {}
     while time.monotonic() < end:
-        text = scene.relay.call("GET", "/metrics")[1]
+        text = scene.relay.call("GET", "/metrics", admin=True)[1]
         named = dict(re.findall(
             r'^belfry_(bound_reached|intake_refused_total){bound="retries"} (\d+)$', text, re.M))
         if named == {"bound_reached": "1", "intake_refused_total": "1"}:
@@ -316,7 +351,7 @@ def full_disk(scene):
     assert scene.relay.call("GET", "/healthz")[0] == 200
     refused = 0
     while refused < statuses.count(507) and time.monotonic() < end:
-        metrics = scene.relay.call("GET", "/metrics")[1]
+        metrics = scene.relay.call("GET", "/metrics", admin=True)[1]
         found = re.search(r'refused_total{bound="disk"} (\d+)', metrics)
         refused = int(found[1]) if found else 0
         time.sleep(0.1)
@@ -341,7 +376,7 @@ def full_disk(scene):
 
 SCENES = {
     "failedSync": failed_sync, "failedSyncOfFile": failed_sync_of_file,
-    "failedWrite": failed_write, "shortWrite": short_write,
+    "failedWrite": failed_write, "shortWrite": short_write, "quota": quota,
     "busy": busy, "damaged": damaged, "damagedLog": damaged_log, "damagedRows": damaged_rows,
     "overload": overload, "fullDisk": full_disk,
 }

@@ -97,3 +97,72 @@ import Testing
             text(.objectID, "65a000000000000000000001") == #"{"$oid":"65a000000000000000000001"}"#)
     }
 }
+
+@Suite struct UnscaledDecimalTests {
+    @Test(
+        arguments: [
+            ([0x00], 0), ([0x7B], 0), ([0xFF], 0), ([0x80], 0),
+            ([0x7B], 2), ([0x85], 2), ([0x7B], -2),
+            ([0x80, 0, 0, 0, 0, 0, 0, 0], 0),
+            ([0x00, 0x80, 0, 0, 0, 0, 0, 0, 0], 0),
+            ([0x42, 0xED, 0x12, 0x3B, 0x0B, 0xD8, 0x32, 0x14], 2),
+            ([0x04, 0x2E, 0xD1, 0x23, 0xB0, 0xBD, 0x82, 0x0B, 0xD4], 2),
+            ([0x0C, 0x80, 0, 0, 0, 0, 0, 0x00, 0x64], 2),
+            ([0x80] + [UInt8](repeating: 0, count: 15), 38),
+            ([0xFF] + [UInt8](repeating: 0, count: 8), 0),
+        ] as [([UInt8], Int)])
+    func `a decimal keeps its scale, however many bytes it has`(
+        bytes: [UInt8], scale: Int
+    ) throws {
+        let value = FieldValue(unscaled: bytes, scale: scale)
+        let exact = try #require(Self.reference(bytes, scale))
+        switch value {
+        case .integer(let number)?: #expect(String(number) == exact.whole)
+        case .double(let number)?: #expect(number == exact.nearest)
+        default: Issue.record("\(String(describing: value))")
+        }
+    }
+
+    /// The same by schoolbook arithmetic on decimal digits.
+    private static func reference(
+        _ bytes: [UInt8], _ scale: Int
+    ) -> (nearest: Double, whole: String)? {
+        let isNegative = (bytes.first ?? 0) >= 0x80
+        var digits = [0]
+        func times256(plus byte: Int) {
+            var carry = byte
+            for index in digits.indices.reversed() {
+                carry += digits[index] * 256
+                digits[index] = carry % 10
+                carry /= 10
+            }
+            while carry > 0 {
+                digits.insert(carry % 10, at: 0)
+                carry /= 10
+            }
+        }
+        // The magnitude of a negative number is one more than that of its complement.
+        for byte in bytes { times256(plus: Int(isNegative ? ~byte : byte)) }
+        if isNegative {
+            var index = digits.count - 1
+            while index >= 0, digits[index] == 9 {
+                digits[index] = 0
+                index -= 1
+            }
+            if index >= 0 { digits[index] += 1 } else { digits.insert(1, at: 0) }
+        }
+        let text = (isNegative ? "-" : "") + digits.map(String.init).joined()
+        guard let nearest = Double("\(text)e\(-scale)") else { return nil }
+        let whole = scale > 0 ? String(text.dropLast(scale)) : text
+        return (nearest, whole)
+    }
+
+    @Test func `what is exact stays exact`() {
+        // 9007199254740993 times 100 with scale 2 is whole, and no double has it.
+        let bytes: [UInt8] = [0x0C, 0x80, 0x00, 0x00, 0x00, 0x00, 0x00, 0x64]
+        #expect(FieldValue(unscaled: bytes, scale: 2) == .integer(9_007_199_254_740_993))
+        #expect(FieldValue(unscaled: [], scale: 0) == nil)
+        #expect(FieldValue(unscaled: [1], scale: -1001) == nil)
+        #expect(FieldValue(unscaled: [UInt8](repeating: 0x7F, count: 200), scale: 0) == nil)
+    }
+}

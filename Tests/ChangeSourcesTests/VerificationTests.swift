@@ -43,6 +43,74 @@ private func failure(_ source: ChangeSource, _ request: WebhookRequest) -> Verif
     }
 }
 
+@Suite struct BinaryEventTests {
+    private let attributes: WebhookHeaders = [
+        "ce-specversion": "1.0", "ce-id": "e-1", "ce-source": "/shop",
+        "ce-type": "com.example.record.updated", "ce-subject": "Order/7",
+    ]
+
+    private func request(
+        _ headers: WebhookHeaders, at seconds: Int64 = 1_614_265_330
+    )
+        -> WebhookRequest
+    {
+        var all = attributes
+        for name in headers.names { all.append(name, headers[name] ?? "") }
+        return WebhookRequest(
+            headers: all, body: Array(#"{"test": 2432232314}"#.utf8),
+            receivedAt: Timestamp(seconds: seconds))
+    }
+
+    @Test func `attributes that the signature does not cover are refused`() throws {
+        let source = try verifying(
+            #"{"scheme": "standardWebhooks", "secrets": [{"secret": "\#(published)"}]}"#,
+            preset: "cloudevents")
+        let headers: WebhookHeaders = [
+            "webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek", "webhook-timestamp": "1614265330",
+            "webhook-signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
+        ]
+        #expect(failure(source, request(headers)) == .unsignedHeader("ce-id"))
+        // In structured mode the body says everything.
+        let structured = WebhookRequest(
+            headers: headers, body: Array(#"{"test": 2432232314}"#.utf8),
+            receivedAt: Timestamp(seconds: 1_614_265_330))
+        #expect(failure(source, structured) == nil)
+    }
+
+    @Test func `a recipe that covers every attribute is believed, one that forgets one is not`()
+        throws
+    {
+        func source(_ names: [String]) throws -> ChangeSource {
+            let parts = names.map { #"{"header": "\#($0)"}"# } + [#""body""#]
+            return try verifying(
+                #"{"scheme": "signature", "header": "x-signature", "parts": "#
+                    + "[\(parts.joined(separator: ","))]"
+                    + #", "algorithm": "hmac-sha256", "output": "hex", "#
+                    + #""secrets": [{"secret": "a secret of some length"}]}"#,
+                preset: "cloudevents")
+        }
+        func signed(_ names: [String]) -> WebhookRequest {
+            let text = names.map { attributes[$0] ?? "" }.joined() + #"{"test": 2432232314}"#
+            let code = HMAC<SHA256>.authenticationCode(
+                for: Array(text.utf8),
+                using: SymmetricKey(data: Array("a secret of some length".utf8)))
+            return request(["x-signature": Hexadecimal.encode(code)])
+        }
+        let all = attributes.names
+        #expect(failure(try source(all), signed(all)) == nil)
+        let without = all.filter { $0 != "ce-type" }
+        #expect(failure(try source(without), signed(without)) == .unsignedHeader("ce-type"))
+    }
+
+    @Test func `where the request shows the secret itself, attributes need no signature`() throws {
+        let source = try verifying(
+            #"{"scheme": "bearer", "secrets": [{"secret": "a secret of some length"}]}"#,
+            preset: "cloudevents")
+        #expect(
+            failure(source, request(["authorization": "Bearer a secret of some length"])) == nil)
+    }
+}
+
 @Suite struct StandardWebhooksTests {
     private let good = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
     private let mismatch = VerificationError.signatureMismatch(header: "webhook-signature")

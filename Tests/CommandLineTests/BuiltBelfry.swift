@@ -54,9 +54,16 @@ final class Child: Sendable {
     private let process = Process()
     private let state = Mutex(State())
 
-    init(_ arguments: [String], environment: [String: String]) {
+    /// Prepares a run; `openFiles` is the limit that a shell sets before, which cannot be raised.
+    init(_ arguments: [String], openFiles: Int? = nil, environment: [String: String]) {
         process.executableURL = BuiltBelfry.executable
         process.arguments = arguments
+        if let openFiles {
+            process.executableURL = URL(filePath: "/bin/sh")
+            process.arguments =
+                ["-c", "ulimit -n \(openFiles); exec \"$0\" \"$@\"", BuiltBelfry.executable.path]
+                + arguments
+        }
         let inherited = ProcessInfo.processInfo.environment
         process.environment = [
             "PATH": inherited["PATH"] ?? "", "TMPDIR": inherited["TMPDIR"] ?? "/tmp",

@@ -86,6 +86,9 @@ import Testing
                 return
             }
             expected["halts"] = []
+            let use = shown.value(at: ["use"])
+            #expect(use?.value(at: ["devices", "use"]) == 0)
+            expected["use"] = use
             #expect(shown == .object(expected))
             let table = try await shell.run("containers", "list")
             #expect(table.code == 0)

@@ -19,10 +19,11 @@ final class ServedBelfry: Sendable {
     ///
     /// - Throws: ``LogEnded`` with what it logged if it ends before.
     static func start(
-        on path: String, for gateway: SampleGateway, _ settings: [String: String] = [:]
+        on path: String, for gateway: SampleGateway, _ settings: [String: String] = [:],
+        openFiles: Int? = nil
     ) async throws -> ServedBelfry {
         let child = Child(
-            arguments(on: path, for: gateway, settings),
+            arguments(on: path, for: gateway, settings), openFiles: openFiles,
             environment: ["BELFRY_ADMIN_TOKEN": RelayClient.adminToken])
         let log = LogLines()
         try child.run(
@@ -49,7 +50,7 @@ final class ServedBelfry: Sendable {
     static func settings(on path: String, for gateway: SampleGateway) -> [String: String] {
         [
             "--storage-path": path, "--storage-disk-reserve-megabytes": "0", "--http-port": "0",
-            "--admin-port": "0",
+            "--admin-port": "0", "--storage-create": "whenMissing",
         ].merging(gateway.settings) { _, given in given }
     }
 

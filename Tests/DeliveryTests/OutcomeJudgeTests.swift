@@ -132,8 +132,8 @@ import Testing
     func `a wish to wait is not cut short for a deadline`(tenths: Int, isDead: Bool) {
         let delivery = Fixtures.delivery(at: 1, expiration: now.advanced(by: .seconds(5)))
         let answer = refusal(
-            503, "ServiceUnavailable",
-            .retry(after: .milliseconds(tenths * 100), scope: .gateway))
+            429, "TooManyRequests",
+            .retry(after: .milliseconds(tenths * 100), scope: .device))
         let resolution = verdict(answer, delivery).resolution
         #expect((resolution.ending == .expired) == isDead)
         let least = now.advanced(by: .milliseconds(tenths * 100))
@@ -177,7 +177,7 @@ import Testing
 
     @Test func `a wish to wait for ever is granted a day at the most`() {
         let asked = refusal(
-            503, "ServiceUnavailable", .retry(after: .seconds(Int64.max), scope: .gateway))
+            429, "TooManyRequests", .retry(after: .seconds(Int64.max), scope: .device))
         let due = verdict(asked).resolution.dueAt
         #expect(due.map { $0 <= now.advanced(by: .seconds(95_040)) } == true)
         #expect(due.map { $0 >= now.advanced(by: .seconds(86_400)) } == true)
@@ -246,56 +246,6 @@ import Testing
             let wait = due?.duration(since: Fixtures.moment) ?? .seconds(-1)
             #expect((Duration.zero..<Duration.seconds(step)).contains(wait))
         }
-    }
-}
-
-@Suite struct TokenVerdictBreakerTests {
-    private static let topic = "com.example.art"
-
-    private func unknown(
-        _ breaker: inout TokenVerdictBreaker, _ environment: GatewayEnvironment = .production
-    ) -> TokenVerdictBreaker.Verdict {
-        breaker.judgeUnknownToken(
-            for: Fixtures.container, topic: Self.topic, by: environment)
-    }
-
-    private func accept(
-        _ breaker: inout TokenVerdictBreaker, _ environment: GatewayEnvironment = .production
-    ) {
-        breaker.noteAcceptance(for: Fixtures.container, topic: Self.topic, by: environment)
-    }
-
-    @Test func `before anything was accepted few tokens are forgotten`() {
-        var breaker = TokenVerdictBreaker()
-        accept(&breaker, .development)
-        let verdicts = (0..<500).map { _ in unknown(&breaker) }
-        let least = TokenVerdictBreaker.leastUnproven - 1
-        #expect(verdicts.prefix(least).allSatisfy { $0 == .token })
-        #expect(verdicts.dropFirst(least).allSatisfy { $0 == .settings })
-    }
-
-    @Test func `a few unknown tokens are forgotten, a flood of them is not`() {
-        var breaker = TokenVerdictBreaker()
-        accept(&breaker)
-        let verdicts = (0..<500).map { _ in unknown(&breaker) }
-        #expect(verdicts.count { $0 == .token } == TokenVerdictBreaker.leastUnknown - 1)
-        #expect(unknown(&breaker, .development) == .token)
-    }
-
-    @Test(arguments: [(25, true), (14, false)])
-    func `up to one in twenty of good tokens are forgotten`(every: Int, isTolerable: Bool) {
-        var breaker = TokenVerdictBreaker()
-        accept(&breaker)
-        var isAlwaysToken = true
-        for number in 1...20_000 {
-            if number.isMultiple(of: every) {
-                let verdict = unknown(&breaker)
-                isAlwaysToken = isAlwaysToken && verdict == .token
-            } else {
-                accept(&breaker)
-            }
-        }
-        #expect(isAlwaysToken == isTolerable)
     }
 }
 

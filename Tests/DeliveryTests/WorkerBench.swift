@@ -30,6 +30,9 @@ struct WorkerBench {
                 ContainerSettings(key: key, topics: ["com.example.art"]), at: Fixtures.moment)
         }
         self.store = store
+        if try await store.devices(of: Fixtures.container, owner: nil, limit: 1).isEmpty {
+            try await Self.registerDevices(in: store)
+        }
         progress = FaultyProgress(store)
         var settings = DeliveryWorker.Settings()
         settings.window = window
@@ -50,6 +53,16 @@ struct WorkerBench {
         }
         guard let gateway = built.withLock({ $0 }) else { preconditionFailure("no gateway") }
         self.gateway = gateway
+    }
+
+    /// The device of the fixtures' deliveries, with the serial that they name, and a second one.
+    private static func registerDevices(in store: RelayStore) async throws {
+        for container in [Fixtures.container, otherContainer] {
+            for (number, name) in ["phone", "tablet"].enumerated() {
+                _ = try await store.register(
+                    Fixtures.device(name, token: number + 1, in: container), at: Fixtures.moment)
+            }
+        }
     }
 
     /// Runs the worker's loops beside `body`, and cancels them after it.
@@ -140,8 +153,22 @@ final class FaultyProgress: ShardProgress {
         try await store.nextRetryDue(excluding: excluding, unless: isHeld)
     }
 
+    func renewWaits(at now: Timestamp) async throws -> Int {
+        try await store.renewWaits(at: now)
+    }
+
     func collapsingRetries(limit: Int) async throws -> [Retry] {
         try await store.collapsingRetries(limit: limit)
+    }
+
+    func endedDevices(among serials: some Sequence<UInt64>) -> Set<UInt64> {
+        store.endedDevices(among: serials)
+    }
+
+    func withdrawals(
+        among deliveries: [OwedDelivery]
+    ) async throws -> [DeliveryID: Withdrawal] {
+        try await store.withdrawals(among: deliveries)
     }
 }
 

@@ -99,7 +99,7 @@ struct World {
     private mutating func forget() async throws {
         guard let gone = plain.devices.randomElement(using: &generator) else { return }
         _ = try await store.forgetDevice(
-            gone.value.id, of: Fixtures.container, at: Fixtures.moment)
+            gone.value.id, of: gone.value.owner, in: Fixtures.container, at: Fixtures.moment)
         plain.devices[gone.key] = nil
     }
 

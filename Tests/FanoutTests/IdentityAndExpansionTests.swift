@@ -75,6 +75,26 @@ import Testing
         #expect(names(suppress: .device, device: "phone", user: "alice") == ["tablet"])
     }
 
+    @Test func `a device that another user names is not left out, one that the source names is`() {
+        #expect(names(suppress: .device, device: "phone", user: "bob") == ["phone", "tablet"])
+        #expect(names(suppress: .device, device: "phone") == ["tablet"])
+    }
+
+    @Test func `whatever the client of the origin registered is left out with it`() {
+        let devices = [
+            version(1, "page"), version(2, "page~token-0a1b2c3d"),
+            version(3, "page~token-0a1b"), version(4, "pages~token-0a1b2c3d"),
+        ]
+        for origin in ["page", "page~token-0a1b2c3d", "page~token-ffffffff"] {
+            var change = Fixtures.change(.update)
+            change.origin = ChangeOrigin(deviceID: Fixtures.identifier(origin), userID: nil)
+            let left = DeviceExpansion.devices(
+                among: devices, for: Fixtures.subscription("s1"), of: change)
+            #expect(
+                left.map(\.device.id.rawValue) == ["page~token-0a1b", "pages~token-0a1b2c3d"])
+        }
+    }
+
     @Test func `with an unknown origin nobody is left out`() {
         #expect(names(suppress: .device) == ["phone", "tablet"])
         #expect(names(suppress: .device, user: "alice") == ["phone", "tablet"])
@@ -96,5 +116,7 @@ import Testing
         var change = Fixtures.change()
         change.readers = readers
         #expect(DeviceExpansion.mayRead(Fixtures.identifier("alice"), change) == mayRead)
+        change.readersBefore = readers
+        #expect(DeviceExpansion.mightRead(Fixtures.identifier("alice"), change) == mayRead)
     }
 }

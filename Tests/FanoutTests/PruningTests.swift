@@ -115,4 +115,104 @@ import Testing
             fields: Dictionary(uniqueKeysWithValues: names.map { ($0, long) }))
         #expect(try composition.aps == ["alert": ["loc-key": "KEY"]])
     }
+
+    // MARK: Something always shows
+
+    private static let alphabet: [Character] = ["x", "\"", "\u{1}", "ü", "\n", "\u{1F514}", "/"]
+
+    private func text(
+        _ generator: inout SeededGenerator, upTo most: Int = Limits.maximumNotificationTextBytes
+    ) -> String? {
+        guard generator.chance(60) else { return nil }
+        let letter = Self.alphabet[Int.random(in: 0..<Self.alphabet.count, using: &generator)]
+        let bytes = String(letter).utf8.count
+        let count = Int.random(in: 1...most / bytes, using: &generator)
+        return String(repeating: letter, count: generator.chance(50) ? most / bytes : count)
+    }
+
+    private func info(_ generator: inout SeededGenerator) -> NotificationInfo {
+        var info = NotificationInfo()
+        info.alertBody = text(&generator)
+        info.title = text(&generator)
+        info.subtitle = text(&generator)
+        info.alertLocalizationKey = generator.chance(30) ? text(&generator) : nil
+        info.titleLocalizationKey = generator.chance(30) ? text(&generator) : nil
+        info.subtitleLocalizationKey = generator.chance(30) ? text(&generator) : nil
+        info.alertLocalizationArgs = ["long", "long"]
+        info.titleLocalizationArgs = ["long"]
+        info.subtitleLocalizationArgs = Array(repeating: "long", count: 16)
+        info.soundName = text(&generator)
+        info.category = text(&generator)
+        info.alertLaunchImage = text(&generator)
+        info.alertActionLocalizationKey = text(&generator)
+        info.shouldBadge = generator.chance(20)
+        info.desiredKeys = ["long"]
+        return info
+    }
+
+    @Test(arguments: Seeds.all)
+    func `whatever is asked for fits, and what shows something still shows something`(
+        seed: UInt64
+    ) throws {
+        var generator = SeededGenerator(seed: seed)
+        for _ in 0..<400 {
+            let info = info(&generator)
+            var composition = Composition { $0 = info }
+            composition.badge = info.shouldBadge ? 5 : nil
+            composition.change = Fixtures.change(
+                fields: ["long": .string(String(repeating: "\u{1}", count: 3000))])
+            let push = composition.push
+            #expect(push.payload.count <= Limits.maximumPayloadBytes)
+            guard push.pushType == .alert else { continue }
+            let aps = object(try composition.aps)
+            guard info.hasAlert else {
+                #expect(aps["sound"] != nil || aps["badge"] != nil)
+                continue
+            }
+            let shown: [String] =
+                switch aps["alert"] {
+                case .string(let text)?: [text]
+                case .object(let alert)?:
+                    alert.members.compactMap { member in
+                        let isText = ["body", "title", "subtitle"].contains(member.name)
+                        guard isText || member.name.hasSuffix("loc-key"),
+                            member.name != "action-loc-key", case .string(let text) = member.value
+                        else { return nil }
+                        return text
+                    }
+                default: []
+                }
+            #expect(shown.contains { !$0.isEmpty }, "\(aps)")
+            // A key that can be saved is never cut.
+            if info.unsendable == nil, let key = info.alertLocalizationKey {
+                #expect(shown.contains(key))
+            }
+        }
+    }
+
+    @Test func `a text alone is cut to what fits`() throws {
+        let composition = Composition { info in
+            info.alertBody = String(repeating: "\u{1}", count: 2048)
+        }
+        #expect(composition.push.payload.count <= Limits.maximumPayloadBytes)
+        #expect(composition.push.payload.count > Limits.maximumPayloadBytes - 12)
+        guard case .string(let text)? = object(try composition.aps)["alert"] else {
+            Issue.record("no text")
+            return
+        }
+        #expect(text.hasSuffix("\u{1}…"))
+    }
+
+    @Test(
+        arguments: [
+            (" a", "a"), ("a ", "a"), ("   ", nil), ("a b", "a b"),
+            (String(repeating: "x", count: 64), String(repeating: "x", count: 64)),
+        ] as [(String, String?)])
+    func `a collapse ID that was saved with blanks at its ends is sent without them`(
+        saved: String, sent: String?
+    ) {
+        let composition = Composition { $0.collapseIDKey = saved }
+        #expect(composition.push.collapseID == sent)
+        #expect((composition.subscription.notificationInfo.unsendable == nil) == (saved == sent))
+    }
 }

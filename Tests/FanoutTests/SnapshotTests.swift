@@ -76,7 +76,7 @@ import Testing
         // Once claims are made the first time, and end versions.
         _ = try await follow(store, from: .start, nil)
         for start in stride(from: 5, to: head.rawValue, by: 11) as StrideTo<UInt64> {
-            try await store.record(nil)
+            try await store.forgetSnapshot()
             guard try await keep(store, at: LogPosition(start)) else { continue }
             for mark in stride(from: start, to: head.rawValue, by: 7) as StrideTo<UInt64> {
                 let mark = ProgressMark(position: LogPosition(mark), offset: 0)
@@ -160,6 +160,31 @@ import Testing
         await store.close()
     }
 
+    @Test func `a snapshot that was overtaken by pruning never counts`() async throws {
+        let store = try TemporaryStore().open()
+        var world = World(seed: 8, in: store)
+        try await world.fill(entries: 60)
+        let start = LogPosition(10)
+        let head = try await store.head()
+        // The image is taken and not yet recorded while the progress goes on and pruning comes by.
+        let keeper = keeper(of: store)
+        var follower = follower(store, keeper) { _ in }
+        try await follower.recover(at: ProgressMark(position: start, offset: 0), from: store)
+        let taken = follower.lastImage()
+        let image = try #require(taken)
+        try await store.settle(
+            SettledStep(from: .start, to: ProgressMark(position: head, offset: 0)))
+        #expect(!(try await store.endings(after: start, upTo: head)).isEmpty)
+        while try await store.pruneEndedVersions(upTo: head) > 0 {}
+        try await keeper.finish(image, progress: head)
+        #expect(try await store.recordedSnapshot() == nil)
+        #expect(paths(of: store) == [])
+        // The next one counts.
+        #expect(try await keep(store, at: head))
+        #expect(try await store.recordedSnapshot()?.position == head)
+        await store.close()
+    }
+
     @Test func `what ended after the snapshot is kept until the next one`() async throws {
         let store = try TemporaryStore().open()
         var world = World(seed: 7, in: store)
@@ -174,7 +199,7 @@ import Testing
         try await store.settle(step)
         while try await store.pruneEndedVersions(upTo: head) > 0 {}
         #expect(try await store.endings(after: start, upTo: head) == endings)
-        try await store.record(nil)
+        try await store.forgetSnapshot()
         while try await store.pruneEndedVersions(upTo: head) > 0 {}
         #expect(try await store.endings(after: start, upTo: head) == [])
         await store.close()

@@ -31,6 +31,66 @@ import Testing
         }
     }
 
+    /// What a client writes in the place of `%@`, and the value of the field that it means.
+    static let arguments: [(json: String, value: FieldValue)] = [
+        (#"{"recordName":"leo"}"#, reference("leo")),
+        (#"{"recordName":"leo","action":"DELETE_SELF"}"#, reference("leo")),
+        (#"{"recordName":"leo","zoneID":{"zoneName":"z"}}"#, reference("leo", zone: "z")),
+        (
+            #"{"recordName":"leo","recordType":"Artist","fields":{},"recordChangeTag":"1"}"#,
+            reference("leo")
+        ),
+        (#"{"value":{"recordName":"leo"},"type":"REFERENCE"}"#, reference("leo")),
+        (#"{"value":{"recordName":"leo"}}"#, reference("leo")),
+        (#"{"value":5,"type":"INT64"}"#, .integer(5)),
+        (#"{"value":"x"}"#, .string("x")),
+        (
+            #"{"value":1700000000000,"type":"TIMESTAMP"}"#,
+            .timestamp(Timestamp(seconds: 1_700_000_000))
+        ),
+        (#"{"value":"AQI=","type":"BYTES"}"#, .bytes([1, 2])),
+        (#"{"value":["a","b"],"type":"STRING_LIST"}"#, .list([.string("a"), .string("b")])),
+        (#"[{"recordName":"leo"},{"value":1}]"#, .list([reference("leo"), .integer(1)])),
+        (#"{"$ref":"leo"}"#, reference("leo")), (#"{"$map":{"a":1}}"#, .map(["a": .integer(1)])),
+    ]
+
+    private static func reference(_ name: String, zone: String = "_defaultZone") -> FieldValue {
+        guard let name = RecordName(rawValue: name), let zone = ZoneID(zoneName: zone) else {
+            return .null
+        }
+        return .reference(RecordReference(RecordID(recordName: name, zoneID: zone)))
+    }
+
+    @Test(arguments: arguments)
+    func `an argument is read as CloudKit's clients write values`(
+        json: String, value: FieldValue
+    ) throws {
+        let query = try query(
+            .predicate, "artist = %@", arguments: [try JSONValue(parsing: json)])
+        try query.checkArguments()
+        let predicate = try query.recordPredicate()
+        let prepared = try PreparedPredicate(predicate)
+        #expect(prepared.evaluate(on: ["artist": value]) == .true)
+        #expect(prepared.evaluate(on: ["artist": .string("somebody else")]) == .false)
+    }
+
+    @Test(arguments: [
+        #"{"a":1}"#, "{}", #"{"recordName":"leo","name":"x"}"#, #"{"value":1,"unit":"m"}"#,
+        #"{"latitude":1}"#,
+    ])
+    func `an argument that would be a dictionary nobody meant is refused`(json: String) throws {
+        for (argument, path) in [(json, "[0]"), ("[1,\(json)]", "[0][1]")] {
+            let query = try query(
+                .predicate, "artist = %@", arguments: [try JSONValue(parsing: argument)])
+            let error = #expect(throws: PredicateError.self) { try query.checkArguments() }
+            #expect(error?.path == "predicateArguments\(path)")
+            #expect(
+                error?.reason
+                    == "an object must be a reference {recordName}, a typed value {value, type}, "
+                    + "a place {latitude, longitude}, or a dictionary as {$map: {…}}")
+        }
+    }
+
     @Test func `an argument that is no value is refused with its place`() throws {
         let bad = try query(.predicate, "artist == %@", arguments: [["$nope": 1]])
         let error = #expect(throws: PredicateError.self) { try bad.recordPredicate() }

@@ -31,14 +31,14 @@ import Testing
         try state.insert(version(1, of: Fixtures.subscription("plain", where: "price < 100")))
         try state.insert(version(2, of: subscription))
         try state.insert(version(3, of: Fixtures.subscription("every")))
-        let fired = state.firedSerials(
+        let fired = try state.firedSerials(
             by: change, appendedAt: Fixtures.moment, isStale: false, in: Fixtures.container
         )
         let doesMatch = change.judgedImage?.fields["price"] == .integer(50)
         let expected = (doesMatch ? [1] : []) + (fires ? [2] : []) + [3]
         #expect(fired == expected.map(UInt64.init), sourceLocation: sourceLocation)
         state.removeSubscription(2, of: Fixtures.container)
-        let rest = state.firedSerials(
+        let rest = try state.firedSerials(
             by: change, appendedAt: Fixtures.moment, isStale: false, in: Fixtures.container
         )
         #expect(!rest.contains(2), sourceLocation: sourceLocation)
@@ -116,5 +116,25 @@ import Testing
         try check(
             .matches, changedKeys: ["note"], Self.update(from: null, to: RecordImage(Self.cheap)),
             fires: false)
+    }
+
+    @Test func `of the before image, what was known before counts`() throws {
+        var subscription = Fixtures.subscription(
+            "s", where: "modificationDate > CAST(700000000, 'NSDate')")
+        subscription.firesWhen = .entered
+        var state = ShardState(indexSeed: 1)
+        try state.insert(version(1, of: subscription))
+        var change = Self.update(from: RecordImage(Self.dear), to: RecordImage(Self.cheap))
+        change.occurredAt = Timestamp(seconds: 1_700_000_000)
+        func fires() throws -> Bool {
+            try !state.firedSerials(
+                by: change, appendedAt: Fixtures.moment, isStale: false, in: Fixtures.container
+            ).isEmpty
+        }
+        #expect(try !fires(), "nobody knows when it was modified before")
+        change.formerlyModified = RecordTrace(at: Timestamp(seconds: 1_600_000_000), userID: nil)
+        #expect(try fires())
+        change.formerlyModified = RecordTrace(at: Timestamp(seconds: 1_690_000_000), userID: nil)
+        #expect(try !fires(), "it was in before")
     }
 }

@@ -144,7 +144,7 @@ import Testing
                 outcome
                     == .refused(
                         Gateway.GatewayRefusal(
-                            status: 400, reason: "BadCollapseId", reaction: .deadLetter,
+                            status: 0, reason: "BadCollapseId", reaction: .deadLetter,
                             urgency: .alarm,
                             explanation: "not sent: the collapse ID is longer than 64 bytes")))
             #expect(rig.simulator.totals.received == 0)

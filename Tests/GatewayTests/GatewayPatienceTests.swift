@@ -17,41 +17,27 @@ import Testing
         .refuse(.init(status: status, reason: reason, retryAfter: seconds))
     }
 
-    @Test func `pushes that were on their way do not end the patience that was asked for`()
+    @Test func `a container whose push cannot be taken leaves the others of its credential alone`()
         async throws
     {
         try await GatewayRig.run {
             $0.script = AnswerScript([
                 ScriptRule(
                     .device(Self.device),
-                    [
-                        ScriptedAnswer(refusing(503, "ServiceUnavailable"), times: 1),
-                        ScriptedAnswer(refusing(503, "ServiceUnavailable", after: 60)),
-                    ]),
-                ScriptRule(
-                    .all,
-                    [
-                        ScriptedAnswer(.accept, times: 1),
-                        ScriptedAnswer(
-                            .accept, delay: .milliseconds(500) ... .milliseconds(600)),
-                    ]),
+                    [ScriptedAnswer(refusing(503, "ServiceUnavailable", after: 999_999_999))])
             ])
         } _: { rig in
-            _ = try await rig.outcome(of: .sample(ticket: 1))
-            // Two refusals, the second with a wish, among pushes that are accepted later.
-            let around = try (2...40).map {
-                try PushRequest.sample(
-                    ticket: $0, token: (20...21).contains($0) ? Self.device : nil)
+            for ticket in 1...8 {
+                let refused = try await rig.outcome(
+                    of: .sample(ticket: UInt64(ticket), token: Self.device))
+                if case .refused(let refusal) = refused {
+                    #expect(refusal.reaction == .retry(after: .seconds(86_400), scope: .gateway))
+                }
+                let other = try await rig.outcome(
+                    of: .sample(
+                        ticket: UInt64(100 + ticket), container: "iCloud.com.example.Other"))
+                #expect(other == .accepted)
             }
-            let outcomes = await rig.outcomes(of: around)
-            #expect(outcomes.count { $0 == .accepted } == 37)
-            let next = try await rig.outcome(of: .sample(ticket: 50))
-            guard case .notSent(let cause) = next else {
-                Issue.record("\(next)")
-                return
-            }
-            #expect(cause.reason == "the gateway answered 503 ServiceUnavailable")
-            #expect(rig.simulator.totals.received == 40)
         }
     }
 

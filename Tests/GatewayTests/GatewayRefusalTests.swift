@@ -68,7 +68,9 @@ import Testing
         }
     }
 
-    @Test func `a gateway that asks to be left alone is left alone`() async throws {
+    @Test func `a gateway that asks to be left alone is left alone for a moment, and says it on`()
+        async throws
+    {
         try await GatewayRig.run {
             $0.script = .all(
                 ScriptedAnswer(
@@ -77,14 +79,8 @@ import Testing
         } _: { rig in
             let refusal = try refusal(try await rig.outcome(of: .sample(ticket: 1)))
             #expect(refusal.reaction == .retry(after: .seconds(60), scope: .gateway))
-            let next = try await rig.outcome(of: .sample(ticket: 2))
-            guard case .notSent(let cause) = next else {
-                Issue.record("\(next)")
-                return
-            }
-            #expect(cause.reason == "the gateway answered 503 ServiceUnavailable")
-            #expect(cause.detail.hasPrefix("trying again in"))
-            #expect(rig.simulator.totals.received == 1)
+            // How long its container waits is the caller's to decide, to show and to end.
+            #expect(try await rig.outcome(of: .sample(ticket: 2)) == .accepted)
         }
     }
 

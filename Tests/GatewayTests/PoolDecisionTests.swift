@@ -57,13 +57,6 @@ struct CountingGenerator: RandomNumberGenerator, Sendable {
         }
     }
 
-    @Test func `the gateway's wish is a lower bound`() {
-        var backOff = PoolBackOff()
-        var generator = CountingGenerator(value: 7)
-        backOff.fail(cause: "503", wish: .seconds(120), at: at(0), using: &generator)
-        #expect(backOff.remaining(at: at(0)) == .seconds(120))
-    }
-
     @Test func `success after the pause forgets the failures`() {
         var backOff = PoolBackOff()
         var generator = CountingGenerator(value: 7)
@@ -75,25 +68,49 @@ struct CountingGenerator: RandomNumberGenerator, Sendable {
     @Test func `success during the pause is of what was on its way before it`() {
         var backOff = PoolBackOff()
         var generator = CountingGenerator(value: 7)
-        backOff.fail(cause: "503", wish: .seconds(30), at: at(0), using: &generator)
-        backOff.succeed(at: at(29_999))
-        #expect(backOff.remaining(at: at(0)) == .seconds(30))
-        backOff.succeed(at: at(30_000))
+        let isNews = backOff.fail(cause: "503", at: at(0), using: &generator)
+        let isNewsAgain = backOff.fail(cause: "503", at: at(1), using: &generator)
+        #expect([isNews, isNewsAgain] == [true, false])
+        let pause = backOff.remaining(at: at(0))
+        backOff.succeed(at: at(1))
+        #expect(backOff.remaining(at: at(0)) == pause)
+        backOff.succeed(at: at(0).advanced(by: pause))
         #expect(backOff == PoolBackOff())
     }
+}
 
-    @Test func `a longer wish counts also during a pause, a shorter one does not`() {
-        var backOff = PoolBackOff()
+@Suite struct ContainerPatienceTests {
+    @Test func `one container waits, the others of the credential do not`() throws {
+        var patience = ContainerPatience()
         var generator = CountingGenerator(value: 7)
-        let first = backOff.fail(cause: "503", at: at(0), using: &generator)
-        let second = backOff.fail(
-            cause: "503 again", wish: .seconds(30), at: at(10), using: &generator)
-        let third = backOff.fail(cause: "503", wish: .seconds(2), at: at(20), using: &generator)
-        let fourth = backOff.fail(cause: "503", at: at(30), using: &generator)
-        #expect([first, second, third, fourth] == [true, true, false, false])
-        #expect(backOff.remaining(at: at(10)) == .seconds(30))
-        #expect(backOff.cause == "503 again")
-        #expect(backOff.failures == 1)
+        let pushes = try (1...3).map { WaitingPush(request: try .sample(ticket: $0)) }
+        let container = pushes[0].request.container
+        let other = ContainerKey(container: container.container, environment: .development)
+        #expect(patience.verdict(on: container, at: at(0)) == .go)
+        let first = patience.fail(container, cause: "503", at: at(0), using: &generator)
+        #expect(first.map { $0 <= PoolBackOff.base } == true)
+        #expect(patience.verdict(on: container, at: at(0)) == .hold)
+        #expect(patience.verdict(on: other, at: at(0)) == .go)
+        for push in pushes { patience.hold(push) }
+        #expect(patience.heldCount == 3)
+        #expect(patience.wakesAt.map { $0.duration(since: at(0)) } == first)
+        #expect(patience.release(at: at(1)).isEmpty)
+        #expect(patience.release(at: at(500)).count == 3)
+        #expect(patience.heldCount == 0)
+        // The fourth pause in a row is longer than anything is held.
+        for round in 1...5 {
+            _ = patience.fail(
+                container, cause: "503", at: at(60_000 * UInt64(round)), using: &generator)
+        }
+        let verdict = patience.verdict(on: container, at: at(300_000))
+        guard case .giveBack(let cause) = verdict else {
+            Issue.record("\(verdict)")
+            return
+        }
+        #expect(cause.reason == "503" && cause.detail.hasPrefix("trying again in"))
+        patience.hold(pushes[0])
+        #expect(patience.forget(container).count == 1)
+        #expect(patience.verdict(on: container, at: at(300_000)) == .go)
     }
 }
 
@@ -234,12 +251,22 @@ struct CountingGenerator: RandomNumberGenerator, Sendable {
 
     @Test func `a cause names what happened and keeps libcurl's own words apart`() {
         let known = TransferCause.text(
-            code: CURLE_PEER_FAILED_VERIFICATION.rawValue, detail: "self-signed certificate")
+            code: CURLE_PEER_FAILED_VERIFICATION.rawValue, isEstablished: false,
+            detail: "self-signed certificate")
         #expect(
             known
                 == PushCause(
                     "the gateway's certificate is not trusted", detail: "self-signed certificate"))
-        #expect(TransferCause.text(code: 98, detail: "") == "libcurl's error 98")
+        #expect(
+            TransferCause.text(code: 98, isEstablished: true, detail: "") == "libcurl's error 98")
+        let texts = [true, false].map { isEstablished in
+            TransferCause.text(
+                code: CURLE_COULDNT_CONNECT.rawValue, isEstablished: isEstablished, detail: "")
+        }
+        #expect(
+            texts == [
+                "the gateway closes the connection or refused the stream", "no connection",
+            ])
     }
 }
 

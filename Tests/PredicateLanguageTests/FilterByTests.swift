@@ -153,6 +153,25 @@ import Testing
         }
     }
 
+    @Test(arguments: ["name CONTAINS 'x'", "tags == 'y' AND NOT 'x' IN name"])
+    func `CONTAINS asks for an element of a list, which a schema tells from a text`(
+        format: String
+    ) throws {
+        let schema = RecordSchema([
+            "name": RecordSchema.Field(.string), "tags": RecordSchema.Field(.list(.string)),
+        ])
+        let source = JSONValue.string(format)
+        let error = #expect(throws: PredicateError.self) {
+            try RecordPredicate.parse(source, dialect: .ckquery, schema: schema)
+        }
+        #expect(error?.reason.hasSuffix("in a text is not supported") == true)
+        #expect(throws: Never.self) { try RecordPredicate.parse(source, dialect: .ckquery) }
+        let list = JSONValue.string(format.replacing("name", with: "tags"))
+        #expect(throws: Never.self) {
+            try RecordPredicate.parse(list, dialect: .ckquery, schema: schema)
+        }
+    }
+
     @Test(arguments: [
         ("a == 1 OR b == 2", 0, "CloudKit: OR is not supported"),
         ("a == 1 AND NOT (b == 2 AND c == 3)", 16, "CloudKit: NOT of a compound"),

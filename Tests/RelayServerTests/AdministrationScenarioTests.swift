@@ -76,7 +76,7 @@ import Testing
         (
             #"{"name":"x"}"#,
             "name: unknown field; allowed are topics, apns, userTokens, expirationSeconds, "
-                + "keepsInbox, sessions, costLimits"
+                + "keepsInbox, sessions, costLimits, quotas"
         ),
         (
             #"{"costLimits":{"predicate":0}}"#,
@@ -210,6 +210,31 @@ import Testing
         }
     }
 
+    @Test func `retries tell what they wait for, and until when`() async throws {
+        try await TestRelay.with { relay in
+            var step = SettledStep(from: .start, to: .start)
+            let later = TestRelay.now.advanced(by: .seconds(60))
+            for (position, reason) in ["ServiceUnavailable", "enough", "no connection"].enumerated()
+            {
+                let isPaced = reason == "enough"
+                step.retries.append(
+                    Retry(
+                        delivery: Fixtures.delivery(at: UInt64(position + 1)), attempts: 1,
+                        dueAt: position == 2 ? TestRelay.now : later,
+                        reason: isPaced
+                            ? "enough background pushes for this device in this hour" : reason))
+            }
+            try await relay.store.settle(step)
+            let listed = list(try await relay.admin(.get, Self.container + "/retries"), "retries")
+            let kinds = listed.map { $0.value(at: ["pause", "kind"]) }
+            #expect(Set(kinds) == ["backOff", "pace", "turn"])
+            #expect(
+                listed.allSatisfy { $0.value(at: ["pause", "until"]) == $0.value(at: ["dueAt"]) })
+            let ended = try await relay.admin(.post, Self.container + "/resume", "")
+            #expect(ended.json == ["ended": 0])
+        }
+    }
+
     @Test func `dead letters are never redriven by accident`() async throws {
         try await TestRelay.with { relay in
             let none = try await relay.admin(
@@ -261,6 +286,37 @@ import Testing
             #expect(
                 metrics.text.contains(
                     #"belfry_http_requests_total{method="GET",path="/healthz",status="200"} 1"#))
+        }
+    }
+}
+
+/// What pages of other origins may do.
+@Suite struct PageTests {
+    @Test(arguments: ["/admin/1/overview", "/metrics"])
+    func `no page reads what is the operator's`(target: String) async throws {
+        try await TestRelay.with { relay in
+            for method in [HTTPRequest.Method.get, .options] {
+                let answer = try await relay.call(
+                    method, target,
+                    headers: [
+                        "Authorization": "Bearer \(TestRelay.adminToken)",
+                        "Origin": "https://evil.example", "Access-Control-Request-Method": "GET",
+                        "Access-Control-Request-Headers": "authorization",
+                    ])
+                #expect((200...204).contains(answer.status))
+                let names = answer.headers.map(\.name.canonicalName)
+                #expect(!names.contains { $0.hasPrefix("access-control") }, "\(names)")
+            }
+        }
+    }
+
+    @Test(arguments: ["/healthz", "/nothing/is/here"])
+    func `what anybody may read is read without credentials`(target: String) async throws {
+        try await TestRelay.with { relay in
+            let answer = try await relay.call(
+                .get, target, headers: ["Origin": "https://evil.example"])
+            #expect(answer.headers[.accessControlAllowOrigin] == "*")
+            #expect(answer.headers[.accessControlAllowCredentials] == nil)
         }
     }
 }

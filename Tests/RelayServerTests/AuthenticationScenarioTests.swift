@@ -136,7 +136,8 @@ import Testing
             reason: "environment in the path: \"staging\" is unknown; allowed are development, "
                 + "production"),
         get(
-            "a database that is none", TestRelay.path + "/secret/subscriptions/list", status: 400,
+            "a database that is none",
+            TestRelay.path + "/secret/subscriptions/list" + TestRelay.query(), status: 400,
             code: "BAD_REQUEST",
             reason: "database in the path: \"secret\" is unknown; allowed are public, private, "
                 + "shared"),

@@ -43,8 +43,11 @@ import Testing
             configuration.gateway.url(of: .development) == "https://api.sandbox.push.apple.com")
         #expect(configuration.gateway.url(of: .production) == "https://api.push.apple.com")
         #expect(configuration.limits == RequestLimits())
+        #expect(configuration.queries == QueryDesk.Settings())
         var store = StoreSettings()
-        store.maximumSubscriptionsPerOwner = Limits.maximumSubscriptionsPerUser
+        for quota in Quota.allCases { store.quotas[quota] = quota.standard }
+        // A store that is missing is not made unasked; only tests and tools do that.
+        store.creation = .never
         #expect(configuration.store == store)
     }
 
@@ -58,14 +61,15 @@ import Testing
                 ["--http-port", "3"],
                 environment: [
                     "BELFRY_CONFIG": path, "BELFRY_HTTP_PORT": "2",
-                    "BELFRY_HTTP_HOST": "2.2.2.2", "BELFRY_ADMIN_TOKEN": "hush",
+                    "BELFRY_HTTP_HOST": "2.2.2.2",
+                    "BELFRY_ADMIN_TOKEN": "hush-hush-hush-hush-hush",
                 ])
             #expect(configuration.http == .init(host: "2.2.2.2", port: 3))
             #expect(configuration.publicURL == "https://a.example")
             #expect(
                 configuration.gateway.url(of: .production) == "https://gateway.example:2197")
             #expect(configuration.limits.deniedRecordTypes == ["_*", "Secret"])
-            #expect(configuration.adminToken == "hush")
+            #expect(configuration.adminToken == "hush-hush-hush-hush-hush")
             #expect(!configuration.description.contains("hush"))
             #expect(configuration.description.contains("admin.token = (hidden)"))
         }

@@ -28,10 +28,13 @@ import Testing
             #expect(
                 object.members.map(\.name) == ["apnsEnvironment", "apnsToken", "webcourierURL"])
             let secret = try #require(Self.text(answer["webcourierURL"]).split(separator: "/").last)
-            #expect(Secrets.verifier(of: String(secret)) == Self.text(answer["apnsToken"]))
+            #expect(Secrets.verifier(of: Self.text(answer["apnsToken"])) == secret)
             let devices = try await relay.store.devices(
                 of: TestRelay.container, owner: nil, limit: 9)
             #expect(devices.map(\.device.gateway) == [.courier])
+            // Who reads the store can neither fetch nor register.
+            #expect(
+                devices.map(\.device.token.rawValue) == [Secrets.verifier(of: String(secret))])
             #expect(devices.map(\.device.id.rawValue) == ["tab"])
             #expect(devices.map(\.device.gatewayEnvironment) == [.production])
             let shown = try await relay.admin(
@@ -41,23 +44,98 @@ import Testing
         }
     }
 
-    @Test func `CloudKit JS gets an empty answer to a registration, others what they ask for`()
+    @Test func `a registration answers CloudKit JS 1 with nothing, others where to listen`()
         async throws
     {
         try await TestRelay.with { relay in
             let made = try await Self.create(relay)
             let body =
                 #"{"apnsEnvironment":"production","apnsToken":"\#(Self.text(made["apnsToken"]))"}"#
-            let silent = try await relay.call(
-                .post, "\(Self.device)/register\(TestRelay.query())", body: body)
-            #expect(silent.status == 200)
-            #expect(silent.text.isEmpty)
-            let spoken = try await relay.call(
-                .post, "\(Self.device)/register\(Self.plain)", body: body)
-            #expect(spoken["apnsEnvironment"] == "production")
+            for query in ["ckjsBuildVersion=16D&ckjsVersion=1.2.0", "ckjsBuildVersion=2015"] {
+                let silent = try await relay.call(
+                    .post, "\(Self.device)/register\(Self.plain)&\(query)", body: body)
+                #expect(silent.status == 200)
+                #expect(silent.text.isEmpty)
+            }
+            for query in [TestRelay.query(), Self.plain, Self.plain + "&ckjsVersion=2.6.4"] {
+                let spoken = try await relay.call(
+                    .post, "\(Self.device)/register\(query)", body: body)
+                for name in ["apnsEnvironment", "apnsToken", "webcourierURL"] {
+                    #expect(spoken[name] == made[name], "\(name) in \(spoken.text)")
+                }
+            }
             let devices = try await relay.store.devices(
                 of: TestRelay.container, owner: nil, limit: 9)
             #expect(devices.map(\.device.gateway) == [.courier])
+        }
+    }
+
+    @Test func `a courier of the time before tickets is registered as ever`() async throws {
+        try await TestRelay.with { relay in
+            let token = String(repeating: "ab", count: 32)
+            let device = Device(
+                id: known("old"), container: TestRelay.container, owner: known("_alice"),
+                gateway: .courier, gatewayEnvironment: .development,
+                token: try #require(DeviceToken(rawValue: token)), topic: "courier")
+            _ = try await relay.store.createCourier(for: device, at: TestRelay.now)
+            let answer = try await relay.call(
+                .post, "\(Self.device)/register\(Self.plain)",
+                body: #"{"apnsEnvironment":"development","apnsToken":"\#(token)"}"#)
+            #expect(answer["apnsToken"] == .string(token), "\(answer.text)")
+            #expect(answer["webcourierURL"] == nil)
+            let devices = try await relay.store.devices(
+                of: TestRelay.container, owner: nil, limit: 9)
+            #expect(devices.map(\.device.gateway) == [.courier])
+        }
+    }
+
+    @Test func `another token of a page's client leaves the page's courier alone`() async throws {
+        try await TestRelay.with { relay in
+            let page = Self.plain + "&clientId=page"
+            let first = try await Self.create(relay, query: page)
+            let second = try await Self.create(relay, query: page)
+            let native = String(repeating: "cd", count: 32)
+            for _ in 1...2 {
+                let answer = try await relay.call(
+                    .post, "\(Self.device)/register\(Self.plain)",
+                    body: #"{"apnsEnvironment":"production","apnsToken":"\#(native)","#
+                        + #""clientId":"page"}"#)
+                #expect(answer.status == 200, "\(answer.text)")
+            }
+            for made in [first, second] {
+                let path = Self.text(made["webcourierURL"])
+                    .replacing("https://relay.example", with: "")
+                #expect(try await relay.call(.get, path).status == 200)
+            }
+            let devices = try await relay.store.devices(
+                of: TestRelay.container, owner: nil, limit: 9)
+            #expect(devices.map(\.device.gateway) == [.courier, .courier, .apns])
+            let ids = devices.map(\.device.id)
+            #expect(ids.first?.rawValue == "page")
+            #expect(Set(ids).count == 3)
+            #expect(ids.allSatisfy { $0.isOfSameClient(as: known("page")) })
+            // The client goes as one.
+            let gone = try await relay.call(
+                .post, "\(Self.device)/unregister\(Self.plain)", body: #"{"clientId":"page"}"#)
+            #expect(gone["deviceID"] == "page", "\(gone.text)")
+            let left = try await relay.store.devices(
+                of: TestRelay.container, owner: nil, limit: 9)
+            #expect(left.isEmpty)
+        }
+    }
+
+    @Test func `an application's new token takes the place of its old one`() async throws {
+        try await TestRelay.with { relay in
+            for digits in ["ab", "cd"] {
+                let answer = try await relay.call(
+                    .post, "\(Self.device)/register\(Self.plain)",
+                    body: #"{"apnsEnvironment":"production","clientId":"phone","apnsToken":""#
+                        + String(repeating: digits, count: 32) + #""}"#)
+                #expect(answer["deviceID"] == "phone", "\(answer.text)")
+            }
+            let devices = try await relay.store.devices(
+                of: TestRelay.container, owner: nil, limit: 9)
+            #expect(devices.map(\.device.token.rawValue) == [String(repeating: "cd", count: 32)])
         }
     }
 

@@ -25,6 +25,7 @@ struct RunningRelay: Sendable {
         let values = try await ConfigurationValues.gather(
             arguments: [
                 "--storage-path", store.path, "--storage-disk-reserve-megabytes", "0",
+                "--storage-create", "whenMissing",
                 "--http-port", "0", "--admin-port", "0", "--admin-token", RelayClient.adminToken,
             ] + gateway.settings.flatMap { [$0, $1] } + settings, environment: [:])
         let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }

@@ -72,6 +72,41 @@ import Testing
         }
     }
 
+    @Test func `what was signed out does not come back in another spelling`() async throws {
+        try await TestRelay.with { relay in
+            let token = TestRelay.userToken()
+            let session = try await Self.token(relay)
+            let answer = try await relay.call(.post, Self.signOut + Self.query(session), body: "{}")
+            #expect(answer.status == 200)
+            for spelling in UserTokenTests.respellings(of: token) + [token] {
+                let refused = try await relay.call(
+                    .get, Self.caller + "?ckAPIToken=\(TestRelay.apiToken)",
+                    headers: ["Authorization": "Bearer \(spelling)"])
+                #expect(refused.status == 401 || refused.status == 421, "\(refused.text)")
+            }
+        }
+    }
+
+    @Test func `a provider's token that outlives its session stays signed out`() async throws {
+        try await TestRelay.with { relay in
+            let day: Int64 = 86_400
+            let token = SignedText.hs256(
+                claims: [
+                    "sub": "_alice", "iss": "https://id.example", "aud": "art",
+                    "exp": .integer(TestRelay.now.seconds + 60 * day),
+                ], secret: TestRelay.sharedSecret)
+            let session = try await Self.token(relay, from: token)
+            _ = try await relay.call(.post, Self.signOut + Self.query(session), body: "{}")
+            // The session would have ended by itself after two weeks.
+            let later = TestRelay.now.advanced(by: .seconds(30 * day))
+            while try await relay.store.pruneSessions(at: later) > 0 {}
+            let refused = try await relay.call(.get, Self.caller + Self.query(token))
+            #expect(refused.status == 421)
+            let end = TestRelay.now.advanced(by: .seconds(60 * day))
+            #expect(try await relay.store.pruneSessions(at: end) == 1)
+        }
+    }
+
     @Test func `signing out before any session began counts too`() async throws {
         try await TestRelay.with { relay in
             var settings = try #require(try await relay.store.container(TestRelay.container))

@@ -30,6 +30,26 @@ import Testing
         if case .object(let object)? = entry { object[name] } else { nil }
     }
 
+    // MARK: What could never be sent
+
+    @Test(arguments: [" art", "art ", " ", "", "a\\nb", String(repeating: "x", count: 65)])
+    func `a collapse ID that the gateway would refuse is refused`(key: String) async throws {
+        try await TestRelay.with { relay in
+            let refused = try await relay.post(
+                "subscriptions/modify",
+                Self.create(
+                    Self.query("q", info: #"{"alertBody":"new","collapseIDKey":"\#(key)"}"#)))
+            let reason = member(entries(refused).first, "reason")?.text ?? refused.text
+            #expect(
+                reason.contains(
+                    "operations[0].subscription.notificationInfo.collapseIDKey: must be 1 to 64"))
+            let saved = try await relay.post(
+                "subscriptions/modify",
+                Self.create(Self.query("q", info: #"{"collapseIDKey":"a b"}"#)))
+            #expect(member(entries(saved).first, "activationPosition") != nil, "\(saved.text)")
+        }
+    }
+
     // MARK: What is kept
 
     @Test func `a choice among updates is kept, and refused where there is none`() async throws {

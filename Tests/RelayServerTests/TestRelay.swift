@@ -30,6 +30,7 @@ struct TestRelay: Sendable {
     static func with(
         readiness: Readiness = .ready, limits: RequestLimits = RequestLimits(),
         adminToken: String? = Self.adminToken,
+        queries: QueryDesk.Settings = QueryDesk.Settings(),
         _ body: @escaping @Sendable (TestRelay) async throws -> Void
     ) async throws {
         let directory = FileManager.default.temporaryDirectory
@@ -37,14 +38,16 @@ struct TestRelay: Sendable {
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: directory) }
         let store = try RelayStore.open(path: directory.appending(path: "relay.sqlite").path)
-        let dependencies = dependencies(
+        var dependencies = dependencies(
             store, readiness: readiness, limits: limits, adminToken: adminToken)
+        dependencies.queries = QueryDesk(settings: queries, clock: ContinuousClock())
         try await prepare(store)
         let router = RelayRouter.make(
             dependencies, surfaces: Set(RelayRoute.Surface.allCases))
         let application = Application(router: router, logger: dependencies.logger)
-        try await application.test(.router) { client in
-            try await body(TestRelay(store: store, dependencies: dependencies, client: client))
+        let inner = dependencies
+        try await application.test(.router) { [inner] client in
+            try await body(TestRelay(store: store, dependencies: inner, client: client))
         }
         await store.close()
     }

@@ -272,21 +272,4 @@ import Testing
             }
         }
     }
-
-    @Test func `what a web client fetched and sends back does not make device 2 the origin`()
-        async throws
-    {
-        try await TestRelay.with { relay in
-            _ = try await relay.post(Self.note.0, Self.note.1, database: "private")
-            let answer = try await relay.post(
-                "records/modify",
-                #"{"operations":[{"operationType":"forceUpdate","record":{"recordName":"n1","#
-                    + #""recordType":"Note","fields":{"text":{"value":"b"}},"modified":"#
-                    + #"{"timestamp":5,"userRecordName":"_bob","deviceID":"2"}}}],"#
-                    + #""clientId":"tab"}"#, database: "private")
-            #expect(
-                answer.json.value(at: ["records", "0", "modified", "deviceID"]) == "tab",
-                "\(answer.text)")
-        }
-    }
 }

@@ -178,6 +178,84 @@ import Testing
         }
     }
 
+    /// The same token in other spellings: padding, the other alphabet, bits that stand for nothing,
+    /// white space, an empty part.
+    static func respellings(of token: String) -> [String] {
+        let parts = token.split(separator: ".").map(String.init)
+        var spellings: [String] = []
+        for index in parts.indices {
+            for change in [
+                { $0 + "=" }, { $0 + "==" }, { $0 + " " }, { $0 + "\n" }, { "\t" + $0 },
+                { $0.replacing("-", with: "+").replacing("_", with: "/") }, Self.withStrayBits,
+            ] as [(String) -> String] {
+                var changed = parts
+                changed[index] = change(parts[index])
+                if changed != parts { spellings.append(changed.joined(separator: ".")) }
+            }
+        }
+        return spellings + [token + ".", token + "=", " " + token]
+    }
+
+    private static func withStrayBits(_ part: String) -> String {
+        let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
+        guard part.utf8.count % 4 != 0, let last = part.last,
+            let index = alphabet.firstIndex(of: last)
+        else { return part }
+        return part.dropLast() + String(alphabet[index + 1])
+    }
+
+    @Test func `a token has one spelling`() {
+        let settings = UserTokenSettings(sharedSecret: TestRelay.sharedSecret)
+        let token = SignedText.hs256(claims: Self.claims, secret: TestRelay.sharedSecret)
+        #expect(check(token, settings: settings) == user("_alice"))
+        let spellings = Self.respellings(of: token)
+        #expect(spellings.count > 15)
+        for spelling in spellings {
+            guard case .failure = check(spelling, settings: settings) else {
+                Issue.record("\(spelling) is believed")
+                continue
+            }
+        }
+    }
+
+    @Test func `names that occur twice in a token are refused`() {
+        let settings = UserTokenSettings(sharedSecret: TestRelay.sharedSecret)
+        let text =
+            SignedText.base64URL(Array(#"{"alg":"HS256","alg":"none"}"#.utf8)) + "."
+            + SignedText.base64URL(Array(#"{"sub":"_alice","sub":"_bob","exp":9999999999}"#.utf8))
+        guard case .failure(.malformed) = check(text + ".AAAA", settings: settings) else {
+            Issue.record("it was read")
+            return
+        }
+    }
+
+    @Test func `both forms of an ES256 signature are one token`() async throws {
+        let key = P256.Signing.PrivateKey()
+        let text = SignedText.unsigned(header: ["alg": "ES256"], claims: Self.claims)
+        let signature = try key.signature(for: SHA256.hash(data: Array(text.utf8)))
+        let der = Base64.encode(Array(signature.derRepresentation))
+        let second = try P256.Signing.ECDSASignature(
+            derRepresentation: Base64.decode(ServerSignatureTests.second(der)) ?? [])
+        let tokens = [signature, second].map {
+            "\(text).\(SignedText.base64URL($0.rawRepresentation))"
+        }
+        let point = Array(key.publicKey.rawRepresentation)
+        let set: JSONValue = [
+            "keys": [
+                [
+                    "kty": "EC", "crv": "P-256",
+                    "x": .string(SignedText.base64URL(point.prefix(32))),
+                    "y": .string(SignedText.base64URL(point.suffix(32))),
+                ]
+            ]
+        ]
+        for token in tokens {
+            #expect(check(token, settings: UserTokenSettings(keySet: set.text)) == user("_alice"))
+        }
+        #expect(Set(tokens).count == 2)
+        #expect(Set(tokens.map { SessionStanding.sessionID(of: $0) }).count == 1)
+    }
+
     @Test func `a token is not looked at beyond its limit`() {
         let token = String(repeating: "A", count: Limits.maximumUserTokenBytes + 1)
         #expect(

@@ -33,6 +33,7 @@ package final class TestClock: Clock, Sendable {
 
     private struct State {
         var now = Instant(offset: .zero)
+        var setBack = Duration.zero
         var nextID: UInt64 = 0
         /// By deadline, the earliest first; those with the same one as they came.
         var sleepers: [Sleeper] = []
@@ -53,7 +54,14 @@ package final class TestClock: Clock, Sendable {
     package var minimumResolution: Duration { .nanoseconds(1) }
 
     /// The time of day.
-    package var moment: Timestamp { epoch.advanced(by: now.offset) }
+    package var moment: Timestamp {
+        state.withLock { epoch.advanced(by: $0.now.offset - $0.setBack) }
+    }
+
+    /// Sets the time of day back; waits go on as they were.
+    package func setBack(by step: Duration) {
+        state.withLock { $0.setBack += step }
+    }
 
     /// How many sleep.
     package var sleeperCount: Int { state.withLock { $0.sleepers.count } }

@@ -30,7 +30,11 @@ package enum Lives {
             try? FileManager.default.removeItem(
                 at: URL(filePath: home.path).deletingLastPathComponent())
         }
-        try FileManager.default.copyItem(atPath: empty.path, toPath: home.path)
+        // The file, and the witness that belongs to it.
+        for ending in ["", "-witness"] {
+            try FileManager.default.copyItem(
+                atPath: empty.path + ending, toPath: home.path + ending)
+        }
         let store = try home.open()
         let tally: LifeTally
         do {

@@ -48,6 +48,8 @@ struct SimulatedRelay {
     private let badges = BadgeBoard()
     private var handedRanges: Set<UInt64> = []
     private let keeper: SnapshotKeeper
+    /// What is to become a snapshot; a crash takes it away.
+    private var image: StateImage?
 
     /// Starts at what is durable.
     init(_ store: RelayStore, window: Int, snapshots: SnapshotKeeper) async throws {
@@ -108,15 +110,22 @@ struct SimulatedRelay {
         return await queue.batches.flatMap(\.deliveries)
     }
 
-    /// Keeps a snapshot of the state at the recorded progress.
-    func keepSnapshot() async throws {
-        let mark = try await store.mark()
+    /// Takes an image of the state as far as the log was read, which may be ahead of the progress:
+    /// it becomes a snapshot later.
+    mutating func takeImage() async throws {
         var follower = Self.follower(
             store, log: store, badges: BadgeBoard(), threshold: .max, keeper: keeper,
             take: { _ in })
-        try await follower.recover(
-            at: ProgressMark(position: mark.position, offset: 0), from: store)
-        try await keeper.finish(follower.lastImage(), progress: mark.position)
+        try await follower.recover(at: ProgressMark(position: followed, offset: 0), from: store)
+        image = follower.lastImage()
+    }
+
+    /// Keeps the image as a snapshot, once the recorded progress has come to its position.
+    mutating func keepSnapshot() async throws {
+        let mark = try await store.mark()
+        guard let waiting = image, waiting.position <= mark.position else { return }
+        image = nil
+        try await keeper.finish(waiting, progress: mark.position)
     }
 
     /// Reads the ranges that are there and were not read yet.
@@ -136,13 +145,13 @@ struct SimulatedRelay {
     // MARK: Admitting
 
     /// Admits what there is room for; returns what is sent now.
-    mutating func admit(at now: Timestamp) -> [OwedDelivery] {
+    mutating func admit(at now: Timestamp) async throws -> [OwedDelivery] {
         var sent: [OwedDelivery] = []
         while !batches.isEmpty {
             while tracker.room > 0, let delivery = batches[0].deliveries.first {
                 batches[0].deliveries.removeFirst()
-                open.append((tracker.admit(delivery, at: now), delivery, 0))
-                sent.append(delivery)
+                let ticket = tracker.admit(delivery, at: now)
+                if try await send(delivery, ticket, at: now) { sent.append(delivery) }
             }
             guard batches[0].deliveries.isEmpty else { break }
             let batch = batches.removeFirst()
@@ -152,8 +161,8 @@ struct SimulatedRelay {
             let (id, offset) = (ranges[0].id, ranges[0].offset)
             while tracker.rangeRoom > 0, let delivery = ranges[0].deliveries.first {
                 ranges[0].deliveries.removeFirst()
-                open.append((tracker.admit(delivery, range: id, offset: offset), delivery, 0))
-                sent.append(delivery)
+                let ticket = tracker.admit(delivery, range: id, offset: offset)
+                if try await send(delivery, ticket, at: now) { sent.append(delivery) }
             }
             guard ranges[0].deliveries.isEmpty else { break }
             if ranges.removeFirst().isLast { tracker.finishRange(id, offset: offset) }
@@ -165,10 +174,36 @@ struct SimulatedRelay {
     mutating func admitRetries(at now: Timestamp) async throws -> [OwedDelivery] {
         let due = try await store.dueRetries(
             at: now, limit: 5, excluding: tracker.retriesInFlight, unless: { _ in false })
+        var sent: [OwedDelivery] = []
         for retry in due {
-            open.append((tracker.admit(retry), retry.delivery, retry.attempts))
+            let (ticket, delivery) = (tracker.admit(retry), retry.delivery)
+            if try await send(delivery, ticket, retried: retry.attempts, at: now) {
+                sent.append(delivery)
+            }
         }
-        return due.map(\.delivery)
+        return sent
+    }
+
+    /// Sends a delivery, unless it is not its recipient's any more; says whether it was sent.
+    private mutating func send(
+        _ delivery: OwedDelivery, _ ticket: DeliveryTracker.Ticket, retried attempts: UInt16? = nil,
+        at now: Timestamp
+    ) async throws -> Bool {
+        // What waits is asked for always, everything else where a registration has ended.
+        let isSuspect =
+            attempts != nil || !store.endedDevices(among: [delivery.deviceSerial]).isEmpty
+        let withdrawals = isSuspect ? try await store.withdrawals(among: [delivery]) : [:]
+        guard let withdrawal = withdrawals[delivery.delivery.id] else {
+            open.append((ticket, delivery, attempts ?? 0))
+            return true
+        }
+        tracker.settle(
+            ticket,
+            Resolution(
+                deadLetter: DeadLetter(
+                    delivery: delivery, attempts: attempts ?? 0, status: 0,
+                    reason: withdrawal.rawValue, at: now), .withdrawn))
+        return false
     }
 
     /// Whether nothing waits in memory.

@@ -22,7 +22,9 @@ struct SimulatedWorld {
     private(set) var once: Set<UInt64> = []
     /// The highest version of each record that was applied.
     private var versions: [String: Int64] = [:]
-    private var devices: [(id: DeviceID, container: ContainerKey)] = []
+    private var devices: [Device] = []
+    /// The device that has each token; the gateway may have declared it dead since.
+    private var holders: [ContainerKey: [DeviceToken: Device]] = [:]
     private var subscriptions: [(id: SubscriptionID, owner: SubscriptionOwner)] = []
     private var count = 0
 
@@ -55,12 +57,22 @@ struct SimulatedWorld {
         let token = Int.random(in: 1...8, using: &generator)
         let device = Fixtures.device(name("d"), of: user, token: token, in: container())
         _ = try await store.register(device, at: now)
-        devices.append((device.id, device.container))
+        devices.append(device)
+        holders[device.container, default: [:]][device.token] = device
     }
 
     mutating func forget(at now: Timestamp) async throws {
         guard let gone = devices.randomElement(using: &generator) else { return }
-        _ = try await store.forgetDevice(gone.id, of: gone.container, at: now)
+        _ = try await store.forgetDevice(
+            gone.id, of: gone.owner, in: gone.container, at: now)
+        holders[gone.container] = holders[gone.container]?.filter {
+            ($0.value.id, $0.value.owner) != (gone.id, gone.owner)
+        }
+    }
+
+    /// Whose device a token is now.
+    func holder(of token: DeviceToken, in container: ContainerKey) -> UserID? {
+        holders[container]?[token]?.owner
     }
 
     mutating func save(at now: Timestamp) async throws {

@@ -134,7 +134,7 @@ struct Simulation {
         case 32..<42: try await relay.follow()
         case 42..<47: try await relay.workRanges()
         case 47..<58:
-            try note(relay.admit(at: now))
+            try note(try await relay.admit(at: now))
             return false
         case 58..<62: try note(try await relay.admitRetries(at: now))
         case 62..<81:
@@ -143,7 +143,11 @@ struct Simulation {
         case 81..<94: try await record(survives: true)
         case 94: try await record(survives: false)
         case 95..<98:
-            if generator.chance(30) { try await relay.keepSnapshot() } else { try await prune() }
+            switch Int.random(in: 0..<10, using: &generator) {
+            case 0..<3: try await relay.takeImage()
+            case 3..<6: try await relay.keepSnapshot()
+            default: try await prune()
+            }
         default: try await crash()
         }
         return true
@@ -154,7 +158,7 @@ struct Simulation {
         now = now.advanced(by: .seconds(30))
         try await relay.follow()
         try await relay.workRanges()
-        try note(relay.admit(at: now))
+        try note(try await relay.admit(at: now))
         try note(try await relay.admitRetries(at: now))
         while !relay.open.isEmpty { answer(honestly: true) }
         try await record(survives: true)
@@ -239,6 +243,10 @@ struct Simulation {
         for owed in deliveries {
             let id = owed.delivery.id
             sent[id, default: 0] += 1
+            let (token, container) = (owed.delivery.token, owed.delivery.container)
+            if world.holder(of: token, in: container) != owed.delivery.owner {
+                throw broken("\(id) is sent to a device that is not its recipient's any more")
+            }
             if done.contains(id) {
                 throw broken("\(id) is sent again, and no crash explains it")
             }
@@ -259,16 +267,20 @@ struct Simulation {
     private mutating func checkEverything() async throws {
         try await learnOwed(upTo: try await store.head())
         let expected = Set(owed.map(\.delivery.id))
-        if let never = owed.first(where: { sent[$0.delivery.id] == nil }) {
-            throw broken("\(never.delivery.ordinal) was never attempted")
-        }
         if let wrong = sent.keys.first(where: { !expected.contains($0) }) {
             throw broken("\(wrong) was sent and is not owed")
         }
         var letters: Set<DeliveryID> = []
+        var withdrawn: Set<DeliveryID> = []
         for container in SimulatedWorld.containers {
             let dead = try await store.deadLetters(of: container, reason: nil, limit: 100_000)
             letters.formUnion(dead.map(\.delivery.delivery.id))
+            withdrawn.formUnion(
+                dead.filter { Withdrawal(rawValue: $0.reason) != nil }
+                    .map(\.delivery.delivery.id))
+        }
+        if let never = expected.first(where: { sent[$0] == nil && !withdrawn.contains($0) }) {
+            throw broken("\(never) was never attempted")
         }
         if let lost = expected.first(where: { accepted[$0] == nil && !letters.contains($0) }) {
             throw broken("\(lost) is neither accepted nor a dead letter")

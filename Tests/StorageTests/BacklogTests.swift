@@ -9,11 +9,8 @@ import Testing
 
 /// What is large does not stall the others: it is counted, read and taken away in small steps.
 @Suite struct BacklogTests {
-    private static func ready(
-        _ home: TemporaryStore, migrations: [Migration] = Migration.released
-    ) async throws -> RelayStore {
-        let store = try RelayStore.open(
-            path: home.path, settings: .forTests, migrations: migrations)
+    private static func ready(_ home: TemporaryStore) async throws -> RelayStore {
+        let store = try home.open()
         try await store.save(
             ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
         return store
@@ -69,9 +66,32 @@ import Testing
 
     @Test func `what waited before it was counted is counted`() async throws {
         let home = try TemporaryStore()
-        let old = try await Self.ready(home, migrations: Array(Migration.released.prefix(8)))
-        try await Self.fill(old)
-        await old.close()
+        let connections = StoreConnections(path: home.path, settings: .forTests)
+        _ = try connections.prepare(StoreSchema(migrations: Array(Migration.released.prefix(8))))
+        let queue = try connections.openQueue()
+        try await queue.write { db in
+            try db.execute(
+                sql: """
+                    INSERT INTO container
+                        (id, name, environment, topics, expirationSeconds, savedAt)
+                    VALUES (1, 'c', 'production', '[]', 0, 0);
+                    INSERT INTO logEntry (position, container, appendedAt, kind, isStale, body)
+                    VALUES (1, 1, 0, 4, 0, '{}');
+                    UPDATE shardHead SET position = 1;
+                    UPDATE progress SET position = 1;
+                    INSERT INTO rangeTask (container, position, subscriptions, serials, "offset")
+                    VALUES (1, 1, 3, x'040101', 0);
+                    """)
+            for number in 1...3 {
+                try db.execute(
+                    sql: """
+                        INSERT INTO retry (container, deliveryID, position, "offset",
+                            subscriptionSerial, deviceSerial, body, attempts, dueAt, reason, lane)
+                        VALUES (1, ?, 1, 0, 1, 1, '{}', 1, 0, '', 'development t')
+                        """, arguments: [Sample.deliveryID(UInt64(number)).stored])
+            }
+        }
+        try queue.close()
         let store = try home.open()
         #expect(
             try await store.backlog()

@@ -67,7 +67,7 @@ import Testing
         try? await store.write { commit in
             let body = LogEntryBody.devicesEnded(serials: [1])
             _ = try commit.append(
-                body, storedBody: body.storedBody, in: try commit.container(Sample.container),
+                body, storedBody: try body.storedBody(), in: try commit.container(Sample.container),
                 at: Sample.moment(0))
             kill(getpid(), SIGKILL)
         }

@@ -9,19 +9,25 @@ import Testing
     private static let names = ["phone", "pad", "tab"]
     private static let containers = [Sample.container, Sample.otherContainer]
 
-    /// What must be true: for each container, its live devices by ID.
+    private struct Name: Hashable {
+        let user: UserID
+        let id: DeviceID
+    }
+
+    /// What must be true: for each container, its live devices by user and ID.
     private struct Model {
-        var devices: [ContainerKey: [DeviceID: Device]] = [:]
+        var devices: [ContainerKey: [Name: Device]] = [:]
 
         mutating func register(_ device: Device) {
             devices[device.container, default: [:]] = (devices[device.container] ?? [:]).filter {
                 $0.value.token != device.token
             }
-            devices[device.container]?[device.id] = device
+            devices[device.container]?[Name(user: device.owner, id: device.id)] = device
         }
 
-        mutating func forget(_ id: DeviceID, _ container: ContainerKey) -> Bool {
-            devices[container]?.removeValue(forKey: id) != nil
+        mutating func forget(_ device: Device) -> Bool {
+            let name = Name(user: device.owner, id: device.id)
+            return devices[device.container]?.removeValue(forKey: name) != nil
         }
     }
 
@@ -52,7 +58,8 @@ import Testing
             let expected = model.devices[container].map { Array($0.values) } ?? []
             #expect(Set(live) == Set(expected))
             #expect(Set(live.map(\.token)).count == live.count, "a token has two live owners")
-            #expect(Set(live.map(\.id)).count == live.count, "a device has two live tokens")
+            let names = Set(live.map { Name(user: $0.owner, id: $0.id) })
+            #expect(names.count == live.count, "a device has two live tokens")
             let recovered = try await store.devices(
                 activeAt: try await store.head(), after: 0, limit: 100
             ).map(\.device).filter { $0.container == container }
@@ -93,7 +100,8 @@ import Testing
             var device = Sample.device("first", of: "ann", token: byte)
             device.gateway = .courier
             _ = try await store.createCourier(for: device, at: Sample.moment(0))
-            _ = try await store.forgetDevice(device.id, of: Sample.container, at: Sample.moment(0))
+            _ = try await store.forgetDevice(
+                device.id, of: device.owner, in: Sample.container, at: Sample.moment(0))
         }
         var generator = SeededGenerator(seed: UInt64(round) &+ 77)
         var model = Model()
@@ -107,8 +115,8 @@ import Testing
                 model.register(device)
             case 2:
                 let isForgotten = try await store.forgetDevice(
-                    device.id, of: device.container, at: now)
-                let expected = model.forget(device.id, device.container)
+                    device.id, of: device.owner, in: device.container, at: now)
+                let expected = model.forget(device)
                 #expect(isForgotten == expected)
             case 3:
                 _ = try await store.queue(

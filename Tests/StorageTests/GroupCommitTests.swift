@@ -53,7 +53,7 @@ import Testing
         try await store.write { commit in
             let body = LogEntryBody.devicesEnded(serials: [1])
             _ = try commit.append(
-                body, storedBody: body.storedBody, in: try commit.container(Sample.container),
+                body, storedBody: try body.storedBody(), in: try commit.container(Sample.container),
                 at: Sample.moment(0))
             throw Refusal()
         }
@@ -81,8 +81,8 @@ import Testing
         func submit(_ lane: WriteRequest.Lane, _ changes: Int, _ bytes: Int) -> StorageError? {
             inbox.submit(
                 WriteRequest(
-                    lane: lane, changes: changes, bytes: bytes, perform: { _ in {} }, fail: { _ in }
-                ))
+                    lane: lane, container: nil, changes: changes, bytes: bytes,
+                    perform: { _ in {} }, fail: { _ in }))
         }
         // What is larger than the bound goes alone.
         #expect(submit(.intake, 50, 10) == nil)
@@ -183,6 +183,35 @@ import Testing
         let parked = try await store.parkedChanges(of: Sample.container, after: 0, limit: 9999)
         #expect(parked.count > 50)
         await store.close()
+    }
+
+    @Test func `an orderly end whose checkpoint fails is told`() async throws {
+        let home = try TemporaryStore()
+        await (try Self.readyStore(home)).close()
+        let path = home.path
+        await #expect(processExitsWith: .success) { [path = path as String] in
+            var settings = StoreSettings.forTests
+            settings.checkpointPages = 0
+            let store = try RelayStore.open(path: path, settings: settings)
+            for number in 0..<20 {
+                _ = try await store.park(
+                    ParkedChange(
+                        container: Sample.container, source: Sample.source, reason: "",
+                        path: "\(number)", body: Array(repeating: 1, count: 20_000),
+                        headers: [:], receivedAt: Sample.moment(0)))
+            }
+            // The file may not grow any more.
+            signal(SIGXFSZ, SIG_IGN)
+            var limit = rlimit(
+                rlim_cur: rlim_t(store.footprint.fileBytes + 4096), rlim_max: .max)
+            setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
+            let failure = await store.close()
+            #expect(failure?.description.contains("the last checkpoint failed") == true)
+        }
+        let store = try home.open()
+        let parked = try await store.parkedChanges(of: Sample.container, after: 0, limit: 9999)
+        #expect(parked.count == 20)
+        #expect(await store.close() == nil)
     }
 
     @Test func `damage that a reader finds ends all writing`() async throws {

@@ -124,7 +124,7 @@ import Testing
         var changed = Self.all
         changed[Migration.released.count] = Self.step("v9002_addOtherLabel", "SELECT 1")
         #expect(
-            throws: StorageError.damaged(
+            throws: StorageError.foreignSchema(
                 path: home.path,
                 reason: "migration v9002_addLabel is not the released v9002_addOtherLabel")
         ) {

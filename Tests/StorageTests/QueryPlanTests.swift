@@ -12,14 +12,15 @@ import Testing
         let queue = try DatabaseQueue(path: home.path)
         let steps = try await queue.read { db in
             let sql = "EXPLAIN QUERY PLAN \(RelayStore.rivalsOfDevice)"
-            return try Row.fetchAll(db, sql: sql, arguments: [1, "a", "b"])
+            return try Row.fetchAll(db, sql: sql, arguments: [1, "a", "b", "c"])
                 .map { $0["detail"] as String }
         }
         let searches = steps.filter { $0.contains(" device ") }
         #expect(
             searches == [
                 "SEARCH device USING INTEGER PRIMARY KEY (rowid=?)",
-                "SEARCH device USING INDEX deviceActiveID (container=? AND deviceID=?)",
+                "SEARCH device USING INDEX deviceActiveID "
+                    + "(container=? AND deviceID=? AND owner=?)",
                 "SEARCH device USING INDEX deviceActiveToken (container=? AND token=?)",
             ])
     }

@@ -43,7 +43,7 @@ import Testing
     private static let two = "x'\(String(repeating: "01", count: 32))'"
 
     @Test(arguments: [
-        "INSERT INTO store VALUES (2, zeroblob(16))",
+        "INSERT INTO store VALUES (2, zeroblob(16), 0)",
         "UPDATE store SET identity = zeroblob(15)",
         "UPDATE container SET teamID = 'T'",
         "UPDATE container SET environment = 'staging'",
@@ -59,7 +59,7 @@ import Testing
         subscription("a", digest: "x'00'"),
         subscription("a", digest: one, owner: 2),
         "INSERT INTO onceClaim VALUES (77, 1)",
-        "INSERT INTO shardHead VALUES (1, 0)",
+        "INSERT INTO shardHead VALUES (1, 0, 0)",
         "UPDATE shardHead SET position = -1",
         "INSERT INTO courier VALUES (1, '', 0, 0)",
         "INSERT INTO courier VALUES (1, 'a', 0, 0), (2, 'a', 0, 0)",
@@ -71,8 +71,8 @@ import Testing
         "INSERT INTO inbox VALUES (2, 1, 1, 0)",
         "UPDATE sessionSecret SET secret = zeroblob(31)",
         "INSERT INTO sessionSecret VALUES (2, zeroblob(32))",
-        "INSERT INTO userSession VALUES (1, zeroblob(15), 1, 0, 0, NULL)",
-        "INSERT INTO userSession VALUES (2, zeroblob(16), 1, 0, 0, NULL)",
+        "INSERT INTO userSession VALUES (1, zeroblob(15), 1, 0, 0, NULL, NULL)",
+        "INSERT INTO userSession VALUES (2, zeroblob(16), 1, 0, 0, NULL, NULL)",
         "INSERT INTO logEntry VALUES (1, 9, 0, 2, NULL, 0, '{}')",
         "INSERT INTO logEntry VALUES (1, 1, 0, 1, NULL, 0, '{}')",
         "INSERT INTO logEntry VALUES (1, 1, 0, 2, NULL, 1, '{}')",
@@ -82,9 +82,11 @@ import Testing
         "INSERT INTO dedupe VALUES (1, 's', 5, x'00', x'00', 1, 0)",
         "INSERT INTO progress (shard, position, \"offset\", epoch) VALUES (1, 0, 0, 0)",
         "UPDATE progress SET \"offset\" = -1",
-        "INSERT INTO retry VALUES (x'00', 1, 1, 0, 1, 1, 0, 0, '', '{}', '', 0)",
-        "INSERT INTO retry VALUES (zeroblob(16), 9, 1, 0, 1, 1, 0, 0, '', '{}', '', 0)",
-        "INSERT INTO retry VALUES (zeroblob(16), 1, 1, 0, 1, 1, 0, 0, '', '{}', '', 2)",
+        "UPDATE progress SET endedPrunedTo = 9; INSERT INTO stateSnapshot "
+            + "VALUES (0, zeroblob(16), 8, 0)",
+        "INSERT INTO retry VALUES (x'00', 1, 1, 0, 1, 1, 0, 0, '', '{}', '', 0, 0)",
+        "INSERT INTO retry VALUES (zeroblob(16), 9, 1, 0, 1, 1, 0, 0, '', '{}', '', 0, 0)",
+        "INSERT INTO retry VALUES (zeroblob(16), 1, 1, 0, 1, 1, 0, 0, '', '{}', '', 2, 0)",
         "INSERT INTO deadLetter VALUES (zeroblob(16), 1, 1, 0, 1, 1, 0, 1000, '', 0, '{}')",
         "INSERT INTO rangeTask VALUES (1, 1, 5, 0, 1, 0)",
         "INSERT INTO badge VALUES (1, 'd', 1, -1)",
@@ -126,7 +128,7 @@ import Testing
         ),
         (
             "SELECT serial FROM device WHERE container = 1 AND ended IS NULL "
-                + "AND (deviceID = 'a' OR token = 'b')", "deviceActiveToken"
+                + "AND (token = 'a' OR token = 'b')", "deviceActiveToken"
         ),
         (
             "SELECT deliveryID FROM retry WHERE container = 1 AND lane = 'a' AND dueAt <= 1 "

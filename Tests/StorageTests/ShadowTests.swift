@@ -127,14 +127,17 @@ import Testing
             source: Sample.source, at: Sample.moment(3))
         let entries = try await store.entries(after: .start, limit: 10)
         removal.before = RecordImage(["title": .string("One")], completeness: .partial)
+        // What the relay knows of a kept record goes with its changes.
+        removal.created = RecordTrace(at: Sample.moment(2), userID: nil)
+        removal.formerlyModified = removal.created
         #expect(
             entries.map(\.body) == [
                 .change(change, source: Sample.source, isStale: false),
                 .change(removal, source: Sample.source, isStale: false),
             ])
         let marks = try await store.recordChanges(
-            in: .default, of: Self.place, after: .start, limit: 10)
-        #expect(marks.map(\.isDeleted) == [true])
+            in: .default, of: Self.place, after: .start, PageBounds(rows: 10))
+        #expect(marks.elements.map(\.isDeleted) == [true])
         await store.close()
     }
 

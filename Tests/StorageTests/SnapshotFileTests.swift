@@ -50,13 +50,13 @@ import Testing
             [path = path as String, step = step as Int] in
             let store = try RelayStore.open(path: path, settings: .forTests)
             try SnapshotFile.write([[1, 2, 3]], to: path + "-snapshot-old")
-            try await store.record(Self.record(1))
+            _ = try await store.record(Self.record(1))
             var steps = 0
             try SnapshotFile.write(Self.sections, to: path + "-snapshot-new") {
                 if steps == step { kill(getpid(), SIGKILL) }
                 steps += 1
             }
-            try await store.record(Self.record(2))
+            _ = try await store.record(Self.record(2))
             kill(getpid(), SIGKILL)
         }
         let store = try home.open()

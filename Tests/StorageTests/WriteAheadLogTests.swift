@@ -13,6 +13,8 @@ import Testing
     private struct Remains {
         let file: Data
         let log: Data
+        /// The witness of the beginning: a power cut may leave as old a one.
+        let witness: Data
         /// How many bytes the log had after each commit.
         let ends: [Int]
 
@@ -21,6 +23,7 @@ import Testing
             var settings = StoreSettings.forTests
             settings.checkpointPages = 0
             let store = try home.open(settings)
+            witness = try Data(contentsOf: URL(filePath: home.path + StoreWitness.ending))
             try await store.save(
                 ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
             var ends: [Int] = []
@@ -41,6 +44,7 @@ import Testing
             let home = try TemporaryStore(in: .memory)
             try file.write(to: URL(filePath: home.path))
             try log.write(to: URL(filePath: home.path + "-wal"))
+            try witness.write(to: URL(filePath: home.path + StoreWitness.ending))
             let store = try home.open()
             let head = try await store.head().rawValue
             await store.close()
@@ -112,7 +116,7 @@ import Testing
                 [Sample.unkeyed("r\(number)")], container: Sample.container,
                 source: Sample.source, at: Sample.moment(0))
             let copy = try TemporaryStore(in: .memory)
-            for ending in ["", "-wal"] {
+            for ending in ["", "-wal", StoreWitness.ending] {
                 try FileManager.default.copyItem(
                     atPath: home.path + ending, toPath: copy.path + ending)
             }

@@ -63,6 +63,13 @@ import Testing
         ("ProcessInfo.", "the configuration"),
         ("getenv(", "the configuration"),
         ("Task.detached", "a task group"),
+        // glibc waits for them until a time of day: a clock that is set back makes them long.
+        ("DispatchSemaphore(", "a continuation, or the writer's WakeUp"),
+        (".wait(timeout:", "a wait that counts what has passed"),
+        ("asyncAfter(", "the clock that comes in"),
+        ("NSCondition", "a continuation, or the writer's WakeUp"),
+        ("pthread_cond_timedwait", "a wait that counts what has passed"),
+        ("sem_timedwait", "a wait that counts what has passed"),
     ]
 
     /// Where the world is read: the composition root and the executable.
@@ -151,6 +158,26 @@ import Testing
             for (number, line) in file.numbered where !file.path.hasPrefix("Tests/TidyTests") {
                 for (word, instead) in words where line.contains(word) {
                     finds.append(place(file, number, "\(word): use \(instead)"))
+                }
+            }
+        }
+        #expect(finds == [])
+    }
+
+    /// What the relay wrote may be deeper than what may come in, and what is kept must be readable.
+    @Test func `what is kept is written and read by the bound of what is kept`() {
+        let keepers = ["Storage", "Fanout", "Matching"]
+        var finds: [String] = []
+        for file in Repository.sources where keepers.contains(file.room ?? "") {
+            for (number, line) in file.numbered where !isComment(line) {
+                if line.contains("JSONValue(parsing:") {
+                    finds.append(place(file, number, "JSONValue(parsing:): use JSONValue(stored:)"))
+                }
+                // The steps of the progress keep what was kept before, as texts within a form.
+                if file.room == "Storage", !file.path.contains("/Progress/"),
+                    line.contains(/JSONValue\.(object|array)\(.*\)\.text\b/)
+                {
+                    finds.append(place(file, number, "text: use storedText()"))
                 }
             }
         }

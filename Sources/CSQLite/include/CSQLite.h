@@ -1,5 +1,7 @@
 #pragma once
 
+#include <stdint.h>
+
 /// What SQLite offers only through variadic functions and callbacks, which Swift cannot use, and
 /// what its write-ahead log says without it.
 
@@ -31,3 +33,26 @@ void belfry_sqlite_unwatch_wal(struct sqlite3 *connection, struct belfry_wal_wat
 /// SQLite takes the log up to the first broken frame, whatever comes after it. Behind a power cut
 /// only the last transaction can be broken, because each was synced before the next began.
 long long belfry_wal_broken_frame(const char *path);
+
+/// Puts a layer below all connections that are opened from now on, which gives each page of a
+/// database file a checksum, where the file has room for it, and compares it whenever the page is
+/// read; what differs is SQLITE_IOERR_DATA. It also answers a used up quota as a full disk. Returns
+/// whether it is there.
+int belfry_sqlite_guard_pages(void);
+
+/// Has a database that is made, or rewritten by VACUUM, keep room for checksums in its pages.
+/// Returns SQLite's code.
+int belfry_sqlite_reserve_trailers(struct sqlite3 *connection);
+
+/// Whether the pages of the file have checksums, by the header that was read or written last.
+int belfry_sqlite_is_sealed(struct sqlite3 *connection);
+
+/// The page whose checksum differed last, in any file; 0 if there was none.
+long long belfry_sqlite_bad_page(void);
+
+/// The checksum of the first `length` bytes of page `number`.
+uint64_t belfry_page_checksum(const unsigned char *page, int length, long long number);
+
+/// Writes the checksums of all pages of an open database file anew, as the pages are; nobody may
+/// have it open. Returns 0, or what `errno` says; EINVAL if its pages have no room for them.
+int belfry_pages_reseal(int file);

@@ -66,6 +66,7 @@ extension SourceMapping {
         }
         let completeness: ImageCompleteness = image.completeness == .full ? .full : .partial
         guard !columns.isEmpty else {
+            try image.fields.checkDepth(path: image.path)
             return RecordImage(image.fields, completeness: completeness)
         }
         let zoneID = zoneOfReferences(image, reported, item)
@@ -82,6 +83,7 @@ extension SourceMapping {
             }
             fields[name] = converted
         }
+        try fields.checkDepth(path: image.path)
         return RecordImage(fields, completeness: completeness)
     }
 

@@ -70,29 +70,15 @@ struct DebeziumSchema {
             guard case .string(let text) = plain, let bytes = Base64.decode(text) else {
                 return nil
             }
-            return decimal(bytes, scale: field.scale ?? 0)
+            return FieldValue(unscaled: bytes, scale: field.scale ?? 0)
+        case "io.debezium.data.VariableScaleDecimal":
+            guard case .map(let members) = plain, case .integer(let scale)? = members["scale"],
+                case .string(let text)? = members["value"], let bytes = Base64.decode(text)
+            else { return nil }
+            return FieldValue(unscaled: bytes, scale: Int(clamping: scale))
         default:
             guard field.type == "bytes", case .string(let text) = plain else { return nil }
             return Base64.decode(text).map(FieldValue.bytes)
         }
-    }
-
-    /// A big-endian two's complement integer times 10 to the power of -`scale`.
-    ///
-    /// Whole numbers of 64 bits stay exact; everything else becomes the nearest double, which is
-    /// all that a field can hold.
-    private static func decimal(_ bytes: [UInt8], scale: Int) -> FieldValue? {
-        guard let first = bytes.first, bytes.count <= 64, (-64...64).contains(scale) else {
-            return nil
-        }
-        guard bytes.count <= 8 else {
-            var number = first >= 0x80 ? -1.0 : 0.0
-            for byte in bytes { number = number * 256 + Double(byte) }
-            return FieldValue(numberText: "\(number)e\(-scale)") ?? .double(number)
-        }
-        var unscaled: Int64 = first >= 0x80 ? -1 : 0
-        for byte in bytes { unscaled = unscaled << 8 | Int64(byte) }
-        guard scale != 0 else { return .integer(unscaled) }
-        return Double("\(unscaled)e\(-scale)").map(FieldValue.double)
     }
 }

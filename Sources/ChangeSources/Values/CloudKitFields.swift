@@ -15,7 +15,7 @@ enum CloudKitFields {
         for member in members {
             let path = reader.path(of: member.name)
             if case .object(let object) = member.value, isTyped(member.value),
-                isAllTyped || type(of: object) != nil
+                isAllTyped || word(object["type"], of: object["value"]) != nil
             {
                 fields[member.name] = try value(
                     object["value"] ?? .null, typeName: object["type"], path: path)
@@ -31,9 +31,15 @@ enum CloudKitFields {
         return object.members.count == (object["type"] == nil ? 1 : 2)
     }
 
-    private static func type(of object: JSONObject) -> CloudKitType? {
-        guard case .string(let name)? = object["type"] else { return nil }
-        return CloudKitType(rawValue: name.isList ? String(name.dropLast(5)) : name)
+    /// One of CloudKit's words, which fits the value; a dictionary of the application's own may
+    /// have a `type` of its own.
+    private static func word(_ type: JSONValue?, of value: JSONValue?) -> FieldTypeWord? {
+        guard case .string(let name)? = type, let word = FieldTypeWord(name) else { return nil }
+        switch word {
+        case .someList: guard case .array? = value else { return nil }
+        case .stated(let type): guard CloudKitType(type.element) != nil else { return nil }
+        }
+        return word
     }
 
     private static func value(
@@ -41,46 +47,60 @@ enum CloudKitFields {
     ) throws(JSONContractError) -> FieldValue {
         if json == .null { return .null }
         guard let typeName, typeName != .null else { return try inferred(json, path: path) }
-        guard case .string(let name) = typeName,
-            let type = CloudKitType(rawValue: name.isList ? String(name.dropLast(5)) : name)
-        else {
+        guard let word = word(typeName, of: json) else {
             throw JSONContractError(
-                path: "\(path).type",
-                reason: "must be one of \(CloudKitType.words), or one of these with _LIST")
+                path: "\(path).type", reason: "must be one of \(FieldTypeWord.rule)")
         }
-        guard name.isList else { return try type.read(json, path: "\(path).value") }
+        guard case .stated(let stated) = word, let type = CloudKitType(stated.element) else {
+            guard case .array(let elements) = json else { return try inferred(json, path: path) }
+            return .list(
+                try list(elements, path) { json, path throws(JSONContractError) in
+                    try inferred(json, at: path)
+                })
+        }
+        guard stated.isList else { return try type.read(json, path: "\(path).value") }
         guard case .array(let elements) = json else {
             throw JSONContractError(
                 path: "\(path).value", reason: "an array is expected, found \(json.kind)")
         }
+        return .list(try list(elements, path, type.read))
+    }
+
+    private static func list(
+        _ elements: [JSONValue], _ path: String,
+        _ read: (JSONValue, String) throws(JSONContractError) -> FieldValue
+    ) throws(JSONContractError) -> [FieldValue] {
         var values: [FieldValue] = []
         for (index, element) in elements.enumerated() {
-            values.append(try type.read(element, path: "\(path).value[\(index)]"))
+            values.append(try read(element, "\(path).value[\(index)]"))
         }
-        return .list(values)
+        return values
     }
 
     private static func inferred(
         _ json: JSONValue, path: String
     ) throws(JSONContractError) -> FieldValue {
+        try inferred(json, at: "\(path).value")
+    }
+
+    private static func inferred(
+        _ json: JSONValue, at place: String
+    ) throws(JSONContractError) -> FieldValue {
+        if case .bool(let flag) = json { return .integer(flag ? 1 : 0) }
         if case .object(let object) = json {
             if object["recordName"] != nil {
-                return try CloudKitType.reference.read(json, path: "\(path).value")
+                return try CloudKitType.reference.read(json, path: place)
             }
             if object["latitude"] != nil {
-                return try CloudKitType.location.read(json, path: "\(path).value")
+                return try CloudKitType.location.read(json, path: place)
             }
         }
-        return try FieldValue(notation: json, path: "\(path).value")
+        return try FieldValue(notation: json, path: place)
     }
 }
 
-extension String {
-    var isList: Bool { hasSuffix("_LIST") }
-}
-
 /// CloudKit's words for the kinds of fields.
-private enum CloudKitType: String, CaseIterable {
+private enum CloudKitType: String {
     case string = "STRING"
     case int64 = "INT64"
     case double = "DOUBLE"
@@ -89,16 +109,17 @@ private enum CloudKitType: String, CaseIterable {
     case reference = "REFERENCE"
     case location = "LOCATION"
     case asset = "ASSET"
-    case assetID = "ASSETID"
 
-    static var words: String { allCases.map(\.rawValue).joined(separator: ", ") }
+    init?(_ element: SchemaFieldType.Element) {
+        self.init(rawValue: element.rawValue)
+    }
 
     func read(_ json: JSONValue, path: String) throws(JSONContractError) -> FieldValue {
         switch (self, json) {
         case (.string, .string(let text)): return .string(text)
         case (.int64, .integer(let number)): return .integer(number)
-        // CloudKit has no boolean; clients of other databases do.
-        case (.int64, .bool(let flag)): return .bool(flag)
+        // CloudKit has no boolean: one that is written as INT64 is 0 or 1, here as everywhere.
+        case (.int64, .bool(let flag)): return .integer(flag ? 1 : 0)
         case (.double, .integer(let number)): return .double(Double(number))
         case (.double, .number(let number)): return .double(number)
         case (.timestamp, .integer(let count)):
@@ -111,7 +132,7 @@ private enum CloudKitType: String, CaseIterable {
             if let place = LocationText.location(FieldValue(plain: json)) {
                 return .location(place)
             }
-        case (.asset, .object), (.assetID, .object): return FieldValue(plain: json)
+        case (.asset, .object): return FieldValue(plain: json)
         default: break
         }
         throw JSONContractError(

@@ -51,11 +51,39 @@ extension ChangeSource {
         guard !live.isEmpty else { throw .noLiveSecret }
         let secrets = live.map { verification.secrets[$0] }
         let fitting = try verification.scheme.fittingSecret(request, among: secrets)
+        try checkCoverage(request)
         return VerificationOutcome(secretIndex: live[fitting])
+    }
+
+    /// Refuses an event in binary mode whose attributes the signature does not cover: whoever
+    /// copied it could send it again as a deletion.
+    private func checkCoverage(_ request: WebhookRequest) throws(VerificationError) {
+        guard preset == .cloudevents, request.headers["ce-specversion"] != nil,
+            let covered = verification.scheme.coveredHeaders
+        else { return }
+        for name in request.headers.names
+        where name.hasPrefix("ce-") && !covered.contains(name.lowercased()) {
+            throw .unsignedHeader(name)
+        }
     }
 }
 
 extension VerificationScheme {
+    /// The headers that a signature covers, in small letters; `nil` where the request shows the
+    /// secret itself, so that who copied it can write what they like anyway.
+    var coveredHeaders: Set<String>? {
+        switch self {
+        case .none, .header, .bearer: return nil
+        case .standardWebhooks, .tokenBody:
+            return [StandardWebhooks.idHeader, StandardWebhooks.timestampHeader]
+        case .signature(let recipe):
+            return Set(
+                recipe.parts.compactMap { part in
+                    if case .header(let name) = part { name.lowercased() } else { nil }
+                })
+        }
+    }
+
     /// The index of the secret that fits `request`.
     func fittingSecret(
         _ request: WebhookRequest, among secrets: [SourceSecret]

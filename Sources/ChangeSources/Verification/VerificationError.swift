@@ -24,6 +24,8 @@ package enum VerificationError: Error, Sendable, Hashable, CustomStringConvertib
     case tokenMismatch
     /// Every secret of the source has ended.
     case noLiveSecret
+    /// A header says what happened, and the signature does not cover it.
+    case unsignedHeader(String)
 
     /// One sentence for people.
     package var description: String {
@@ -41,6 +43,9 @@ package enum VerificationError: Error, Sendable, Hashable, CustomStringConvertib
         case .tokenAlgorithm: "the token's algorithm must be HS256"
         case .tokenMismatch: "the token's signature fits no live secret of this source"
         case .noLiveSecret: "every secret of this source has ended"
+        case .unsignedHeader(let name):
+            "the header \(name) says what happened, and the signature does not cover it: send the "
+                + "event in structured mode, or let the signature's parts have every ce- header"
         }
     }
 }

@@ -76,6 +76,7 @@ package struct PredicateCost: Sendable, Hashable {
     }
 
     private static func weight(of comparison: RecordPredicate.Comparison) -> Int {
+        if let price = comparison.nestingPrice { return price }
         switch comparison.comparator {
         case .like, .matches, .tokenMatches, .geoWithin: return slowComparison
         default: break

@@ -37,7 +37,7 @@ struct PackedDevices {
         self.container = container
         templates = TemplateTable(
             write: { JSONValue.object($0.templateForm).text },
-            read: { try Device(templateForm: try JSONValue(parsing: $0), of: container) })
+            read: { try Device(templateForm: try JSONValue(stored: $0), of: container) })
     }
 
     /// How many there are.
@@ -216,6 +216,9 @@ struct DeviceHolder: Hashable {
 }
 
 extension Device {
+    /// Whose it is.
+    var holder: DeviceHolder { DeviceHolder(owner: owner, device: id) }
+
     /// What it has in common with others: everything but the name, the owner and the token.
     var template: Device {
         var template = self

@@ -27,7 +27,7 @@ struct PackedSubscriptions {
     init(container: ContainerKey) {
         templates = TemplateTable(
             write: { JSONValue.object($0.templateForm).text },
-            read: { try Subscription(templateForm: try JSONValue(parsing: $0), of: container) })
+            read: { try Subscription(templateForm: try JSONValue(stored: $0), of: container) })
     }
 
     /// How many there are.

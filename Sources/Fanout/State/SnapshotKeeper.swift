@@ -91,7 +91,7 @@ package final class SnapshotKeeper: Sendable {
                 metadata: ["reason": "\(error)"])
             meter.countIgnored()
             do {
-                try await store.record(nil)
+                try await store.forgetSnapshot()
             } catch let error as StorageError where error.passes {
                 // The next start ignores it again.
             }
@@ -106,8 +106,15 @@ package final class SnapshotKeeper: Sendable {
     func isDue(edits: Int, of entries: Int) -> Bool {
         guard isWorthwhile(edits: edits, of: entries) else { return false }
         return state.withLock { state in
-            !state.isBusy && state.dueAt.map { $0 <= now() } ?? true
+            !state.isBusy && rest(until: state.dueAt) == nil
         }
+    }
+
+    /// How long it is until `dueAt`; `nil` if that is past, or further away than one snapshot can
+    /// be from the next: then the clock was set back.
+    private func rest(until dueAt: Timestamp?) -> Duration? {
+        guard let wait = dueAt?.duration(since: now()) else { return nil }
+        return wait > .zero && wait <= settings.interval ? wait : nil
     }
 
     /// Whether so many edits of a state of so many entries are worth a snapshot.
@@ -120,8 +127,7 @@ package final class SnapshotKeeper: Sendable {
         while true {
             let wait = state.withLock { state -> Duration? in
                 if state.isBusy { return Self.pause }
-                guard let dueAt = state.dueAt, dueAt > now() else { return nil }
-                return max(Self.pause, dueAt.duration(since: now()))
+                return rest(until: state.dueAt).map { max(Self.pause, $0) }
             }
             guard let wait else { return }
             try await clock.sleep(for: wait)
@@ -129,7 +135,7 @@ package final class SnapshotKeeper: Sendable {
     }
 
     /// Takes an image to be written; `pause` is how long making it took.
-    func take(_ image: StateImage, pause: Duration) {
+    package func take(_ image: StateImage, pause: Duration) {
         meter.show(pause: pause)
         state.withLock { state in
             state.isBusy = true
@@ -144,11 +150,17 @@ package final class SnapshotKeeper: Sendable {
     package func run(progress: @Sendable () -> LogPosition) async throws {
         while true {
             try await clock.sleep(for: Self.pause)
-            if let image = state.withLock({ state in state.waiting.take() }) {
-                await write(image)
-            }
-            try await publish(upTo: progress())
+            try await work(progress: progress())
         }
+    }
+
+    /// Writes the image that is offered, and has the store vouch for what is written once
+    /// `progress` is there.
+    package func work(progress: LogPosition) async throws {
+        if let image = state.withLock({ state in state.waiting.take() }) {
+            await write(image)
+        }
+        try await publish(upTo: progress)
     }
 
     /// Writes the last image, if there is one, and has the store vouch for what is written as far
@@ -198,7 +210,9 @@ package final class SnapshotKeeper: Sendable {
         guard let written = state.withLock({ $0.written }), written.record.position <= progress
         else { return }
         do {
-            try await store.record(written.record)
+            if case .outdated(let pruned) = try await store.record(written.record) {
+                return discard(written, prunedTo: pruned)
+            }
         } catch let error as StorageError {
             logger.warning("could not record a snapshot", metadata: ["reason": "\(error)"])
             return
@@ -215,6 +229,20 @@ package final class SnapshotKeeper: Sendable {
             state.written = nil
             state.isBusy = false
             state.dueAt = now().advanced(by: settings.interval)
+        }
+    }
+
+    /// Lets go of a snapshot that was overtaken by pruning; the next may be taken at once.
+    private func discard(
+        _ written: (record: SnapshotRecord, path: String), prunedTo pruned: LogPosition
+    ) {
+        logger.info(
+            "let go of a snapshot: what ended after it is pruned already",
+            metadata: ["position": "\(written.record.position)", "pruned": "\(pruned)"])
+        SnapshotFile.removeAll(stem: written.path, except: nil)
+        state.withLock { state in
+            state.written = nil
+            state.isBusy = false
         }
     }
 }

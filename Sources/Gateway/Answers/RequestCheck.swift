@@ -19,12 +19,3 @@ extension PushNotification {
         }
     }
 }
-
-extension String {
-    /// Whether this text is 1 to `maximum` bytes of printable ASCII or UTF-8 beyond it, without
-    /// space at its ends.
-    func isHeaderText(upTo maximum: Int) -> Bool {
-        (1...maximum).contains(utf8.count) && utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
-            && utf8.first != 0x20 && utf8.last != 0x20
-    }
-}

@@ -1,5 +1,4 @@
-/// When a pool may try again: to connect after that failed, or to send after the gateway asked for
-/// patience.
+/// When something that failed may be tried again: a pool's connecting, or a container's sending.
 struct PoolBackOff: Sendable, Hashable {
     /// The first step.
     static let base = Duration.milliseconds(500)
@@ -22,29 +21,22 @@ struct PoolBackOff: Sendable, Hashable {
             cause.reason, detail: cause.detail.isEmpty ? wait : "\(cause.detail); \(wait)")
     }
 
-    /// It failed at `now`; the next attempt is made no sooner than after `wish`.
-    ///
-    /// Returns whether that is later than it was.
+    /// It failed at `now`; returns whether the next attempt is later than it was.
     ///
     /// The wait is spread over the upper half of its step, so that many pools that lost the same
     /// gateway do not come back in the same instant. Failures during a wait are the same trouble:
-    /// they do not add to it, but a longer wish is heeded.
+    /// they do not add to it.
     @discardableResult
     mutating func fail(
-        cause: PushCause, wish: Duration? = nil, at now: MonotonicInstant,
+        cause: PushCause, at now: MonotonicInstant,
         using generator: inout some RandomNumberGenerator
     ) -> Bool {
-        if let resumesAt, now < resumesAt {
-            guard let wish, now.advanced(by: wish) > resumesAt else { return false }
-            self.cause = cause
-            self.resumesAt = now.advanced(by: wish)
-            return true
-        }
+        if let resumesAt, now < resumesAt { return false }
         let step = min(Self.base * (1 << min(failures, 10)), Self.cap)
         failures += 1
         self.cause = cause
         let spread = step / 2 + step / 2 * Double.random(in: 0..<1, using: &generator)
-        resumesAt = now.advanced(by: max(spread, wish ?? .zero))
+        resumesAt = now.advanced(by: spread)
         return true
     }
 

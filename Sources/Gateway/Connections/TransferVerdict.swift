@@ -61,8 +61,14 @@ struct TransferVerdict: Sendable, Hashable {
 /// libcurl's codes in words, for causes that people read.
 enum TransferCause {
     /// What `code` means; `detail` is libcurl's own text, where it left one: addresses, times.
-    static func text(code: UInt32, detail: String) -> PushCause {
-        PushCause(words[code] ?? "libcurl's error \(code)", detail: detail)
+    ///
+    /// On a connection that stood, libcurl says that it could not connect when the gateway refused
+    /// the stream (REFUSED_STREAM) or takes no more (GOAWAY): it would go to a second socket then.
+    static func text(code: UInt32, isEstablished: Bool, detail: String) -> PushCause {
+        if isEstablished, CURLcode(rawValue: code) == CURLE_COULDNT_CONNECT {
+            return PushCause("the gateway closes the connection or refused the stream")
+        }
+        return PushCause(words[code] ?? "libcurl's error \(code)", detail: detail)
     }
 
     private static let words: [UInt32: String] = [

@@ -66,6 +66,10 @@ struct Shelf: Codable {
     var derived: [Int] = []
     /// Whether some path is derived from whole values, for which canonical bytes do not do.
     var needsValues = false
+    /// The paths that are CloudKit's system fields, which do not come from the image.
+    var systemPaths: [Int] = []
+    /// Whether some predicate reads a system field, be it by a path or in the evaluator.
+    var readsSystemFields = false
     /// The dimension of ``KeyKind/every``, plus 1.
     var every: UInt32 = 0
     var compartmentEvery: UInt32 = 0
@@ -91,7 +95,12 @@ struct Shelf: Codable {
     mutating func addPath(_ field: String, _ origin: PathOrigin = .field) -> Int {
         let number = paths.count
         switch origin {
-        case .field: fieldNumbers[field] = number
+        case .field:
+            fieldNumbers[field] = number
+            if SystemField(named: field) != nil {
+                systemPaths.append(number)
+                readsSystemFields = true
+            }
         case .members, .record: needsValues = true
         case .folded: break
         }
@@ -172,6 +181,19 @@ struct Catalog {
 
     /// The number of the path to the whole record, which only words are looked up in.
     mutating func makeRecordPath(shelf: Int) -> Int? { makePath("", .record, shelf) }
+
+    /// Notes that some predicate on a record type reads a system field in the evaluator.
+    mutating func useSystemFields(shelf: Int) {
+        guard !shelves[shelf].readsSystemFields else { return }
+        shelves[shelf].readsSystemFields = true
+        version += 1
+    }
+
+    /// Whether changes of a record type are asked for system fields; those on the shelf of all
+    /// record types are asked of every change.
+    func readsSystemFields(_ shelf: Int?) -> Bool {
+        shelves[0].readsSystemFields || shelf.map { shelves[$0].readsSystemFields } ?? false
+    }
 
     private mutating func makePath(_ field: String, _ inner: [String], _ shelf: Int) -> Int? {
         if !inner.isEmpty { return makePath("", .members([field] + inner), shelf) }

@@ -16,9 +16,12 @@ struct ChangeDecoder {
         decoded.now = now ?? change.occurredAt
         // Without the image that is judged, no field is known.
         let image = change.judgedImage ?? RecordImage([:], completeness: .partial)
-        decoded.fields = image.fields
         decoded.isPartial = image.completeness == .partial
         let shelf = catalog.shelf(of: change.recordType)
+        decoded.fields = image.fields
+        if catalog.readsSystemFields(shelf) {
+            decoded.judgedFields = change.judgedFields(change.judgedSide, at: decoded.now)
+        }
         if let shelf { slots(of: image, shelf, decoded) }
         probes(of: change, shelf, decoded)
     }
@@ -39,6 +42,11 @@ struct ChangeDecoder {
                 guard let path = catalog.shelves[shelf].path(of: name) else { continue }
                 decoded.slots[path] = decoded.encoder.encode(value)
             }
+        }
+        for path in catalog.shelves[shelf].systemPaths {
+            // Where nobody knows it is unknown, however complete the image is.
+            let value = decoded.judgedFields?[catalog.shelves[shelf].paths[path].field]
+            decoded.slots[path] = value.map { decoded.encoder.encode($0) } ?? FieldSlot(.unknown)
         }
         if !catalog.shelves[shelf].derived.isEmpty {
             SlotDerivation(shelf: catalog.shelves[shelf]).derive(decoded)

@@ -90,16 +90,23 @@ final class IndexContent: @unchecked Sendable {
 
     func match(
         _ decoded: DecodedChange, _ scratch: inout MatchScratch, into serials: inout [UInt64]
-    ) {
+    ) -> DearChange? {
         serials.removeAll(keepingCapacity: true)
+        scratch.steps = 0
         for (base, core) in cores {
             core.match(decoded, &scratch)
+            if scratch.steps > scratch.mostSteps {
+                let dearest = core.dearest(&scratch, decoded.operation)
+                serials.removeAll(keepingCapacity: true)
+                return DearChange(steps: scratch.steps, dearest: dearest.map { base | UInt64($0) })
+            }
             MatchOrder.sort(&scratch)
             MatchOrder.append(base, &scratch, to: &serials)
             if !scratch.errors.isEmpty { keep(&scratch, base) }
         }
         scratch.changes += 1
         scratch.matches += UInt64(serials.count)
+        return nil
     }
 
     private func keep(_ scratch: inout MatchScratch, _ base: UInt64) {

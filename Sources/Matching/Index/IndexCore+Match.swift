@@ -21,6 +21,12 @@ struct MatchScratch: ~Copyable {
     /// The program that was run last on this change, and what it said.
     var lastProgram: UInt32 = 0
     var lastVerdict = Verdict.doesNotFire
+    /// Steps of the change in hand, over all its programs.
+    var steps = 0
+    /// Beyond so many, nothing is judged any more.
+    var mostSteps = Limits.maximumStepsPerChange
+    /// Who took many of them.
+    var dear: [DearPosting] = []
     /// Evaluation errors by subscription.
     var errors: [UInt32: UInt64] = [:]
     /// The same by serial, until a writer takes them over.
@@ -31,12 +37,19 @@ struct MatchScratch: ~Copyable {
     var matches: UInt64 = 0
 }
 
+/// An evaluation that took many steps, and for whom.
+struct DearPosting {
+    var word: UInt32
+    var steps: Int
+}
+
 extension IndexCore {
     /// Collects the subscriptions that a change fires.
     @inline(__always)
     func match(_ change: DecodedChange, _ scratch: inout MatchScratch) {
         scratch.ids.count = 0
         scratch.lastProgram = 0
+        if !scratch.dear.isEmpty { scratch.dear.removeAll() }
         let count = change.probes.count
         scratch.heads.count = 0
         scratch.heads.reserve(count)
@@ -252,7 +265,12 @@ extension IndexCore {
             emit(word, change.operation, &scratch)
             return
         }
-        switch verdict(program, change, &scratch) {
+        let before = scratch.steps
+        let verdict = verdict(program, change, &scratch)
+        if scratch.steps - before >= Self.dearSteps {
+            scratch.dear.append(DearPosting(word: word, steps: scratch.steps - before))
+        }
+        switch verdict {
         case .fires: emit(word, change.operation, &scratch)
         case .doesNotFire: return
         case .error: count(word, change.operation, &scratch)
@@ -265,8 +283,10 @@ extension IndexCore {
         _ program: UInt32, _ change: DecodedChange, _ scratch: inout MatchScratch
     ) -> Verdict {
         if program == scratch.lastProgram { return scratch.lastVerdict }
+        // Whoever asked has its answer taken back: the change is set aside.
+        if scratch.steps > scratch.mostSteps { return .doesNotFire }
         scratch.runs += 1
-        let verdict = programs.run(program, on: change)
+        let verdict = programs.run(program, on: change, steps: &scratch.steps)
         (scratch.lastProgram, scratch.lastVerdict) = (program, verdict)
         return verdict
     }
@@ -283,6 +303,27 @@ extension IndexCore {
         }
         scratch.ids.count = before
     }
+
+    /// Steps from which an evaluation is worth a name, if the change should take too many.
+    private static var dearSteps: Int { 500_000 }
+
+    /// The subscriptions that took most, so many that without them little would be left.
+    func dearest(_ scratch: inout MatchScratch, _ operation: FiresOn) -> [UInt32] {
+        var left = scratch.steps
+        var named: [UInt32] = []
+        for posting in scratch.dear.sorted(by: { $0.steps > $1.steps }) {
+            guard left > scratch.mostSteps / 2, named.count < Self.mostNamed else { break }
+            left -= posting.steps
+            scratch.ids.count = 0
+            emit(posting.word, operation, &scratch)
+            let room = Self.mostNamed - named.count
+            for index in 0..<min(scratch.ids.count, room) { named.append(scratch.ids[index]) }
+        }
+        return named
+    }
+
+    /// Subscriptions that are named of one change.
+    private static var mostNamed: Int { 100 }
 
     /// Subscriptions whose errors one reader counts before a writer takes them over.
     private static var mostErrors: Int { 10_000 }

@@ -85,13 +85,20 @@ package final class SubscriptionIndex: Sendable {
     }
 
     /// The same into an array whose memory is used again.
+    ///
+    /// - Returns: what a change came to that took more than `mostSteps` in all; then there are no
+    ///   serials.
+    @discardableResult
     package func matches(
-        for change: RecordChange, now: Timestamp? = nil, into serials: inout [UInt64]
-    ) {
+        for change: RecordChange, now: Timestamp? = nil,
+        mostSteps: Int = Limits.maximumStepsPerChange, into serials: inout [UInt64]
+    ) -> DearChange? {
         reading { content, desk in
             content.decode(change, now: now, into: desk.change)
-            content.match(desk.change, &desk.scratch, into: &serials)
+            desk.scratch.mostSteps = mostSteps
+            let dear = content.match(desk.change, &desk.scratch, into: &serials)
             content.sample(desk.change, &desk.samples)
+            return dear
         }
     }
 
@@ -107,7 +114,8 @@ package final class SubscriptionIndex: Sendable {
     package func matches(for decoded: DecodedChange, into serials: inout [UInt64]) {
         reading { content, desk in
             content.refresh(decoded)
-            content.match(decoded, &desk.scratch, into: &serials)
+            desk.scratch.mostSteps = Limits.maximumStepsPerChange
+            _ = content.match(decoded, &desk.scratch, into: &serials)
             content.sample(decoded, &desk.samples)
         }
     }
@@ -124,6 +132,18 @@ package final class SubscriptionIndex: Sendable {
     package func matches(
         forStored text: String, appendedAt: Timestamp, into serials: inout [UInt64]
     ) -> Bool {
+        var dear: DearChange?
+        return matches(
+            forStored: text, appendedAt: appendedAt, mostSteps: Limits.maximumStepsPerChange,
+            into: &serials, dear: &dear)
+    }
+
+    /// The same with a bound on the steps in all: `dear` is what a change came to that took more,
+    /// and then there are no serials.
+    package func matches(
+        forStored text: String, appendedAt: Timestamp, mostSteps: Int,
+        into serials: inout [UInt64], dear: inout DearChange?
+    ) -> Bool {
         reading { content, desk in
             guard content.decode(text, appendedAt: appendedAt, into: desk.change) else {
                 return false
@@ -132,7 +152,8 @@ package final class SubscriptionIndex: Sendable {
                 serials.removeAll(keepingCapacity: true)
                 return true
             }
-            content.match(desk.change, &desk.scratch, into: &serials)
+            desk.scratch.mostSteps = mostSteps
+            dear = content.match(desk.change, &desk.scratch, into: &serials)
             content.sample(desk.change, &desk.samples)
             return true
         }
@@ -178,5 +199,19 @@ package final class SubscriptionIndex: Sendable {
         for desk in desks { desk.take(for: content) }
         defer { for desk in desks { desk.giveBack() } }
         return body(content)
+    }
+}
+
+/// A change that took more steps than one change may take, and by whose conditions.
+package struct DearChange: Error, Sendable, Hashable {
+    /// The steps until it was given up.
+    package let steps: Int
+    /// The serials of the subscriptions whose conditions took most, the dearest first.
+    package let dearest: [UInt64]
+
+    /// Names a change that was given up.
+    package init(steps: Int, dearest: [UInt64]) {
+        self.steps = steps
+        self.dearest = dearest
     }
 }

@@ -63,6 +63,8 @@ struct PlanTree: ~Copyable {
     var intervals = GrowingBuffer<Interval>(capacity: 8)
     /// The scalars of lists.
     var members = GrowingBuffer<FieldSlot>(capacity: 32)
+    /// What evaluating the whole may take.
+    var weight = EvaluationWeight()
     private(set) var clues: [KeyClue] = []
     private(set) var sources: [Node] = []
 
@@ -71,6 +73,7 @@ struct PlanTree: ~Copyable {
         conjuncts.count = 0
         intervals.count = 0
         members.count = 0
+        weight = EvaluationWeight()
         if !clues.isEmpty { clues.removeAll(keepingCapacity: true) }
         if !sources.isEmpty { sources.removeAll(keepingCapacity: true) }
     }

@@ -12,7 +12,11 @@ extension Planner {
         switch node {
         case .comparison(let comparison):
             var item = PlanItem(.comparison, isNegated: isNegated)
-            if !readPlain(comparison, &item, &catalog) {
+            if readPlain(comparison, &item, &catalog) {
+                tree.weight.addPlain(isSearch: item.test == .has || item.test == .begins)
+            } else {
+                tree.weight.add(comparison)
+                noteSystemFields(of: node, &catalog)
                 if comparison.left.bindsVariables || comparison.right.bindsVariables {
                     return false
                 }
@@ -141,6 +145,17 @@ extension Planner {
             item.upper = encoder.encode(upper)
             item.hasUpper = true
             item.rows = 2
+        }
+    }
+
+    /// Notes that the evaluator will ask for system fields.
+    ///
+    /// Who asks for all texts of a record means its own.
+    func noteSystemFields(of node: Node, _ catalog: inout Catalog) {
+        var fields: Set<String> = []
+        _ = node.collectFields(&fields)
+        if fields.contains(where: { SystemField(named: $0) != nil }) {
+            catalog.useSystemFields(shelf: shelf)
         }
     }
 

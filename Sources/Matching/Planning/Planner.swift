@@ -90,10 +90,13 @@ final class Planner {
             return holds ? every(&catalog, Filing()) : Filing()
         }
         guard read(root, isNegated: false, isConjunct: true, &catalog) else {
+            noteSystemFields(of: root, &catalog)
             var filing = Filing()
             filing.whole = reference(root)
             return every(&catalog, filing)
         }
+        // The counted evaluation judges the whole, the plain comparisons in it too.
+        if tree.weight.isMetered { noteSystemFields(of: root, &catalog) }
         return planTree(root, &catalog)
     }
 

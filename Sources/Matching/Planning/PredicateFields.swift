@@ -1,5 +1,5 @@
 package import PredicateLanguage
-import RelayModel
+package import RelayModel
 
 extension RecordPredicate {
     /// The predicate as it is judged on an image that has only `known` fields, so that it fires
@@ -14,6 +14,26 @@ extension RecordPredicate {
             return isKnown ? self : .noRecord
         }
         return RecordPredicate(root.knowing(known, isNegated: false))
+    }
+}
+
+extension RecordPredicate {
+    /// The predicate and the fields by which a change is judged: what the index is held to.
+    ///
+    /// Fields that a partial image lacks, and system fields that nobody knows, are unknown.
+    /// `moment` is when the change happened. `nil` if the change shows no image to judge.
+    package func judged(
+        _ change: RecordChange, at moment: Timestamp?
+    ) -> (predicate: RecordPredicate, fields: RecordFields)? {
+        guard let image = change.judgedImage else { return nil }
+        var read: Set<String> = []
+        _ = root.collectFields(&read)
+        let system = read.filter { SystemField(named: $0) != nil }
+        let fields =
+            system.isEmpty ? image.fields : change.judgedFields(change.judgedSide, at: moment)
+        if image.completeness == .partial { return (knowing(fields.keys), fields) }
+        let unknown = system.filter { fields[$0] == nil }
+        return (unknown.isEmpty ? self : knowing(read.subtracting(unknown)), fields)
     }
 }
 

@@ -5,7 +5,11 @@ import RelayModel
 extension Planner {
     /// Stores the program of the conjunction without the conjuncts that intervals stand for
     /// (`verified`, as bits) and the one that the key proves, or -1; 0 if nothing is left.
+    ///
+    /// What could take too many steps is counted as a whole, in the reference evaluation's order:
+    /// nothing is left out of it, and nothing judged beside it.
     func compile(_ root: Node, without verified: UInt64, _ proven: Int) -> UInt32 {
+        if tree.weight.isMetered { return reference(root) }
         let count = tree.conjuncts.count
         var left = count - verified.nonzeroBitCount - (proven < 0 ? 0 : 1)
         if left == 0 { return 0 }

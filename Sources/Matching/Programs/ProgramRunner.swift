@@ -30,13 +30,13 @@ struct ProgramRunner {
     @inline(__always)
     func run(
         _ rows: UnsafePointer<UInt32>, _ constants: UnsafePointer<UInt32>,
-        references: [ReferenceRow]
+        references: [ReferenceRow], steps: inout Int
     ) -> Verdict {
         var index = 0
         while true {
             let row = ProgramRow(rows + index * 3)
             let next: UInt16
-            switch answer(row, constants, references) {
+            switch answer(row, constants, references, &steps) {
             case .holds: next = row.onTrue
             case .fails: next = row.onFalse
             case .unknown: next = row.isNegated ? row.onTrue : row.onFalse
@@ -51,12 +51,17 @@ struct ProgramRunner {
 
     @inline(__always)
     private func answer(
-        _ row: ProgramRow, _ constants: UnsafePointer<UInt32>, _ references: [ReferenceRow]
+        _ row: ProgramRow, _ constants: UnsafePointer<UInt32>, _ references: [ReferenceRow],
+        _ steps: inout Int
     ) -> RowAnswer {
-        if row.test == .reference { return references[Int(row.constant)].answer(for: change) }
+        if row.test == .reference {
+            return references[Int(row.constant)].answer(for: change, steps: &steps)
+        }
         let slot = change.slots[Int(row.path)]
         if slot.kind == .unknown { return .unknown }
         let words = constants + Int(row.constant)
+        // A step is about 2 ns: texts are read by bytes, lists by elements.
+        steps += row.test == .like ? 8 + Int(slot.length) * 4 : 8 + Int(slot.length)
         switch row.test {
         case .equal: return isEqual(slot, RowConstant(words)) ? .holds : .fails
         case .notEqual: return isEqual(slot, RowConstant(words)) ? .fails : .holds
@@ -150,17 +155,8 @@ struct ProgramRunner {
     }
 
     private func contains(_ slot: FieldSlot, _ constant: RowConstant) -> Bool {
-        var place = change.start(of: slot)
-        let length = Int(constant.length)
-        var left = Int(slot.length) - length + 1
-        while left > 0 {
-            guard let found = memchr(place, Int32(constant.bytes[0]), left) else { return false }
-            let start = UnsafePointer(found.assumingMemoryBound(to: UInt8.self))
-            if memcmp(start, constant.bytes, length) == 0 { return true }
-            left -= start - place + 1
-            place = start + 1
-        }
-        return false
+        BytesSearch.isFound(
+            constant.bytes, Int(constant.length), in: change.start(of: slot), Int(slot.length))
     }
 
     /// Whether a text fits a pattern, by going back to the last `*` where it does not: time

@@ -111,10 +111,10 @@ final class ProgramStore {
 
     /// Runs a program.
     @inline(__always)
-    func run(_ program: UInt32, on change: DecodedChange) -> Verdict {
+    func run(_ program: UInt32, on change: DecodedChange, steps: inout Int) -> Verdict {
         let base = arena.base + Int(program)
         return ProgramRunner(change: change)
-            .run(base + 5, base + 5 + Int(base[3]), references: references)
+            .run(base + 5, base + 5 + Int(base[3]), references: references, steps: &steps)
     }
 
     /// The number of a part for the reference evaluator; the programs that name it hold it.

@@ -9,6 +9,8 @@ struct ReferenceRow: Sendable {
     let predicate: PreparedPredicate?
     /// The fields it reads; `nil` if that cannot be told from the text.
     let fields: [String]?
+    /// Those of them that are system fields, which may be unknown though the image is whole.
+    private let systemFields: [String]
     /// How many programs name it.
     var uses = 0
     /// Bytes held, roughly: a tree of enumerations costs about so much for each letter of its text.
@@ -19,6 +21,7 @@ struct ReferenceRow: Sendable {
         bytes = 256 + text.count * 25
         var fields: Set<String> = []
         self.fields = source.root.collectFields(&fields) ? fields.sorted() : nil
+        systemFields = fields.filter { SystemField(named: $0) != nil }.sorted()
         do throws(PredicateError) {
             predicate = try PreparedPredicate(source)
         } catch {
@@ -26,16 +29,58 @@ struct ReferenceRow: Sendable {
         }
     }
 
-    func answer(for change: DecodedChange) -> RowAnswer {
-        if change.isPartial {
-            guard let fields, fields.allSatisfy({ change.fields[$0] != nil }) else {
-                return .unknown
-            }
+    /// What the part says of a change; adds to `steps` what that took.
+    func answer(for change: DecodedChange, steps: inout Int) -> RowAnswer {
+        guard let predicate else { return .error }
+        let values =
+            systemFields.isEmpty ? change.fields : change.judgedFields ?? change.fields
+        if isUnknown(in: values, isPartial: change.isPartial) {
+            return predicate.weight.isMetered
+                ? answer(ofKnown: predicate, values, for: change, steps: &steps) : .unknown
         }
-        switch predicate?.evaluate(on: change.fields, now: change.now) {
-        case .true: return .holds
-        case .false: return .fails
-        case .error, nil: return .error
+        guard !predicate.weight.isMetered else {
+            let outcome = predicate.evaluate(on: values, now: change.now, steps: &steps)
+            return RowAnswer(outcome)
+        }
+        let passes = predicate.weight.passes
+        steps += predicate.weight.steps(reading: passes > 0 ? change.reading : 0)
+        return RowAnswer(predicate.evaluate(on: values, now: change.now))
+    }
+
+    /// Whether it reads what a partial image lacks, or a system field that nobody knows.
+    private func isUnknown(in values: RecordFields, isPartial: Bool) -> Bool {
+        if systemFields.contains(where: { values[$0] == nil }) { return true }
+        guard isPartial else { return false }
+        return !(fields?.allSatisfy { values[$0] != nil } ?? false)
+    }
+
+    /// What is metered is a whole predicate: of a partial image it is judged by what is known.
+    private func answer(
+        ofKnown predicate: PreparedPredicate, _ values: RecordFields, for change: DecodedChange,
+        steps: inout Int
+    ) -> RowAnswer {
+        // Reading the predicate and making it ready anew.
+        steps += text.count * 64
+        var names = Set(values.keys)
+        if !change.isPartial { names.formUnion(fields ?? []) }
+        names.subtract(systemFields.filter { values[$0] == nil })
+        let known = predicate.predicate.knowing(names)
+        do throws(PredicateError) {
+            let prepared = try PreparedPredicate(known)
+            let outcome = prepared.evaluate(on: values, now: change.now, steps: &steps)
+            return RowAnswer(outcome)
+        } catch {
+            return .error
+        }
+    }
+}
+
+extension RowAnswer {
+    init(_ outcome: PredicateOutcome) {
+        switch outcome {
+        case .true: self = .holds
+        case .false: self = .fails
+        case .error: self = .error
         }
     }
 }

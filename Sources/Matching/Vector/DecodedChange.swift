@@ -1,3 +1,4 @@
+import PredicateLanguage
 import RelayModel
 
 #if canImport(Glibc)
@@ -37,9 +38,20 @@ package final class DecodedChange {
             if let text { read(text) }
             return knownFields
         }
-        set { knownFields = newValue }
+        set {
+            knownFields = newValue
+            knownReading = -1
+        }
     }
+    /// The fields with CloudKit's system fields, where some predicate on the record type reads one.
+    @exclusivity(unchecked) var judgedFields: RecordFields?
     @exclusivity(unchecked) private var knownFields: RecordFields = [:]
+    /// The steps of reading it once, computed when they are asked for.
+    var reading: Int {
+        if knownReading < 0 { knownReading = EvaluationWeight.reading(of: fields) }
+        return knownReading
+    }
+    @exclusivity(unchecked) private var knownReading = -1
     @exclusivity(unchecked) private var text: String?
     @exclusivity(unchecked) private var fieldNames: [FieldNames?] = []
     /// The record type that was looked up last, as it stands in texts, and its shelf.
@@ -71,7 +83,8 @@ package final class DecodedChange {
 
     private func read(_ text: String) {
         self.text = nil
-        let change = try? RecordChange(storedForm: JSONValue(parsing: text))
+        knownReading = -1
+        let change = try? RecordChange(storedForm: JSONValue(stored: text))
         knownFields = change?.judgedImage?.fields ?? [:]
     }
 
@@ -107,6 +120,8 @@ package final class DecodedChange {
 
     func removeAll() {
         text = nil
+        knownReading = -1
+        judgedFields = nil
         slots.count = 0
         probes.count = 0
         encoder.removeAll()

@@ -19,7 +19,12 @@ struct SlotDerivation {
     }
 
     private func members(_ names: [String], _ path: Int, _ change: DecodedChange) {
-        guard let first = names.first, let value = change.fields[first] else { return }
+        guard let first = names.first else { return }
+        let isSystem = SystemField(named: first) != nil
+        guard let value = (isSystem ? change.judgedFields : change.fields)?[first] else {
+            if isSystem { change.slots[path] = FieldSlot(.unknown) }
+            return
+        }
         change.slots[path] = change.encoder.encode(value.value(at: names.dropFirst()))
     }
 }

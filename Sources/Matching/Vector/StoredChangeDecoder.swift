@@ -38,6 +38,9 @@ struct StoredChangeDecoder {
             else { return false }
             decoded.operation = operation
             decoded.now = head.occurredAt ?? appendedAt
+            if catalog.readsSystemFields(head.shelf) {
+                return decodeWhole(text, now: decoded.now, into: decoded)
+            }
             if let shelf = head.shelf {
                 fill(shelf, decoded)
                 if !catalog.shelves[shelf].derived.isEmpty {
@@ -49,6 +52,20 @@ struct StoredChangeDecoder {
             return true
         }
         return isRead ?? false
+    }
+
+    /// Reads all of a change of whose record type a predicate asks for system fields: they follow
+    /// from the change as a whole.
+    private func decodeWhole(
+        _ text: String, now: Timestamp?, into decoded: DecodedChange
+    ) -> Bool {
+        guard let json = try? JSONValue(stored: text),
+            let change = try? RecordChange(storedForm: json)
+        else { return false }
+        let isSnapshot = decoded.isSnapshot
+        ChangeDecoder(catalog: catalog, seed: seed).decode(change, now: now, into: decoded)
+        decoded.isSnapshot = isSnapshot
+        return true
     }
 
     private func members(
@@ -298,12 +315,12 @@ struct StoredChangeDecoder {
         let content = UnsafeBufferPointer(start: cursor.base + text.start, count: text.length)
         guard text.hasEscapes else { return String(validating: content, as: UTF8.self) }
         let quoted = [UInt8(ascii: "\"")] + content + [UInt8(ascii: "\"")]
-        guard case .string(let read)? = try? JSONValue(parsing: quoted) else { return nil }
+        guard case .string(let read)? = try? JSONValue(stored: quoted) else { return nil }
         return read
     }
 
     private func json(_ cursor: JSONCursor, from start: Int) -> JSONValue? {
         let content = UnsafeBufferPointer(start: cursor.base + start, count: cursor.index - start)
-        return try? JSONValue(parsing: Array(content))
+        return try? JSONValue(stored: Array(content))
     }
 }

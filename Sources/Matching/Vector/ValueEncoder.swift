@@ -1,4 +1,4 @@
-import Foundation
+import PredicateLanguage
 import RelayModel
 
 /// Turns values into slots and canonical bytes: two scalars of one class are equal to a predicate
@@ -88,7 +88,7 @@ struct ValueEncoder: ~Copyable {
             if let base = utf8.baseAddress { bytes.append(from: base, count: utf8.count) }
             return true
         }
-        if isPlain != true { append(text.precomposedStringWithCanonicalMapping.utf8) }
+        if isPlain != true { append(IndexedText.composed(text).utf8) }
         return string(from: start)
     }
 

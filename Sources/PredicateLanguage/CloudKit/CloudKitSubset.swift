@@ -4,9 +4,12 @@ extension RecordPredicate {
     /// Checks that the predicate keeps to what CloudKit's CKQuery allows (CKQuery, "Predicate
     /// Rules").
     ///
+    /// CONTAINS asks for an element of a list; that a field is a text, only a schema can tell.
+    ///
     /// - Throws: ``PredicateError`` of the stage `check` at the first part that CloudKit refuses.
-    public func checkCloudKit() throws(PredicateError) {
+    public func checkCloudKit(schema: RecordSchema? = nil) throws(PredicateError) {
         try CloudKitSubset.check(root)
+        if let schema { try CloudKitSubset.checkTexts(root, schema) }
     }
 }
 
@@ -27,6 +30,29 @@ enum CloudKitSubset {
                 "OR is not supported", at: span(of: nodes[0]), expected: "AND",
                 hint: "save one subscription for each alternative, or use IN")
         case .not(let inner): try checkNegated(inner)
+        }
+    }
+
+    /// Refuses CONTAINS where the schema has a text.
+    static func checkTexts(
+        _ node: RecordPredicate.Node, _ schema: RecordSchema
+    ) throws(PredicateError) {
+        switch node {
+        case .constant: return
+        case .and(let nodes), .or(let nodes):
+            for node in nodes { try checkTexts(node, schema) }
+        case .not(let inner): try checkTexts(inner, schema)
+        case .comparison(let comparison):
+            let (list, span) =
+                comparison.comparator == .in
+                ? (comparison.right, comparison.rightSpan) : (comparison.left, comparison.leftSpan)
+            guard comparison.comparator == .contains || comparison.comparator == .in,
+                case .path(let path) = list, let name = path.fieldName,
+                schema.fields[name]?.type == .string
+            else { return }
+            throw refusal(
+                "\(comparison.comparator.rawValue) in a text is not supported", at: span,
+                expected: "a list", hint: "of the text operators CloudKit has BEGINSWITH only")
         }
     }
 

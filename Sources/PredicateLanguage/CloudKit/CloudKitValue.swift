@@ -3,7 +3,7 @@ import RelayModel
 /// The values of CloudKit Web Services' `fieldValue`.
 enum CloudKitValue {
     /// The types that a request may name (CloudKit Web Services, "Record Field Dictionary").
-    enum Kind: String, CaseIterable {
+    enum Kind: String {
         case string = "STRING"
         case int64 = "INT64"
         case double = "DOUBLE"
@@ -12,40 +12,43 @@ enum CloudKitValue {
         case reference = "REFERENCE"
         case location = "LOCATION"
         case asset = "ASSET"
-        case assetID = "ASSETID"
-    }
 
-    private static let listSuffix = "_LIST"
+        /// CloudKit's types only; a field of another database's type is compared without one.
+        init?(_ element: SchemaFieldType.Element) {
+            self.init(rawValue: element.rawValue)
+        }
+    }
 
     /// Reads `{"value": …, "type": …}`; without a type the JSON decides.
     static func read(_ reader: JSONReader) throws(JSONContractError) -> FieldValue {
         try reader.allowOnly(["value", "type"])
         let value = try reader.require("value", reader.value("value"))
-        guard let type = try reader.string("type") else {
-            return try derive(value, reader.path(of: "value"))
-        }
-        guard let kind = Kind(rawValue: SchemaFieldType.plain(stem(of: type))) else {
-            let names = Kind.allCases.map(\.rawValue).joined(separator: ", ")
-            throw reader.failure(
-                "type", "\"\(type)\" is unknown; allowed are \(names), each also with \(listSuffix)"
-            )
-        }
         let path = reader.path(of: "value")
-        guard type.hasSuffix(listSuffix) else { return try read(value, as: kind, path) }
-        guard case .array(let elements) = value else {
-            throw JSONContractError(
-                path: path, reason: "Invalid value, expected type \(type).")
+        guard let word = try reader.string("type") else { return try derive(value, path) }
+        switch FieldTypeWord(word) {
+        case .someList?:
+            guard case .array = value else { throw mismatch(word, path) }
+            return try derive(value, path)
+        case .stated(let type)?:
+            guard let kind = Kind(type.element) else { throw unknown(word, reader) }
+            guard type.isList else { return try read(value, as: kind, path) }
+            guard case .array(let elements) = value else { throw mismatch(word, path) }
+            try checkCount(elements.count, path)
+            var values: [FieldValue] = []
+            for (index, element) in elements.enumerated() {
+                values.append(try read(element, as: kind, "\(path)[\(index)]"))
+            }
+            return .list(values)
+        case nil: throw unknown(word, reader)
         }
-        try checkCount(elements.count, path)
-        var values: [FieldValue] = []
-        for (index, element) in elements.enumerated() {
-            values.append(try read(element, as: kind, "\(path)[\(index)]"))
-        }
-        return .list(values)
     }
 
-    private static func stem(of type: String) -> String {
-        type.hasSuffix(listSuffix) ? String(type.dropLast(listSuffix.count)) : type
+    private static func mismatch(_ word: String, _ path: String) -> JSONContractError {
+        JSONContractError(path: path, reason: "Invalid value, expected type \(word).")
+    }
+
+    private static func unknown(_ word: String, _ reader: JSONReader) -> JSONContractError {
+        reader.failure("type", "\"\(word)\" is unknown; allowed are \(FieldTypeWord.rule)")
     }
 
     private static func checkCount(_ count: Int, _ path: String) throws(JSONContractError) {
@@ -60,8 +63,7 @@ enum CloudKitValue {
         _ value: JSONValue, as kind: Kind, _ path: String
     ) throws(JSONContractError) -> FieldValue {
         guard let result = try convert(value, to: kind, path) else {
-            throw JSONContractError(
-                path: path, reason: "Invalid value, expected type \(kind.rawValue).")
+            throw mismatch(kind.rawValue, path)
         }
         return result
     }
@@ -78,7 +80,8 @@ enum CloudKitValue {
         case (.int64, .string(let text)): return Int64(text).map(FieldValue.integer)
         case (.double, .integer(let number)): return .double(Double(number))
         case (.double, .number(let number)): return .double(number)
-        case (.double, .string(let text)): return Double(text).map(FieldValue.double)
+        case (.double, .string(let text)):
+            return Double(text).flatMap { $0.isFinite ? .double($0) : nil }
         case (.timestamp, .integer(let milliseconds)):
             return .timestamp(Timestamp(milliseconds: milliseconds))
         case (.timestamp, .number(let milliseconds)):
@@ -88,14 +91,14 @@ enum CloudKitValue {
         case (.bytes, .string(let text)): return Base64.decode(text).map(FieldValue.bytes)
         case (.reference, .object): return try reference(value, path)
         case (.location, .object(let object)): return location(object)
-        case (.asset, _), (.assetID, _):
+        case (.asset, _):
             throw JSONContractError(path: path, reason: "assets cannot be compared")
         default: return nil
         }
     }
 
     /// Without a type: an object is a reference or a place by its members, a number is a number.
-    private static func derive(
+    static func derive(
         _ value: JSONValue, _ path: String
     ) throws(JSONContractError) -> FieldValue {
         switch value {

@@ -13,6 +13,7 @@ extension Evaluation {
         while let step = rest.first {
             let here = rest
             rest = rest.dropFirst()
+            try meter?.charge(step, on: current)
             switch step {
             case .member(let name):
                 guard let next = member(name, of: current) else {
@@ -92,6 +93,7 @@ extension Evaluation {
         var results: [FieldValue] = []
         results.reserveCapacity(elements.count)
         for element in elements {
+            try meter?.charge(StepMeter.value)
             results.append(try follow(inner, from: element, rules))
         }
         return try follow(steps.dropFirst(inner.count), from: .list(results), rules)
@@ -135,8 +137,10 @@ extension Evaluation {
         if name == .count { return try Collections.size(of: value, "@count") }
         var values: [FieldValue] = []
         for element in try Collections.elements(of: value, "@\(name.rawValue)") {
+            try meter?.charge(StepMeter.value)
             values.append(try follow(rest, from: element, rules))
         }
+        try meter?.charge(calculating: values)
         switch name {
         case .sum: return try Collections.sum(values)
         case .average: return try Collections.average(values)

@@ -5,6 +5,7 @@ extension Evaluation {
     mutating func value(
         of expression: PreparedExpression, _ rules: Rules
     ) throws(EvaluationError) -> FieldValue {
+        try meter?.charge(StepMeter.part)
         switch expression {
         case .constant(let value): return value
         case .field(let name):
@@ -17,10 +18,16 @@ extension Evaluation {
         case .member(let base, let steps):
             let start = try value(of: base, rules)
             return try follow(steps[...], from: start, rules)
-        case .list(let elements): return .list(try values(of: elements, rules))
+        case .list(let elements):
+            let list = FieldValue.list(try values(of: elements, rules))
+            // It may hold a variable many times over.
+            _ = try meter?.extent(of: list)
+            return list
         case .arithmetic(let symbol, let left, let right):
             let first = try value(of: left, rules)
-            return try Arithmetic.apply(symbol, first, try value(of: right, rules))
+            let second = try value(of: right, rules)
+            try meter?.charge(calculating: [first, second])
+            return try Arithmetic.apply(symbol, first, second)
         case .negative(let inner): return try Arithmetic.negate(try value(of: inner, rules))
         case .complement(let inner):
             return try Arithmetic.complement(try value(of: inner, rules))
@@ -29,8 +36,13 @@ extension Evaluation {
                 guard let now else { throw .noClock }
                 return .timestamp(now)
             }
-            return try Functions.call(function, try values(of: arguments, rules))
-        case .cast(let inner, let type): return try value(of: inner, rules).cast(to: type)
+            let values = try values(of: arguments, rules)
+            try meter?.charge(calculating: values)
+            return try Functions.call(function, values)
+        case .cast(let inner, let type):
+            let value = try value(of: inner, rules)
+            try meter?.charge(calculating: [value])
+            return try value.cast(to: type)
         case .conditional(let test, let first, let second):
             return try value(of: try holds(test) ? first : second, rules)
         case .subquery(let list, let variable, let condition):
@@ -41,6 +53,7 @@ extension Evaluation {
             return value
         case .anyKey:
             guard case .map(let members) = record else { return .list([]) }
+            try meter?.charge(members.count * StepMeter.value)
             return .list(Array(members.values))
         }
     }
@@ -63,6 +76,7 @@ extension Evaluation {
         defer { variables[variable] = outer }
         var chosen: [FieldValue] = []
         for element in try Collections.elements(of: list, "SUBQUERY") {
+            try meter?.charge(StepMeter.binding)
             variables[variable] = element
             if try holds(condition) { chosen.append(element) }
         }

@@ -10,11 +10,16 @@ struct Evaluation {
     let now: Timestamp?
     /// The comparisons that were reached, where somebody wants to know.
     var steps: [ComparisonTrace]?
+    /// What counts the steps of a condition that could take too many.
+    let meter: StepMeter?
 
-    init(record: FieldValue, variables: RecordFields, now: Timestamp?) {
+    init(
+        record: FieldValue, variables: RecordFields, now: Timestamp?, meter: StepMeter? = nil
+    ) {
         self.record = record
         self.variables = variables
         self.now = now
+        self.meter = meter
     }
 
     mutating func outcome(of node: PreparedNode) -> PredicateOutcome {
@@ -90,7 +95,7 @@ extension Evaluation {
     ) throws(EvaluationError) -> (holds: Bool, left: FieldValue, right: FieldValue)? {
         guard comparison.source.rules != .apple else { return nil }
         return try ForeignRules.judge(
-            comparison, record: record, variables: variables, now: now)
+            comparison, record: record, variables: variables, now: now, meter: meter)
     }
 
     /// Compares two values by the rules of the comparison.
@@ -99,6 +104,7 @@ extension Evaluation {
     ) throws(EvaluationError) -> Bool {
         switch comparison.source.rules {
         case .apple, .realm, .minapp, .firebase:
+            try meter?.charge(left, right, as: comparison)
             return try AppleRules.compare(left, right, as: comparison)
         }
     }

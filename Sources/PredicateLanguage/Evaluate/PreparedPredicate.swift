@@ -12,6 +12,8 @@ public struct PreparedPredicate: Sendable {
     /// each other.
     private let program: PredicateProgram
     private let assigns: Bool
+    /// What evaluations may take.
+    public let weight: EvaluationWeight
 
     /// Prepares a predicate.
     ///
@@ -32,6 +34,7 @@ public struct PreparedPredicate: Sendable {
         self.root = root
         program = ProgramCompiler.compile(root, layout: &layout)
         assigns = predicate.root.assigns
+        weight = EvaluationWeight(predicate.root)
     }
 
     /// Evaluates the predicate on a record; runs until the outcome is known, from left to right.
@@ -40,7 +43,7 @@ public struct PreparedPredicate: Sendable {
     public func evaluate(
         on fields: RecordFields, variables: RecordFields? = nil, now: Timestamp? = nil
     ) -> PredicateOutcome {
-        if assigns {
+        if assigns || weight.isMetered {
             return reference(onValue: .map(fields), variables: variables ?? [:], now: now)
         }
         return program.outcome(on: NamedFields(fields: fields), variables: variables, now: now)
@@ -50,7 +53,7 @@ public struct PreparedPredicate: Sendable {
     public func evaluate(
         on row: FieldRow, variables: RecordFields? = nil, now: Timestamp? = nil
     ) -> PredicateOutcome {
-        if assigns {
+        if assigns || weight.isMetered {
             return reference(onValue: .map(row.fields), variables: variables ?? [:], now: now)
         }
         return program.outcome(on: row, variables: variables, now: now)
@@ -71,15 +74,45 @@ public struct PreparedPredicate: Sendable {
     public func reference(
         onValue value: FieldValue, variables: RecordFields = [:], now: Timestamp? = nil
     ) -> PredicateOutcome {
-        var evaluation = Evaluation(record: value, variables: variables, now: now)
-        return evaluation.outcome(of: root)
+        var steps = 0
+        return counted(onValue: value, variables: variables, now: now, steps: &steps)
+    }
+
+    /// Evaluates the predicate on a record, and adds to `steps` what it took, for whoever bounds
+    /// the sum over many evaluations.
+    ///
+    /// Of a predicate that is not ``weight``'s ``EvaluationWeight/isMetered`` it is an estimate
+    /// that grows with the record.
+    public func evaluate(
+        on fields: RecordFields, variables: RecordFields? = nil, now: Timestamp? = nil,
+        steps: inout Int
+    ) -> PredicateOutcome {
+        if weight.isMetered {
+            return counted(
+                onValue: .map(fields), variables: variables ?? [:], now: now, steps: &steps)
+        }
+        let reading = weight.passes > 0 ? EvaluationWeight.reading(of: fields) : 0
+        steps += weight.steps(reading: reading)
+        return evaluate(on: fields, variables: variables, now: now)
+    }
+
+    private func counted(
+        onValue value: FieldValue, variables: RecordFields, now: Timestamp?, steps: inout Int
+    ) -> PredicateOutcome {
+        let meter = weight.isMetered ? StepMeter() : nil
+        var evaluation = Evaluation(
+            record: value, variables: variables, now: now, meter: meter)
+        let outcome = evaluation.outcome(of: root)
+        if let meter { steps += min(meter.taken, Limits.maximumEvaluationSteps) }
+        return outcome
     }
 
     /// Evaluates the predicate and tells how it came to its outcome.
     public func trace(
         onValue value: FieldValue, variables: RecordFields = [:], now: Timestamp? = nil
     ) -> EvaluationTrace {
-        var evaluation = Evaluation(record: value, variables: variables, now: now)
+        let meter = weight.isMetered ? StepMeter() : nil
+        var evaluation = Evaluation(record: value, variables: variables, now: now, meter: meter)
         evaluation.steps = []
         let outcome = evaluation.outcome(of: root)
         return EvaluationTrace(outcome: outcome, comparisons: evaluation.steps ?? [])

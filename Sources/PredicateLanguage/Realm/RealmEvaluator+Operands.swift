@@ -4,6 +4,7 @@ import RelayModel
 extension RealmEvaluator {
     /// What an expression is of the record.
     func operand(_ expression: Expression) throws(EvaluationError) -> Operand {
+        try meter?.charge(StepMeter.part)
         switch expression {
         case .constant(let value): return Self.lifted(value)
         case .path(let path):
@@ -19,9 +20,13 @@ extension RealmEvaluator {
         case .list(let elements):
             var values: [FieldValue] = []
             for element in elements { values.append(try operand(element).fieldValue) }
+            _ = try meter?.extent(of: values)
             return .list(values)
         case .arithmetic(let symbol, let left, let right):
-            return try RealmArithmetic.apply(symbol, try operand(left), try operand(right))
+            let first = try operand(left)
+            let second = try operand(right)
+            try meter?.charge((first.count + second.count) * StepMeter.value)
+            return try RealmArithmetic.apply(symbol, first, second)
         case .call(.now, _):
             guard let now else { throw .noClock }
             return .single(.timestamp(now))
@@ -57,6 +62,7 @@ extension RealmEvaluator {
         var inner = self
         var count: Int64 = 0
         for element in elements {
+            try meter?.charge(StepMeter.binding)
             inner.variables[variable] = element
             if try inner.holds(node) { count += 1 }
         }
@@ -85,6 +91,7 @@ extension RealmEvaluator {
         var stand = Stand(values: [start])
         var index = 0
         while index < components.count {
+            try meter?.charge(walking: stand.values)
             switch components[index] {
             case .collection(let symbol):
                 var rest = components[(index + 1)...]
@@ -96,6 +103,7 @@ extension RealmEvaluator {
                 index += 1
             }
         }
+        try meter?.charge(walking: stand.values)
         stand.open()
         return operand(stand)
     }
@@ -172,9 +180,11 @@ extension RealmEvaluator {
             stand.values = stand.values.map { .string(RealmTypeName(of: $0).rawValue) }
             return true
         case .sum, .average, .minimum, .maximum:
+            try meter?.charge(calculating: stand.values)
             try aggregate(symbol, &rest, &stand)
             return true
         case .links:
+            try meter?.charge(calculating: stand.values)
             if rest.first == .collection(.count) {
                 rest = rest.dropFirst()
                 try Self.countLinks(&stand)

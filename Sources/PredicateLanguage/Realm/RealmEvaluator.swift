@@ -16,11 +16,17 @@ struct RealmEvaluator {
     var variables: RecordFields
     /// The value of `now()`.
     let now: Timestamp?
+    /// What counts the steps of a condition that could take too many.
+    let meter: StepMeter?
 
-    init(record: FieldValue, variables: RecordFields = [:], now: Timestamp? = nil) {
+    init(
+        record: FieldValue, variables: RecordFields = [:], now: Timestamp? = nil,
+        meter: StepMeter? = nil
+    ) {
         self.record = record
         self.variables = variables
         self.now = now
+        self.meter = meter
     }
 
     /// A side of a comparison: one value, or what came from a list.
@@ -71,6 +77,7 @@ struct RealmEvaluator {
         if comparison.comparator == .geoWithin { return try judgeGeography(comparison) }
         let left = try operand(comparison.left)
         let right = try operand(comparison.right)
+        try meter?.charge(left, right, comparison)
         let holds = try holds(comparison, test ?? Test(comparison), left, right)
         return (holds, left.fieldValue, right.fieldValue)
     }
@@ -176,12 +183,14 @@ struct RealmEvaluator {
     private func judgeGeography(
         _ comparison: Comparison
     ) throws(EvaluationError) -> (holds: Bool, left: FieldValue, right: FieldValue) {
+        let area = try resolved(comparison.right)
+        let left = try operand(comparison.left)
+        try meter?.charge(places: left, in: area)
         let shape: GeographicShape
-        switch GeographicShape.read(try resolved(comparison.right)) {
+        switch GeographicShape.read(area) {
         case .success(let read): shape = read
         case .failure: throw .wrongKind(operation: "GEOWITHIN", found: "what is not a shape")
         }
-        let left = try operand(comparison.left)
         func test(_ value: FieldValue) -> Bool {
             GeographicShape.location(value).map(shape.contains) ?? false
         }

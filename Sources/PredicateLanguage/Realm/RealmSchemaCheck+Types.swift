@@ -132,6 +132,11 @@ extension RealmSchemaCheck {
                     .check, "there is no field \(name)", at: span, found: name,
                     expected: fields.keys.sorted().joined(separator: ", "))
             }
+            guard field.isQueryable else {
+                throw PredicateError(
+                    .check, "the field \(name.prefix(60)) is not queryable", at: span,
+                    found: "`\(name.prefix(60))`", expected: "a queryable field")
+            }
             return field.type
         case .map(nil), .mixed, .reference: return .mixed
         default: throw failure("\(type.word) has no fields, such as \(name)", at: span)

@@ -12,6 +12,11 @@ package enum IndexedText {
         TextFolding.fold(text, options)
     }
 
+    /// The composed form of a text (NFC), in time proportional to its length.
+    package static func composed(_ text: String) -> String {
+        TextFolding.composed(text)
+    }
+
     /// The words of a text as TOKENMATCHES and token search compare them, without stop words.
     package static func words(of text: String) -> [String] {
         TokenSearch.words(of: text)

@@ -8,6 +8,8 @@ import RelayModel
 /// last reference is gone, which is when nobody can be matching with it.
 final class RegularExpression: @unchecked Sendable {
     private let compiled: OpaquePointer
+    /// How many instructions it has: what a byte of a text may take at the worst.
+    let size: Int
     /// The longest text that is matched, in bytes.
     private let maximumTextBytes: Int
 
@@ -51,7 +53,8 @@ final class RegularExpression: @unchecked Sendable {
             throw RegularExpressionRefusal(status, String(decoding: blamed, as: UTF8.self))
         }
         self.compiled = compiled
-        maximumTextBytes = Self.maximumSteps / max(belfry_re2_size(compiled), 1)
+        size = max(Int(belfry_re2_size(compiled)), 1)
+        maximumTextBytes = Self.maximumSteps / size
     }
 
     deinit {

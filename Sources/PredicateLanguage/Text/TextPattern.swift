@@ -29,6 +29,14 @@ enum TextPattern: Sendable {
         self = .like(LikePattern(folded.unicodeScalars.map(\.value), escaping: .signs), options)
     }
 
+    /// How many instructions a regular expression has; `nil` for a pattern of `*` and `?`.
+    var size: Int? {
+        switch self {
+        case .like: nil
+        case .expression(let expression, _): expression.size
+        }
+    }
+
     /// Whether the whole of `text` matches; `nil` if it is too long for a pattern of this size.
     func matches(_ text: String) -> Bool? {
         switch self {

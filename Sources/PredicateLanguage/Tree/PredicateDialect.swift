@@ -58,7 +58,7 @@ extension RecordPredicate {
             return try RecordPredicate(format: try text(source), arguments: arguments)
         case .ckquery:
             let predicate = try RecordPredicate(format: try text(source), arguments: arguments)
-            try predicate.checkCloudKit()
+            try predicate.checkCloudKit(schema: schema)
             return predicate
         case .rql: return try RecordPredicate(rql: try text(source), arguments: arguments)
         case .filterBy: return try RecordPredicate(filterBy: source)

@@ -1,3 +1,5 @@
+import RelayModel
+
 /// What a predicate is of a record.
 public enum PredicateOutcome: Sendable, Hashable {
     /// The record satisfies it.
@@ -34,6 +36,8 @@ public enum EvaluationError: Error, Sendable, Hashable {
     case badCast(found: String, type: String)
     /// `now()` was evaluated without a clock's reading.
     case noClock
+    /// The evaluation takes more than ``RelayModel/Limits/maximumEvaluationSteps`` steps.
+    case budgetExceeded
 
     /// What is wrong, as a sentence for people.
     public var reason: String {
@@ -50,6 +54,8 @@ public enum EvaluationError: Error, Sendable, Hashable {
         case .badRegularExpression(let reason): "the regular expression is refused: \(reason)"
         case .badCast(let found, let type): "\(found) cannot be cast to \(type)"
         case .noClock: "now() needs the moment of the evaluation"
+        case .budgetExceeded:
+            "the evaluation takes more than \(Limits.maximumEvaluationSteps) steps"
         }
     }
 }

@@ -15,6 +15,9 @@ extension RecordChange {
         object["device"] = origin.deviceID.map { .string($0.rawValue) }
         object["user"] = origin.userID.map { .string($0.rawValue) }
         object["readers"] = readers.map { .array($0.map { .string($0) }) }
+        object["readersBefore"] = readersBefore.map { .array($0.map { .string($0) }) }
+        object["created"] = created?.storedForm
+        object["former"] = formerlyModified?.storedForm
         object["at"] = occurredAt.map { FieldValue.timestamp($0).notation }
         object["version"] = version.map { .integer($0) }
         object["snapshot"] = isSnapshot ? true : nil
@@ -41,6 +44,9 @@ extension RecordChange {
         origin = ChangeOrigin(
             deviceID: try reader.identifier("device"), userID: try reader.identifier("user"))
         readers = try reader.strings("readers")
+        readersBefore = try reader.strings("readersBefore")
+        created = try RecordTrace(try reader.reader("created"))
+        formerlyModified = try RecordTrace(try reader.reader("former"))
         if let moment = reader.value("at"),
             case .timestamp(let timestamp) = try FieldValue(notation: moment, path: "at")
         {

@@ -75,6 +75,12 @@ public struct RecordChange: Sendable, Hashable {
     public var origin: ChangeOrigin
     /// Who may read the record; `nil` means the default of its database.
     public var readers: [String]?
+    /// Who might read the record before an update, where others might; `nil` means the same.
+    public var readersBefore: [String]?
+    /// When the record came into being, where the relay keeps it and so knows.
+    public var created: RecordTrace?
+    /// The last modification before this change, where the relay keeps the record.
+    public var formerlyModified: RecordTrace?
     /// When it happened, by the source's clock.
     public var occurredAt: Timestamp?
     /// The version by which the source orders the changes of one record, where there is one.

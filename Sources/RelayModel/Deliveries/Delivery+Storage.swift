@@ -29,6 +29,7 @@ extension Delivery {
         object["collapsing"] = collapsingRecord.map {
             FieldValue.reference(RecordReference($0)).notation
         }
+        object["once"] = isOnce.map { .bool($0) }
         return object
     }
 
@@ -54,6 +55,7 @@ extension Delivery {
             notification: try PushNotification(stored: reader),
             badge: try reader.integer("badge"))
         collapsingRecord = try reader.record("collapsing")
+        isOnce = try reader.bool("once")
     }
 }
 

@@ -112,6 +112,10 @@ public struct Delivery: Sendable, Hashable {
     /// The record that changed, where the subscription asks to collapse its pushes: a newer
     /// delivery of the same record takes the place of this one until it is sent.
     public var collapsingRecord: RecordID?
+    /// Whether the subscription ended by firing this: then its end takes nothing back.
+    ///
+    /// `nil` in what an earlier version kept.
+    public var isOnce: Bool?
 
     /// Creates a delivery.
     public init(

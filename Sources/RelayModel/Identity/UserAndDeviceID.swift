@@ -27,3 +27,31 @@ public struct DeviceID: ValidatedIdentifier {
         self.rawValue = rawValue
     }
 }
+
+extension DeviceID {
+    private static let furtherMark = "~token-"
+    private static let furtherDigits = 8
+
+    /// The ID of a further device of the client that this ID names: one that has another token.
+    ///
+    /// `nil` if the client's name is too long to have anything after it. `digits` is taken from a
+    /// digest of the token, at least eight of them.
+    public func further(_ digits: String) -> DeviceID? {
+        DeviceID(rawValue: rawValue + Self.furtherMark + digits.prefix(Self.furtherDigits))
+    }
+
+    /// Whether both are devices of one client: the same device, or further ones of it.
+    public func isOfSameClient(as other: DeviceID) -> Bool {
+        rawValue == other.rawValue || client == other.client
+    }
+
+    /// The name by which the client calls itself.
+    private var client: Substring {
+        let utf8 = rawValue.utf8
+        let tail = Self.furtherMark.utf8.count + Self.furtherDigits
+        guard utf8.count > tail else { return rawValue[...] }
+        let mark = utf8.index(utf8.endIndex, offsetBy: -tail)
+        return utf8[mark...].starts(with: Self.furtherMark.utf8)
+            ? rawValue[..<mark] : rawValue[...]
+    }
+}

@@ -35,4 +35,10 @@ extension String {
         (1...maximum).contains(utf8.count)
             && utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
     }
+
+    /// Whether this text can be the value of a header: 1 to `maximum` bytes of printable ASCII or
+    /// UTF-8 beyond it, without a blank at its ends (RFC 9113, 8.2.1).
+    public func isHeaderText(upTo maximum: Int) -> Bool {
+        isPlainName(upTo: maximum) && utf8.first != 0x20 && utf8.last != 0x20
+    }
 }

@@ -43,6 +43,34 @@ public enum Base64 {
         return bytes
     }
 
+    /// The bytes of `text` in base64url as JSON Web Tokens have it (RFC 7515 §2), or `nil` if it is
+    /// anything else: no padding, the URL-safe letters alone, and no bits that stand for nothing.
+    ///
+    /// So the same bytes have one spelling, and nobody can write a token in another way.
+    public static func decodeToken(_ text: some StringProtocol) -> [UInt8]? {
+        guard text.utf8.allSatisfy({ isTokenDigit($0) }), let bytes = decode(text),
+            encodeToken(bytes).utf8.elementsEqual(text.utf8)
+        else { return nil }
+        return bytes
+    }
+
+    /// The base64url text for `bytes`, without padding.
+    public static func encodeToken(_ bytes: [UInt8]) -> String {
+        let digits = encode(bytes).utf8.compactMap { digit -> UInt8? in
+            switch digit {
+            case UInt8(ascii: "+"): UInt8(ascii: "-")
+            case UInt8(ascii: "/"): UInt8(ascii: "_")
+            case UInt8(ascii: "="): nil
+            default: digit
+            }
+        }
+        return String(decoding: digits, as: UTF8.self)
+    }
+
+    private static func isTokenDigit(_ digit: UInt8) -> Bool {
+        value(of: digit) != nil && digit != UInt8(ascii: "+") && digit != UInt8(ascii: "/")
+    }
+
     private static func value(of digit: UInt8) -> UInt32? {
         switch digit {
         case UInt8(ascii: "A")...UInt8(ascii: "Z"): UInt32(digit - UInt8(ascii: "A"))

@@ -15,8 +15,24 @@ extension JSONValue {
     /// - Complexity: O(*n*) in the length of the text, for any text.
     /// - Throws: ``JSONSyntaxError`` at the first byte that does not fit.
     public init(parsing text: [UInt8]) throws(JSONSyntaxError) {
-        var parser = JSONParser(bytes: text)
+        var parser = JSONParser(bytes: text, maximumDepth: Limits.maximumJSONDepth)
         self = try parser.document()
+    }
+
+    /// Reads JSON that the relay itself wrote, which may be deeper than what may come in: whatever
+    /// ``storedText(path:)`` lets out can be read here.
+    ///
+    /// - Throws: ``JSONSyntaxError`` at the first byte that does not fit.
+    public init(stored text: [UInt8]) throws(JSONSyntaxError) {
+        var parser = JSONParser(bytes: text, maximumDepth: Limits.maximumStoredJSONDepth)
+        self = try parser.document()
+    }
+
+    /// Reads JSON that the relay itself wrote.
+    ///
+    /// - Throws: ``JSONSyntaxError`` at the first byte that does not fit.
+    public init(stored text: String) throws(JSONSyntaxError) {
+        try self.init(stored: Array(text.utf8))
     }
 
     /// Reads the one JSON value that fills `text`.
@@ -27,9 +43,10 @@ extension JSONValue {
     }
 }
 
-/// A recursive-descent reader; ``Limits/maximumJSONDepth`` bounds its recursion.
+/// A recursive-descent reader, whose recursion is bounded.
 private struct JSONParser {
     let bytes: [UInt8]
+    let maximumDepth: Int
     var index = 0
 
     mutating func document() throws(JSONSyntaxError) -> JSONValue {
@@ -55,8 +72,8 @@ private struct JSONParser {
     }
 
     private mutating func value(depth: Int) throws(JSONSyntaxError) -> JSONValue {
-        guard depth <= Limits.maximumJSONDepth else {
-            throw failure("nested deeper than \(Limits.maximumJSONDepth) levels")
+        guard depth <= maximumDepth else {
+            throw failure("nested deeper than \(maximumDepth) levels")
         }
         skipBlanks()
         switch current {

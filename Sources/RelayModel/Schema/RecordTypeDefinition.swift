@@ -161,8 +161,8 @@ public struct SchemaFieldType: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension SchemaFieldType.Element {
-    /// The type of one value, or `nil` for no value.
-    init?(of value: FieldValue) {
+    /// The type of one value, or `nil` for no value; ``any`` for a list.
+    public init?(of value: FieldValue) {
         switch value {
         case .null: return nil
         case .bool: self = .boolean

@@ -49,6 +49,12 @@ public enum SystemField: String, Sendable, Hashable, CaseIterable {
         self = field
     }
 
+    /// Whether clients may not write a field of this name, because readers would take what it holds
+    /// for what the relay knows.
+    public static func isReserved(_ name: String) -> Bool {
+        byName[name] != nil || name == "recordType" || name == "recordChangeTag"
+    }
+
     private static let byName = Dictionary(
         uniqueKeysWithValues: allCases.flatMap { field in field.names.map { ($0, field) } })
 }

@@ -11,7 +11,7 @@ extension NotificationInfo {
 
     /// Reads the wire form.
     ///
-    /// `additionalFields` is the web's name of `desiredKeys`; either is understood.
+    /// `additionalFields` is the web's name of `desiredKeys`; either is understood, and answered.
     ///
     /// - Throws: ``JSONContractError`` at the first member that is unknown, of the wrong kind, or
     ///   beyond a limit.
@@ -46,9 +46,10 @@ extension NotificationInfo {
                 "must be 1 to \(Limits.maximumCollapseIDBytes) UTF-8 bytes without control "
                     + "characters (APNs)")
         }
+        desiredKeysName =
+            reader.value("desiredKeys") == nil ? .additionalFields : .desiredKeys
         desiredKeys = try reader.fieldNames(
-            reader.value("desiredKeys") == nil ? "additionalFields" : "desiredKeys",
-            atMost: Limits.maximumDesiredKeys)
+            desiredKeysName.rawValue, atMost: Limits.maximumDesiredKeys)
         expirationSeconds = try reader.integer("expirationSeconds")
         if let seconds = expirationSeconds, !(0...31_536_000).contains(seconds) {
             throw reader.failure("expirationSeconds", "must be 0 to 31536000")
@@ -84,7 +85,7 @@ extension NotificationInfo {
         object["shouldSendContentAvailable"] = shouldSendContentAvailable ? true : nil
         object["shouldSendMutableContent"] = shouldSendMutableContent ? true : nil
         object.set("collapseIDKey", collapseIDKey)
-        object.set("additionalFields", desiredKeys)
+        object.set(desiredKeysName.rawValue, desiredKeys)
         object["expirationSeconds"] = expirationSeconds.map { .integer($0) }
         object["priority"] = priority.map { .integer($0) }
         return .object(object)

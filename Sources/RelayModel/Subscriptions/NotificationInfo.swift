@@ -37,12 +37,22 @@ public struct NotificationInfo: Sendable, Hashable {
     public var collapseIDKey: String?
     /// Names of record fields whose values travel in the push.
     public var desiredKeys: [String] = []
+    /// By which of its two names the client calls ``desiredKeys``, and finds them again.
+    public var desiredKeysName = DesiredKeysName.additionalFields
     /// How long the gateway keeps a push for a device that is away, in seconds (ours).
     ///
     /// 0 means one attempt; `nil` leaves it to the container.
     public var expirationSeconds: Int64?
     /// 1, 5 or 10 (ours); `nil` follows CloudKit: 10 with anything visible, else 5.
     public var priority: Int64?
+
+    /// What the field names that travel in a push are called.
+    public enum DesiredKeysName: String, Sendable, Hashable {
+        /// In CloudKit Web Services.
+        case additionalFields
+        /// In the native class.
+        case desiredKeys
+    }
 
     /// Creates an info that shows nothing.
     public init() {}

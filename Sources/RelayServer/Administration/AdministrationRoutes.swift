@@ -27,42 +27,55 @@ struct AdministrationRoutes: Sendable {
             DeliveryAdministration(dependencies).routes,
             OneDeliveryAdministration(dependencies).routes,
             NotificationAdministration(dependencies).routes,
+            TokenAdministration(dependencies).routes,
         ]
         return tables.flatMap { $0 }.map(guarded)
     }
 
-    /// The same route, behind the administrative token.
+    /// The same route, for those tokens that may make the call.
     private func guarded(_ route: RelayRoute) -> RelayRoute {
-        let expected = dependencies.adminToken
-        return RelayRoute(route.surface, route.method, route.path) { request in
-            try AdministrationToken(expected).check(request)
-            return try await route.respond(request)
+        let desk = AdministrationDesk(dependencies)
+        let need = AdministrationNeed(of: route)
+        return RelayRoute(
+            route.surface, route.method, route.path, bodyLimit: route.bodyLimit,
+            patience: route.patience, effect: route.effect
+        ) { request in
+            try await desk.answer(request, need, route.respond)
+        }.admitting { request in
+            RelayRoute.Admission(administrator: try await desk.admit(request))
         }
     }
 }
 
 /// The token of the administrative surface.
 struct AdministrationToken: Sendable {
-    private let expected: String?
+    private let expected: String
 
-    init(_ expected: String?) {
-        self.expected = expected
-    }
-
-    /// Lets the request pass.
+    /// Expects the token of the configuration.
     ///
-    /// - Throws: ``AuthenticationRefusal`` that says what is missing.
-    func check(_ request: RelayRequest) throws(AuthenticationRefusal) {
+    /// - Throws: ``AuthenticationRefusal`` if there is none, which closes the surface.
+    init(_ expected: String?) throws(AuthenticationRefusal) {
         guard let expected else {
             throw .notAllowed("the administrative surface is closed: admin.token is not set")
         }
+        self.expected = expected
+    }
+
+    /// Whether the request has this token.
+    ///
+    /// - Throws: ``AuthenticationRefusal`` if it has none at all.
+    func matches(_ request: RelayRequest) throws(AuthenticationRefusal) -> Bool {
+        Secrets.matches(try text(of: request), verifier: Secrets.verifier(of: expected))
+    }
+
+    /// The token that the request has.
+    ///
+    /// - Throws: ``AuthenticationRefusal`` if it has none.
+    func text(of request: RelayRequest) throws(AuthenticationRefusal) -> String {
         guard let value = request.header("Authorization"),
             value.lowercased().hasPrefix("bearer ")
         else { throw .adminToken("Authorization: Bearer is missing") }
-        let token = String(value.dropFirst("bearer ".count))
-        guard Secrets.matches(token, verifier: Secrets.verifier(of: expected)) else {
-            throw .adminToken("it is another one")
-        }
+        return String(value.dropFirst("bearer ".count))
     }
 }
 

@@ -19,29 +19,48 @@ struct ChangeAdministration: AdministrationTable {
         ]
     }
 
-    /// Log entries of the container after the parameter `after`, at most `limit`.
+    /// Entries of the log that one list looks through, whosever they are.
+    private static let lookedAt = 100_000
+
+    /// Log entries of the container after the parameter `after`, at most `limit` and at most a page
+    /// of bytes; the answer's `after` goes on.
     private func list(_ request: RelayRequest) async throws -> RelayAnswer {
         let container = try await key(request)
-        let limit = try request.limit()
+        var page = AnswerPage(limit: try request.limit())
         var position = LogPosition(try request.number("after") ?? 0)
-        var found: [JSONValue] = []
-        while found.count < limit {
-            let page = try await dependencies.log.entries(after: position, limit: limit)
-            guard let last = page.last else { break }
-            for entry in page where entry.container == container && found.count < limit {
-                if let json = Self.json(entry) { found.append(json) }
+        var room = Self.lookedAt
+        while !page.isFull, room > 0 {
+            let entries = try await dependencies.log.entries(
+                after: position, limit: min(room, 500))
+            if entries.isEmpty { break }
+            for entry in entries where !page.isFull {
+                position = entry.position
+                room -= 1
+                guard entry.container == container, let json = Self.json(entry) else { continue }
+                page.take(json)
             }
-            position = last.position
         }
-        return RelayAnswer(json: ["changes": .array(found)])
+        var answer: JSONObject = ["changes": .array(page.entries)]
+        if page.isFull || room <= 0 { answer["after"] = .string(position.description) }
+        return RelayAnswer(json: .object(answer))
     }
 
+    /// What is parked, after the number `after`, at most `limit` and at most a page of bytes; the
+    /// answer's `after` goes on.
     private func parked(_ request: RelayRequest) async throws -> RelayAnswer {
+        let limit = try request.limit()
         let changes = try await dependencies.registry.parkedChanges(
-            of: try await key(request), after: try request.number("after") ?? 0,
-            limit: try request.limit())
-        return RelayAnswer(json: ["parked": .array(changes.map(Self.json))])
+            of: try await key(request), after: try request.number("after") ?? 0, limit: limit)
+        var answer: JSONObject = ["parked": .array(changes.map(Self.json))]
+        let bytes = changes.reduce(0) { $0 + $1.body.count }
+        if let last = changes.last, changes.count == limit || bytes > Self.largeBytes {
+            answer["after"] = .string(String(last.number))
+        }
+        return RelayAnswer(json: .object(answer))
     }
+
+    /// Beyond so many bytes a list may have ended for its size; headers are bytes too.
+    private static let largeBytes = Limits.maximumPageBytes / 2
 
     /// Sends a parked change through the mapper again; what it is now is appended, and only then it
     /// is no longer parked.
@@ -55,7 +74,7 @@ struct ChangeAdministration: AdministrationTable {
                 .notFound, "its change source \"\(parked.source)\" is there no longer")
         }
         let source = try stored.changeSource()
-        let body = try ParkedBody(json: JSONValue(parsing: parked.body))
+        let body = try ParkedBody(json: JSONValue(stored: parked.body))
         let batch = try source.replay(body, receivedAt: parked.receivedAt)
         for item in batch.items {
             guard case .parked(let again) = item else { continue }
@@ -98,7 +117,7 @@ struct ChangeAdministration: AdministrationTable {
 
     private static func json(_ parked: ParkedChange) -> JSONValue {
         let shown =
-            (try? JSONValue(parsing: parked.body))
+            (try? JSONValue(stored: parked.body))
             ?? .string(String(decoding: parked.body, as: UTF8.self))
         return [
             "number": .integer(Int64(clamping: parked.number)),

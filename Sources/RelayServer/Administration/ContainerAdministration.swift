@@ -28,7 +28,23 @@ struct ContainerAdministration: AdministrationTable {
         let settings = try await settings(request)
         var shown = settings.shown
         shown["halts"] = dependencies.haltsJSON(of: settings.key)
+        shown["use"] = try await useJSON(of: settings)
         return RelayAnswer(json: .object(shown))
+    }
+
+    /// What the container has of each thing, with what it may have.
+    private func useJSON(of settings: ContainerSettings) async throws -> JSONValue {
+        let use = try await dependencies.registry.quotaUse(of: settings.key)
+        let quotas = dependencies.registry.quotas.overridden(by: settings.quotas)
+        var object = JSONObject()
+        for quota in Quota.allCases {
+            guard let amount = use.amounts[quota] else { continue }
+            object[quota.rawValue] = [
+                "use": .integer(Int64(amount)), "limit": .integer(Int64(quotas[quota])),
+            ]
+        }
+        object["recordsNotKept"] = .integer(Int64(use.unkept))
+        return .object(object)
     }
 
     /// Creates a container; one that is there already is left alone.
@@ -50,6 +66,7 @@ struct ContainerAdministration: AdministrationTable {
         _ key: ContainerKey, _ request: RelayRequest
     ) throws -> ContainerSettings {
         var settings = ContainerSettings(key: key, topics: [])
+        try Self.checkBounds(try request.optionalJSONBody(), request)
         try settings.apply(request.optionalJSONBody())
         guard !settings.topics.isEmpty else {
             throw APIError(.badRequest, "topics: at least one is required (APNs: a bundle ID)")
@@ -62,8 +79,18 @@ struct ContainerAdministration: AdministrationTable {
         _ settings: ContainerSettings, _ request: RelayRequest
     ) throws -> ContainerSettings {
         var settings = settings
+        try Self.checkBounds(try request.jsonBody(), request)
         try settings.apply(request.jsonBody())
         return settings
+    }
+
+    /// What keeps containers from slowing each other is not for the token of one of them.
+    private static func checkBounds(_ body: JSONReader, _ request: RelayRequest) throws {
+        guard request.administrator?.container != nil else { return }
+        for name in ContainerSettings.operatorMembers where body.object[name] != nil {
+            throw AuthenticationRefusal.notAllowed(
+                "\(name): this token is good for one container, and may not set its bounds")
+        }
     }
 
     /// Changes what the body names and leaves the rest.
@@ -76,13 +103,28 @@ struct ContainerAdministration: AdministrationTable {
 }
 
 extension ContainerSettings {
+    /// The members that bound what a container may ask of the relay that it shares with others.
+    static let operatorMembers = ["costLimits", "quotas", "limits"]
+
+    /// What an operator should think about, a sentence each.
+    var warnings: [String] {
+        guard let userTokens, userTokens.keySet != nil else { return [] }
+        let missing = [("issuer", userTokens.issuer), ("audience", userTokens.audience)]
+            .filter { $0.1 == nil }.map(\.0)
+        guard !missing.isEmpty else { return [] }
+        return [
+            "userTokens: without \(missing.joined(separator: " and ")) a token counts that the "
+                + "identity provider issued to another application"
+        ]
+    }
+
     /// Takes over what `body` names; `null` clears what may be absent.
     ///
     /// - Throws: `JSONContractError` at the first member that does not fit; nothing is taken over.
     mutating func apply(_ body: JSONReader) throws(JSONContractError) {
         try body.allowOnly([
             "topics", "apns", "userTokens", "expirationSeconds", "keepsInbox", "sessions",
-            "costLimits",
+            "costLimits", "quotas",
         ])
         var changed = self
         if let topics = try body.strings("topics") {
@@ -106,6 +148,10 @@ extension ContainerSettings {
         }
         if body.object["costLimits"] == .null { changed.costs = CostBounds() }
         if let costs = try body.reader("costLimits") { changed.costs = try CostBounds(costs) }
+        if body.object["quotas"] == .null { changed.quotas = Quotas() }
+        if let quotas = try body.reader("quotas") {
+            changed.quotas = try Quotas(quotas, changing: changed.quotas)
+        }
         if let seconds = try body.integer("expirationSeconds") {
             guard (0...31_536_000).contains(seconds) else {
                 throw body.failure("expirationSeconds", "must be 0 to 31536000")
@@ -150,6 +196,8 @@ extension ContainerSettings {
         }
         object["userTokens"] = userTokens.map(\.shownJSON)
         object["costLimits"] = costs.json
+        object["quotas"] = quotas.json
+        if !warnings.isEmpty { object["warnings"] = .array(warnings.map { .string($0) }) }
         return object
     }
 }

@@ -16,6 +16,7 @@ struct DeliveryAdministration: AdministrationTable {
             route("GET", "/deadLetters", respond: deadLetters),
             route("POST", "/deadLetters/redrive", respond: redrive),
             route("POST", "/deadLetters/drop", respond: drop),
+            route("POST", "/resume", respond: resume),
         ]
     }
 
@@ -36,7 +37,17 @@ struct DeliveryAdministration: AdministrationTable {
     private func retries(_ request: RelayRequest) async throws -> RelayAnswer {
         let retries = try await dependencies.registry.retries(
             of: try await key(request), limit: try request.limit())
-        return RelayAnswer(json: ["retries": .array(retries.map(\.json))])
+        let halts = dependencies.halts()
+        return RelayAnswer(json: [
+            "retries": .array(
+                retries.map { $0.shown(among: halts, at: request.receivedAt) })
+        ])
+    }
+
+    /// Lets what is halted go at once.
+    private func resume(_ request: RelayRequest) async throws -> RelayAnswer {
+        let ended = dependencies.resume(try await key(request))
+        return RelayAnswer(json: ["ended": .integer(Int64(ended))])
     }
 
     private func deadLetters(_ request: RelayRequest) async throws -> RelayAnswer {
@@ -128,45 +139,5 @@ extension DeliveryReceipt {
             "status": .integer(Int64(status)), "reason": .string(reason),
             "attempt": .integer(Int64(attempt)), "at": .string(at.iso8601),
         ]
-    }
-}
-
-extension OwedDelivery {
-    /// The delivery with its payload, and with its token hidden.
-    var json: JSONObject {
-        let notification = delivery.notification
-        let payload =
-            (try? JSONValue(parsing: notification.payload))
-            ?? .string(String(decoding: notification.payload, as: UTF8.self))
-        return [
-            "deliveryID": .string(delivery.id.description),
-            "position": .string(delivery.ordinal.position.description),
-            "subscriptionID": .string(delivery.subscriptionID.rawValue),
-            "userRecordName": .string(delivery.owner.rawValue),
-            "deviceID": .string(delivery.deviceID.rawValue),
-            "apnsToken": .string(delivery.token.description),
-            "topic": .string(notification.topic), "payload": payload,
-        ]
-    }
-}
-
-extension Retry {
-    var json: JSONValue {
-        var object = delivery.json
-        object["attempts"] = .integer(Int64(attempts))
-        object["dueAt"] = .string(dueAt.iso8601)
-        object["reason"] = .string(reason)
-        return .object(object)
-    }
-}
-
-extension DeadLetter {
-    var json: JSONValue {
-        var object = delivery.json
-        object["attempts"] = .integer(Int64(attempts))
-        object["status"] = .integer(Int64(status))
-        object["reason"] = .string(reason)
-        object["at"] = .string(at.iso8601)
-        return .object(object)
     }
 }

@@ -30,6 +30,7 @@ extension HaltInForce {
         object["reason"] = .string(reason)
         object["since"] = .string(since.iso8601)
         object["until"] = .string(until.iso8601)
+        object["askedUntil"] = asked.map { .string($0.iso8601) }
         return .object(object)
     }
 }

@@ -77,7 +77,8 @@ struct OneDeliveryAdministration: AdministrationTable {
         switch exception {
         case .retry(let retry):
             shown["state"] = .string(Standing.waiting.rawValue)
-            shown["retry"] = retry.json
+            shown["retry"] = retry.shown(
+                among: dependencies.halts(), at: request.receivedAt)
         case .deadLetter(let letter):
             shown["state"] = .string(Standing.dead.rawValue)
             shown["deadLetter"] = letter.json

@@ -47,17 +47,16 @@ struct OverviewAdministration: AdministrationTable {
         let registry = dependencies.registry
         let limit = Self.countLimit
         let key = settings.key
-        let devices = try await registry.devices(of: key, owner: nil, limit: limit).count
-        let parked = try await registry.parkedChanges(of: key, after: 0, limit: limit).count
-        let retries = try await registry.retries(of: key, limit: limit).count
-        let dead = try await registry.deadLetters(of: key, reason: nil, limit: limit).count
+        let counts = try await registry.rowCounts(of: key, limit: limit)
         return [
             "container": .string(key.container.rawValue),
             "environment": .string(key.environment.rawValue),
             "canSend": .bool(settings.credential != nil || settings.certificate != nil),
             "canSignIn": .bool(settings.userTokens != nil),
-            "devices": .integer(Int64(devices)), "parked": .integer(Int64(parked)),
-            "retries": .integer(Int64(retries)), "deadLetters": .integer(Int64(dead)),
+            "devices": .integer(Int64(counts.devices)),
+            "parked": .integer(Int64(counts.parked)),
+            "retries": .integer(Int64(counts.retries)),
+            "deadLetters": .integer(Int64(counts.deadLetters)),
         ]
     }
 }

@@ -23,27 +23,13 @@ struct SubscriptionAdministration: AdministrationTable {
     /// with `user` those of one user.
     private func list(_ request: RelayRequest) async throws -> RelayAnswer {
         let container = try await key(request)
-        let user: UserID? = try request.parameter("user")
-        let limit = try request.limit()
-        var serial = try request.number("after") ?? 0
-        let head = try await dependencies.log.head()
-        var found: [SubscriptionVersion] = []
-        var isComplete = false
-        while found.count < limit, !isComplete {
-            let page = try await dependencies.registry.subscriptions(
-                activeAt: head, after: serial, limit: 1000)
-            isComplete = page.count < 1000
-            for version in page where found.count < limit {
-                serial = version.serial
-                let subscription = version.subscription
-                guard subscription.container == container,
-                    user == nil || subscription.owner == user
-                else { continue }
-                found.append(version)
-            }
+        let page = try await dependencies.registry.subscriptionPage(
+            of: container, user: try request.parameter("user"),
+            after: try request.number("after") ?? 0, PageBounds(rows: try request.limit()))
+        var answer: JSONObject = ["subscriptions": .array(page.elements.map(Self.json))]
+        if page.hasMore, let last = page.elements.last {
+            answer["after"] = .string(String(last.serial))
         }
-        var answer: JSONObject = ["subscriptions": .array(found.map(Self.json))]
-        if found.count == limit { answer["after"] = .string(String(serial)) }
         return RelayAnswer(json: .object(answer))
     }
 
@@ -61,19 +47,42 @@ struct SubscriptionAdministration: AdministrationTable {
     }
 
     private func devices(_ request: RelayRequest) async throws -> RelayAnswer {
-        let devices = try await dependencies.registry.devices(
+        let page = try await dependencies.registry.devicePage(
             of: try await key(request), owner: try request.parameter("user"),
-            limit: try request.limit())
-        return RelayAnswer(json: ["devices": .array(devices.map(Self.json))])
+            after: try request.number("after") ?? 0, PageBounds(rows: try request.limit()))
+        var answer: JSONObject = ["devices": .array(page.elements.map(Self.json))]
+        if page.hasMore, let last = page.elements.last {
+            answer["after"] = .string(String(last.serial))
+        }
+        return RelayAnswer(json: .object(answer))
     }
 
     private func forget(_ request: RelayRequest) async throws -> RelayAnswer {
         let id: DeviceID = try request.identifier("device")
+        let container = try await key(request)
+        let user = try await holder(of: id, in: container, stated: try request.parameter("user"))
         guard
+            let user,
             try await dependencies.registry.forgetDevice(
-                id, of: try await key(request), at: request.receivedAt)
+                id, of: user, in: container, at: request.receivedAt)
         else { throw APIError(.notFound, "there is no device \"\(id)\"") }
-        return RelayAnswer(json: ["deviceID": .string(id.rawValue), "deleted": true])
+        return RelayAnswer(json: [
+            "deviceID": .string(id.rawValue), "userRecordName": .string(user.rawValue),
+            "deleted": true,
+        ])
+    }
+
+    /// Whose device is meant: a name is its user's, and several users may have the same one.
+    private func holder(
+        of id: DeviceID, in container: ContainerKey, stated: UserID?
+    ) async throws -> UserID? {
+        if let stated { return stated }
+        let holders = try await dependencies.registry.holders(of: id, in: container, limit: 2)
+        guard holders.count < 2 else {
+            throw APIError(
+                .badRequest, "user: several users have a device \"\(id)\"; say whose is meant")
+        }
+        return holders.first
     }
 
     private static func json(_ version: SubscriptionVersion) -> JSONValue {

@@ -20,11 +20,13 @@ package struct SessionStanding: Sendable, Hashable {
 
     /// The session that a token belongs to, before anybody has believed it.
     ///
-    /// A token of an identity provider names its session by its digest, so that it begins the same
-    /// one whenever it comes, and signing out ends them together.
+    /// A token of an identity provider names its session by the digest of what was signed, so that
+    /// it begins the same one whenever it comes, and signing out ends them together. The signature
+    /// itself is left out: an ECDSA signature has a second form, which anybody can compute.
     package static func sessionID(of token: String) -> UUIDBytes? {
         if SessionToken.isOne(token) { return SessionToken(token)?.session }
-        return UUIDBytes(bytes: Array(SHA256.hash(data: Array(token.utf8)).prefix(16)))
+        guard let parts = try? SplitToken(token) else { return nil }
+        return UUIDBytes(bytes: Array(SHA256.hash(data: parts.signedBytes).prefix(16)))
     }
 }
 
@@ -43,7 +45,8 @@ extension Authenticator {
         } catch {
             throw .userToken(error)
         }
-        guard session?.session?.revokedAt == nil else {
+        // Without knowing what became of its session no token counts.
+        guard let session, session.session?.revokedAt == nil else {
             throw .userTokenExpired(redirectURL: redirectURL)
         }
         return user

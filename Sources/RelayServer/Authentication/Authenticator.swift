@@ -42,6 +42,34 @@ package struct Authenticator: Sendable {
         throw .noCredentials
     }
 
+    /// The key with which `request` is made, as far as its head shows: a signature over the body is
+    /// not verified, and the user is not looked for.
+    ///
+    /// - Throws: ``AuthenticationRefusal`` for whoever would be refused whatever the body is.
+    func recognize(_ request: RelayRequest) throws(AuthenticationRefusal) -> AccessKey {
+        let apiToken = Self.present(request.query["ckAPIToken"] ?? request.header("ckAPIToken"))
+        if let signature = try signature(of: request) {
+            guard apiToken == nil else { throw .mixedCredentials }
+            do {
+                return try signature.key(at: request.receivedAt, among: keys)
+            } catch {
+                throw .signature(error)
+            }
+        }
+        let found: AccessKey
+        if let apiToken {
+            guard let key = key(.apiToken, secret: apiToken) else { throw .unknownAPIToken }
+            found = key
+        } else if let bearer = Self.bearer(request) {
+            guard let key = key(.bearer, secret: bearer) else { throw .unknownBearerKey }
+            found = key
+        } else {
+            throw .noCredentials
+        }
+        guard found.revokedAt == nil else { throw .revokedKey(label: found.label) }
+        return found
+    }
+
     // MARK: The three ways
 
     private func signature(

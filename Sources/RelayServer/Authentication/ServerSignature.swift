@@ -19,6 +19,8 @@ package enum SignatureRefusal: Error, Sendable, Hashable {
     case dateTooNew(seconds: Int64)
     /// The signature is not base64, or not DER.
     case malformedSignature(String)
+    /// It was used before.
+    case usedBefore
     /// The signature does not fit; the hint says what it was made over, where that shows.
     case mismatch(hint: String?)
 
@@ -37,6 +39,9 @@ package enum SignatureRefusal: Error, Sendable, Hashable {
             return "the date is \(seconds) seconds ahead; allowed are \(window)"
         case .malformedSignature(let what):
             return "X-Apple-CloudKit-Request-SignatureV1 is not \(what)"
+        case .usedBefore:
+            return "it was used before, and a request that changes something is carried out once; "
+                + "sign each request anew"
         case .mismatch(let hint?): return "the signature does not fit this request: \(hint)"
         case .mismatch(nil):
             return "the signature does not fit date, body, path and key of this request"
@@ -47,8 +52,9 @@ package enum SignatureRefusal: Error, Sendable, Hashable {
 /// A request signed with a server-to-server key.
 ///
 /// The signature is ECDSA P-256 with SHA-256 over `date:base64(SHA256(body)):path`. Clients
-/// disagree about two parts, and all four readings are in use: the path with or without the query,
-/// and, without a body, the hash of nothing or nothing at all.
+/// disagree about one part, and both readings are in use: without a body the hash of nothing, or
+/// nothing at all. The query is part of the path, so that nobody can add one to a signed request;
+/// clients that sign the bare path (requests-cloudkit, OpenCloudKit) send no query with it.
 package struct ServerSignature: Sendable, Hashable {
     /// Names the key.
     package let keyID: String
@@ -83,11 +89,7 @@ package struct ServerSignature: Sendable, Hashable {
     package func verify(
         _ request: RelayRequest, keys: [AccessKey]
     ) throws(SignatureRefusal) -> AccessKey {
-        let candidates = keys.filter { $0.kind == .serverToServer && $0.id == keyID }
-        guard let key = candidates.first(where: { $0.revokedAt == nil }) ?? candidates.first
-        else { throw .unknownKeyID }
-        guard key.revokedAt == nil else { throw .revokedKey }
-        try checkDate(now: request.receivedAt)
+        let key = try key(at: request.receivedAt, among: keys)
         guard let bytes = Base64.decode(signature) else { throw .malformedSignature("base64") }
         guard let parsed = try? P256.Signing.ECDSASignature(derRepresentation: bytes) else {
             throw .malformedSignature("an ECDSA signature in DER form")
@@ -102,6 +104,36 @@ package struct ServerSignature: Sendable, Hashable {
         return key
     }
 
+    /// What no other signature has, and until when this one could be used.
+    ///
+    /// It is the first number of the pair, which belongs to one secret of the signer's; the second
+    /// one has two forms that fit.
+    var nonce: (bytes: [UInt8], until: Timestamp)? {
+        guard let bytes = Base64.decode(signature),
+            let parsed = try? P256.Signing.ECDSASignature(derRepresentation: bytes),
+            let moment = Timestamp(iso8601: date)
+        else { return nil }
+        let text = Array("\(keyID):".utf8) + Array(parsed.rawRepresentation.prefix(32))
+        return (
+            Array(SHA256.hash(data: text)),
+            moment.advanced(by: Limits.requestSignatureTolerance * 2)
+        )
+    }
+
+    /// The key that the request names, before anybody has believed it.
+    ///
+    /// - Throws: ``SignatureRefusal`` for what no body makes good.
+    func key(
+        at now: Timestamp, among keys: [AccessKey]
+    ) throws(SignatureRefusal) -> AccessKey {
+        let candidates = keys.filter { $0.kind == .serverToServer && $0.id == keyID }
+        guard let key = candidates.first(where: { $0.revokedAt == nil }) ?? candidates.first
+        else { throw .unknownKeyID }
+        guard key.revokedAt == nil else { throw .revokedKey }
+        try checkDate(now: now)
+        return key
+    }
+
     /// A reading of a request: what stands for the body and for the path.
     struct Reading {
         var hash: String
@@ -112,9 +144,7 @@ package struct ServerSignature: Sendable, Hashable {
     static func accepted(_ request: RelayRequest) -> [Reading] {
         var hashes = [Self.hash(of: request.body)]
         if request.body.isEmpty { hashes.append("") }
-        var paths = [request.target]
-        if request.path != request.target { paths.append(request.path) }
-        return paths.flatMap { path in hashes.map { Reading(hash: $0, path: path) } }
+        return hashes.map { Reading(hash: $0, path: request.target) }
     }
 
     /// Readings that are refused, and what to say if the client meant one of them.
@@ -136,6 +166,10 @@ package struct ServerSignature: Sendable, Hashable {
                     Reading(hash: digits, path: request.path),
                     "the body's hash must be in base64, not in hexadecimal digits"
                 ))
+        }
+        if request.path != request.target {
+            let hint = "it was made over the path alone, and the query must be signed with it"
+            mistakes.append((Reading(hash: hash, path: request.path), hint))
         }
         let host = request.header("Host") ?? ""
         for scheme in ["https://", "http://"] {

@@ -34,7 +34,8 @@ struct SessionDesk: Sendable {
         if session.map({ $0.endsAt <= now }) ?? true {
             let fresh = UserSession(
                 id: standing.id, container: settings.key, user: user, startedAt: now,
-                endsAt: now.advanced(by: .seconds(lifetime.days * 86_400)))
+                endsAt: now.advanced(by: .seconds(lifetime.days * 86_400)),
+                tokenEndsAt: Authenticator.userToken(of: request).flatMap(Self.expiration))
             do {
                 session = try await dependencies.registry.startSession(fresh)
             } catch {
@@ -57,13 +58,14 @@ struct SessionDesk: Sendable {
     func signOut(_ request: RelayRequest, user: UserID) async throws {
         guard let standing = try await standing(of: request) else { return }
         let now = request.receivedAt
-        let latest = Authenticator.userToken(of: request).flatMap(Self.expiration)
         let days = settings.sessions?.days ?? SessionSettings().days
         let end = now.advanced(by: .seconds(days * 86_400))
         try await dependencies.registry.revokeSession(
             UserSession(
                 id: standing.id, container: settings.key, user: user, startedAt: now,
-                endsAt: max(latest ?? end, end)), at: now)
+                endsAt: end,
+                tokenEndsAt: Authenticator.userToken(of: request).flatMap(Self.expiration)), at: now
+        )
     }
 
     /// The `exp` of an identity provider's token that has been verified.

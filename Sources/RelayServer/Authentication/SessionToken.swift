@@ -25,7 +25,7 @@ package struct SessionToken: Sendable, Hashable {
     /// Reads a token; `nil` if it is none.
     package init?(_ text: String) {
         guard Self.isOne(text), text.utf8.count <= 128,
-            let bytes = Base64.decode(text.dropFirst(Self.prefix.count)),
+            let bytes = Base64.decodeToken(text.dropFirst(Self.prefix.count)),
             bytes.count == Self.signedBytes + SHA256.byteCount,
             let session = UUIDBytes(bytes: bytes[..<16])
         else { return nil }
@@ -49,15 +49,7 @@ package struct SessionToken: Sendable, Hashable {
         let signed = session.bytes + moment + chance
         let code = HMAC<SHA256>.authenticationCode(
             for: signed + Array(container.description.utf8), using: SymmetricKey(data: secret))
-        let text = Base64.encode(signed + Array(code)).compactMap { character -> Character? in
-            switch character {
-            case "+": "-"
-            case "/": "_"
-            case "=": nil
-            default: character
-            }
-        }
-        return prefix + String(text)
+        return prefix + Base64.encodeToken(signed + Array(code))
     }
 
     /// Whether the signature is the one of `secret` for `container`.

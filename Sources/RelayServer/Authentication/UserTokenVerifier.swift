@@ -134,7 +134,7 @@ struct SplitToken {
         guard parts.count == 3 else { throw .malformed("three parts are expected") }
         let header = try Self.object(parts[0], name: "header")
         claims = try Self.object(parts[1], name: "payload")
-        guard let signature = Base64.decode(parts[2]) else {
+        guard let signature = Base64.decodeToken(parts[2]) else {
             throw .malformed("the signature is not base64url")
         }
         guard case .string(let algorithm)? = header["alg"] else {
@@ -150,7 +150,7 @@ struct SplitToken {
     private static func object(
         _ part: Substring, name: String
     ) throws(UserTokenRefusal) -> JSONObject {
-        guard let bytes = Base64.decode(part),
+        guard let bytes = Base64.decodeToken(part),
             let json = try? JSONValue(parsing: bytes), case .object(let object) = json
         else { throw .malformed("the \(name) is not a JSON object in base64url") }
         return object

@@ -19,21 +19,38 @@ extension Relay {
         let dependencies = dependencies()
         let connections = OpenConnections(
             grace: configuration.shutdownGrace, clock: world.clock, logger: logger)
+        let files = OpenFiles.raised()
+        let doors = configuration.doors
+        let clients = doors.clients(files, gateway: configuration.gateway.connections)
+        logger.info(
+            "doors",
+            metadata: [
+                "files": "\(files.limit)", "connections": "\(clients.connections)",
+                "perAddress": "\(clients.perAddress)",
+            ])
+        var surfaces: Set<RelayRoute.Surface> = [.client, .changes, .operation]
+        if doors.showsMetrics { surfaces.insert(.metrics) }
+        let keeper = keeper("http", clients, connections)
         guard !configuration.sharesListener else {
-            return [
-                try listener(
-                    configuration.http, dependencies, surfaces: Set(RelayRoute.Surface.allCases),
-                    name: "http", connections)
-            ]
+            surfaces.insert(.administration)
+            return [try listener(configuration.http, dependencies, surfaces: surfaces, keeper)]
         }
         return [
+            try listener(configuration.http, dependencies, surfaces: surfaces, keeper),
             try listener(
-                configuration.http, dependencies, surfaces: [.client, .changes, .operation],
-                name: "http", connections),
-            try listener(
-                configuration.admin, dependencies, surfaces: [.administration, .operation],
-                name: "admin", connections),
+                configuration.admin, dependencies,
+                surfaces: [.administration, .operation, .metrics],
+                self.keeper("admin", doors.operatorsDoor, connections)),
         ]
+    }
+
+    private func keeper(
+        _ name: String, _ bounds: DoorBook.Bounds, _ connections: OpenConnections
+    ) -> DoorKeeper {
+        DoorKeeper(
+            name, bounds, configuration.doors.pace, proxies: configuration.doors.proxies,
+            connections: connections, meter: DoorMeter(door: name, metrics),
+            identifiers: RandomIdentifiers { [world] in world.randomBytes($0) }, logger: logger)
     }
 
     private func dependencies() -> RelayDependencies {
@@ -54,8 +71,13 @@ extension Relay {
             logger: logger, limits: configuration.limits, adminToken: configuration.adminToken,
             publicURL: configuration.publicURL, signInURL: configuration.signInURL,
             clock: world.clock)
+        dependencies.secretsKeyID = store.secretsKeyID
         dependencies.courier = desk
+        dependencies.queries = queries
         dependencies.courierURL = configuration.hasPublicURL ? configuration.publicURL : nil
+        dependencies.turnstile = Turnstile(
+            configuration.doors.rates, clock: world.clock, metrics: metrics)
+        dependencies.proxies = configuration.doors.proxies
         dependencies.scheme = configuration.tls == nil ? "http" : "https"
         dependencies.indexes = indexes
         dependencies.containerSaved = { [board, gateway, worker] settings in
@@ -65,6 +87,11 @@ extension Relay {
         }
         dependencies.backlog = { [store] in try await store.backlog() }
         dependencies.halts = { [worker] in worker.halts }
+        dependencies.turns = turns
+        dependencies.resume = { [gateway, worker] key in
+            gateway.credentialChanged(for: key)
+            return worker.resume(key)
+        }
         dependencies.boundsReached = { [gate = store.gate] in gate.reached }
         dependencies.deadLettersRedriven = { [worker] in worker.workRetries() }
         return dependencies
@@ -72,34 +99,39 @@ extension Relay {
 
     private var readiness: Readiness {
         let phase = phase.withLock { $0 }
-        return phase == .following ? .ready : .notReady(readinessReasons)
+        if let stand = pulse.stand { return .notReady(["follower": stand.reason]) }
+        guard phase == .following else { return .notReady(readinessReasons) }
+        return store.shortage.map { .notReady(["storage": $0]) } ?? .ready
     }
 
     private func listener(
         _ place: RelayConfiguration.Listener, _ dependencies: RelayDependencies,
-        surfaces: Set<RelayRoute.Surface>, name: String, _ connections: OpenConnections
+        surfaces: Set<RelayRoute.Surface>, _ keeper: DoorKeeper
     ) throws -> any Service {
         let logger = logger
         let ports = ports
         let application = Application(
             router: RelayRouter.make(dependencies, surfaces: surfaces),
-            server: try server(connections),
+            server: try server(keeper),
             configuration: ApplicationConfiguration(
                 address: .hostname(place.host, port: place.port), serverName: "belfry"),
             onServerRunning: { channel in
+                await keeper.stand(at: channel)
                 let port = channel.localAddress?.port ?? place.port
-                ports.announce(port, of: name)
+                ports.announce(port, of: keeper.name)
                 logger.info(
                     "serving",
-                    metadata: ["door": "\(name)", "address": "\(place.host):\(port)"])
+                    metadata: ["door": "\(keeper.name)", "address": "\(place.host):\(port)"])
             }, logger: logger)
         return Door(
             application: application, address: "\(place.host):\(place.port)",
-            connections: connections)
+            connections: keeper.connections)
     }
 
-    private func server(_ connections: OpenConnections) throws -> HTTPServerBuilder {
-        let http1 = HTTP1Channel.Configuration(additionalChannelHandlers: [connections.watch()])
+    private func server(_ keeper: DoorKeeper) throws -> HTTPServerBuilder {
+        let http1 = HTTP1Channel.Configuration(additionalChannelHandlers: [
+            keeper.watch(), ClientWatch(), WholeAnswers(),
+        ])
         guard let files = configuration.tls else { return .http1(configuration: http1) }
         let chain = try Self.read("tls.certificateFile", files.certificate) {
             try NIOSSLCertificate.fromPEMFile($0)

@@ -12,7 +12,7 @@ extension Relay {
     ) async throws -> SnapshotKeeper? {
         let stem = store.path + "-snapshot-"
         guard let interval = configuration.snapshotInterval else {
-            try await store.record(nil)
+            try await store.forgetSnapshot()
             SnapshotFile.removeAll(stem: stem, except: nil)
             return nil
         }

@@ -27,7 +27,9 @@ package final class Relay: Service {
     let gateway: CurlPushGateway
     let courier: CourierPushGateway
     let desk: CourierDesk
+    let queries: QueryDesk
     let worker: DeliveryWorker
+    let turns: IntakeTurns
     /// The containers' indexes, which the follower hangs up.
     let indexes = IndexBoard()
     private let keeper: SnapshotKeeper?
@@ -38,6 +40,8 @@ package final class Relay: Service {
     /// Says that the badges are loaded.
     let recovered = AsyncStream<Void>.makeStream()
     let phase = Mutex(Phase.starting)
+    /// What the follower is at.
+    let pulse: FollowerPulse
     /// What is being loaded.
     let loading = Mutex<LoadingStage?>(nil)
     /// The ports that the listeners got.
@@ -68,6 +72,10 @@ package final class Relay: Service {
         self.metrics = metrics
         self.logger = logger
         self.onSuppression = onSuppression
+        let began = world.clock.measureStart()
+        pulse = FollowerPulse { began.elapsed() }
+        // What the configuration gets wrong is said before a store is opened, or made.
+        let settings = try CurlGatewaySettings(configuration.gateway)
         let patience = StorePatience(clock: world.clock) { error in
             logger.error("cannot open the store yet", metadata: ["reason": "\(error)"])
         }
@@ -79,11 +87,12 @@ package final class Relay: Service {
         self.board = board
         let tokens = try await ProviderTokenBox(registry: store, logger: logger)
         self.tokens = tokens
-        let settings = try CurlGatewaySettings(configuration.gateway)
         let desk = CourierDesk(
             queue: store, settings: configuration.fetching.desk, clock: world.clock,
             now: world.now)
         self.desk = desk
+        turns = IntakeTurns(clock: world.clock) { [gate = store.gate] in gate.count(.share) }
+        queries = QueryDesk(settings: configuration.queries, clock: world.clock)
         let built = Mutex<(CurlPushGateway, CourierPushGateway)?>(nil)
         worker = try DeliveryWorker(
             at: try await store.mark(), recordingTo: store,
@@ -122,12 +131,14 @@ package final class Relay: Service {
     package func run() async throws {
         log(CurlPushGateway.version)
         logger.info("opened the store", metadata: ["path": "\(store.path)"])
+        try await warn()
         let services: [any Service] =
             [
                 LoopService { try await self.worker.run() },
                 LoopService { await self.tokens.write() },
                 LoopService { await self.courier.run() },
                 LoopService { try await self.follow() },
+                LoopService { try await self.watchFollower() },
                 LoopService { try await self.workRanges() },
                 LoopService { try await self.upkeep().run() },
                 LoopService { try await self.keepSnapshots() },
@@ -153,7 +164,13 @@ package final class Relay: Service {
         } catch {
             outcome = .failure(error)
         }
-        try await finish()
+        do {
+            try await finish()
+        } catch {
+            // What ended the relay comes before what followed from it.
+            try outcome.get()
+            throw error
+        }
         try outcome.get()
     }
 
@@ -173,7 +190,10 @@ package final class Relay: Service {
         } catch {
             logger.warning("could not keep the last snapshot", metadata: ["reason": "\(error)"])
         }
-        await store.close()
+        if let failure = await store.close() {
+            logger.critical("the store did not end in order", metadata: ["reason": "\(failure)"])
+            throw failure
+        }
         logger.info("closed the store")
     }
 
@@ -194,8 +214,11 @@ package final class Relay: Service {
             indexSeed: generator.next(), badges: badges,
             rangeThreshold: configuration.rangeThreshold, now: world.now, clock: world.clock,
             settings: { [board] key in board[key] }, logger: logger, board: indexes,
-            keeper: keeper, onSuppression: onSuppression,
-            take: { [worker] batch in try await worker.accept(batch) })
+            keeper: keeper, pulse: pulse, onSuppression: onSuppression,
+            take: { [worker, turns] batch in
+                try await worker.accept(batch)
+                if let position = batch.finished { turns.followed(upTo: position) }
+            })
         let mark = worker.recordedMark
         try await follower.recover(at: mark, from: store) { stage in
             loading.withLock { $0 = stage }
@@ -223,6 +246,21 @@ package final class Relay: Service {
         while worker.recordedMark.position < head {
             guard began.elapsed() < bound else { throw NotSettled(inFlight: worker.inFlight) }
             try await world.clock.sleep(for: .milliseconds(5))
+        }
+    }
+
+    /// Says what an operator should think about.
+    private func warn() async throws {
+        if store.secretsKeyID == nil {
+            logger.warning(
+                "secrets lie in the store as they are: set secrets.keyFile to encrypt them")
+        }
+        for settings in try await store.containers() {
+            for warning in settings.warnings {
+                logger.warning(
+                    "a container's settings are open",
+                    metadata: ["container": "\(settings.key)", "reason": "\(warning)"])
+            }
         }
     }
 

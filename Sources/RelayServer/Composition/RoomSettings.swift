@@ -2,6 +2,7 @@ import Delivery
 import Foundation
 import Gateway
 import Logging
+import NIOSSL
 import RelayModel
 
 //  The configuration in the words of the rooms.
@@ -15,6 +16,13 @@ extension CurlGatewaySettings {
             // libcurl would say so at the first push only.
             guard FileManager.default.isReadableFile(atPath: file) else {
                 throw ConfigurationError(["apns.caFile: the file \(file) cannot be read"])
+            }
+            guard let authorities = try? NIOSSLCertificate.fromPEMFile(file), !authorities.isEmpty
+            else {
+                throw ConfigurationError([
+                    "apns.caFile: the file \(file) holds no certificate in PEM form "
+                        + "(-----BEGIN CERTIFICATE-----), or one that cannot be read"
+                ])
             }
             caFile = file
         }

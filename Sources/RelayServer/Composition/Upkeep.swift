@@ -17,6 +17,10 @@ struct Upkeep: Sendable {
         var courierIdle = Duration.seconds(90 * 86_400)
         /// Notifications stay so long in inboxes.
         var inboxAge = Duration.seconds(30 * 86_400)
+        /// Administrative calls stay so long in the audit log.
+        var auditAge = Duration.seconds(8760 * 3600)
+        /// Administrative calls in the audit log, about.
+        var auditEntries = 100_000
         /// Entries of the log that may be unsettled before changes are refused; 0 is no bound.
         var logLag = 5_000_000
         /// Retries that may wait before changes are refused; 0 is no bound.
@@ -83,6 +87,8 @@ struct Upkeep: Sendable {
         let old = now.advanced(by: .zero - settings.inboxAge)
         while try await store.pruneInboxes(unchangedSince: old) > 0 {}
         while try await store.pruneSessions(at: now) > 0 {}
+        let cutoff = now.advanced(by: .zero - settings.auditAge)
+        while try await store.pruneAudit(before: cutoff, most: settings.auditEntries) > 0 {}
     }
 
     // MARK: The accounts
@@ -106,6 +112,7 @@ struct Upkeep: Sendable {
     /// Looks at the bounds, and opens or closes the gate for changes.
     func watch() async throws {
         tellOfRows(store.unreadable.takeNews())
+        try await store.feelForRoom()
         let backlog = try await store.backlog()
         let head = try await store.head()
         let settled = progress()
@@ -130,12 +137,57 @@ struct Upkeep: Sendable {
             reached[bound] = "\(amount) \(what)"
         }
         tell(reached)
-        store.gate.set(reached)
+        store.gate.set(reached, shares: try await shares(beside: backlog))
         meter.show(
             UpkeepMeter.Watch(
                 lag: lag, backlog: backlog, footprint: footprint, memory: memory,
                 reached: Set(reached.keys)))
         meter.countRefusals(store.gate.refusals)
+        meter.countQuotas(store.quotaTally.reached)
+        tellOfUnkept(meter.countUnkept(backlog.unkept))
+    }
+
+    private func tellOfUnkept(_ count: Int) {
+        guard count > 0 else { return }
+        logger.warning(
+            "records of changes were not kept: their container has as many as its quota allows",
+            metadata: ["changes": "\(count)"])
+    }
+
+    /// The containers that have used up what is left to them of the bounds that all share.
+    private func shares(
+        beside backlog: Backlog
+    ) async throws -> [ContainerKey: [IntakeBound: String]] {
+        let rules = [
+            BoundShare(.retries, amount: backlog.retries, most: settings.retries),
+            BoundShare(
+                .ranges, amount: backlog.rangeSubscriptions, most: settings.rangeSubscriptions),
+        ]
+        guard rules.contains(where: \.isScarce) else { return [:] }
+        let containers = try await store.backlogOfContainers()
+        guard containers.count > 1 else { return [:] }
+        var shares: [ContainerKey: [IntakeBound: String]] = [:]
+        for container in containers {
+            let amounts = [container.retries, container.rangeSubscriptions]
+            for (rule, amount) in zip(rules, amounts) where rule.isUsedUp(by: amount) {
+                shares[container.container, default: [:]][rule.bound] =
+                    "\(amount) of \(rule.amount) that wait are the container's"
+            }
+        }
+        tell(shares)
+        return shares
+    }
+
+    private func tell(_ shares: [ContainerKey: [IntakeBound: String]]) {
+        let before = store.gate.shares
+        for (container, bounds) in shares where before[container] == nil {
+            logger.warning(
+                "changes of a container are refused, so that others have room",
+                metadata: [
+                    "container": "\(container)",
+                    "bounds": "\(bounds.keys.map(\.rawValue).sorted().joined(separator: ", "))",
+                ])
+        }
     }
 
     /// Tells of rows that were set aside; nothing of what they hold.

@@ -23,6 +23,8 @@ final class UpkeepMeter: Sendable {
     private let memory = Gauge(label: "belfry_process_resident_bytes")
     private let difference = Gauge(label: "belfry_conservation_difference")
     private let refused = Mutex<[IntakeBound: UInt64]>([:])
+    private let reached = Mutex<[Quota: UInt64]>([:])
+    private let unkept = Mutex<Int?>(nil)
 
     /// Shows what one look found.
     func show(_ watch: Watch) {
@@ -51,6 +53,30 @@ final class UpkeepMeter: Sendable {
             Counter(label: "belfry_intake_refused_total", dimensions: [("bound", bound.rawValue)])
                 .increment(by: count)
         }
+    }
+
+    /// Counts how often quotas were reached since the last call.
+    func countQuotas(_ now: [Quota: UInt64]) {
+        let before = reached.withLock { reached in
+            defer { reached = now }
+            return reached
+        }
+        for quota in Quota.allCases {
+            Counter(label: "belfry_quota_reached_total", dimensions: [("quota", quota.rawValue)])
+                .increment(by: now[quota, default: 0] - before[quota, default: 0])
+        }
+    }
+
+    /// Counts the changes whose record was not kept since the last call, and returns how many; what
+    /// came before the first call is not news.
+    func countUnkept(_ total: Int) -> Int {
+        let before = unkept.withLock { unkept in
+            defer { unkept = total }
+            return unkept
+        }
+        let count = max(0, total - (before ?? total))
+        Counter(label: "belfry_records_unkept_total").increment(by: count)
+        return count
     }
 
     /// Counts rows that were set aside because they cannot be read.

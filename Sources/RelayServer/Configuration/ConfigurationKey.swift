@@ -6,6 +6,8 @@ package struct ConfigurationKey: Sendable, Hashable {
     package enum Kind: Sendable, Hashable {
         /// Any text that is not empty.
         case text
+        /// A secret that nobody can guess by trying: a text of so many bytes or more.
+        case longSecret(Int)
         /// A whole number in this range.
         case integer(ClosedRange<Int>)
         /// One of these words.
@@ -57,6 +59,7 @@ package struct ConfigurationKey: Sendable, Hashable {
     package var rule: String {
         switch kind {
         case .text: "a text that is not empty"
+        case .longSecret(let bytes): "a text of \(bytes) bytes or more"
         case .integer(let range): "a whole number from \(range.lowerBound) to \(range.upperBound)"
         case .choice(let words): "one of \(words.joined(separator: ", "))"
         case .url(let schemes):
@@ -70,6 +73,7 @@ package struct ConfigurationKey: Sendable, Hashable {
     func allows(_ text: String) -> Bool {
         switch kind {
         case .text, .list: !text.isEmpty
+        case .longSecret(let bytes): text.utf8.count >= bytes
         case .integer(let range): Int(text).map(range.contains) ?? false
         case .choice(let words): words.contains(text)
         case .url(let schemes): Self.isURL(text, schemes: schemes)

@@ -1,10 +1,12 @@
 import RelayModel
+import Storage
 
 /// Every setting, in the order of the documentation (`docs/configuration.md`).
 package enum ConfigurationKeys {
     /// The settings.
     package static let all =
-        listeners + storage + upkeep + gateway + fetching + operation + limits
+        listeners + doors + storage + upkeep + gateway + fetching + operation + limits + queries
+        + quotas
 
     private static let listeners = [
         ConfigurationKey(
@@ -21,6 +23,10 @@ package enum ConfigurationKeys {
         ConfigurationKey(
             "tls.privateKeyFile", .text, "The private key of the certificate in PEM form."),
         ConfigurationKey(
+            "tls.caFile", .text,
+            "The certificate authorities, in PEM form, by which the relay's own commands verify "
+                + "its certificate, besides the chain itself and the system's."),
+        ConfigurationKey(
             "admin.host", .text, default: "127.0.0.1",
             "The address of the administrative surface."),
         ConfigurationKey(
@@ -28,16 +34,31 @@ package enum ConfigurationKeys {
             "The port of the administrative surface; with address and port of the clients' "
                 + "listener, it is served there."),
         ConfigurationKey(
-            "admin.token", .text, secrecy: .secret,
+            "admin.token", .longSecret(Limits.minimumAdminTokenBytes), secrecy: .secret,
             "The token of the administrative surface; without one it is closed."),
         ConfigurationKey(
             "signIn.url", .text,
-            "Where users sign in: the redirectURL of AUTHENTICATION_REQUIRED."),
+            "Where users sign in: the redirectURL of AUTHENTICATION_REQUIRED begins with it."),
     ]
 
     private static let storage = [
         ConfigurationKey(
             "storage.path", .text, default: "belfry.sqlite", "The file of the embedded store."),
+        ConfigurationKey(
+            "storage.create", .choice(["never", "whenMissing"]), default: "never",
+            "Whether a new store is made where there is none; the first start needs it."),
+        ConfigurationKey(
+            "secrets.key", .text, secrecy: .secret,
+            "The key that encrypts the secrets in the store: \(SecretKey.rule)."),
+        ConfigurationKey(
+            "secrets.keyFile", .text, "The file with that key, instead."),
+        ConfigurationKey(
+            "secrets.previousKeyFile", .text,
+            "The file with the key before, while one replaces another: what it encrypted is "
+                + "encrypted anew at the start."),
+        ConfigurationKey(
+            "storage.create", .choice(["never", "whenMissing"]), default: "never",
+            "Whether a new store is made where there is none; the first start needs it."),
         ConfigurationKey(
             "storage.commitMilliseconds", .integer(0...1000), default: "2",
             "How long a commit waits for company while others are writing."),
@@ -139,10 +160,6 @@ package enum ConfigurationKeys {
         ConfigurationKey(
             "limits.deniedRecordTypes", .list, default: "_*",
             "Record types that take no subscriptions; * stands for anything."),
-        ConfigurationKey(
-            "limits.subscriptionsPerUser", .integer(1...Limits.maximumSubscriptionsPerUser),
-            default: "\(Limits.maximumSubscriptionsPerUser)",
-            "The subscriptions of one user in one database."),
         ConfigurationKey(
             "limits.predicateCost", .integer(1...1_000_000), default: "500",
             "The comparisons that one predicate may add to every change of its record type."),

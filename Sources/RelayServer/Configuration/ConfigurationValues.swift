@@ -122,6 +122,14 @@ package struct ConfigurationValues: Sendable {
 
     // MARK: Reading
 
+    /// The file of the store, for whoever wants nothing else of the configuration.
+    ///
+    /// - Throws: ``ConfigurationError`` if a setting cannot be what it is.
+    package func storagePath() throws(ConfigurationError) -> String {
+        guard problems.isEmpty else { throw ConfigurationError(problems) }
+        return required("storage.path")
+    }
+
     /// The text of a setting; `nil` if it has none.
     func text(_ name: String) -> String? {
         texts[name]
@@ -141,6 +149,11 @@ package struct ConfigurationValues: Sendable {
             preconditionFailure("the setting \(name) was not checked")
         }
         return number
+    }
+
+    /// The number of a setting; `nil` if what was given is none, which ``problems`` says.
+    func number(_ name: String) -> Int? {
+        text(name).flatMap { Int($0) }
     }
 
     /// The settings, one a line, secrets hidden.

@@ -74,10 +74,14 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
     package var http: Listener
     /// Where the administrative surface is served.
     package var admin: Listener
+    /// Who may come in, and how fast they must be.
+    package var doors: DoorSettings
     /// The token of the administrative surface; `nil` closes it.
     package var adminToken: String?
     /// The files of TLS; `nil` serves plain HTTP.
     package var tls: TLSFiles?
+    /// The authorities by which commands verify the relay's certificate, in PEM form.
+    package var caFile: String?
     /// How clients reach the relay, without a slash at the end.
     package var publicURL: String
     /// Whether ``publicURL`` was configured, and not made of the listener's address.
@@ -104,6 +108,8 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
     package var rangeThreshold: Int
     /// What requests may ask for.
     package var limits: RequestLimits
+    /// What queries of records may use.
+    package var queries: QueryDesk.Settings
     /// From one snapshot of the index to the next at the least; `nil` keeps none.
     package var snapshotInterval: Duration?
     /// The settings, one a line, secrets hidden.
@@ -124,6 +130,9 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
                 "tls.certificateFile and tls.privateKeyFile: one of them is not set; both or "
                     + "none are needed")
         }
+        let secrets = SecretKeyReading(values)
+        problems += secrets.problems
+        doors = DoorSettings(values, problems: &problems)
         guard problems.isEmpty else { throw ConfigurationError(problems) }
         http = Listener(host: values.required("http.host"), port: values.integer("http.port"))
         admin = Listener(host: values.required("admin.host"), port: values.integer("admin.port"))
@@ -131,6 +140,7 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
         if let certificate, let privateKey {
             tls = TLSFiles(certificate: certificate, privateKey: privateKey)
         }
+        caFile = values.text("tls.caFile")
         let scheme = certificate == nil ? "http" : "https"
         publicURL = Self.withoutSlash(
             values.text("http.publicURL") ?? "\(scheme)://\(http.host):\(http.port)")
@@ -139,6 +149,7 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
         signInURL = values.text("signIn.url")
         storagePath = values.required("storage.path")
         store = Self.store(values)
+        store.secrets = secrets.vault
         gateway = Self.gateway(values)
         delivery = DeliveryBounds(
             inFlight: values.integer("delivery.inFlight"),
@@ -149,6 +160,7 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
         logLevel = Logger.Level(rawValue: values.required("log.level")) ?? .info
         shutdownGrace = .seconds(values.integer("shutdown.graceSeconds"))
         limits = Self.limits(values)
+        queries = QueryDesk.Settings(values)
         let minutes = values.integer("snapshot.minutes")
         snapshotInterval = minutes > 0 ? .seconds(minutes * 60) : nil
         upkeep = Upkeep.Settings(values)
@@ -158,6 +170,8 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
 
     private static func store(_ values: ConfigurationValues) -> StoreSettings {
         var settings = StoreSettings()
+        settings.creation =
+            StoreCreation(rawValue: values.required("storage.create")) ?? .never
         settings.commitDelay = .milliseconds(values.integer("storage.commitMilliseconds"))
         settings.commitChanges = values.integer("storage.commitChanges")
         settings.waitingChanges = values.integer("storage.waitingChanges")
@@ -167,7 +181,8 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
         settings.dedupeWindow = .seconds(values.integer("storage.dedupeHours") * 3600)
         settings.walBytes = values.integer("storage.walMegabytes") * 1_048_576
         settings.inboxPerUser = values.integer("inbox.perUser")
-        settings.maximumSubscriptionsPerOwner = values.integer("limits.subscriptionsPerUser")
+        settings.scanningReaders = values.integer("queries.readers")
+        settings.quotas = Quotas(values)
         return settings
     }
 

@@ -38,6 +38,12 @@ extension ConfigurationKeys {
             "retention.quarantineHours", .integer(0...876_000), default: "2160",
             "How long changes and ranges that were set aside as unreadable are kept; 0 for ever."),
         ConfigurationKey(
+            "retention.auditHours", .integer(1...876_000), default: "8760",
+            "How long administrative calls stay in the audit log."),
+        ConfigurationKey(
+            "retention.auditEntries", .integer(100...10_000_000), default: "100000",
+            "The administrative calls in the audit log, about, beyond which the oldest go."),
+        ConfigurationKey(
             "retention.shadowHours", .integer(0...876_000), default: "0",
             "How long a record's last version is known after its last change; 0 for ever. "
                 + "Records that clients keep in the relay stay."),
@@ -95,6 +101,8 @@ extension Upkeep.Settings {
         retention.quarantineAge = hours("retention.quarantineHours")
         retention.shadowAge = hours("retention.shadowHours")
         retention.deletedAge = hours("retention.deletedHours")
+        auditAge = .seconds(values.integer("retention.auditHours") * 3600)
+        auditEntries = values.integer("retention.auditEntries")
         courierIdle = .seconds(values.integer("courier.idleDays") * 86_400)
         inboxAge = .seconds(values.integer("inbox.days") * 86_400)
         logLag = values.integer("bounds.logLag")

@@ -1,19 +1,26 @@
 import RelayModel
 
-/// The secret in a courier's URL, and the device token that goes with it.
+/// The names of a web courier, each made of the one before by SHA-256: the ticket, which is the
+/// `apnsToken` that its client has; the secret in its URL; and its device token.
 ///
-/// The token is SHA-256 of the secret, 64 hexadecimal digits, which are base64 as well: clients
-/// decode it as either. Who sees the token, as an operator does, cannot fetch with it, and the
-/// relay keeps nothing from which the URL could be made again.
+/// Each is 64 hexadecimal digits, which are base64 as well: clients decode them as either. The
+/// relay keeps the last alone, so that whoever sees it, as an operator or a reader of the store
+/// does, can neither fetch nor register. A client that registers its ticket in another container
+/// is told the URL again, as CloudKit JS 2 needs.
 struct CourierAddress: Sendable {
-    /// The secret, 64 hexadecimal digits.
+    /// The secret in the URL.
     let secret: String
     /// The device token.
     let token: DeviceToken
 
-    /// Makes up a new one.
-    init(_ identifiers: RandomIdentifiers) {
-        secret = identifiers.digits(bytes: 32)
+    /// A ticket that nobody has yet.
+    static func newTicket(_ identifiers: RandomIdentifiers) -> DeviceToken {
+        deviceToken(identifiers.digits(bytes: 32))
+    }
+
+    /// The courier of a ticket.
+    init(ticket: DeviceToken) {
+        secret = Secrets.verifier(of: ticket.rawValue)
         token = Self.token(of: secret)
     }
 
@@ -25,7 +32,11 @@ struct CourierAddress: Sendable {
     }
 
     private static func token(of secret: String) -> DeviceToken {
-        guard let token = DeviceToken(rawValue: Secrets.verifier(of: secret)) else {
+        deviceToken(Secrets.verifier(of: secret))
+    }
+
+    private static func deviceToken(_ digits: String) -> DeviceToken {
+        guard let token = DeviceToken(rawValue: digits) else {
             preconditionFailure("64 hexadecimal digits are a device token")
         }
         return token

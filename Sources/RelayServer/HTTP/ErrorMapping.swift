@@ -83,8 +83,11 @@ struct ErrorMapping {
                 .throttled, "too much is waiting to be written", retryAfter: 1)
             logLevel = .warning
         case .bounded(let bound, let reason):
+            // What only this caller does too much of is its own to slow down.
+            let isOwn = bound == .share
             var error = APIError(
-                .tryAgainLater, "changes are refused for a while: \(reason)", retryAfter: 5)
+                isOwn ? .throttled : .tryAgainLater, "changes are refused for a while: \(reason)",
+                retryAfter: isOwn ? 1 : 5)
             error.details["bound"] = .string(bound.rawValue)
             apiError = error
             logLevel = .warning
@@ -92,16 +95,32 @@ struct ErrorMapping {
             apiError = APIError(
                 .tryAgainLater, "the relay's store is not available", retryAfter: 5)
             logLevel = .error
+        case .overQuota(let refusal):
+            apiError = APIError(refusal)
+            logLevel = .debug
         case .unknownContainer(let key):
             apiError = APIError(
                 .notFound,
                 "there is no container \(key.container) in \(key.environment.rawValue)")
             logLevel = .debug
-        case .newerSchema, .damaged, .inaccessible, .unsafeSetting:
+        case .newerSchema, .damaged, .lost, .missing, .foreignSchema, .inaccessible, .secrets,
+            .unsafeSetting:
             apiError = APIError(
                 .internalError, "the relay's store cannot be used; its log says why")
             logLevel = .critical
         }
         logReason = String(describing: error)
+    }
+}
+
+extension APIError {
+    /// A quota is reached: which, what it is, and what is used of it.
+    init(_ refusal: QuotaRefusal) {
+        self.init(
+            .quotaExceeded, refusal.description,
+            details: [
+                "quota": .string(refusal.quota.rawValue),
+                "limit": .integer(Int64(refusal.limit)), "use": .integer(Int64(refusal.use)),
+            ])
     }
 }

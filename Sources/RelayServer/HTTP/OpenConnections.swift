@@ -25,11 +25,6 @@ final class OpenConnections: Sendable {
         self.logger = logger
     }
 
-    /// What notes a new connection, and its end; one for each connection.
-    func watch() -> any RemovableChannelHandler {
-        ConnectionWatch(connections: self)
-    }
-
     /// Closes what is open after the grace, and whatever is opened later; the doors share it, so
     /// that the first that is told begins it for all.
     func beginGrace() {
@@ -66,25 +61,5 @@ final class OpenConnections: Sendable {
 
     func remove(_ channel: any Channel) {
         _ = state.withLock { $0.channels.removeValue(forKey: ObjectIdentifier(channel)) }
-    }
-}
-
-/// Tells of one connection.
-private final class ConnectionWatch: ChannelInboundHandler, RemovableChannelHandler {
-    typealias InboundIn = Any
-    typealias InboundOut = Any
-
-    private let connections: OpenConnections
-
-    init(connections: OpenConnections) {
-        self.connections = connections
-    }
-
-    func handlerAdded(context: ChannelHandlerContext) {
-        connections.add(context.channel)
-    }
-
-    func handlerRemoved(context: ChannelHandlerContext) {
-        connections.remove(context.channel)
     }
 }

@@ -1,3 +1,4 @@
+import ChangeSources
 import HTTPTypes
 import Hummingbird
 import Logging
@@ -17,58 +18,98 @@ struct RelayDoor: Sendable {
         meter = RequestMeter(dependencies.metrics)
     }
 
-    /// Answers one request; `path` is the route's template, `nil` if no path matched.
+    /// Answers one request; `place` is `nil` if no path matched.
     func answer(
-        _ request: Request, context: RelayContext, route: RelayRoute?, path: String?,
-        allowed: String?
+        _ request: Request, context: RelayContext, route: RelayRoute?, place: RelayPlace?
     ) async -> Response {
         let uuid = RandomIdentifiers(dependencies.randomBytes).uuid()
         let began = dependencies.now()
+        let goOn = ContinueSignal(of: request, on: context.channel)
+        let peer = peer(of: request, context)
+        var held = HeldBody()
         var answer: RelayAnswer
         do {
             answer = try await attempt(
-                request, context: context, route: route, path: path, allowed: allowed, uuid: uuid)
+                request, context: context, goOn, route: route, place: place, uuid: uuid,
+                peer: peer, &held)
         } catch {
+            if Self.isOfCredentials(error) { dependencies.turnstile.noteRefused(peer) }
             answer = refusal(error, uuid: uuid, logger: context.logger)
         }
-        if route?.patience == .held, context.isConnected {
+        if route?.patience == .held && context.isConnected || goOn.isAwaited {
             // Watching whether the client is still there reads ahead on the connection, which is
-            // of no use for another request afterwards: not after a refusal either.
+            // of no use for another request afterwards: not after a refusal either. Nor is one
+            // whose client may send a body, or not.
             answer.headers[.connection] = "close"
         }
+        dependencies.turnstile.giveMemory(held.bytes, of: held.container)
+        // What nobody reads is not waited for, unless it is short.
+        if !held.isWhole, Self.isLong(request) { answer.headers[.connection] = "close" }
         meter.record(
-            answer.status, method: request.method.rawValue, path: path ?? "unknown",
+            answer.status, method: request.method.rawValue, path: place?.path ?? "unknown",
             dependencies.now().duration(since: began))
         answer.headers.append(
-            contentsOf: Self.commonFields(uuid: uuid, origin: request.headers[.origin]))
+            contentsOf: Self.commonFields(
+                uuid: uuid, pages: place?.pages ?? .anybody, origin: request.headers[.origin]))
         return Self.response(answer, to: request.method)
     }
 
     private func attempt(
-        _ request: Request, context: RelayContext, route: RelayRoute?, path: String?,
-        allowed: String?, uuid: String
+        _ request: Request, context: RelayContext, _ goOn: ContinueSignal, route: RelayRoute?,
+        place: RelayPlace?, uuid: String, peer: Peer?, _ held: inout HeldBody
     ) async throws -> RelayAnswer {
-        guard let path, let allowed else {
+        if place?.pages != RelayRoute.Pages.none { try dependencies.turnstile.arrive(peer) }
+        guard let place else {
             let target = String(request.uri.path.prefix(200))
             throw APIError(.notFound, "there is no call at \(target)")
         }
         if request.method == .options {
             return Self.preflight(
-                allowed: allowed, asked: request.headers[.accessControlRequestHeaders])
+                place, asked: request.headers[.accessControlRequestHeaders])
         }
         guard let route else {
-            throw RefusedMethod(method: request.method.rawValue, allowed: allowed)
+            throw RefusedMethod(method: request.method.rawValue, allowed: place.allowed)
         }
-        let isHeld = route.patience == .held
         var call = RelayRequest(
             method: request.method.rawValue, target: request.head.path ?? "",
             headers: request.headers,
-            parameters: Self.parameters(of: request.uri.path, template: path),
-            body: isHeld ? [] : try await readBody(request, limit: route.bodyLimit),
+            parameters: Self.parameters(of: request.uri.path, template: place.path),
             uuid: uuid, receivedAt: dependencies.now())
         call.authority = request.head.authority
-        guard isHeld, context.isConnected else { return try await route.respond(call) }
-        return try await hold(call, request, route)
+        call.effect = route.effect
+        call.peer = peer
+        if let admit = route.admit {
+            let admission = try await admit(call)
+            if let container = admission.container, let key = admission.key {
+                try dependencies.turnstile.use(key: key, of: container)
+            }
+            held.container = admission.container
+            call.administrator = admission.administrator
+            let maximum = maximumBody(of: route)
+            call.body = try await readBody(
+                request, goOn, maximum: min(maximum, admission.maximumBody ?? maximum), &held)
+            // Waiting for it took its time: signatures and tokens are judged as of now.
+            call.receivedAt = dependencies.now()
+        }
+        guard context.isConnected else { return try await route.respond(call) }
+        switch route.patience {
+        case .prompt: return try await route.respond(call)
+        case .held: return try await hold(call, request, route)
+        case .watched:
+            let departure = try await ClientWatch.departure(of: context)
+            return try await departure.ending { [call] in try await route.respond(call) }
+        }
+    }
+
+    /// Who is at the other end.
+    private func peer(of request: Request, _ context: RelayContext) -> Peer? {
+        guard let (peer, own) = context.addresses else { return nil }
+        let proxies = dependencies.proxies
+        guard proxies.contains(peer) else { return Peer(client: peer, reached: own) }
+        let forwarded = request.headers[values: .forwardedFor]
+        return Peer(
+            client: proxies.client(behind: peer, forwardedFor: forwarded), reached: own,
+            isTrustedProxy: true)
     }
 
     /// Answers while watching whether the client is still there; if it goes, the task is cancelled.
@@ -80,27 +121,62 @@ struct RelayDoor: Sendable {
         }
     }
 
+    /// What is held of one body.
+    private struct HeldBody {
+        var container: ContainerKey?
+        var bytes = 0
+        var isWhole = false
+    }
+
+    private func maximumBody(of route: RelayRoute) -> Int {
+        switch route.bodyLimit {
+        case .request: dependencies.limits.requestBytes
+        case .webhook: dependencies.limits.webhookBytes
+        }
+    }
+
+    /// Whether it is about who calls that a request is refused; to be asked to sign in is no fault.
+    private static func isOfCredentials(_ error: any Error) -> Bool {
+        switch error as? AuthenticationRefusal {
+        case .userRequired, .userTokenExpired, .notAllowed: false
+        case nil: error is VerificationError
+        default: true
+        }
+    }
+
+    /// Whether more is announced than a client has sent by now anyway.
+    private static func isLong(_ request: Request) -> Bool {
+        if request.headers[.transferEncoding] != nil { return true }
+        return request.headers[.contentLength].flatMap { Int($0) } ?? 0 > BodyBook.portion
+    }
+
     /// Reads the body, and stops as soon as it is known to be too large.
-    private func readBody(_ request: Request, limit: RelayRoute.BodyLimit) async throws -> [UInt8] {
-        let maximum =
-            switch limit {
-            case .request: dependencies.limits.requestBytes
-            case .webhook: dependencies.limits.webhookBytes
-            }
+    private func readBody(
+        _ request: Request, _ goOn: ContinueSignal, maximum: Int, _ held: inout HeldBody
+    ) async throws -> [UInt8] {
         let tooLarge = APIError(.quotaExceeded, "the body is larger than \(maximum) bytes")
         if let length = request.headers[.contentLength].flatMap({ Int($0) }), length > maximum {
             throw tooLarge
         }
+        goOn.send()
         var bytes: [UInt8] = []
         do {
             for try await part in request.body {
-                guard bytes.count + part.readableBytes <= maximum else { throw tooLarge }
+                let count = bytes.count + part.readableBytes
+                guard count <= maximum else { throw tooLarge }
+                if count > held.bytes {
+                    try await dependencies.turnstile.takeMemory(
+                        count - held.bytes, for: held.container,
+                        isBeginning: count <= BodyBook.portion)
+                    held.bytes = count
+                }
                 bytes.append(contentsOf: part.readableBytesView)
             }
         } catch  where !(error is APIError || error is CancellationError) {
             // Its client went, or does not speak HTTP: no fault of the relay's own.
             throw APIError(.badRequest, "the body was cut off")
         }
+        held.isWhole = true
         return bytes
     }
 
@@ -144,25 +220,34 @@ struct RelayDoor: Sendable {
     /// What browsers must be told before they let a page read the answer.
     ///
     /// The page's own origin is named, because a client that sends its request with credentials
-    /// gets nothing to read under `*`. The relay takes no cookies, so nobody is let in by it.
-    private static func commonFields(uuid: String, origin: String?) -> HTTPFields {
+    /// gets nothing to read under `*`. The relay takes no cookies, so nobody is let in by it; and
+    /// yet it is done only for the calls that pages make, never for the operator's.
+    private static func commonFields(
+        uuid: String, pages: RelayRoute.Pages, origin: String?
+    ) -> HTTPFields {
         var fields = HTTPFields()
         fields[.appleRequestUUID] = uuid
-        fields[.accessControlAllowOrigin] = origin ?? "*"
-        if origin != nil {
+        fields[.cacheControl] = "no-store"
+        guard pages != .none else { return fields }
+        fields[.accessControlAllowOrigin] = "*"
+        if pages == .named, let origin {
+            fields[.accessControlAllowOrigin] = origin
             fields[.accessControlAllowCredentials] = "true"
             fields[.vary] = "Origin"
         }
         fields[.accessControlExposeHeaders] =
             "X-Apple-Request-UUID, X-Apple-CloudKit-Web-Auth-Token, X-Apple-CloudKit-Session, "
             + "Retry-After"
-        fields[.cacheControl] = "no-store"
         return fields
     }
 
-    private static func preflight(allowed: String, asked: String?) -> RelayAnswer {
+    private static func preflight(_ place: RelayPlace, asked: String?) -> RelayAnswer {
         var answer = RelayAnswer(status: 204)
-        answer.headers[.accessControlAllowMethods] = allowed
+        guard place.pages != .none else {
+            answer.headers[.allow] = place.allowed
+            return answer
+        }
+        answer.headers[.accessControlAllowMethods] = place.allowed
         // Whatever a client's library adds of its own is ignored, and must not stop it.
         answer.headers[.accessControlAllowHeaders] =
             asked.flatMap { $0.utf8.count <= 1024 ? $0 : nil }
@@ -212,6 +297,9 @@ extension HTTPField.Name {
     static let appleRequestUUID = unchecked("X-Apple-Request-UUID")
     /// The user's token for the next request.
     static let webAuthToken = unchecked("X-Apple-CloudKit-Web-Auth-Token")
+
+    /// Whom a proxy acts for.
+    static let forwardedFor = unchecked("X-Forwarded-For")
 
     /// The same in the clients of January 2016.
     static let session = unchecked("X-Apple-CloudKit-Session")

@@ -1,6 +1,24 @@
 package import HTTPTypes
 package import RelayModel
 
+/// Who is at the other end of a connection.
+package struct Peer: Sendable, Hashable {
+    /// Who called, be it directly or through a proxy that is believed.
+    package var client: ClientAddress
+    /// The relay's own address on this connection.
+    package var reached: ClientAddress?
+    /// Whether the connection is a proxy's that is believed.
+    package var isTrustedProxy: Bool
+
+    /// Describes who is there.
+    package init(client: ClientAddress, reached: ClientAddress? = nil, isTrustedProxy: Bool = false)
+    {
+        self.client = client
+        self.reached = reached
+        self.isTrustedProxy = isTrustedProxy
+    }
+}
+
 /// One request as the routes see it: whole, and without a connection.
 package struct RelayRequest: Sendable {
     /// The method, in capitals.
@@ -21,6 +39,12 @@ package struct RelayRequest: Sendable {
     package var receivedAt: Timestamp
     /// The host, and port, that the client asked for, if it said so.
     package var authority: String?
+    /// What the call does, as its route says.
+    package var effect = RelayRoute.Effect.changes
+    /// Who makes an administrative call; nobody is known before the token was looked at.
+    var administrator: Administrator?
+    /// Who is at the other end of the connection; `nil` for a call within the process.
+    package var peer: Peer?
     /// The user's token for the next request, once the caller is known.
     package let renewal = TokenRenewal()
 
@@ -87,7 +111,16 @@ package struct RelayRequest: Sendable {
     /// - Throws: ``RelayModel/APIError`` if one of them is not a possible name.
     func containerKey() throws(APIError) -> ContainerKey {
         ContainerKey(
-            container: try identifier("container"), environment: try choice("environment"))
+            container: try identifier("container"), environment: try environment())
+    }
+
+    /// The environment of the container, which clients write in capitals too.
+    private func environment() throws(APIError) -> ContainerEnvironment {
+        let text = parameters["environment"] ?? ""
+        if let environment = ContainerEnvironment(rawValue: text.lowercased()) {
+            return environment
+        }
+        return try choice("environment")
     }
 
     /// The body as JSON, whatever content type it claims: CloudKit's own clients send `text/plain`.
@@ -99,6 +132,20 @@ package struct RelayRequest: Sendable {
             throw APIError(.badRequest, "a JSON object is expected as the body, found nothing")
         }
         return try JSONReader(try JSONValue(parsing: body))
+    }
+}
+
+extension JSONReader {
+    /// One of the words that a member may have, in small letters or capitals.
+    ///
+    /// - Throws: `JSONContractError` that lists the words.
+    func anyCase<Choice: RawRepresentable<String> & CaseIterable>(
+        _ name: String
+    ) throws(JSONContractError) -> Choice? {
+        if let text = try string(name), let choice = Choice(rawValue: text.lowercased()) {
+            return choice
+        }
+        return try choice(name)
     }
 }
 

@@ -9,23 +9,40 @@ package struct RelayContext: RequestContext {
     /// Hummingbird's part.
     package var coreContext: CoreRequestContextStorage
     /// Whether there is a client at the other end of a connection, who may go.
-    let isConnected: Bool
+    var isConnected: Bool { channel != nil }
+    /// The connection.
+    let channel: (any Channel)?
+    /// The other end's address, and ours.
+    let addresses: (peer: ClientAddress, own: ClientAddress?)?
 
     /// Creates the context of a request that came over a connection.
     package init(source: ApplicationRequestContextSource) {
         coreContext = CoreRequestContextStorage(source: source)
-        isConnected = source.channel.isActive
+        channel = source.channel.isActive ? source.channel : nil
+        let own = ClientAddress(source.channel.localAddress)
+        addresses = ClientAddress(source.channel.remoteAddress).map { ($0, own) }
     }
 
     /// Creates the context of a request that was made in this process.
     package init(logger: Logger) {
         coreContext = CoreRequestContextStorage(source: InProcess(logger: logger))
-        isConnected = false
+        channel = nil
+        addresses = nil
     }
 
     private struct InProcess: RequestContextSource {
         let logger: Logger
     }
+}
+
+/// A path that the router found.
+struct RelayPlace: Sendable {
+    /// The template.
+    let path: String
+    /// Its methods, as `Allow` has them.
+    let allowed: String
+    /// What pages of other origins may do with its answers.
+    let pages: RelayRoute.Pages
 }
 
 /// Builds Hummingbird's router from the table of routes.
@@ -46,20 +63,30 @@ package enum RelayRouter {
         router.add(middleware: NotFoundMiddleware(door: door))
         let served = routes(dependencies).filter { surfaces.contains($0.surface) }
         for (path, routes) in Dictionary(grouping: served, by: \.path) {
-            let allowed = allowedMethods(of: routes)
+            let place = RelayPlace(
+                path: path, allowed: allowedMethods(of: routes),
+                pages: routes.first?.surface.pages ?? .none)
             for method in methods {
                 let route = route(for: method, among: routes)
                 router.on(RouterPath(path), method: method) { request, context in
                     await door.answer(
-                        request, context: context, route: route, path: path, allowed: allowed)
+                        request, context: context, route: route, place: place)
                 }
             }
         }
         return router
     }
 
-    /// Every call, in the order of the documentation.
+    /// Every call, in the order of the documentation, with what stands before it.
     package static func routes(_ dependencies: RelayDependencies) -> [RelayRoute] {
+        let callers = CallerLookup(dependencies)
+        return table(dependencies).map { route in
+            guard route.callers == .known, route.admit == nil else { return route }
+            return route.admitting { try await callers.recognize($0) }
+        }
+    }
+
+    private static func table(_ dependencies: RelayDependencies) -> [RelayRoute] {
         SubscriptionRoutes(dependencies).routes + TokenRoutes(dependencies).routes
             + RecordRoutes(dependencies).routes + RecordFeedRoutes(dependencies).routes
             + ZoneRoutes(dependencies).routes
@@ -96,7 +123,7 @@ package enum RelayRouter {
         ) async throws -> Response {
             guard context.endpointPath == nil else { return try await next(request, context) }
             return await door.answer(
-                request, context: context, route: nil, path: nil, allowed: nil)
+                request, context: context, route: nil, place: nil)
         }
     }
 }

@@ -29,7 +29,8 @@ struct RecordCalls: Sendable {
         return RecordCaller(
             place: RecordPlace(container: key, database: database, owner: owner),
             user: admitted.caller.user, isServer: admitted.caller.proof != .apiToken,
-            schema: try await shadow.schema(of: key), redirectURL: admitted.redirectURL)
+            schema: try await shadow.schema(of: key), redirectURL: admitted.redirectURL,
+            queryPlaces: admitted.settings.quotas.limits[.queries])
     }
 }
 
@@ -38,21 +39,41 @@ struct RecordCaller: Sendable {
     let place: RecordPlace
     let user: UserID?
     let isServer: Bool
-    let schema: ContainerSchema
+    private(set) var schema: ContainerSchema
     let redirectURL: String
+    /// Queries of the container at a time, where that is not as the configuration says.
+    var queryPlaces: Int?
+
+    /// The same caller, with what was learned since the schema was read.
+    func knowing(_ additions: [RecordTypeDefinition]) -> RecordCaller {
+        var caller = self
+        for addition in additions {
+            caller.schema.recordTypes[addition.name, default: addition].fields
+                .merge(addition.fields) { known, _ in known }
+        }
+        return caller
+    }
 
     var editor: RecordEditor { RecordEditor(userID: user, isServer: isServer) }
+
+    /// Whether nobody is signed in, and somebody could be.
+    var isNobody: Bool { user == nil && !isServer }
+
+    /// What is refused to nobody, and may be granted to somebody.
+    var authenticationRequired: APIError {
+        APIError(
+            .authenticationRequired, "request needs authorization",
+            details: ["redirectURL": .string(redirectURL)])
+    }
+    /// Who asks, as far as places for queries go.
+    var party: QueryParty { isServer ? .server : user.map { .user($0) } ?? .strangers }
 
     /// Whether the caller may know of a record.
     func mayRead(_ record: ShadowRecord) -> Bool {
         guard place.database == .public, !isServer else { return true }
-        if let readers = record.readers {
-            return readers.contains { $0 == "world" || $0 == user?.rawValue }
-        }
+        if let readers = record.readers { return RecordChange.names(user, in: readers) }
         guard let type = schema.recordTypes[record.recordType] else { return false }
-        return type.grants(.read, to: .world)
-            || user != nil && type.grants(.read, to: .icloud)
-            || user != nil && user == record.created.userID && type.grants(.read, to: .creator)
+        return type.readGrant.admits(user, createdBy: record.created.userID)
     }
 
     /// Refuses to create a record of `type` for who may not.
@@ -64,9 +85,7 @@ struct RecordCaller: Sendable {
         }
         guard user == nil || !type.grants(.create, to: .icloud) else { return }
         if user == nil {
-            throw APIError(
-                .authenticationRequired, "request needs authorization",
-                details: ["redirectURL": .string(redirectURL)])
+            throw authenticationRequired
         }
         throw APIError(.accessDenied, "CREATE operation not permitted on \(type.name)")
     }

@@ -12,10 +12,18 @@ struct RecordFeedRoutes: Sendable {
     var routes: [RelayRoute] {
         let prefix = RecordCalls.prefix
         return [
-            RelayRoute(.client, "POST", "\(prefix)/records/query", respond: query),
-            RelayRoute(.client, "POST", "\(prefix)/records/changes", respond: recordChanges),
-            RelayRoute(.client, "POST", "\(prefix)/changes/zone", respond: zoneChanges),
-            RelayRoute(.client, "POST", "\(prefix)/changes/database", respond: databaseChanges),
+            RelayRoute(
+                .client, "POST", "\(prefix)/records/query", patience: .watched,
+                effect: .reads, respond: query),
+            RelayRoute(
+                .client, "POST", "\(prefix)/records/changes", effect: .reads,
+                respond: recordChanges),
+            RelayRoute(
+                .client, "POST", "\(prefix)/changes/zone", effect: .reads,
+                respond: zoneChanges),
+            RelayRoute(
+                .client, "POST", "\(prefix)/changes/database", effect: .reads,
+                respond: databaseChanges),
         ]
     }
 
@@ -23,10 +31,19 @@ struct RecordFeedRoutes: Sendable {
         let caller = try await calls.caller(of: request)
         let body = try request.jsonBody()
         let shown = try RecordJSON(body)
-        let query = try RecordQuery(body, for: caller)
+        let dependencies = calls.dependencies
+        let query = try RecordQuery(
+            body, for: caller,
+            markers: MarkerSeal(
+                secret: try await dependencies.registry.sessionSecret(),
+                chance: dependencies.randomBytes))
         if let zoneID = query.zoneID { try await check(zoneID, caller) }
-        let (records, marker) = try await query.page(
-            from: calls.shadow, for: caller, at: request.receivedAt)
+        let (records, marker) = try await dependencies.queries.run(
+            caller.party, of: caller.place.container, places: caller.queryPlaces
+        ) { allowance in
+            try await query.page(
+                from: calls.shadow, for: caller, at: request.receivedAt, within: allowance)
+        }
         var answer: JSONObject = [
             "records": .array(records.map { .object(shown.record($0, for: caller)) })
         ]
@@ -37,8 +54,13 @@ struct RecordFeedRoutes: Sendable {
     private func recordChanges(_ request: RelayRequest) async throws -> RelayAnswer {
         let caller = try await calls.caller(of: request)
         let body = try request.jsonBody()
-        let feed = try await feed(caller.zoneID(body), body, caller, RecordJSON(body))
-        return RelayAnswer(json: .object(feed)).keepingUserToken(of: request)
+        let zoneID = try caller.zoneID(body)
+        let shown = try RecordJSON(body)
+        return try await calls.dependencies.lists.turn(of: caller.place.container) {
+            var room = Limits.maximumPageBytes
+            let feed = try await feed(zoneID, body, caller, shown, &room)
+            return RelayAnswer(json: .object(feed)).keepingUserToken(of: request)
+        }
     }
 
     /// The newer call: several zones, each with its own token.
@@ -48,28 +70,40 @@ struct RecordFeedRoutes: Sendable {
         let shown = try RecordJSON(body)
         let zones = try body.zones()
         try calls.dependencies.limits.check(zones.count, of: "zones")
+        return try await calls.dependencies.lists.turn(of: caller.place.container) {
+            let answers = try await feeds(zones, request, caller, shown)
+            return RelayAnswer(json: ["zones": .array(answers)]).keepingUserToken(of: request)
+        }
+    }
+
+    /// The feeds of several zones, which share the bytes of one page.
+    private func feeds(
+        _ zones: [JSONReader], _ request: RelayRequest, _ caller: RecordCaller,
+        _ shown: RecordJSON
+    ) async throws -> [JSONValue] {
         var answers: [JSONValue] = []
+        var room = Limits.maximumPageBytes
         for zone in zones {
             let zoneID = try caller.listedZoneID(zone)
             var entry: JSONObject = ["zoneID": caller.json(zoneID)]
             do {
                 let view = shown.showing(try zone.strings("desiredKeys"))
                 entry.members.append(
-                    contentsOf: try await feed(zoneID, zone, caller, view).members.filter {
-                        $0.name != "zoneID"
-                    })
+                    contentsOf: try await feed(zoneID, zone, caller, view, &room).members
+                        .filter { $0.name != "zoneID" })
             } catch {
                 entry.members.append(
                     contentsOf: ErrorMapping(error).apiError.json(uuid: request.uuid).members)
             }
             answers.append(.object(entry))
         }
-        return RelayAnswer(json: ["zones": .array(answers)]).keepingUserToken(of: request)
+        return answers
     }
 
-    /// What changed in the zone since the token in `body`.
+    /// What changed in the zone since the token in `body`, as far as there is room.
     private func feed(
-        _ zoneID: ZoneID, _ body: JSONReader, _ caller: RecordCaller, _ shown: RecordJSON
+        _ zoneID: ZoneID, _ body: JSONReader, _ caller: RecordCaller, _ shown: RecordJSON,
+        _ room: inout Int
     ) async throws -> JSONObject {
         try await check(zoneID, caller)
         guard try body.bool("reverse") != true else {
@@ -79,19 +113,24 @@ struct RecordFeedRoutes: Sendable {
         let since = try caller.numbers(try body.string("syncToken"), count: 1, of: part)[0]
         let limit = try body.resultsLimit()
         let types = try body.strings("desiredRecordTypes").map { Set($0) }
-        let changed = try await calls.shadow.recordChanges(
-            in: zoneID, of: caller.place, after: LogPosition(since), limit: limit + 1)
+        var page = Page<ShadowRecord>([], hasMore: true)
+        if room > 0 {
+            page = try await calls.shadow.recordChanges(
+                in: zoneID, of: caller.place, after: LogPosition(since),
+                PageBounds(rows: limit, bytes: room))
+        }
         try await checkMemory(of: zoneID, since: LogPosition(since), caller)
-        let page = changed.prefix(limit)
-        let records = page.filter {
+        let records = page.elements.filter {
             caller.mayRead($0) && types?.contains($0.recordType.rawValue) != false
         }
-        let last = page.last?.position.rawValue ?? since
+        let entries = records.map { JSONValue.object(shown.record($0, for: caller)) }
+        room -= page.bytes
+        let last = page.elements.last?.position.rawValue ?? since
         return [
             "zoneID": caller.json(zoneID),
-            "records": .array(records.map { .object(shown.record($0, for: caller)) }),
+            "records": .array(entries),
             "syncToken": .string(caller.token([last], of: part)),
-            "moreComing": .bool(changed.count > limit),
+            "moreComing": .bool(page.hasMore),
         ]
     }
 
@@ -113,8 +152,8 @@ struct RecordFeedRoutes: Sendable {
         of zoneID: ZoneID, since position: LogPosition, _ caller: RecordCaller
     ) async throws {
         guard position > .start else { return }
-        let zones = try await calls.shadow.zones(of: caller.place)
-        guard let zone = zones.first(where: { $0.zoneID == zoneID }), position < zone.prunedTo
+        guard let zone = try await calls.shadow.zone(zoneID, of: caller.place),
+            position < zone.prunedTo
         else { return }
         throw NotificationToken.expired(
             "it is older than what is remembered of deleted records; begin again without one")
@@ -123,8 +162,8 @@ struct RecordFeedRoutes: Sendable {
     /// Refuses a zone that is not there; the default one always is.
     private func check(_ zoneID: ZoneID, _ caller: RecordCaller) async throws {
         guard zoneID != .default else { return }
-        let zones = try await calls.shadow.zones(of: caller.place)
-        guard zones.contains(where: { $0.zoneID == zoneID && !$0.isDeleted }) else {
+        let zone = try await calls.shadow.zone(zoneID, of: caller.place)
+        guard zone?.isDeleted == false else {
             throw APIError.zoneNotFound(zoneID)
         }
     }

@@ -3,8 +3,7 @@ import RelayModel
 /// Reads CloudKit's field dictionaries, `{"value": …, "type": …}` each (CloudKit Web Services
 /// Reference, "Record Field Dictionary").
 ///
-/// Where `type` is absent, or `LIST` as the service itself answers, the schema decides, and without
-/// one the value.
+/// Where `type` is absent, or `LIST`, the schema decides, and without one the value.
 struct RecordFieldReading {
     /// The record's type, if it is known.
     let definition: RecordTypeDefinition?
@@ -14,6 +13,8 @@ struct RecordFieldReading {
         var fields: RecordFields = [:]
         /// What the dictionaries say beyond the values.
         var wire: JSONObject = [:]
+        /// The types of empty lists whose values do not show them.
+        var emptyLists: [String: SchemaFieldType] = [:]
 
         /// The records to which references with the action `VALIDATE` lead; one without a zone
         /// leads into the record's own.
@@ -54,9 +55,18 @@ struct RecordFieldReading {
                     member.name.shortened,
                     "not a field name: a letter, then letters, digits and underscores")
             }
-            let (value, raw) = try read(member.value, name: member.name, in: reader)
+            guard !SystemField.isReserved(member.name) else {
+                throw reader.failure(
+                    member.name,
+                    "is what the relay itself knows of a record; choose another name")
+            }
+            let (value, raw, type) = try read(member.value, name: member.name, in: reader)
+            try value.checkDepth(path: reader.path(of: member.name))
             reading.fields[member.name] = value
             if let raw, value.outlinesLess(than: raw) { reading.wire[member.name] = raw }
+            if value == .list([]), let type, type != Self.unknownList {
+                reading.emptyLists[member.name] = type
+            }
         }
         return reading
     }
@@ -71,50 +81,57 @@ struct RecordFieldReading {
             && name.utf8.allSatisfy { isLetter($0) || 0x30...0x39 ~= $0 || $0 == 0x5F }
     }
 
-    /// Reads one field: its dictionary, or the bare value.
+    /// What an empty list is answered as whose type nobody knows: sent back, it says nothing.
+    private static let unknownList = SchemaFieldType(.string, isList: true)
+
+    /// Reads one field: its dictionary, or the bare value; and its type, as far as that is known.
     private func read(
         _ json: JSONValue, name: String, in reader: JSONReader
-    ) throws(JSONContractError) -> (FieldValue, raw: JSONValue?) {
+    ) throws(JSONContractError) -> (FieldValue, raw: JSONValue?, SchemaFieldType?) {
         guard case .object(let object) = json, object["recordName"] == nil,
             object["latitude"] == nil
         else {
-            return (try value(json, word: nil, name: name, path: reader.path(of: name)), json)
+            let type = definition?.fields[name]?.type
+            return (try value(json, as: type, path: reader.path(of: name)), json, type)
         }
         let field = try JSONReader(json, path: reader.path(of: name))
         try field.allowOnly(["value", "type", "isEncrypted"])
-        guard let raw = field.value("value") else { return (.null, nil) }
-        return (
-            try value(
-                raw, word: try field.string("type"), name: name, path: field.path(of: "value")), raw
-        )
+        guard let raw = field.value("value") else { return (.null, nil, nil) }
+        let path = field.path(of: "value")
+        let type = try type(try field.string("type"), of: raw, name: name, path: path)
+        return (try value(raw, as: type, path: path), raw, type)
     }
 
     private func value(
-        _ json: JSONValue, word: String?, name: String, path: String
+        _ json: JSONValue, as type: SchemaFieldType?, path: String
     ) throws(JSONContractError) -> FieldValue {
         if json == .null { return .null }
-        guard let type = try type(word, name: name, path: path) else {
-            return try RecordValueReading.inferred(json, path: path)
-        }
+        guard let type else { return try RecordValueReading.inferred(json, path: path) }
         return try RecordValueReading.read(json, as: type, path: path)
     }
 
     /// The type that the client states, or that the schema knows.
     private func type(
-        _ word: String?, name: String, path: String
+        _ word: String?, of json: JSONValue, name: String, path: String
     ) throws(JSONContractError) -> SchemaFieldType? {
         let known = definition?.fields[name]?.type
-        guard let word, word != "LIST", word != "UNKNOWN_LIST" else { return known }
-        guard let stated = SchemaFieldType(word: SchemaFieldType.plain(word)) else {
-            let words = SchemaFieldType.Element.allCases.filter(\.isOfCloudKit)
-                .map(\.rawValue).joined(separator: ", ")
+        guard let word else { return known }
+        guard let read = FieldTypeWord(word) else {
             throw JSONContractError(
                 path: path,
-                reason: "\"\(word.shortened)\" is no type; allowed are \(words), "
-                    + "ASSETID, each also with _LIST, and LIST")
+                reason: "\"\(word.shortened)\" is no type; allowed are \(FieldTypeWord.rule)")
+        }
+        guard case .stated(let stated) = read else {
+            guard case .array = json else {
+                throw JSONContractError(
+                    path: path, reason: "Invalid value, expected type \(word).")
+            }
+            return known
         }
         // What CloudKit has no word for is answered as a text or a number, and comes back so.
         if let known, !known.element.isOfCloudKit { return known }
+        // An empty list is one of every type.
+        if let known, known.isList, stated.isList, json == [] { return known }
         if let known, known != stated {
             throw JSONContractError(
                 path: path,

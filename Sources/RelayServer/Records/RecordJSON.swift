@@ -43,21 +43,24 @@ struct RecordJSON: Sendable {
         return [
             "recordName": .string(record.recordID.recordName.rawValue),
             "recordType": .string(record.recordType.rawValue),
-            "fields": .object(fields(record)), "pluginFields": [:],
+            "fields": .object(fields(record, caller.schema.recordTypes[record.recordType])),
+            "pluginFields": [:],
             "recordChangeTag": .string(record.changeTag),
             "created": Self.stamp(record.created), "modified": Self.stamp(record.modified),
             "deleted": false, "zoneID": caller.json(record.recordID.zoneID),
         ]
     }
 
-    private func fields(_ record: ShadowRecord) -> JSONObject {
+    private func fields(
+        _ record: ShadowRecord, _ definition: RecordTypeDefinition?
+    ) -> JSONObject {
         var object = JSONObject()
         for (name, value) in record.fields.sorted(by: { $0.key < $1.key })
         where desiredKeys?.contains(name) != false {
-            object[name] = [
-                "value": record.wire[name] ?? Self.value(value, numbers: numbers),
-                "type": .string(Self.type(of: value)),
-            ]
+            let form = AnsweredField(
+                value, wire: record.wire[name], known: definition?.fields[name]?.type,
+                numbers: numbers)
+            object[name] = ["value": form.value, "type": .string(form.type)]
         }
         return object
     }
@@ -70,21 +73,6 @@ struct RecordJSON: Sendable {
             "userRecordName": .string(stamp.userID?.rawValue ?? UnnamedStamp.user),
             "deviceID": .string(stamp.deviceID?.rawValue ?? UnnamedStamp.device),
         ]
-    }
-
-    /// One of the ten words of the service's answers, which calls every list `LIST`.
-    static func type(of value: FieldValue) -> String {
-        switch value {
-        case .bool, .integer: "INT64"
-        case .double: "DOUBLE"
-        case .timestamp: "TIMESTAMP"
-        case .bytes: "BYTES"
-        case .reference: "REFERENCE"
-        case .location: "LOCATION"
-        case .list, .set: "LIST"
-        case .map(let members): members["fileChecksum"] == nil ? "STRING" : "ASSETID"
-        case .null, .string, .uuid, .objectID: "STRING"
-        }
     }
 
     /// The value as CloudKit writes it; what CloudKit does not have becomes a text.

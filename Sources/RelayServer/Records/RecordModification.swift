@@ -24,7 +24,8 @@ struct RecordModification {
     /// `stored` has the types of the records that ``untypedRecords(_:_:)`` found, as they are
     /// stored.
     init(
-        _ body: JSONReader, by caller: RecordCaller, device: DeviceID?, limits: RequestLimits,
+        _ body: JSONReader, by caller: RecordCaller, from origin: RecordOrigin,
+        limits: RequestLimits,
         stored: [RecordID: RecordType] = [:], assignName: () -> String
     ) throws {
         let elements = try body.require("operations", try body.array("operations"))
@@ -32,7 +33,7 @@ struct RecordModification {
         let zoneID = try caller.zoneID(body)
         let shown = try RecordJSON(body)
         var reading = RecordOperationReading(
-            caller: caller, zoneID: zoneID, device: device, shown: shown, stored: stored)
+            caller: caller, zoneID: zoneID, origin: origin, shown: shown, stored: stored)
         var views: [RecordJSON] = []
         for (index, element) in elements.enumerated() {
             do {
@@ -71,6 +72,8 @@ struct RecordModification {
         outcomes: [RecordEditOutcome], for caller: RecordCaller, uuid: String
     ) -> [JSONValue] {
         var rest = outcomes[...]
+        // What the request itself taught is known to its answer.
+        let caller = caller.knowing(additions)
         return zip(items, shown).map { item, view in
             switch item {
             case .refused(let error, let name): error.entry(recordName: name, uuid: uuid)
@@ -78,6 +81,31 @@ struct RecordModification {
                 (rest.popFirst() ?? .undone).entry(of: edit, for: caller, view, uuid: uuid)
             }
         }
+    }
+
+    /// Refuses the request as a whole where nothing was applied for want of a user alone: clients
+    /// sign their user in upon a 421, and look for it nowhere else.
+    ///
+    /// - Throws: 421.
+    func requireUser(outcomes: [RecordEditOutcome], for caller: RecordCaller) throws(APIError) {
+        guard caller.isNobody else { return }
+        var rest = outcomes[...]
+        var refusal: APIError?
+        for item in items {
+            switch item {
+            case .refused(let error, _):
+                guard error.code == .authenticationRequired else { return }
+                refusal = error
+            case .edit:
+                switch rest.popFirst() ?? .undone {
+                case .undone: break
+                case .refused(.notWritable), .refused(.notCreatable):
+                    refusal = caller.authenticationRequired
+                case .saved, .deleted, .refused: return
+                }
+            }
+        }
+        if let refusal { throw refusal }
     }
 
     /// The name as the client wrote it, for the sake of an answer about something unreadable.
@@ -94,7 +122,7 @@ struct RecordModification {
 struct RecordOperationReading {
     let caller: RecordCaller
     let zoneID: ZoneID
-    let device: DeviceID?
+    let origin: RecordOrigin
     let shown: RecordJSON
     /// The types of stored records whose operations do not name one.
     let stored: [RecordID: RecordType]
@@ -102,13 +130,13 @@ struct RecordOperationReading {
     private var seen: Set<RecordID> = []
 
     init(
-        caller: RecordCaller, zoneID: ZoneID, device: DeviceID?, shown: RecordJSON,
+        caller: RecordCaller, zoneID: ZoneID, origin: RecordOrigin, shown: RecordJSON,
         stored: [RecordID: RecordType]
     ) {
         self.stored = stored
         self.caller = caller
         self.zoneID = zoneID
-        self.device = device
+        self.origin = origin
         self.shown = shown
         inference = SchemaInference(
             caller.schema, environment: caller.place.container.environment)
@@ -125,8 +153,10 @@ struct RecordOperationReading {
         let id = try recordID(record, kind, assignedName)
         var edit = RecordEdit(kind, id, type: try self.type(record, kind) ?? stored[id])
         edit.changeTag = try record.string("recordChangeTag")
-        edit.deviceID = device
-        edit.statedStamp = try Self.stamp(record)
+        edit.deviceID = origin.device
+        edit.stampsDevice = !origin.isPage
+        // A page sends records back as it fetched them: it is its `clientId` that says who calls.
+        edit.statedStamp = origin.isPage && origin.device != nil ? nil : try Self.stamp(record)
         guard seen.insert(edit.recordID).inserted else {
             throw record.failure(
                 "recordName", "a second operation on the same record in one request")
@@ -150,6 +180,12 @@ struct RecordOperationReading {
 
     private func type(_ record: JSONReader, _ kind: RecordEdit.Kind) throws -> RecordType? {
         let type: RecordType? = try record.identifier("recordType")
+        guard type?.rawValue != "Users" else {
+            throw APIError(
+                .accessDenied,
+                "\(record.path(of: "recordType")): the application's identity provider has the "
+                    + "users; clients write no records of type Users")
+        }
         if kind == .create { return try record.require("recordType", type) }
         return type
     }
@@ -187,7 +223,8 @@ struct RecordOperationReading {
         }
         // Refusals must leave nothing learned.
         var trial = inference
-        let admitted = try trial.admit(type, fields: edit.fields)
+        let admitted = try trial.admit(
+            type, fields: edit.fields, emptyLists: reading.emptyLists)
         if edit.kind == .create { try caller.checkCreation(of: admitted) }
         inference = trial
     }
@@ -195,12 +232,10 @@ struct RecordOperationReading {
     private func completeRights(of edit: inout RecordEdit, _ type: RecordType) throws {
         guard caller.place.database == .public else { return }
         guard let definition = inference.definition(of: type) else { return }
+        edit.mayCreate = (try? caller.checkCreation(of: definition)) != nil
         edit.isWritableByAll =
             definition.grants(.write, to: .world)
             || caller.user != nil && definition.grants(.write, to: .icloud)
-        if !definition.grants(.read, to: .world), !definition.grants(.read, to: .icloud) {
-            edit.readers = caller.user.map { [$0.rawValue] } ?? []
-        }
     }
 
     private static func stamp(_ record: JSONReader) throws -> RecordStamp? {
@@ -219,7 +254,12 @@ extension RecordEditOutcome {
     ) -> JSONValue {
         let name = edit.recordID.recordName.rawValue
         switch self {
-        case .saved(let record): return .object(view.record(record, for: caller))
+        case .saved(var record):
+            // Who may write a record and not read it is shown what was written.
+            if !caller.mayRead(record) {
+                record.fields = record.fields.filter { edit.fields[$0.key] != nil }
+            }
+            return .object(view.record(record, for: caller))
         case .deleted:
             return [
                 "recordName": .string(name), "deleted": true,
@@ -271,6 +311,16 @@ extension RecordRefusal {
             return APIError(
                 .validatingReferenceError,
                 "a reference leads to \"\(target.recordName)\", which does not exist")
+        case .notWritable where caller.isNobody, .notCreatable where caller.isNobody:
+            return caller.authenticationRequired
+        case .notCreatable(let type):
+            return APIError(.accessDenied, "CREATE operation not permitted on \(type)")
+        case .overQuota(let refusal): return APIError(refusal)
+        case .tooMuchAtOnce(let bytes):
+            return APIError(
+                .quotaExceeded,
+                "the operations before it change records of \(bytes) bytes and more; send it in a "
+                    + "request of its own")
         case .notWritable:
             return APIError(.accessDenied, "WRITE operation not permitted on \"\(name)\"")
         }

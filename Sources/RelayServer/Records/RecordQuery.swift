@@ -17,12 +17,13 @@ struct RecordQuery {
     let marker: RecordQueryMarker?
     /// What is told of this query and of no other.
     private let seal: String
+    private let markers: MarkerSeal
 
     /// Reads the body and checks the query against the schema.
     ///
     /// - Throws: 404 for a record type that is unknown, 403 for one that is not kept here, 400 for
     ///   the rest.
-    init(_ body: JSONReader, for caller: RecordCaller) throws {
+    init(_ body: JSONReader, for caller: RecordCaller, markers: MarkerSeal) throws {
         let value = try body.require("query", body.value("query"))
         let reader = try JSONReader(value, path: body.path(of: "query"))
         var condition = reader.object
@@ -35,6 +36,7 @@ struct RecordQuery {
         let schema = RecordSchema(definition)
         let predicate: RecordPredicate
         do throws(PredicateError) {
+            try query.checkArguments()
             predicate = try query.recordPredicate()
             try predicate.check(schema: schema)
             self.predicate = try PreparedPredicate(predicate)
@@ -52,8 +54,9 @@ struct RecordQuery {
         let seal = "\(caller.place.database.rawValue).\(Hexadecimal.encode(digest))"
         self.seal = seal
         marker = try body.string("continuationMarker").map { marker throws(APIError) in
-            try RecordQueryMarker(marker, seal: seal)
+            try RecordQueryMarker(marker, seal: seal, markers)
         }
+        self.markers = markers
     }
 
     private static func definition(
@@ -72,63 +75,59 @@ struct RecordQuery {
     }
 
     /// One page, and the marker of the next one if there is more.
-    func page(
-        from shadow: any Shadow, for caller: RecordCaller, at now: Timestamp
-    ) async throws -> (records: [ShadowRecord], marker: String?) {
-        let page = RecordPage(order: order, limit: limit, after: marker)
-        let cursor = order.isEmpty ? marker?.recordID : nil
-        let predicate = predicate
-        let records = try await shadow.foldRecords(
-            of: recordType, in: caller.place, zoneID: zoneID, after: cursor, into: page
-        ) { page, record in
-            guard caller.mayRead(record) else { return true }
-            let fields = record.fields.merging(record.systemFields) { own, _ in own }
-            guard predicate.evaluate(on: fields, now: now) == .true else { return true }
-            return page.take(record)
-        }.records
-        let shown = Array(records.prefix(limit))
-        guard records.count > limit, let last = shown.last else { return (shown, nil) }
-        return (shown, RecordQueryMarker(last, order: order).text(seal: seal))
-    }
-}
-
-/// The records of a page as they are found: the first in the order of the query, and one more.
-struct RecordPage: Sendable {
-    let order: [RecordSortKey]
-    let limit: Int
-    let after: RecordQueryMarker?
-    private(set) var records: [ShadowRecord] = []
-
-    init(order: [RecordSortKey], limit: Int, after: RecordQueryMarker?) {
-        self.order = order
-        self.limit = limit
-        self.after = after
-    }
-
-    /// Takes a record that matches; returns whether more could be wanted.
     ///
-    /// Complexity: O(log limit) comparisons and O(limit) moves, whatever the number of records.
-    mutating func take(_ record: ShadowRecord) -> Bool {
-        guard !order.isEmpty else {
-            records.append(record)
-            return records.count <= limit
-        }
-        let place = RecordQueryMarker(record, order: order)
-        if let after, !after.precedes(place, order) { return true }
-        var low = 0
-        var high = records.count
-        while low < high {
-            let middle = (low + high) / 2
-            if RecordQueryMarker(records[middle], order: order).precedes(place, order) {
-                low = middle + 1
-            } else {
-                high = middle
+    /// Without an order a page ends early when the allowance does, and its marker goes on from
+    /// there; with one, all records of the type have to be looked at.
+    ///
+    /// - Throws: 413 or 429 if they are too many to be put in order; `CancellationError`.
+    func page(
+        from shadow: any Shadow, for caller: RecordCaller, at now: Timestamp,
+        within allowance: QueryAllowance
+    ) async throws -> (records: [ShadowRecord], marker: String?) {
+        var page = RecordPage(order: order, limit: limit, after: marker)
+        var cursor = order.isEmpty ? marker?.recordID : nil
+        var room = allowance.rows
+        let predicate = predicate
+        while true {
+            let scan = RecordScan(
+                of: recordType, in: caller.place, zoneID: zoneID, after: cursor,
+                rows: min(512, room), isOver: allowance.beginTurn())
+            let slice = try await shadow.scanRecords(scan, into: page) { page, scanned in
+                let record = scanned.record
+                guard caller.mayRead(record), page.wants(record) else { return true }
+                let fields = record.fields.merging(record.systemFields) { _, system in system }
+                guard predicate.evaluate(on: fields, now: now) == .true else { return true }
+                return page.take(scanned)
             }
+            page = slice.value
+            room -= slice.rows
+            cursor = slice.cursor
+            guard let place = slice.cursor, !page.isFull else { break }
+            guard room <= 0 || allowance.isOver else { continue }
+            allowance.noteCut()
+            guard order.isEmpty else { throw tooMany(room <= 0, allowance) }
+            let end = RecordQueryMarker(place)
+            return (page.records, try end.text(seal: seal, markers))
         }
-        guard low <= limit else { return true }
-        records.insert(record, at: low)
-        if records.count > limit + 1 { records.removeLast() }
-        return true
+        guard page.boundary != nil, let last = page.last else { return (page.records, nil) }
+        return (page.records, try last.text(seal: seal, markers))
+    }
+
+    /// Why the records could not be put in order, and what to do.
+    private func tooMany(_ isForRows: Bool, _ allowance: QueryAllowance) -> APIError {
+        let advice =
+            "leave sortBy out and go through the pages, or ask for one zone with fewer records"
+        guard isForRows else {
+            return APIError(
+                .throttled,
+                "query.sortBy: to put the records of \(recordType) in order took longer than "
+                    + "\(allowance.time.components.seconds) s; try again, or \(advice)",
+                retryAfter: 10)
+        }
+        return APIError(
+            .quotaExceeded,
+            "query.sortBy: all records of \(recordType) have to be looked at to put them in "
+                + "order, and a query looks at \(allowance.rows) at most; \(advice)")
     }
 }
 
@@ -143,18 +142,22 @@ struct RecordQueryMarker: Sendable {
         recordID = record.recordID
     }
 
-    /// Reads what ``text(seal:)`` wrote.
+    /// The place of a record that was looked at, where there is no order but the names'.
+    init(_ recordID: RecordID) {
+        values = []
+        self.recordID = recordID
+    }
+
+    /// Reads what ``text(seal:_:)`` wrote.
     ///
     /// - Throws: 400 if it is the marker of another query.
-    init(_ text: String, seal: String) throws(APIError) {
+    init(_ text: String, seal: String, _ markers: MarkerSeal) throws(APIError) {
         let foreign = APIError(
             .badRequest, "continuationMarker: it was not made for this query; begin without one")
         do {
-            guard let bytes = Base64.decode(text) else { throw foreign }
-            let reader = try JSONReader(try JSONValue(parsing: bytes))
-            guard try reader.string("q") == seal, let zone = reader.value("z") else {
-                throw foreign
-            }
+            guard let bytes = markers.open(text, subject: seal) else { throw foreign }
+            let reader = try JSONReader(try JSONValue(stored: bytes))
+            guard let zone = reader.value("z") else { throw foreign }
             values = try (reader.array("v") ?? []).map { try FieldValue(notation: $0) }
             recordID = RecordID(
                 recordName: try reader.require("n", try reader.identifier("n")),
@@ -165,12 +168,12 @@ struct RecordQueryMarker: Sendable {
     }
 
     /// The marker as clients carry it: opaque.
-    func text(seal: String) -> String {
+    func text(seal: String, _ markers: MarkerSeal) throws -> String {
         let json: JSONValue = [
-            "q": .string(seal), "v": .array(values.map(\.notation)),
+            "v": .array(values.map(\.notation)),
             "z": recordID.zoneID.json, "n": .string(recordID.recordName.rawValue),
         ]
-        return Base64.encode(json.utf8)
+        return try markers.close(json.utf8, subject: seal)
     }
 
     /// Whether this place comes before `other`; names decide between records that are alike.
@@ -252,7 +255,7 @@ struct RecordSortKey: Sendable {
 
     /// The value by which `record` is sorted.
     func value(of record: ShadowRecord) -> FieldValue {
-        let value = record.fields[field] ?? record.systemFields[field] ?? .null
+        let value = record.systemFields[field] ?? record.fields[field] ?? .null
         guard let relativeLocation, case .location(let place) = value else { return value }
         return .double(RecordOrder.distance(place, relativeLocation))
     }

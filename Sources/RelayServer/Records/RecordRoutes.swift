@@ -12,7 +12,9 @@ struct RecordRoutes: Sendable {
     var routes: [RelayRoute] {
         [
             RelayRoute(.client, "POST", "\(RecordCalls.prefix)/records/modify", respond: modify),
-            RelayRoute(.client, "POST", "\(RecordCalls.prefix)/records/lookup", respond: lookup),
+            RelayRoute(
+                .client, "POST", "\(RecordCalls.prefix)/records/lookup", effect: .reads,
+                respond: lookup),
         ]
     }
 
@@ -21,17 +23,32 @@ struct RecordRoutes: Sendable {
         let identifiers = RandomIdentifiers(calls.dependencies.randomBytes)
         let body = try request.jsonBody()
         let modification = try RecordModification(
-            body, by: caller, device: try request.deviceID(body),
+            body, by: caller, from: try request.recordOrigin(body),
             limits: calls.dependencies.limits, stored: try await storedTypes(body, caller),
             assignName: { identifiers.uuid().uppercased() })
         var outcomes: [RecordEditOutcome] = []
         if let edits = modification.edits, !edits.isEmpty {
-            outcomes = try await calls.shadow.modify(
-                edits, in: caller.place, by: caller.editor, atomicity: modification.atomicity,
-                additions: modification.additions, at: request.receivedAt)
+            outcomes = try await modify(edits, modification, caller, at: request.receivedAt)
         }
+        try modification.requireUser(outcomes: outcomes, for: caller)
         let entries = modification.entries(outcomes: outcomes, for: caller, uuid: request.uuid)
         return RelayAnswer(json: ["records": .array(entries)]).keepingUserToken(of: request)
+    }
+
+    private func modify(
+        _ edits: [RecordEdit], _ modification: RecordModification, _ caller: RecordCaller,
+        at now: Timestamp
+    ) async throws -> [RecordEditOutcome] {
+        let dependencies = calls.dependencies
+        return try await dependencies.inTurn(
+            of: caller.place.container, changes: edits.count,
+            // What was deleted has no position of its own any more; the head is none too low.
+            last: { $0.contains(where: \.isApplied) ? try await dependencies.log.head() : nil }
+        ) {
+            try await calls.shadow.modify(
+                edits, in: caller.place, by: caller.editor, atomicity: modification.atomicity,
+                additions: modification.additions, at: now)
+        }
     }
 
     /// The types of the records whose operations leave them out.
@@ -41,8 +58,13 @@ struct RecordRoutes: Sendable {
         let ids = RecordModification.untypedRecords(body, caller)
             .prefix(calls.dependencies.limits.operations)
         guard !ids.isEmpty else { return [:] }
-        let stored = try await calls.shadow.records(named: Array(ids), in: caller.place)
-        return Dictionary(stored.map { ($0.recordID, $0.recordType) }) { first, _ in first }
+        // What is more than one request may change is not worth reading.
+        let stored = try await calls.shadow.records(
+            named: Array(ids), in: caller.place, bytes: 4 * Limits.maximumPageBytes
+        ).records
+        return Dictionary(
+            stored.filter(caller.mayRead).map { ($0.recordID, $0.recordType) }
+        ) { first, _ in first }
     }
 
     private func lookup(_ request: RelayRequest) async throws -> RelayAnswer {
@@ -50,14 +72,29 @@ struct RecordRoutes: Sendable {
         let body = try request.jsonBody()
         let shown = try RecordJSON(body)
         let wanted = try recordIDs(body, caller, shown)
-        let found = try await calls.shadow.records(named: wanted.map(\.id), in: caller.place)
-            .filter(caller.mayRead)
+        return try await calls.dependencies.lists.turn(of: caller.place.container) {
+            try await answer(wanted, request, caller)
+        }
+    }
+
+    /// The records that are wanted, as far as they fit one answer.
+    private func answer(
+        _ wanted: [(id: RecordID, view: RecordJSON)], _ request: RelayRequest,
+        _ caller: RecordCaller
+    ) async throws -> RelayAnswer {
+        let (all, unread) = try await calls.shadow.records(
+            named: wanted.map(\.id), in: caller.place, bytes: Limits.maximumPageBytes)
+        let found = all.filter(caller.mayRead)
         // Of a name that records of several types have, the one that changed last is meant.
         let latest = Dictionary(found.map { ($0.recordID, $0) }) { first, second in
             first.position > second.position ? first : second
         }
         let entries = wanted.map { id, view -> JSONValue in
             if let record = latest[id] { return .object(view.record(record, for: caller)) }
+            if unread.contains(id) {
+                return APIError.answerIsFull
+                    .entry(recordName: id.recordName.rawValue, uuid: request.uuid)
+            }
             return APIError.noRecord(id.recordName)
                 .entry(recordName: id.recordName.rawValue, uuid: request.uuid)
         }
@@ -84,7 +121,24 @@ struct RecordRoutes: Sendable {
     }
 }
 
+/// Where changes of records come from.
+struct RecordOrigin: Sendable, Hashable {
+    /// The device that is not told of them.
+    var device: DeviceID?
+    /// Whether it is a page in a browser: the service stamps what those write with no device.
+    var isPage = false
+}
+
 extension RelayRequest {
+    /// Where the changes come from that the call makes.
+    ///
+    /// - Throws: 400 if the device cannot be one's name.
+    func recordOrigin(_ body: JSONReader) throws -> RecordOrigin {
+        RecordOrigin(
+            device: try deviceID(body),
+            isPage: query["ckjsVersion"] != nil || query["ckjsBuildVersion"] != nil)
+    }
+
     /// The device that makes the call: `clientId` of the query or of the body, as CloudKit JS has
     /// it, or the header `X-Belfry-Device`.
     ///
@@ -99,5 +153,15 @@ extension RelayRequest {
             throw APIError(.badRequest, "X-Belfry-Device: not \(DeviceID.rule)")
         }
         return id
+    }
+}
+
+extension RecordEditOutcome {
+    /// Whether the operation changed a record.
+    var isApplied: Bool {
+        switch self {
+        case .saved, .deleted: true
+        case .refused, .undone: false
+        }
     }
 }

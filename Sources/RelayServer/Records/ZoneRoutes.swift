@@ -14,10 +14,16 @@ struct ZoneRoutes: Sendable {
         return [
             RelayRoute(.client, "GET", "\(prefix)/zones/list", respond: list),
             // Some clients post an empty object.
-            RelayRoute(.client, "POST", "\(prefix)/zones/list", respond: list),
-            RelayRoute(.client, "POST", "\(prefix)/zones/lookup", respond: lookup),
+            RelayRoute(
+                .client, "POST", "\(prefix)/zones/list", effect: .reads,
+                respond: list),
+            RelayRoute(
+                .client, "POST", "\(prefix)/zones/lookup", effect: .reads,
+                respond: lookup),
             RelayRoute(.client, "POST", "\(prefix)/zones/modify", respond: modify),
-            RelayRoute(.client, "POST", "\(prefix)/zones/changes", respond: changes),
+            RelayRoute(
+                .client, "POST", "\(prefix)/zones/changes", effect: .reads,
+                respond: changes),
         ]
     }
 
@@ -104,12 +110,6 @@ struct ZoneRoutes: Sendable {
     }
 
     private func create(_ zoneID: ZoneID, _ caller: RecordCaller) async throws -> JSONValue {
-        let known = try await calls.shadow.zones(of: caller.place)
-        guard known.count < Limits.maximumZonesPerDatabase else {
-            throw APIError(
-                .quotaExceeded,
-                "a database has at most \(Limits.maximumZonesPerDatabase) zones")
-        }
         let zones = try await calls.shadow.createZones([zoneID], in: caller.place)
         guard let zone = zones.first else {
             throw APIError(.internalError, "the zone was not created")

@@ -28,14 +28,54 @@ struct CallerLookup: Sendable {
     func admit(_ request: RelayRequest, database: DatabaseScope?) async throws -> Admitted {
         let settings = try await self.settings(request.containerKey())
         let keys = try await dependencies.registry.accessKeys(of: settings.key)
-        let redirectURL = redirectURL(settings.key)
+        let redirectURL = redirectURL(of: settings.key, request)
         let sessions = SessionDesk(dependencies, settings: settings)
         let standing = try await sessions.standing(of: request)
         let caller = try Authenticator(
             settings: settings, keys: keys, redirectURL: redirectURL, session: standing
         ).caller(of: request, database: database)
+        if let user = caller.user {
+            try dependencies.turnstile.use(user: user, of: settings.key)
+        }
+        if case .signature = caller.proof { try await useSignature(of: request, settings.key) }
         await sessions.renew(standing, for: caller, request)
         return Admitted(settings: settings, caller: caller, redirectURL: redirectURL)
+    }
+
+    /// Lets a signature count once where something may be changed: whoever copied a request could
+    /// otherwise have it carried out again for as long as its date is good.
+    private func useSignature(
+        of request: RelayRequest, _ container: ContainerKey
+    ) async throws {
+        guard request.effect == .changes, !request.renewal.isSignatureUsed,
+            let nonce = try ServerSignature(request)?.nonce
+        else { return }
+        guard
+            try await dependencies.registry.useSignature(
+                nonce.bytes, of: container, until: nonce.until, at: request.receivedAt)
+        else { throw AuthenticationRefusal.signature(.usedBefore) }
+        request.renewal.noteSignature()
+    }
+
+    /// Looks whether somebody makes the call whom the container knows, as far as that shows before
+    /// the body is read.
+    ///
+    /// Container and keys come from memory, so that it costs little to ask twice.
+    ///
+    /// - Throws: As ``admit(_:database:)``.
+    func recognize(_ request: RelayRequest) async throws -> RelayRoute.Admission {
+        let settings = try await self.settings(request.containerKey())
+        let keys = try await dependencies.registry.accessKeys(of: settings.key)
+        let key = try Authenticator(
+            settings: settings, keys: keys, redirectURL: redirectURL(of: settings.key, request)
+        ).recognize(request)
+        return RelayRoute.Admission(container: settings.key, key: key.id)
+    }
+
+    /// Where the user signs in, who is to come back to the page that asks.
+    private func redirectURL(of container: ContainerKey, _ request: RelayRequest) -> String {
+        SignInAddress(configured: dependencies.signInURL, publicURL: dependencies.publicURL)
+            .url(of: container, origin: request.header("Origin"))
     }
 
     /// The settings of a container.
@@ -48,11 +88,6 @@ struct CallerLookup: Sendable {
                 "there is no container \(key.container) in \(key.environment.rawValue)")
         }
         return settings
-    }
-
-    private func redirectURL(_ key: ContainerKey) -> String {
-        dependencies.signInURL
-            ?? "\(dependencies.publicURL)/sign-in/1/\(key.container)/\(key.environment.rawValue)"
     }
 }
 

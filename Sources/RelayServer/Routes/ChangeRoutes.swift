@@ -18,8 +18,21 @@ struct ChangeRoutes: Sendable {
         [
             RelayRoute(
                 .changes, "POST", "/changes/1/{container}/{environment}/{source}",
-                bodyLimit: .webhook, respond: post)
+                bodyLimit: .webhook, respond: post
+            ).admitting(recognize)
         ]
+    }
+
+    /// Looks whether the source is known, and whether the head of the request can be its own.
+    private func recognize(_ request: RelayRequest) async throws -> RelayRoute.Admission {
+        let key = try await callers.settings(request.containerKey()).key
+        let name: SourceName = try request.identifier("source")
+        guard let stored = try await dependencies.registry.source(name, of: key) else {
+            throw APIError(.notFound, "there is no change source \"\(name)\" in \(key)")
+        }
+        let source = try sources.source(stored)
+        try source.recognize(webhook(request))
+        return RelayRoute.Admission(container: key, key: "source/\(name)")
     }
 
     /// Verifies the raw bytes, decodes, appends, and only then answers 2xx.
@@ -91,8 +104,13 @@ struct ChangeIntake: Sendable {
         }
         var outcomes: [AppendOutcome] = []
         if !changes.isEmpty {
-            outcomes = try await dependencies.log.append(
-                changes, delivery: batch.key, container: container, source: source.name, at: now)
+            outcomes = try await dependencies.inTurn(
+                of: container, changes: changes.count, last: { $0.lastAppended }
+            ) {
+                try await dependencies.log.append(
+                    changes, delivery: batch.key, container: container, source: source.name,
+                    at: now)
+            }
         }
         var remaining = outcomes[...]
         try await learn(from: changes)
@@ -131,7 +149,20 @@ struct ChangeIntake: Sendable {
         try await dependencies.registry.park(
             ParkedChange(
                 container: container, source: source.name, reason: body.reason, path: body.path,
-                body: JSONValue.object(body.json).utf8, headers: body.headers, receivedAt: now))
+                body: Array(try JSONValue.object(body.json).storedText(path: "raw").utf8),
+                headers: body.headers, receivedAt: now))
+    }
+}
+
+extension [AppendOutcome] {
+    /// The position of the last change that is in the log now and was not before.
+    var lastAppended: LogPosition? {
+        compactMap { outcome in
+            switch outcome {
+            case .appended(let position), .appendedAsStale(let position): position
+            case .duplicate, .conflict: nil
+            }
+        }.max()
     }
 }
 

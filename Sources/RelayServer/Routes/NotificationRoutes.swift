@@ -23,7 +23,9 @@ struct NotificationRoutes: Sendable {
         return places.map { "\($0)/notifications" }.flatMap { prefix in
             [
                 RelayRoute(.client, "GET", "\(prefix)/list", respond: list),
-                RelayRoute(.client, "POST", "\(prefix)/list", respond: list),
+                RelayRoute(
+                    .client, "POST", "\(prefix)/list", effect: .reads,
+                    respond: list),
                 RelayRoute(.client, "POST", "\(prefix)/markRead", respond: markRead),
             ]
         }
@@ -79,7 +81,9 @@ struct NotificationRoutes: Sendable {
     ) async throws -> (InboxOwner, DatabaseScope?) {
         let database: DatabaseScope? =
             request.parameters["database"] == nil ? nil : try request.choice("database")
-        let admitted = try await callers.admit(request, database: database)
+        // A server key's own identity subscribes in the public database alone, so that is what its
+        // whole container holds.
+        let admitted = try await callers.admit(request, database: database ?? .public)
         let user = try admitted.user()
         guard admitted.settings.keepsInbox else {
             throw APIError(

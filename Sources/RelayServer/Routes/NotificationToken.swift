@@ -53,7 +53,7 @@ struct NotificationToken: Sendable, Hashable {
 extension StoredNotification {
     /// One entry of the history: what `CKNotification` says, and the push as it was, whole.
     var json: JSONValue {
-        let payload = (try? JSONValue(parsing: payload)) ?? .null
+        let payload = (try? JSONValue(stored: payload)) ?? .null
         let ck: JSONObject =
             if case .object(let object) = payload, case .object(let ck)? = object["ck"] {
                 ck

@@ -16,7 +16,7 @@ struct OperationRoutes: Sendable {
                 RelayAnswer(json: ["status": "ok"])
             },
             RelayRoute(.operation, "GET", "/readyz", respond: readiness),
-            RelayRoute(.operation, "GET", "/metrics") { [render = dependencies.renderMetrics] _ in
+            RelayRoute(.metrics, "GET", "/metrics") { [render = dependencies.renderMetrics] _ in
                 RelayAnswer(
                     text: render(), contentType: "text/plain; version=0.0.4; charset=utf-8")
             },

@@ -7,9 +7,14 @@ enum SignInPage {
     static let policy =
         "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 
-    /// The page for the users of a container.
-    static func html(of key: ContainerKey) -> String {
+    /// The page for the users of a container, who came from a page of `origin`.
+    static func html(of key: ContainerKey, origin: String? = nil) -> String {
         let container = escaped(key.container.rawValue)
+        var wayBack = "close this window, go back to the\napplication and sign in there."
+        if let origin = origin.flatMap(SignInAddress.webOrigin).map(escaped) {
+            let link = "<a href=\"\(origin)\" rel=\"noreferrer\">\(origin)</a>"
+            wayBack = "go back to\n\(link) and sign in there."
+        }
         return """
             <!doctype html>
             <html lang="en">
@@ -32,13 +37,13 @@ enum SignInPage {
             </style>
             <h1>Please sign in with the application</h1>
             <p class="name">\(container), \(key.environment.rawValue)</p>
-            <p>This application signs its users in by itself. Close this window, go back to the
-            application and sign in there.</p>
+            <p>This application signs its users in by itself: \(wayBack)</p>
             <section>
             <h2>For its developers</h2>
             <p>Send the token of your identity provider as <code>ckWebAuthToken</code>, or as
             <code>Authorization: Bearer</code>. To lead users to your own page instead of this one,
-            set <code>signIn.url</code>.</p>
+            set <code>signIn.url</code>; the page “Signing in” of the documentation has an
+            example.</p>
             </section>
             </html>
 

@@ -3,8 +3,10 @@ import Storage
 
 /// Which of a user's own devices is meant.
 struct DeviceChoice: Sendable {
-    /// The device's ID.
+    /// The device's ID, or its client's.
     let deviceID: DeviceID?
+    private let isClient: Bool
+    private let courier: DeviceToken?
     /// The device's token.
     let token: DeviceToken?
 
@@ -27,14 +29,19 @@ struct DeviceChoice: Sendable {
         let client: DeviceID? = try body.identifier("clientId")
         let clientToo: DeviceID? = try body.identifier("clientID")
         deviceID = named ?? client ?? clientToo
+        isClient = named == nil
         token = try body.deviceToken()
+        courier = token.map { CourierAddress(ticket: $0).token }
     }
 
     /// Which member it was found by.
     var field: String { deviceID == nil ? "this apnsToken" : "this deviceID" }
 
     func fits(_ device: Device) -> Bool {
-        deviceID.map { $0 == device.id } ?? true && token.map { $0 == device.token } ?? true
+        let isNamed =
+            deviceID.map { isClient ? device.id.isOfSameClient(as: $0) : device.id == $0 } ?? true
+        return isNamed
+            && token.map { $0 == device.token || courier == device.token } ?? true
     }
 }
 
@@ -46,15 +53,19 @@ struct SignOutDesk: Sendable {
         self.dependencies = dependencies
     }
 
-    /// Forgets the device that is meant, if it is the user's own; returns its ID.
+    /// Forgets the device that is meant, if it is the user's own, with every further one of the
+    /// client that is meant; returns the first's ID.
     func forget(
         _ choice: DeviceChoice, of user: UserID, in container: ContainerKey, at now: Timestamp
     ) async throws -> DeviceID? {
         let devices = try await dependencies.registry.devices(
             of: container, owner: user, limit: 10_000)
-        guard let device = devices.map(\.device).first(where: choice.fits) else { return nil }
-        let isForgotten = try await dependencies.registry.forgetDevice(
-            device.id, of: container, at: now)
-        return isForgotten ? device.id : nil
+        var first: DeviceID?
+        for device in devices.map(\.device) where choice.fits(device) {
+            let isForgotten = try await dependencies.registry.forgetDevice(
+                device.id, of: user, in: container, at: now)
+            if isForgotten { first = first ?? device.id }
+        }
+        return first
     }
 }

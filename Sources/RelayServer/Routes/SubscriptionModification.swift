@@ -1,4 +1,5 @@
 import Fanout
+import Matching
 import PredicateLanguage
 import RelayModel
 import Storage
@@ -128,7 +129,12 @@ struct SubscriptionOperationReading {
             json: .object(completed(reader.object)), path: reader.path, assignedID: assigned,
             owner: owner.user, container: owner.container, database: owner.database)
         try checkRecordType(subscription, path: reader.path)
-        subscription.scope = try completed(subscription.scope, path: reader.path)
+        subscription.scope = try completed(
+            subscription.scope, firesOn: subscription.firesOn, path: reader.path)
+        if let fault = subscription.notificationInfo.unsendable {
+            throw APIError(
+                .badRequest, "\(reader.path).notificationInfo.\(fault.member): \(fault.rule)")
+        }
         if !subscription.notificationInfo.isVisible {
             // CloudKit sends such pushes too, invisibly; APNs takes them as background pushes only.
             subscription.notificationInfo.shouldSendContentAvailable = true
@@ -167,20 +173,46 @@ struct SubscriptionOperationReading {
 
     /// Fills the canonical text, and refuses a condition that can never be meant.
     private func completed(
-        _ scope: SubscriptionScope, path: String
+        _ scope: SubscriptionScope, firesOn: FiresOn, path: String
     ) throws -> SubscriptionScope {
         guard case .query(var query, let zoneID) = scope else {
             guard case .zone(let zoneID, let type) = scope else { return scope }
             return .zone(own(zoneID), recordType: type)
         }
         do throws(PredicateError) {
+            try query.checkArguments()
             let predicate = try query.recordPredicate()
             try predicate.check(schema: registered(query.recordType))
+            try checkKnowable(predicate, firesOn, query.recordType)
             query.canonical = predicate.canonicalText
         } catch {
             throw error.refusal(of: query, path: "\(path).query")
         }
         return .query(query, zoneID: zoneID.map(own))
+    }
+
+    /// Refuses a condition on what the relay can never know: when a record was created, and by
+    /// whom, it learns from its creation or remembers of records that it keeps.
+    private func checkKnowable(
+        _ predicate: RecordPredicate, _ firesOn: FiresOn, _ type: RecordType
+    ) throws(PredicateError) {
+        guard let definition = schema.recordTypes[type], !definition.isKept else { return }
+        for name in (predicate.fieldsRead ?? []).sorted() {
+            let needed: FiresOn
+            switch SystemField(named: name) {
+            case nil, .recordID, .recordName: continue
+            case .creationDate, .creator, .creatorName: needed = .create
+            case .modificationDate, .modifier, .modifierName: needed = [.create, .update]
+            }
+            guard firesOn.isDisjoint(with: needed) else { continue }
+            let words = needed.operations.map { "\"\($0.rawValue)\"" }.joined(separator: " or ")
+            throw PredicateError(
+                .check,
+                "`\(name)` of such a change is never known: the relay does not keep records of "
+                    + "type \(type)",
+                found: name,
+                expected: "\(words) in firesOn, or a record type that the schema keeps")
+        }
     }
 
     /// In the private database the user's own name as a zone's owner is the same as none: zones are
@@ -242,7 +274,7 @@ extension SubscriptionEditOutcome {
         switch self {
         case .saved(let version), .unchanged(let version): Self.entry(version, cost: cost)
         case .deleted: ["subscriptionID": .string(id.rawValue), "deleted": true]
-        case .notFound, .exists, .duplicate, .tooMany, .undone:
+        case .notFound, .exists, .duplicate, .overQuota, .undone:
             error(id).entry(subscriptionID: id.rawValue, uuid: uuid)
         }
     }
@@ -264,8 +296,7 @@ extension SubscriptionEditOutcome {
             APIError(
                 .exists, "subscription is duplicate of '\(existing)'",
                 details: ["duplicateOf": .string(existing.rawValue)])
-        case .tooMany(let limit):
-            APIError(.quotaExceeded, "a user has at most \(limit) subscriptions in a database")
+        case .overQuota(let refusal): APIError(refusal)
         case .undone:
             APIError(
                 .atomicError, "not applied, because another operation of the request was refused")

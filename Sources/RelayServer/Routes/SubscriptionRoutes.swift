@@ -23,8 +23,12 @@ struct SubscriptionRoutes: Sendable {
         [
             RelayRoute(.client, "GET", "\(Self.prefix)/list", respond: list),
             // Some clients post an empty object.
-            RelayRoute(.client, "POST", "\(Self.prefix)/list", respond: list),
-            RelayRoute(.client, "POST", "\(Self.prefix)/lookup", respond: lookup),
+            RelayRoute(
+                .client, "POST", "\(Self.prefix)/list", effect: .reads,
+                respond: list),
+            RelayRoute(
+                .client, "POST", "\(Self.prefix)/lookup", effect: .reads,
+                respond: lookup),
             RelayRoute(.client, "POST", "\(Self.prefix)/modify", respond: modify),
         ]
     }
@@ -33,8 +37,27 @@ struct SubscriptionRoutes: Sendable {
 
     private func list(_ request: RelayRequest) async throws -> RelayAnswer {
         let owner = try await owner(of: request)
-        let versions = try await dependencies.registry.subscriptions(of: owner)
-        return answer(versions.map { .object($0.json) }).keepingUserToken(of: request)
+        let marker = try request.continuationMarker()
+        return try await dependencies.lists.turn(of: owner.container) {
+            let page = try await dependencies.registry.subscriptionPage(
+                of: owner, after: marker,
+                PageBounds(rows: Limits.maximumSubscriptionsPerUser))
+            // Those that cost too much stand behind the last page.
+            var disabled: [JSONValue] = []
+            if !page.hasMore {
+                disabled = try await dependencies.registry.disabledSubscriptions(of: owner)
+                    .map { .object($0.json) }
+            }
+            var answer: JSONObject = [
+                "subscriptions": .array(page.elements.map { .object($0.json) } + disabled)
+            ]
+            // CloudKit has no pages here; few will ever see one.
+            if page.hasMore, let last = page.elements.last {
+                let marker = Base64.encode(Array(last.subscription.id.rawValue.utf8))
+                answer["continuationMarker"] = .string(marker)
+            }
+            return RelayAnswer(json: .object(answer)).keepingUserToken(of: request)
+        }
     }
 
     // MARK: lookup
@@ -42,16 +65,31 @@ struct SubscriptionRoutes: Sendable {
     private func lookup(_ request: RelayRequest) async throws -> RelayAnswer {
         let owner = try await owner(of: request)
         let ids = try SubscriptionLookup(request.jsonBody(), limits: dependencies.limits).ids
-        var entries: [JSONValue] = []
-        for id in ids {
-            if let version = try await dependencies.registry.subscription(id, of: owner) {
-                entries.append(.object(version.json))
-            } else {
-                let error = APIError(.notFound, "there is no subscription \"\(id)\"")
+        return try await dependencies.lists.turn(of: owner.container) {
+            var page = AnswerPage(limit: ids.count)
+            var entries: [JSONValue] = []
+            for id in ids {
+                var error = APIError.answerIsFull
+                if !page.isFull {
+                    if let version = try await dependencies.registry.subscription(id, of: owner) {
+                        page.take(.object(version.json))
+                        entries.append(.object(version.json))
+                        continue
+                    }
+                    let disabled = try await dependencies.registry
+                        .disabledSubscriptions(of: owner)
+                        .first { $0.version.subscription.id == id }
+                    if let disabled {
+                        page.take(.object(disabled.json))
+                        entries.append(.object(disabled.json))
+                        continue
+                    }
+                    error = APIError(.notFound, "there is no subscription \"\(id)\"")
+                }
                 entries.append(error.entry(subscriptionID: id.rawValue, uuid: request.uuid))
             }
+            return answer(entries).keepingUserToken(of: request)
         }
-        return answer(entries).keepingUserToken(of: request)
     }
 
     // MARK: modify
@@ -110,6 +148,17 @@ extension SubscriptionVersion {
     }
 }
 
+extension DisabledSubscription {
+    /// The subscription as it was, and why it does not fire any more.
+    var json: JSONObject {
+        var object = version.json
+        object["disabled"] = [
+            "reason": .string(reason), "position": .string(position.description),
+        ]
+        return object
+    }
+}
+
 extension APIError {
     /// This error in the place of one subscription.
     func entry(subscriptionID: String, uuid: String) -> JSONValue {
@@ -139,6 +188,27 @@ struct SubscriptionLookup {
             let reader = try JSONReader(object, path: path)
             return try reader.require("subscriptionID", try reader.identifier("subscriptionID"))
         }
+    }
+}
+
+extension RelayRequest {
+    /// Where a page of `subscriptions/list` goes on, in the body or in the query.
+    ///
+    /// - Throws: 400 if it is none.
+    func continuationMarker() throws -> SubscriptionID? {
+        var text = query["continuationMarker"]
+        // Whatever else a client posts with a list is ignored.
+        if text == nil, let reader = try? optionalJSONBody() {
+            text = try reader.string("continuationMarker")
+        }
+        guard let text else { return nil }
+        guard let bytes = Base64.decode(text), let name = String(validating: bytes, as: UTF8.self),
+            let id = SubscriptionID(rawValue: name)
+        else {
+            throw APIError(
+                .badRequest, "continuationMarker: it was not made here; begin without one")
+        }
+        return id
     }
 }
 

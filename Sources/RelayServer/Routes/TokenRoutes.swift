@@ -33,16 +33,19 @@ struct TokenRoutes: Sendable {
     /// token.
     private func create(_ request: RelayRequest) async throws -> RelayAnswer {
         let admitted = try await callers.admit(request, database: .public)
-        let address = CourierAddress(RandomIdentifiers(dependencies.randomBytes))
-        let device = try TokenRegistration(request.jsonBody(), settings: admitted.settings)
+        let ticket = CourierAddress.newTicket(RandomIdentifiers(dependencies.randomBytes))
+        let address = CourierAddress(ticket: ticket)
+        let body = try request.jsonBody()
+        let (device, naming) = try TokenRegistration(body, settings: admitted.settings)
             .courier(
                 of: try admitted.user(), token: address.token,
                 fallbackID: request.query["clientId"])
-        _ = try await dependencies.registry.createCourier(for: device, at: request.receivedAt)
+        _ = try await dependencies.registry.createCourier(
+            for: device, named: naming, at: request.receivedAt)
         return RelayAnswer(json: [
-            "apnsEnvironment": .string(device.gatewayEnvironment.rawValue),
-            "apnsToken": .string(address.token.rawValue),
-            "webcourierURL": .string("\(courierURL(request))/courier/1/\(address.secret)"),
+            "apnsEnvironment": try Self.written("apnsEnvironment", body),
+            "apnsToken": .string(ticket.rawValue),
+            "webcourierURL": .string(courierURL(of: address, request)),
         ]).keepingUserToken(of: request)
     }
 
@@ -51,24 +54,53 @@ struct TokenRoutes: Sendable {
     private func register(_ request: RelayRequest) async throws -> RelayAnswer {
         let admitted = try await callers.admit(request, database: .public)
         let user = try admitted.user()
-        var device = try TokenRegistration(request.jsonBody(), settings: admitted.settings)
-            .device(of: user, fallbackID: request.query["clientId"])
-        if try await dependencies.registry.courier(device.token) != nil { device.beCourier() }
-        let version = try await dependencies.registry.register(device, at: request.receivedAt)
-        return answer(version, to: request).keepingUserToken(of: request)
+        let body = try request.jsonBody()
+        let registration = TokenRegistration(body, settings: admitted.settings)
+        let written = try registration.token()
+        let known = try await knownCourier(written)
+        let (named, naming) = try registration.device(
+            of: user, token: known?.token ?? written, fallbackID: request.query["clientId"])
+        var device = named
+        if known != nil { device.beCourier() }
+        let version = try await dependencies.registry.register(
+            device, named: naming, at: request.receivedAt)
+        guard Self.readsAnswers(request) else {
+            return RelayAnswer(status: 200).keepingUserToken(of: request)
+        }
+        var answer: JSONObject = [
+            "apnsEnvironment": try Self.written("apnsEnvironment", body),
+            "apnsToken": try Self.written("apnsToken", body),
+        ]
+        answer["webcourierURL"] = known?.address.map { .string(courierURL(of: $0, request)) }
+        answer["deviceID"] = .string(version.device.id.rawValue)
+        answer["activationPosition"] = .string(version.activation.description)
+        return RelayAnswer(json: .object(answer)).keepingUserToken(of: request)
     }
 
-    /// CloudKit's own answer is empty, and CloudKit JS listens for notifications of a further
-    /// container only if it cannot read the answer as JSON.
-    private func answer(_ version: DeviceVersion, to request: RelayRequest) -> RelayAnswer {
-        let isCloudKitJS =
-            request.query["ckjsVersion"] != nil || request.query["ckjsBuildVersion"] != nil
-        guard !isCloudKitJS else { return RelayAnswer(status: 200) }
-        return RelayAnswer(json: [
-            "apnsEnvironment": .string(version.device.gatewayEnvironment.rawValue),
-            "deviceID": .string(version.device.id.rawValue),
-            "activationPosition": .string(version.activation.description),
-        ])
+    /// A member as the client wrote it, which may compare it with what it sent.
+    private static func written(_ name: String, _ body: JSONReader) throws -> JSONValue {
+        .string(try body.require(name, try body.string(name)))
+    }
+
+    /// The courier that a client means by a token: the one of a ticket, or one of the time before
+    /// tickets, whose URL nobody can tell; `nil` if the token is a gateway's.
+    private func knownCourier(
+        _ written: DeviceToken
+    ) async throws -> (token: DeviceToken, address: CourierAddress?)? {
+        let address = CourierAddress(ticket: written)
+        if try await dependencies.registry.courier(address.token) != nil {
+            return (address.token, address)
+        }
+        return try await dependencies.registry.courier(written) == nil ? nil : (written, nil)
+    }
+
+    /// CloudKit JS 1 listens for notifications of a further container only if it cannot read the
+    /// answer as JSON; from version 2 on it reads in it where to listen, as everybody else does.
+    private static func readsAnswers(_ request: RelayRequest) -> Bool {
+        guard let version = request.query["ckjsVersion"] else {
+            return request.query["ckjsBuildVersion"] == nil
+        }
+        return version != "1" && !version.hasPrefix("1.")
     }
 
     /// Ends one of the user's own devices, as at sign-out.
@@ -87,20 +119,24 @@ struct TokenRoutes: Sendable {
             .keepingUserToken(of: request)
     }
 
-    /// What the courier's URL begins with: the configured address, else the one by which the client
-    /// reached us.
+    private func courierURL(of address: CourierAddress, _ request: RelayRequest) -> String {
+        "\(courierURL(request))/courier/1/\(address.secret)"
+    }
+
+    /// What the courier's URL begins with.
     private func courierURL(_ request: RelayRequest) -> String {
-        if let url = dependencies.courierURL { return url }
-        guard let authority = request.authority, !authority.isEmpty else {
-            return dependencies.publicURL
-        }
-        let forwarded = request.header("X-Forwarded-Proto")
-        let scheme = forwarded == "https" || forwarded == "http" ? forwarded : nil
-        return "\(scheme ?? dependencies.scheme)://\(authority)"
+        CourierBase(
+            configured: dependencies.courierURL, own: dependencies.publicURL,
+            scheme: dependencies.scheme
+        ).url(
+            authority: request.authority, reached: request.peer?.reached,
+            forwardedScheme: request.peer?.isTrustedProxy == true
+                ? request.header("X-Forwarded-Proto") : nil)
     }
 
     static func gatewayEnvironment(_ body: JSONReader) throws -> GatewayEnvironment {
-        try body.require("apnsEnvironment", try body.choice("apnsEnvironment"))
+        let read: GatewayEnvironment? = try body.anyCase("apnsEnvironment")
+        return try body.require("apnsEnvironment", read)
     }
 }
 
@@ -125,48 +161,65 @@ struct TokenRegistration {
         self.settings = settings
     }
 
-    /// The device that it registers for `owner`.
+    /// The token that it registers, as the client knows it.
     ///
-    /// Its ID is `deviceID`, else `clientId` of the body or of the query, else made of the token,
-    /// so that the same token always names the same device.
-    ///
-    /// - Throws: `JSONContractError`, or 400 for a topic that is not the container's.
-    func device(of owner: UserID, fallbackID: String?) throws -> Device {
+    /// - Throws: `JSONContractError`.
+    func token() throws -> DeviceToken {
         try body.allowOnly([
             "apnsEnvironment", "apnsToken", "clientId", "clientID", "deviceID", "topic",
             // A client sends back what `create` answered.
             "webcourierURL",
         ])
-        let environment = try TokenRoutes.gatewayEnvironment(body)
-        let token: DeviceToken = try body.require("apnsToken", try body.deviceToken())
-        return Device(
-            id: try deviceID(token: token, fallbackID: fallbackID), container: settings.key,
-            owner: owner, gatewayEnvironment: environment, token: token, topic: try topic())
+        _ = try TokenRoutes.gatewayEnvironment(body)
+        return try body.require("apnsToken", try body.deviceToken())
+    }
+
+    /// The device that it registers for `owner`, and what its ID names.
+    ///
+    /// Its ID is `deviceID`, else `clientId` of the body or of the query, else made of the token,
+    /// so that the same token always names the same device.
+    ///
+    /// - Throws: `JSONContractError`, or 400 for a topic that is not the container's.
+    func device(
+        of owner: UserID, token: DeviceToken, fallbackID: String?
+    ) throws -> (Device, DeviceNaming) {
+        let (id, naming) = try deviceID(token: token, fallbackID: fallbackID)
+        let device = Device(
+            id: id, container: settings.key, owner: owner,
+            gatewayEnvironment: try TokenRoutes.gatewayEnvironment(body), token: token,
+            topic: try topic())
+        return (device, naming)
     }
 
     /// The courier's device that it creates for `owner`, with a token that was just made up.
     ///
     /// - Throws: `JSONContractError`.
-    func courier(of owner: UserID, token: DeviceToken, fallbackID: String?) throws -> Device {
+    func courier(
+        of owner: UserID, token: DeviceToken, fallbackID: String?
+    ) throws -> (Device, DeviceNaming) {
         try body.allowOnly(["apnsEnvironment", "clientId", "clientID", "deviceID"])
+        let environment = try TokenRoutes.gatewayEnvironment(body)
+        let (id, naming) = try deviceID(token: token, fallbackID: fallbackID)
         var device = Device(
-            id: try deviceID(token: token, fallbackID: fallbackID), container: settings.key,
-            owner: owner, gatewayEnvironment: try TokenRoutes.gatewayEnvironment(body),
+            id: id, container: settings.key, owner: owner, gatewayEnvironment: environment,
             token: token)
         device.beCourier()
-        return device
+        return (device, naming)
     }
 
-    private func deviceID(token: DeviceToken, fallbackID: String?) throws -> DeviceID {
-        for name in ["deviceID", "clientId", "clientID"] {
-            if let id: DeviceID = try body.identifier(name) { return id }
+    private func deviceID(
+        token: DeviceToken, fallbackID: String?
+    ) throws -> (DeviceID, DeviceNaming) {
+        if let id: DeviceID = try body.identifier("deviceID") { return (id, .device) }
+        for name in ["clientId", "clientID"] {
+            if let id: DeviceID = try body.identifier(name) { return (id, .client) }
         }
-        if let fallbackID, let id = DeviceID(rawValue: fallbackID) { return id }
+        if let fallbackID, let id = DeviceID(rawValue: fallbackID) { return (id, .client) }
         let digits = Secrets.verifier(of: token.rawValue).prefix(32)
         guard let id = DeviceID(rawValue: "token-\(digits)") else {
             preconditionFailure("a prefix and 32 digits are a device ID")
         }
-        return id
+        return (id, .device)
     }
 
     private func topic() throws -> String? {

@@ -32,12 +32,18 @@ struct FilterTypes {
             value["value"] = Self.fitted(raw, to: field)
             if value["value"] != raw { value["type"] = nil }
         }
-        if value["type"] == nil, let element = element(of: name) {
+        if Self.isUntyped(value["type"]), let element = element(of: name) {
             let isList = if case .array = raw { true } else { false }
             value["type"] = .string(SchemaFieldType(element, isList: isList).description)
         }
         filter["fieldValue"] = .object(value)
         return .object(filter)
+    }
+
+    /// Whether a filter leaves the type of its value, or of its elements, to the schema.
+    private static func isUntyped(_ type: JSONValue?) -> Bool {
+        guard case .string(let word)? = type else { return type == nil }
+        return FieldTypeWord(word) == .someList
     }
 
     /// Clients write the name of a record or user as a text and as a reference, whatever the field

@@ -24,16 +24,17 @@ struct SchemaInference {
         return definition
     }
 
-    /// Learns a type and the fields of one record of it, which a client writes here.
+    /// Learns a type and the fields of one record of it, which a client writes here; `emptyLists`
+    /// are the types that the client states of lists that do not show them.
     ///
     /// - Throws: 400 with CloudKit's reason for what production does not know; 403 for a type that
     ///   is not kept here.
     mutating func admit(
-        _ type: RecordType, fields: RecordFields
+        _ type: RecordType, fields: RecordFields, emptyLists: [String: SchemaFieldType] = [:]
     ) throws(APIError) -> RecordTypeDefinition {
         guard let definition = definition(of: type) else {
             try admitNew(type)
-            learn(RecordTypeDefinition(type, isInferred: true), fields)
+            learn(RecordTypeDefinition(type, isInferred: true), fields, emptyLists)
             return definition(of: type) ?? RecordTypeDefinition(type, isInferred: true)
         }
         guard definition.isKept else {
@@ -56,7 +57,7 @@ struct SchemaInference {
                 .quotaExceeded,
                 "a record type has at most \(Limits.maximumFieldsPerRecord) fields")
         }
-        learn(definition, unknown)
+        learn(definition, unknown, emptyLists)
         return definition
     }
 
@@ -96,11 +97,14 @@ struct SchemaInference {
         }
     }
 
-    private mutating func learn(_ definition: RecordTypeDefinition, _ fields: RecordFields) {
+    private mutating func learn(
+        _ definition: RecordTypeDefinition, _ fields: RecordFields,
+        _ emptyLists: [String: SchemaFieldType] = [:]
+    ) {
         var more = learned[definition.name] ?? definition
         if learned[definition.name] == nil { more.fields = [:] }
         for (name, value) in fields {
-            guard let type = SchemaFieldType(of: value) else { continue }
+            guard let type = SchemaFieldType(of: value) ?? emptyLists[name] else { continue }
             more.fields[name] = FieldDefinition(type, uses: Self.uses(of: type))
         }
         guard known.recordTypes[definition.name] == nil || !more.fields.isEmpty else { return }

@@ -4,18 +4,20 @@ package import RelayModel
 
 extension RelayStore {
     package func createCourier(
-        for device: Device, at now: Timestamp
+        for device: Device, named naming: DeviceNaming, at now: Timestamp
     ) async throws -> DeviceVersion {
         precondition(device.gateway == .courier)
-        return try await write { commit in
-            let container = try commit.container(device.container)
-            try commit.db.execute(
-                sql: "INSERT INTO courier (token, createdAt, polledAt) VALUES (?, ?, ?)",
-                arguments: [device.token.rawValue, now.stored, now.stored])
-            let step = DeviceStep(container: container, now: now)
-            let version = try step.register(device, in: &commit)
-            try step.endSurplusCouriers(of: device.owner, in: &commit)
-            return version
+        return try await counted {
+            try await write(of: device.container) { commit in
+                let container = try commit.container(device.container)
+                try commit.db.execute(
+                    sql: "INSERT INTO courier (token, createdAt, polledAt) VALUES (?, ?, ?)",
+                    arguments: [device.token.rawValue, now.stored, now.stored])
+                let step = DeviceStep(container: container, now: now)
+                let version = try step.register(device, named: naming, in: &commit)
+                try step.endSurplusCouriers(of: device.owner, in: &commit)
+                return version
+            }
         }
     }
 

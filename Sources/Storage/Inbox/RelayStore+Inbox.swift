@@ -14,7 +14,7 @@ extension RelayStore {
             let isKnown = after == 0 || (inbox.dropped <= after && after <= inbox.last)
             guard isKnown else { return .expired }
             let limit = max(1, request.limit)
-            let rows = try Row.fetchAll(
+            let rows = try Row.fetchCursor(
                 db,
                 sql: """
                     SELECT * FROM notification
@@ -26,18 +26,20 @@ extension RelayStore {
                     owner, after.stored, request.database?.rawValue, request.device?.rawValue,
                     limit + 1,
                 ])
-            let page = try rows.prefix(limit).map(StoredNotification.init(row:))
-            let isComplete = rows.count <= limit
+            let page: Page<StoredNotification> = try PageBounds(rows: limit).page(of: rows) {
+                (try StoredNotification(row: $0), $0.bytes(of: "payload"))
+            }
             return .page(
-                page, next: isComplete ? inbox.last : page.last?.sequence ?? after,
-                isComplete: isComplete)
+                page.elements,
+                next: page.hasMore ? page.elements.last?.sequence ?? after : inbox.last,
+                isComplete: !page.hasMore)
         }
     }
 
     package func markNotificationsRead(
         _ ids: [UUIDBytes], of owner: InboxOwner, at now: Timestamp
     ) async throws -> Set<UUIDBytes> {
-        try await write(changes: ids.count) { commit in
+        try await write(of: owner.container, changes: ids.count) { commit in
             guard let owner = try InboxStep.owner(owner, in: commit.db) else { return [] }
             var known: Set<UUIDBytes> = []
             for id in ids where try InboxStep(now: now).markRead(id, of: owner, in: commit.db) {

@@ -34,24 +34,28 @@ extension LogEntryBody {
 
     /// The JSON text in the column `body`: self-contained, so that an entry can be read after the
     /// version that it speaks of is gone.
-    var storedBody: String {
+    ///
+    /// - Throws: `JSONContractError` if it could not be read again.
+    func storedBody() throws(JSONContractError) -> String {
         switch self {
-        case .change(let change, _, _): JSONValue.object(change.storedForm).text
+        case .change(let change, _, _): return try change.storedText()
         case .subscriptionSaved(let version, let replaced):
-            Self.text(version.storedForm, "replaced", replaced.map { .integer($0.stored) })
+            return try Self.text(version.storedForm, replaced.map { .integer($0.stored) })
         case .subscriptionDeleted(let serial):
-            JSONValue.object(["serial": .integer(serial.stored)]).text
+            return try JSONValue.object(["serial": .integer(serial.stored)]).storedText()
         case .deviceSaved(let version, let replaced):
-            Self.text(version.storedForm, "replaced", Self.list(replaced))
+            return try Self.text(version.storedForm, Self.list(replaced))
         case .devicesEnded(let serials):
-            JSONValue.object(["serials": Self.list(serials)]).text
+            return try JSONValue.object(["serials": Self.list(serials)]).storedText()
         }
     }
 
-    private static func text(_ form: JSONObject, _ name: String, _ value: JSONValue?) -> String {
+    private static func text(
+        _ form: JSONObject, _ replaced: JSONValue?
+    ) throws(JSONContractError) -> String {
         var form = form
-        form[name] = value
-        return JSONValue.object(form).text
+        form["replaced"] = replaced
+        return try JSONValue.object(form).storedText()
     }
 
     private static func list(_ serials: [UInt64]) -> JSONValue {

@@ -8,30 +8,35 @@ extension RelayStore: ShardLog {
         source: SourceName, at now: Timestamp
     ) async throws -> [AppendOutcome] {
         guard !changes.isEmpty else { return [] }
-        return try await admitted { store in
+        return try await admitted(container) { store in
             // The texts are made here, in parallel, and not by the writer.
-            let prepared = changes.map(PreparedChange.init)
+            let prepared = try changes.map { try PreparedChange($0) }
             let step = AppendStep(
                 changes: prepared, delivery: delivery, source: source, now: now,
                 settings: store.settings)
             let bytes = prepared.reduce(0) { $0 + $1.body.utf8.count }
-            return try await store.write(.intake, changes: changes.count, bytes: bytes) {
+            return try await store.write(
+                .intake, of: container, changes: changes.count, bytes: bytes
+            ) {
                 try step.run(in: &$0, container: try $0.container(container))
             }
         }
     }
 
-    /// Lets what comes from outside in, unless a bound is reached, and counts what was refused.
+    /// Lets what comes from outside for a container in, unless a bound is reached, and counts what
+    /// was refused.
     ///
     /// - Throws: ``StorageError/noRoom(_:)``, ``StorageError/bounded(_:reason:)``, and what `body`
     ///   throws.
     func admitted<Value: Sendable>(
-        _ body: (RelayStore) async throws -> Value
+        _ container: ContainerKey, _ body: (RelayStore) async throws -> Value
     ) async throws -> Value {
         do {
             try disk.check()
-            try gate.check()
-            return try await body(self)
+            try gate.check(container)
+            let value = try await body(self)
+            if gate.lacksRoom { gate.noteRoom() }
+            return value
         } catch {
             gate.count(error)
             throw error
@@ -47,7 +52,7 @@ extension RelayStore: ShardLog {
     /// Reads entries from the file, past what memory holds.
     func storedEntries(after position: LogPosition, limit: Int) async throws -> [LogEntry] {
         try await read { db in
-            let rows = try Row.fetchAll(
+            let rows = try Row.fetchCursor(
                 db,
                 sql: """
                     SELECT logEntry.*, container.name AS containerName, container.environment
@@ -58,12 +63,14 @@ extension RelayStore: ShardLog {
         }
     }
 
-    /// The entries up to the first that cannot be read.
+    /// The entries up to the first that cannot be read, or that makes them too large for a page.
     ///
     /// - Throws: ``StorageError/unreadable(_:)`` if that is the first one.
-    private static func readableEntries(_ rows: [Row]) throws -> [LogEntry] {
+    private static func readableEntries(_ rows: RowCursor) throws -> [LogEntry] {
         var entries: [LogEntry] = []
-        for row in rows {
+        var bytes = 0
+        while bytes < Limits.maximumPageBytes, let row = try rows.next() {
+            bytes += row.bytes(of: "body")
             do {
                 entries.append(try LogEntry(row: row))
             } catch {
@@ -117,10 +124,11 @@ struct PreparedChange: Sendable {
     let key: DedupeKey?
     let body: String
 
-    init(_ toAppend: ChangeToAppend) {
+    /// - Throws: `JSONContractError` if the log could not read the change again.
+    init(_ toAppend: ChangeToAppend) throws(JSONContractError) {
         change = toAppend.change
         key = toAppend.key
-        body = JSONValue.object(change.storedForm).text
+        body = try change.storedText()
     }
 }
 
@@ -162,9 +170,10 @@ struct AppendStep: Sendable {
             ? nil
             : try ShadowFilling(prepared, source: source, at: now, in: &commit, container)
         let position = try commit.append(
-            .change(filling?.change ?? prepared.change, source: source, isStale: isStale),
-            storedBody: filling?.body ?? prepared.body, in: container, at: now)
-        try filling?.write(at: position, in: commit.db)
+            filling?.change ?? prepared.change,
+            text: filling == nil ? prepared.body : filling?.text,
+            createdBy: filling?.creator, source: source, isStale: isStale, in: container, at: now)
+        try filling?.write(at: position, in: commit)
         return isStale ? .appendedAsStale(position) : .appended(position)
     }
 
@@ -245,10 +254,13 @@ extension Database {
     /// The number of a container; `nil` if it was never saved.
     func containerIfKnown(_ key: ContainerKey) throws -> StoredContainer? {
         let statement = try cachedStatement(
-            sql: "SELECT id FROM container WHERE name = ? AND environment = ?")
-        let id = try Int64.fetchOne(
+            sql: "SELECT id, quotas FROM container WHERE name = ? AND environment = ?")
+        let row = try Row.fetchOne(
             statement, arguments: [key.container.rawValue, key.environment.rawValue])
-        return id.map { StoredContainer(id: $0, key: key) }
+        guard let row else { return nil }
+        guard row[1] as String? != nil else { return StoredContainer(id: row[0], key: key) }
+        let quotas = try StoredRow(row: row, table: "container").quotas()
+        return StoredContainer(id: row[0], key: key, quotas: quotas)
     }
 
     /// The number of a user, who gets one now if it is new.

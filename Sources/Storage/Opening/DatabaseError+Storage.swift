@@ -1,3 +1,4 @@
+import CSQLite
 import Foundation
 import GRDB
 
@@ -38,6 +39,8 @@ extension StorageError {
         switch (verdict(on: error), error.resultCode) {
         case (.noRoom, _): return StorageError.noRoom("the disk is full (SQLite \(reason))")
         case (.busy, _): return StorageError.overloaded("the database is locked (SQLite \(reason))")
+        case (.fatal, _) where error.isWrongChecksum:
+            return StorageError.damaged(path: path, reason: wrongChecksum)
         case (.fatal, .SQLITE_CORRUPT), (.fatal, .SQLITE_NOTADB):
             return StorageError.damaged(path: path, reason: "SQLite \(reason)")
         case (.fatal, _): return StorageError.closed("SQLite \(reason)")
@@ -51,12 +54,39 @@ extension StorageError {
         guard let error = error as? DatabaseError else { return error }
         switch verdict(on: error) {
         case .noRoom, .busy: return translate(error, path: path)
-        case .fatal where error.resultCode == .SQLITE_CANTOPEN:
-            let isThere = FileManager.default.fileExists(atPath: path)
-            return StorageError.inaccessible(
-                path: path, reason: isThere ? "it cannot be opened" : "there is no such file")
-        case .fatal, .refused: return StorageError.damaged(path: path, reason: error.description)
+        case .fatal where error.isDamage, .refused: break
+        case .fatal:
+            return StorageError.inaccessible(path: path, reason: cause(of: error, at: path))
         }
+        let reason = error.isWrongChecksum ? wrongChecksum : error.description
+        return StorageError.damaged(path: path, reason: reason)
+    }
+
+    /// Why a file that need not be damaged cannot be used.
+    private static func cause(of error: DatabaseError, at path: String) -> String {
+        switch error.resultCode {
+        case .SQLITE_CANTOPEN:
+            guard access(path, R_OK) != 0 else {
+                let folder = URL(filePath: path).deletingLastPathComponent().path
+                return access(folder, W_OK) == 0
+                    ? "it cannot be opened"
+                    : "nothing can be written to \(folder): \(String(cString: strerror(errno)))"
+            }
+            return errno == ENOENT
+                ? "there is no such file"
+                : "it cannot be opened: \(String(cString: strerror(errno)))"
+        case .SQLITE_READONLY, .SQLITE_PERM:
+            return "it may only be read: it, its directory and the files beside it must be writable"
+        case .SQLITE_IOERR:
+            return "the disk could not read or write it (SQLite "
+                + "\(error.extendedResultCode.rawValue)): look at the system's log"
+        case .SQLITE_NOMEM: return "there is no memory for it"
+        default: return "SQLite \(error.extendedResultCode.rawValue) \(error.message ?? "")"
+        }
+    }
+
+    private static var wrongChecksum: String {
+        "page \(belfry_sqlite_bad_page()) does not have its checksum: restore a backup"
     }
 }
 
@@ -64,6 +94,14 @@ extension DatabaseError {
     /// Whether it is unknown, after this, what is on the disk.
     var leavesDiskUnknown: Bool { StorageError.verdict(on: self) == .fatal }
 
-    /// Whether a page does not hold what SQLite writes.
-    var isDamage: Bool { [.SQLITE_CORRUPT, .SQLITE_NOTADB].contains(resultCode) }
+    /// Whether a page does not hold what was written.
+    var isDamage: Bool {
+        [.SQLITE_CORRUPT, .SQLITE_NOTADB].contains(resultCode) || isWrongChecksum
+    }
+
+    /// Whether a page that was read does not have its checksum.
+    var isWrongChecksum: Bool { extendedResultCode.rawValue == Self.wrongChecksum }
+
+    /// SQLITE_IOERR_DATA, which nothing but the layer of checksums answers.
+    private static let wrongChecksum: Int32 = 10 | 32 << 8
 }

@@ -25,9 +25,17 @@ final class DiskReserve: Sendable {
         if count.isMultiple(of: 64) || isShort.load(ordering: .relaxed) {
             isShort.store(freeBytes.map { $0 < reserve } ?? false, ordering: .relaxed)
         }
-        if isShort.load(ordering: .relaxed) {
-            throw .noRoom("less than \(reserve) bytes are free on the disk of \(path)")
-        }
+        if isShort.load(ordering: .relaxed) { throw .noRoom(reason) }
+    }
+
+    /// Why appends are refused at this moment; `nil` if they are not.
+    var shortage: String? {
+        guard reserve > 0, let free = freeBytes, free < reserve else { return nil }
+        return reason
+    }
+
+    private var reason: String {
+        "less than \(reserve) bytes are free on the disk of \(path)"
     }
 
     /// The room on the disk; `nil` if it cannot be told.

@@ -7,6 +7,14 @@ import RelayModel
 struct StoreConnections {
     let path: String
     let settings: StoreSettings
+    /// Whoever writes has it.
+    var lock: StoreLock?
+
+    init(path: String, settings: StoreSettings, lock: StoreLock? = nil) {
+        self.path = path
+        self.settings = settings
+        self.lock = lock
+    }
 
     /// One writer and a pool of readers; the writer is durable when this returns.
     ///
@@ -35,18 +43,32 @@ struct StoreConnections {
     ///
     /// It folds the write-ahead log of a crash into the file.
     func prepare(_ schema: StoreSchema) throws -> [String] {
+        let known = try StoreWitness.record(of: path)
+        try checkPresence(known)
         try createForOwnerOnly()
+        try lock?.lockFile()
         try checkHeader()
-        try checkLog()
+        try checkLog(known)
         let queue = try openQueue()
         defer { try? queue.close() }
         return try queue.writeWithoutTransaction { db in
             _ = try StoreSchema.version(db, path: path)
+            // Nothing was written yet, and a log of another file was not folded into this one.
+            if let problem = try StoreWitness.problem(of: db, known, path: path) { throw problem }
             try checkPages(db)
             try db.execute(sql: "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0")
             try makeDurable(db)
             let applied = try schema.apply(to: db, path: path)
+            try seal(db)
             try Self.fold(db)
+            // The next log has a salt of its own, also if the process dies before it is noted.
+            do {
+                if let known { try StoreWitness(of: path).noteFolding(after: known) }
+            } catch {
+                // After a write that failed nothing more is done to the file and its log.
+                _ = belfry_sqlite_fold_at_close(db.sqliteConnection, 0)
+                throw error
+            }
             return applied
         }
     }
@@ -63,13 +85,55 @@ struct StoreConnections {
 
     /// SQLite would take the write-ahead log up to its first broken frame, and say nothing of what
     /// comes after it and was acknowledged.
-    private func checkLog() throws {
+    private func checkLog(_ known: WitnessRecord?) throws {
+        if let known, let salt = StoreWitness.salt(ofLogOf: path),
+            !StoreWitness.isOwn(salt, after: known)
+        {
+            throw StorageError.lost(
+                path: path,
+                reason: "the write-ahead log beside it, \(path)-wal, was left from another file: "
+                    + "what was acknowledged in its own is not there; belfry restore makes a store "
+                    + "of a backup, and moves what is left out of the way")
+        }
         let frame = belfry_wal_broken_frame(path + "-wal")
         guard frame == 0 else {
             throw StorageError.damaged(
                 path: path + "-wal",
                 reason: "frame \(frame) is broken, and what was committed after it would be lost: "
                     + "restore a backup")
+        }
+    }
+
+    /// A file that was there is not made anew, and a new one only if that was asked for.
+    private func checkPresence(_ known: WitnessRecord?) throws {
+        guard LogTrimmer.size(of: path) == 0 else { return }
+        if let known {
+            throw StorageError.lost(
+                path: path,
+                reason: "it is gone or empty, and \(known.commits) commits were acknowledged in "
+                    + "it, the log up to \(known.head): bring it back, make a store of a backup "
+                    + "with belfry restore, or remove \(path)\(StoreWitness.ending) to begin anew")
+        }
+        guard LogTrimmer.size(of: path + "-wal") == 0 else {
+            throw StorageError.lost(
+                path: path,
+                reason: "it is gone or empty, and the write-ahead log of one is there, "
+                    + "\(path)-wal: they belong together; remove the log to begin anew")
+        }
+        guard settings.creation == .whenMissing else { throw StorageError.missing(path: path) }
+    }
+
+    /// Gives the pages checksums, if they have none and the file is not too large to be written
+    /// anew at a start.
+    private func seal(_ db: Database) throws {
+        let size = UInt64(LogTrimmer.size(of: path))
+        guard belfry_sqlite_is_sealed(db.sqliteConnection) == 0,
+            size <= settings.sealedBytes
+        else { return }
+        do {
+            try db.execute(sql: "VACUUM")
+        } catch let error as DatabaseError where StorageError.verdict(on: error) != .fatal {
+            // Without room for it the file stays as it was.
         }
     }
 
@@ -91,8 +155,10 @@ struct StoreConnections {
     }
 
     /// Reads a file without changing it.
+    ///
+    /// The header is left to SQLite: the file may be open in this process, which would lose its
+    /// locks if somebody else here closed a descriptor of it.
     func inspect<Value>(_ read: (Database) throws -> Value) throws -> Value {
-        try checkHeader()
         var configuration = configuration()
         configuration.readonly = true
         let queue = try DatabaseQueue(path: path, configuration: configuration)
@@ -102,7 +168,6 @@ struct StoreConnections {
 
     /// Reads a file without changing it, outside of any transaction.
     func inspectOutsideTransaction<Value>(_ read: (Database) throws -> Value) throws -> Value {
-        try checkHeader()
         var configuration = configuration()
         configuration.readonly = true
         let queue = try DatabaseQueue(path: path, configuration: configuration)
@@ -110,12 +175,21 @@ struct StoreConnections {
         return try queue.writeWithoutTransaction(read)
     }
 
+    /// The layer that compares the checksums of pages, below every connection.
+    private static let isGuarded = belfry_sqlite_guard_pages() == 1
+
     private func configuration() -> Configuration {
+        let isGuarded = Self.isGuarded
         var configuration = Configuration()
         configuration.label = "belfry"
         configuration.busyMode = .timeout(settings.busyTimeout / .seconds(1))
-        configuration.maximumReaderCount = settings.readers
+        configuration.maximumReaderCount = settings.readers + settings.scanningReaders
         configuration.prepareDatabase { db in
+            guard isGuarded else {
+                throw StorageError.unsafeSetting(name: "vfs", wanted: "belfry", found: "unix")
+            }
+            // For a file that is made or written anew; another stays as it is.
+            _ = belfry_sqlite_reserve_trailers(db.sqliteConnection)
             guard belfry_sqlite_defend(db.sqliteConnection) == 1 else {
                 throw StorageError.unsafeSetting(name: "DEFENSIVE", wanted: "1", found: "0")
             }
@@ -129,7 +203,7 @@ struct StoreConnections {
         return configuration
     }
 
-    private func makeDurable(_ db: Database) throws {
+    func makeDurable(_ db: Database) throws {
         try db.execute(sql: "PRAGMA synchronous = FULL")
     }
 
@@ -150,13 +224,27 @@ struct StoreConnections {
 
     /// GRDB would turn any SQLite file into WAL mode; a look at the header comes before.
     private func checkHeader() throws {
-        guard let file = FileHandle(forReadingAtPath: path) else { return }
-        defer { try? file.close() }
-        let header = try file.read(upToCount: 100) ?? Data()
-        if header.isEmpty { return }
-        guard header.count == 100, header.starts(with: Array("SQLite format 3\0".utf8)) else {
+        guard LogTrimmer.size(of: path) > 0 else { return }
+        guard let header = try lock?.header(100) ?? unlockedHeader(),
+            header.starts(with: Array("SQLite format 3\0".utf8))
+        else {
             throw StorageError.damaged(path: path, reason: "not an SQLite database")
         }
+        // Before SQLite reads a log that lies beside it, and belongs to the file it replaced.
+        let application = header[68..<72].reduce(Int32(0)) { $0 << 8 | Int32($1) }
+        if application == StoreSchema.backupID {
+            throw StorageError.inaccessible(
+                path: path,
+                reason: "it is a backup, and its changes would take the identities of others: "
+                    + "belfry restore makes a store of it")
+        }
+    }
+
+    private func unlockedHeader() throws -> [UInt8]? {
+        guard let file = FileHandle(forReadingAtPath: path) else { return nil }
+        defer { try? file.close() }
+        let bytes = try file.read(upToCount: 100) ?? Data()
+        return bytes.count == 100 ? Array(bytes) : nil
     }
 
     private func checkPages(_ db: Database) throws {

@@ -8,6 +8,8 @@ import Migrations
 struct StoreSchema {
     /// "Blfy": marks a file as Belfry's.
     static let applicationID: Int32 = 0x426C_6679
+    /// "Blfb": marks a backup, which becomes a store by being restored.
+    static let backupID: Int32 = 0x426C_6662
 
     /// The steps in order.
     let migrations: [Migration]
@@ -23,7 +25,7 @@ struct StoreSchema {
         let application = try Int32.fetchOne(db, sql: "PRAGMA application_id") ?? 0
         let tables = try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_schema") ?? 0
         if version == 0, application == 0, tables == 0 { return 0 }
-        guard application == applicationID else {
+        guard application == applicationID || application == backupID else {
             throw StorageError.damaged(path: path, reason: "not a database of Belfry")
         }
         return version
@@ -90,7 +92,7 @@ struct StoreSchema {
             let name: String = row[1]
             let checksum: String = row[2]
             guard name == migration.name, checksum == migration.checksum else {
-                throw StorageError.damaged(
+                throw StorageError.foreignSchema(
                     path: path, reason: "migration \(name) is not the released \(migration.name)")
             }
         }

@@ -46,6 +46,24 @@ extension RelayStore: ShardProgress {
         return try await read { try reading.nextDue(in: $0) }
     }
 
+    package func renewWaits(at now: Timestamp) async throws -> Int {
+        // Readings of the clock that come out of turn are no step.
+        let limit = now.advanced(by: .seconds(1)).stored
+        let latest = try await read { db in
+            try Int64.fetchOne(db, sql: "SELECT max(decidedAt) FROM retry")
+        }
+        guard let latest, limit < latest else { return 0 }
+        return try await write { commit in
+            try commit.db.execute(
+                sql: """
+                    UPDATE retry SET dueAt = ?1 + max(0, dueAt - decidedAt), decidedAt = ?1
+                    WHERE deliveryID IN (
+                        SELECT deliveryID FROM retry WHERE decidedAt > ?2 LIMIT 500)
+                    """, arguments: [now.stored, limit])
+            return commit.db.changesCount
+        }
+    }
+
     package func collapsingRetries(limit: Int) async throws -> [Retry] {
         try await read { [unreadable] db in
             let rows = try Row.fetchAll(

@@ -81,15 +81,16 @@ struct SettleStep: Sendable {
             sql: """
                 INSERT INTO retry
                     (container, deliveryID, position, "offset", subscriptionSerial, deviceSerial,
-                    body, attempts, dueAt, reason, lane, collapses)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                    body, attempts, dueAt, decidedAt, reason, lane, collapses)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 ON CONFLICT DO UPDATE SET attempts = excluded.attempts, dueAt = excluded.dueAt,
-                    reason = excluded.reason, body = excluded.body
+                    decidedAt = excluded.decidedAt, reason = excluded.reason, body = excluded.body
                 """)
         try statement.execute(
             arguments: try columns(of: delivery, in: db)
                 + [
-                    Int64(retry.attempts), retry.dueAt.stored, retry.reason,
+                    Int64(retry.attempts), retry.dueAt.stored,
+                    (retry.decidedAt ?? retry.dueAt).stored, retry.reason,
                     RetryLane(of: delivery.owed.delivery).stored,
                     delivery.owed.delivery.collapsingRecord == nil ? 0 : 1,
                 ])
@@ -134,7 +135,7 @@ struct SettleStep: Sendable {
             sql: """
                 INSERT INTO badge (container, deviceID, owner, badge)
                 SELECT ?1, ?2, id, ?4 FROM user WHERE container = ?1 AND name = ?3
-                ON CONFLICT DO UPDATE SET owner = excluded.owner, badge = excluded.badge
+                ON CONFLICT DO UPDATE SET badge = excluded.badge
                 """)
         for mark in step.badges {
             guard let container = try db.containerIfKnown(mark.container) else { continue }

@@ -2,14 +2,16 @@ package import RelayModel
 
 /// What the web courier keeps until it is fetched.
 ///
-/// A courier is named by its device token, which is SHA-256 of the secret in its URL: whoever knows
-/// the token can register it, and only who knows the secret can fetch.
+/// A courier is named by its device token, which is SHA-256 of the secret in its URL: who knows the
+/// token, as whoever reads the store does, cannot fetch by it.
 package protocol CourierQueue: Sendable {
     /// Creates the courier of `device`, whose token is new, and registers the device.
     ///
     /// A user has ``RelayModel/Limits/maximumCouriersPerUser`` in one container at the most;
     /// beyond, the one that was polled least recently ends.
-    func createCourier(for device: Device, at now: Timestamp) async throws -> DeviceVersion
+    func createCourier(
+        for device: Device, named naming: DeviceNaming, at now: Timestamp
+    ) async throws -> DeviceVersion
     /// Whether the token is that of a courier; `nil` if it is none.
     func courier(_ token: DeviceToken) async throws -> CourierStanding?
     /// Notes that somebody asked for the courier's notifications.
@@ -135,4 +137,13 @@ package struct CourierOverview: Sendable, Hashable {
     package var waiting: Int
     /// When somebody asked for its notifications last.
     package var polledAt: Timestamp
+}
+
+extension CourierQueue {
+    /// Creates the courier of a device by its own ID.
+    package func createCourier(
+        for device: Device, at now: Timestamp
+    ) async throws -> DeviceVersion {
+        try await createCourier(for: device, named: .device, at: now)
+    }
 }

@@ -63,7 +63,7 @@ package enum LoggedChange: Sendable, Hashable {
         case .read(let change): return change
         case .stored(let text):
             do {
-                return try RecordChange(storedForm: try JSONValue(parsing: text))
+                return try RecordChange(storedForm: try JSONValue(stored: text))
             } catch {
                 throw StorageError.damaged(path: "logEntry", reason: "a change: \(error)")
             }

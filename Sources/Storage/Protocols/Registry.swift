@@ -4,13 +4,19 @@ package import RelayModel
 ///
 /// Subscriptions and devices are kept as versions. A version begins and ends at log positions, so
 /// that what was active at any position not yet settled can be told exactly.
-package protocol Registry: CourierQueue, InboxRegistry, SessionRegistry, Sendable {
+package protocol Registry:
+    AdministrationRegistry, CourierQueue, InboxRegistry, SessionRegistry, Sendable
+{
     // MARK: Containers, keys, sources
 
     /// Saves a container's settings, new or not.
     func save(_ container: ContainerSettings, at now: Timestamp) async throws
     /// The settings of one container; `nil` if it is unknown.
     func container(_ key: ContainerKey) async throws -> ContainerSettings?
+    /// What a container has of the things that quotas are about.
+    func quotaUse(of container: ContainerKey) async throws -> QuotaUse
+    /// What containers may have that set nothing of their own.
+    var quotas: Quotas { get }
     /// All containers, ordered by name and environment.
     func containers() async throws -> [ContainerSettings]
 
@@ -46,6 +52,17 @@ package protocol Registry: CourierQueue, InboxRegistry, SessionRegistry, Sendabl
     ) async throws -> [SubscriptionEditOutcome]
     /// The active subscriptions of one owner, ordered by ID.
     func subscriptions(of owner: SubscriptionOwner) async throws -> [SubscriptionVersion]
+    /// The subscriptions of one owner that ended because their conditions took too many steps,
+    /// until they are saved anew or deleted; ordered by ID.
+    func disabledSubscriptions(of owner: SubscriptionOwner) async throws -> [DisabledSubscription]
+    /// The active subscriptions of one owner with IDs after `id`, ordered by ID.
+    func subscriptionPage(
+        of owner: SubscriptionOwner, after id: SubscriptionID?, _ bounds: PageBounds
+    ) async throws -> Page<SubscriptionVersion>
+    /// The active subscriptions of a container, or of one user of it, by ascending serial.
+    func subscriptionPage(
+        of container: ContainerKey, user: UserID?, after serial: UInt64, _ bounds: PageBounds
+    ) async throws -> Page<SubscriptionVersion>
     /// The active subscription with this ID; `nil` if there is none.
     func subscription(
         _ id: SubscriptionID, of owner: SubscriptionOwner
@@ -59,19 +76,35 @@ package protocol Registry: CourierQueue, InboxRegistry, SessionRegistry, Sendabl
 
     // MARK: Devices
 
-    /// Registers a device and appends the edit to the log. An earlier token of the device ends, and
-    /// so does every other device with the same token: a token has one live owner.
-    func register(_ device: Device, at now: Timestamp) async throws -> DeviceVersion
+    /// Registers a device and appends the edit to the log. An earlier token of the user's device
+    /// ends, and so does every other device with the same token: a token has one live owner. An ID
+    /// is its user's: that of another user is another device.
+    ///
+    /// Where `naming` is that of a client, a web courier and another token may have its name at the
+    /// same time: the later one gets an ID of its own then.
+    func register(
+        _ device: Device, named naming: DeviceNaming, at now: Timestamp
+    ) async throws -> DeviceVersion
     /// The active devices of one user, ordered by serial; of every user if `owner` is `nil`.
     func devices(
         of container: ContainerKey, owner: UserID?, limit: Int
     )
         async throws -> [DeviceVersion]
-    /// Ends a device, as at sign-out; returns whether there was one.
+    /// The active devices of a container, or of one user of it, by ascending serial.
+    func devicePage(
+        of container: ContainerKey, owner: UserID?, after serial: UInt64, _ bounds: PageBounds
+    ) async throws -> Page<DeviceVersion>
+    /// Ends a user's device, as at sign-out; returns whether there was one. Another user's of the
+    /// same ID stays.
     func forgetDevice(
-        _ id: DeviceID, of container: ContainerKey, at now: Timestamp
+        _ id: DeviceID, of user: UserID, in container: ContainerKey, at now: Timestamp
     )
         async throws -> Bool
+    /// The users who have a device of this ID, by name, at most `limit`.
+    func holders(
+        of id: DeviceID, in container: ContainerKey, limit: Int
+    )
+        async throws -> [UserID]
     /// The versions active at `position`, by ascending serial, after `serial`, at most `limit`.
     func devices(
         activeAt position: LogPosition, after serial: UInt64, limit: Int
@@ -84,13 +117,20 @@ package protocol Registry: CourierQueue, InboxRegistry, SessionRegistry, Sendabl
 
     /// Parks what a source sent and could not be mapped, durably; returns its number.
     func park(_ change: ParkedChange) async throws -> UInt64
-    /// Parked changes by ascending number, after `number`, at most `limit`.
+    /// Parked changes by ascending number, after `number`, at most `limit`, and at most a page of
+    /// bytes.
     func parkedChanges(
         of container: ContainerKey, after number: UInt64, limit: Int
     )
         async throws -> [ParkedChange]
     /// Deletes a parked change, once it was replayed or given up; returns whether there was one.
     func deleteParkedChange(_ number: UInt64, of container: ContainerKey) async throws -> Bool
+
+    /// How many devices, parked changes, retries and dead letters a container has, each counted up
+    /// to `limit`.
+    func rowCounts(
+        of container: ContainerKey, limit: Int
+    ) async throws -> (devices: Int, parked: Int, retries: Int, deadLetters: Int)
 
     // MARK: Deliveries, for whoever asks
 
@@ -123,4 +163,19 @@ package protocol Registry: CourierQueue, InboxRegistry, SessionRegistry, Sendabl
     func saveProviderToken(_ token: StoredProviderToken) async throws
     /// The saved provider tokens.
     func providerTokens() async throws -> [StoredProviderToken]
+}
+
+/// What the ID of a device that is registered names.
+package enum DeviceNaming: Sendable, Hashable {
+    /// The device: whatever had the ID before ends.
+    case device
+    /// A client, such as a page, that may have several tokens: no courier of it ends.
+    case client
+}
+
+extension Registry {
+    /// Registers a device by its own ID.
+    package func register(_ device: Device, at now: Timestamp) async throws -> DeviceVersion {
+        try await register(device, named: .device, at: now)
+    }
 }

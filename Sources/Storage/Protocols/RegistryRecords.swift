@@ -21,6 +21,9 @@ package struct ContainerSettings: Sendable, Hashable {
     /// What conditions may cost its changes, where that is not as the configuration says.
     package var costs = CostBounds()
 
+    /// How much it may have, where that is not as the configuration says.
+    package var quotas = Quotas()
+
     /// Creates settings; pushes are kept for 30 days unless said otherwise.
     package init(key: ContainerKey, topics: [String]) {
         self.key = key
@@ -239,8 +242,8 @@ package enum SubscriptionEditOutcome: Sendable, Hashable {
     case exists(SubscriptionID)
     /// The same content is saved under `existing`.
     case duplicate(of: SubscriptionID)
-    /// The owner has as many subscriptions as the limit allows.
-    case tooMany(limit: Int)
+    /// The user or the container has as much as a quota allows.
+    case overQuota(QuotaRefusal)
     /// It would have been applied, but another operation of the atomic request was refused.
     case undone
 }

@@ -23,6 +23,11 @@ package protocol SessionRegistry: Sendable {
     ) async throws -> [UserSession]
     /// Deletes sessions that have ended at `now`; returns how many, at most `limit`.
     func pruneSessions(at now: Timestamp, limit: Int) async throws -> Int
+    /// Remembers that a signature was used, until it is too old to be used again; says whether this
+    /// was the first time. The nonce are 32 bytes that no other signature has.
+    func useSignature(
+        _ nonce: [UInt8], of container: ContainerKey, until: Timestamp, at now: Timestamp
+    ) async throws -> Bool
 }
 
 /// One user's time of being signed in.
@@ -39,11 +44,15 @@ package struct UserSession: Sendable, Hashable {
     package var endsAt: Timestamp
     /// When it was revoked, if it was.
     package var revokedAt: Timestamp?
+    /// When the identity provider's token ends from which it began; `nil` if that is not known.
+    ///
+    /// A session that was revoked is remembered until then, so that the token begins no other one.
+    package var tokenEndsAt: Timestamp?
 
     /// Creates a session.
     package init(
         id: UUIDBytes, container: ContainerKey, user: UserID, startedAt: Timestamp,
-        endsAt: Timestamp, revokedAt: Timestamp? = nil
+        endsAt: Timestamp, revokedAt: Timestamp? = nil, tokenEndsAt: Timestamp? = nil
     ) {
         self.id = id
         self.container = container
@@ -51,5 +60,6 @@ package struct UserSession: Sendable, Hashable {
         self.startedAt = startedAt
         self.endsAt = endsAt
         self.revokedAt = revokedAt
+        self.tokenEndsAt = tokenEndsAt
     }
 }

@@ -28,25 +28,29 @@ package protocol Shadow: Sendable {
         atomicity: EditAtomicity, additions: [RecordTypeDefinition], at now: Timestamp
     ) async throws -> [RecordEditOutcome]
     /// The live records with these names, in any order; of a name that several types have, all.
-    func records(named ids: [RecordID], in place: RecordPlace) async throws -> [ShadowRecord]
-    /// Folds the live records of one type, in the order of zone and name, in one reading
-    /// transaction.
     ///
-    /// `step` returns false to end it. Without a zone all are folded; a cursor begins after its
-    /// record.
-    func foldRecords<Value: Sendable>(
-        of type: RecordType, in place: RecordPlace, zoneID: ZoneID?, after cursor: RecordID?,
-        into initial: Value,
-        _ step: @escaping @Sendable (inout Value, ShadowRecord) throws -> Bool
-    ) async throws -> Value
+    /// As many as have so many bytes of stored text, about; the names of the others are unread.
+    func records(
+        named ids: [RecordID], in place: RecordPlace, bytes: Int
+    ) async throws -> (records: [ShadowRecord], unread: Set<RecordID>)
+    /// Folds a slice of the live records of one type; `step` returns false to end it.
+    ///
+    /// Slices of all containers take turns, and never have all the readers.
+    func scanRecords<Value: Sendable>(
+        _ scan: RecordScan, into initial: Value,
+        _ step: @escaping @Sendable (inout Value, ScannedRecord) throws -> Bool
+    ) async throws -> RecordSlice<Value>
     /// The records of a zone that changed after `position`, deleted ones included, in the order of
-    /// their last change, at most `limit`.
+    /// their last change.
     func recordChanges(
-        in zoneID: ZoneID, of place: RecordPlace, after position: LogPosition, limit: Int
-    ) async throws -> [ShadowRecord]
+        in zoneID: ZoneID, of place: RecordPlace, after position: LogPosition,
+        _ bounds: PageBounds
+    ) async throws -> Page<ShadowRecord>
 
     // MARK: Zones
 
+    /// One zone, deleted or not; `nil` if there never was one.
+    func zone(_ zoneID: ZoneID, of place: RecordPlace) async throws -> ZoneMark?
     /// The zones of a database, deleted ones included, ordered by name.
     func zones(of place: RecordPlace) async throws -> [ZoneMark]
     /// Creates zones; one that is there already stays. Returns the zones as they are.
@@ -176,6 +180,10 @@ package struct RecordEdit: Sendable, Hashable {
     package var readers: [String]?
     /// The device that makes the change.
     package var deviceID: DeviceID?
+    /// Whether the record tells on which device it was made; a page in a browser is none.
+    package var stampsDevice = true
+    /// Whether the caller may create a record where there is none.
+    package var mayCreate = true
     /// Records that must be there, because a reference validates them.
     package var validated: [RecordID] = []
     /// `modified` as the client sent it: an echo of the stored one names no new device.
@@ -219,6 +227,12 @@ package enum RecordRefusal: Sendable, Hashable {
     case typeRequired
     /// Somebody else created the record.
     case notWritable
+    /// The caller may not create records of this type.
+    case notCreatable(RecordType)
+    /// The user or the container has as much as a quota allows.
+    case overQuota(QuotaRefusal)
+    /// The operations before it have changed so many bytes of records already.
+    case tooMuchAtOnce(bytes: Int)
     /// A reference that validates leads nowhere.
     case missingReference(RecordID)
 }
@@ -260,4 +274,13 @@ extension SourceName {
         }
         return name
     }()
+}
+
+extension Shadow {
+    /// The live records with these names, whatever their size: for few of them.
+    package func records(
+        named ids: [RecordID], in place: RecordPlace
+    ) async throws -> [ShadowRecord] {
+        try await records(named: ids, in: place, bytes: .max).records
+    }
 }

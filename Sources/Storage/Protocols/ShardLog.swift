@@ -31,6 +31,15 @@ package protocol ShardLog: Sendable {
     /// Sets a change aside that cannot be read, with the reason, durably.
     func quarantine(_ entry: UnreadableEntry, at now: Timestamp) async throws
 
+    /// Sets a change aside whose conditions took too many steps, once, and notes it of the
+    /// subscriptions named; those for which it happened too often end by an entry of the log.
+    ///
+    /// - Returns: The serials of those that ended.
+    func setAside(_ entry: DearEntry, at now: Timestamp) async throws -> [UInt64]
+
+    /// Where changes were set aside after `position`: they fire nothing, whatever they would.
+    func positionsSetAside(after position: LogPosition) async throws -> Set<LogPosition>
+
     /// The position of the last entry, ``RelayModel/LogPosition/start`` if there is none.
     func head() async throws -> LogPosition
 
@@ -39,6 +48,21 @@ package protocol ShardLog: Sendable {
 }
 
 extension ShardLog {
+    /// A log that knows no subscriptions sets the change aside, and names nobody.
+    package func setAside(_ entry: DearEntry, at now: Timestamp) async throws -> [UInt64] {
+        try await quarantine(
+            UnreadableEntry(position: entry.position, isChange: true, reason: entry.reason),
+            at: now)
+        return []
+    }
+
+    /// Nothing was set aside.
+    package func positionsSetAside(
+        after position: LogPosition
+    ) async throws -> Set<LogPosition> {
+        []
+    }
+
     /// Appends changes whose request has no key of its own.
     package func append(
         _ changes: [ChangeToAppend], container: ContainerKey, source: SourceName, at now: Timestamp

@@ -35,8 +35,33 @@ package protocol ShardProgress: Sendable {
         excluding: Set<DeliveryID>, unless isHeld: @escaping @Sendable (RetryLane) -> Bool
     ) async throws -> Timestamp?
 
+    /// Lets the waits of retries begin anew that were decided later than `now`: the clock was set
+    /// back since, and they would wait longer than was meant.
+    ///
+    /// - Returns: How many there were, of a bounded number; there may be more.
+    func renewWaits(at now: Timestamp) async throws -> Int
+
     /// The retries that a newer delivery of their record would replace, the newest first.
     func collapsingRetries(limit: Int) async throws -> [Retry]
+
+    /// Those of `serials` whose registration has ended, as far as it is remembered: everything that
+    /// ended after the progress, up to a limit.
+    ///
+    /// It is known before the end is acknowledged. Nobody is waited for.
+    func endedDevices(among serials: some Sequence<UInt64>) -> Set<UInt64>
+
+    /// What must not be sent any more, by the registry as it is now.
+    func withdrawals(among deliveries: [OwedDelivery]) async throws -> [DeliveryID: Withdrawal]
+}
+
+/// Why a delivery is not its recipient's any more, although it is owed.
+package enum Withdrawal: String, Sendable, Hashable, CaseIterable {
+    /// Another user has registered the device token.
+    case token = "the device token belongs to another user now"
+    /// The user has signed out of the device, or it has registered anew in another way.
+    case device = "the device is not registered any more"
+    /// The user has deleted the subscription.
+    case subscription = "the subscription was deleted"
 }
 
 /// A place inside the log's fan-out.
@@ -165,6 +190,9 @@ package struct Retry: Sendable, Hashable {
     package var attempts: UInt16
     /// When it falls due.
     package var dueAt: Timestamp
+    /// The moment at which that was decided: if the clock is before it, the clock was set back
+    /// since; `nil` if that is not known.
+    package var decidedAt: Timestamp?
     /// Why it is tried again.
     package var reason: String
 

@@ -9,10 +9,14 @@ package protocol StateSnapshots: Sendable {
     /// The snapshot that the store vouches for.
     func recordedSnapshot() async throws -> SnapshotRecord?
 
-    /// Vouches for a snapshot instead of the one before, `nil` for none.
+    /// Vouches for a snapshot instead of the one before, unless versions that ended after its
+    /// position are gone already: then it could not be brought up to date.
     ///
     /// Until another one is recorded, versions that end after its position are kept.
-    func record(_ snapshot: SnapshotRecord?) async throws
+    func record(_ snapshot: SnapshotRecord) async throws -> SnapshotRecording
+
+    /// Vouches for none any more.
+    func forgetSnapshot() async throws
 
     /// The subscriptions and devices that ended after `start` and up to `end`.
     func endings(after start: LogPosition, upTo end: LogPosition) async throws -> [VersionEnding]
@@ -33,6 +37,14 @@ package struct SnapshotRecord: Sendable, Hashable {
         self.position = position
         self.savedAt = savedAt
     }
+}
+
+/// What became of a snapshot that the store was to vouch for.
+package enum SnapshotRecording: Sendable, Hashable {
+    /// It counts from now on.
+    case recorded
+    /// It was taken before a position up to which ended versions are pruned, and never counts.
+    case outdated(prunedTo: LogPosition)
 }
 
 /// A subscription or device that is active no longer.

@@ -5,14 +5,24 @@ package import RelayModel
 extension RelayStore {
     package func save(_ container: ContainerSettings, at now: Timestamp) async throws {
         let credential = container.credential
-        let topics = JSONValue.array(container.topics.map { .string($0) }).text
+        let topics = try JSONValue.array(container.topics.map { .string($0) }).storedText()
+        let name = container.key.container.rawValue
+        let environment = container.key.environment.rawValue
+        func sealed(_ text: String?, _ column: String) throws -> String? {
+            try text.map {
+                try settings.secrets.seal(
+                    $0, at: SecretPlace.container(column, name, environment))
+            }
+        }
         let arguments: StatementArguments = [
-            container.key.container.rawValue, container.key.environment.rawValue, topics,
-            credential?.teamID, credential?.keyID, credential?.privateKeyPEM,
-            container.userTokens?.storedForm.text, container.expirationSeconds, now.stored,
-            container.certificate?.storedForm.text,
+            name, environment, topics,
+            credential?.teamID, credential?.keyID,
+            try sealed(credential?.privateKeyPEM, "privateKeyPEM"),
+            try sealed(container.userTokens?.storedForm.storedText(), "userTokens"),
+            container.expirationSeconds, now.stored,
+            try sealed(container.certificate?.storedForm.storedText(), "certificate"),
             container.keepsInbox, container.sessions?.minutes ?? 0, container.sessions?.days ?? 0,
-            container.costs.json?.text,
+            try container.costs.json?.storedText(), try container.quotas.json?.storedText(),
         ]
         try await write { commit in
             try commit.db.execute(
@@ -20,8 +30,8 @@ extension RelayStore {
                     INSERT INTO container
                         (name, environment, topics, teamID, keyID, privateKeyPEM, userTokens,
                         expirationSeconds, savedAt, certificate, keepsInbox, sessionMinutes,
-                        sessionDays, costLimits)
-                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                        sessionDays, costLimits, quotas)
+                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                     ON CONFLICT (name, environment) DO UPDATE SET topics = excluded.topics,
                         teamID = excluded.teamID, keyID = excluded.keyID,
                         privateKeyPEM = excluded.privateKeyPEM, userTokens = excluded.userTokens,
@@ -30,14 +40,15 @@ extension RelayStore {
                         keepsInbox = excluded.keepsInbox,
                         sessionMinutes = excluded.sessionMinutes,
                         sessionDays = excluded.sessionDays,
-                        costLimits = excluded.costLimits
+                        costLimits = excluded.costLimits, quotas = excluded.quotas
                     """, arguments: arguments)
         }
         containerSettings.forget(container.key)
     }
 
     package func container(_ key: ContainerKey) async throws -> ContainerSettings? {
-        try await containerSettings.value(of: key) {
+        let secrets = settings.secrets
+        return try await containerSettings.value(of: key) {
             try await read { db in
                 try Row.fetchOne(
                     db,
@@ -45,17 +56,18 @@ extension RelayStore {
                         SELECT *, name AS containerName FROM container
                         WHERE name = ? AND environment = ?
                         """, arguments: [key.container.rawValue, key.environment.rawValue]
-                ).map(ContainerSettings.init(row:))
+                ).map { try ContainerSettings(row: $0, secrets) }
             }
         }
     }
 
     package func containers() async throws -> [ContainerSettings] {
-        try await read { db in
+        let secrets = settings.secrets
+        return try await read { db in
             try Row.fetchAll(
                 db,
                 sql: "SELECT *, name AS containerName FROM container ORDER BY name, environment"
-            ).map(ContainerSettings.init(row:))
+            ).map { try ContainerSettings(row: $0, secrets) }
         }
     }
 
@@ -111,7 +123,11 @@ extension RelayStore {
     }
 
     package func save(_ source: StoredSource) async throws {
-        let definition = source.definition.text
+        let definition = try settings.secrets.seal(
+            source.definition.storedText(path: "definition"),
+            at: SecretPlace.source(
+                source.name.rawValue, source.container.container.rawValue,
+                source.container.environment.rawValue))
         try await write { commit in
             let container = try commit.container(source.container)
             try commit.db.execute(
@@ -135,10 +151,11 @@ extension RelayStore {
     }
 
     package func sources(of container: ContainerKey) async throws -> [StoredSource] {
+        let secrets = settings.secrets
         let sources = try await sourcesOfContainers.value(of: container) {
             let sources = try await rows(
                 of: container, sql: "SELECT * FROM changeSource WHERE container = ? ORDER BY name"
-            ) { try StoredSource(row: $0, container: container) }
+            ) { try StoredSource(row: $0, container: container, secrets) }
             return sources.isEmpty ? nil : sources
         }
         return sources ?? []
@@ -154,6 +171,10 @@ extension RelayStore {
     }
 
     package func saveProviderToken(_ token: StoredProviderToken) async throws {
+        let sealed = try settings.secrets.seal(
+            token.token,
+            at: SecretPlace.providerToken(
+                token.teamID, token.keyID, token.environment.rawValue))
         try await write { commit in
             try commit.db.execute(
                 sql: """
@@ -162,19 +183,23 @@ extension RelayStore {
                     ON CONFLICT DO UPDATE SET token = excluded.token, issuedAt = excluded.issuedAt
                     """,
                 arguments: [
-                    token.teamID, token.keyID, token.environment.rawValue, token.token,
+                    token.teamID, token.keyID, token.environment.rawValue, sealed,
                     token.issuedAt.stored,
                 ])
         }
     }
 
     package func providerTokens() async throws -> [StoredProviderToken] {
-        try await read { db in
+        let secrets = settings.secrets
+        return try await read { db in
             try Row.fetchAll(db, sql: "SELECT * FROM providerToken").map { row in
                 let stored = StoredRow(row: row, table: "providerToken")
+                let place = SecretPlace.providerToken(
+                    row["teamID"], row["keyID"], row["environment"])
                 return StoredProviderToken(
                     teamID: row["teamID"], keyID: row["keyID"],
-                    environment: try stored.choice("environment"), token: row["token"],
+                    environment: try stored.choice("environment"),
+                    token: try secrets.open(row["token"], at: place),
                     issuedAt: stored.moment("issuedAt"))
             }
         }
@@ -205,7 +230,14 @@ extension RelayStore {
 }
 
 extension ContainerSettings {
-    init(row: Row) throws {
+    init(row: Row, _ secrets: SecretVault) throws {
+        func opened(_ column: String) throws -> String? {
+            try (row[column] as String?).map {
+                try secrets.open(
+                    $0,
+                    at: SecretPlace.container(column, row["containerName"], row["environment"]))
+            }
+        }
         let stored = StoredRow(row: row, table: "container")
         guard case .array(let topics) = try stored.json("topics") else {
             throw stored.damage("topics")
@@ -216,15 +248,17 @@ extension ContainerSettings {
                 guard case .string(let text) = topic else { throw stored.damage("topics") }
                 return text
             })
-        if let teamID = row["teamID"] as String? {
+        if let teamID = row["teamID"] as String?, let key = try opened("privateKeyPEM") {
             credential = ProviderCredential(
-                teamID: teamID, keyID: row["keyID"], privateKeyPEM: row["privateKeyPEM"])
+                teamID: teamID, keyID: row["keyID"], privateKeyPEM: key)
         }
-        if row["certificate"] as String? != nil {
-            certificate = try ProviderCertificate(storedForm: try stored.json("certificate"))
+        if let text = try opened("certificate") {
+            certificate = try ProviderCertificate(
+                storedForm: try stored.json(text, of: "certificate"))
         }
-        if row["userTokens"] as String? != nil {
-            userTokens = try UserTokenSettings(storedForm: try stored.json("userTokens"))
+        if let text = try opened("userTokens") {
+            userTokens = try UserTokenSettings(
+                storedForm: try stored.json(text, of: "userTokens"))
         }
         expirationSeconds = row["expirationSeconds"]
         keepsInbox = row["keepsInbox"]
@@ -232,6 +266,18 @@ extension ContainerSettings {
         sessions = minutes > 0 ? SessionSettings(minutes: minutes, days: row["sessionDays"]) : nil
         if row["costLimits"] as String? != nil {
             costs = try CostBounds(JSONReader(try stored.json("costLimits")))
+        }
+        if row["quotas"] as String? != nil { quotas = try stored.quotas() }
+    }
+}
+
+extension StoredRow {
+    /// The quotas that a container sets itself.
+    func quotas() throws -> Quotas {
+        do {
+            return try Quotas(JSONReader(try json("quotas")))
+        } catch is JSONContractError {
+            throw damage("quotas")
         }
     }
 }
@@ -274,10 +320,14 @@ extension UserTokenSettings {
 }
 
 extension StoredSource {
-    init(row: Row, container: ContainerKey) throws {
+    init(row: Row, container: ContainerKey, _ secrets: SecretVault) throws {
         let stored = StoredRow(row: row, table: "changeSource")
+        let text = try secrets.open(
+            row["definition"],
+            at: SecretPlace.source(
+                row["name"], container.container.rawValue, container.environment.rawValue))
         self.init(
             container: container, name: try stored.identifier("name"),
-            definition: try stored.json("definition"), savedAt: stored.moment("savedAt"))
+            definition: try stored.json(text, of: "definition"), savedAt: stored.moment("savedAt"))
     }
 }

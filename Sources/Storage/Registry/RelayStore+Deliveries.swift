@@ -12,7 +12,7 @@ extension RelayStore: Registry {
     }
 
     package func retries(of container: ContainerKey, limit: Int) async throws -> [Retry] {
-        try await readableRows(
+        try await exceptions(
             of: container, in: "retry",
             sql: "SELECT * FROM retry WHERE container = ? ORDER BY dueAt LIMIT ?",
             arguments: [max(0, limit)]
@@ -22,7 +22,7 @@ extension RelayStore: Registry {
     package func deadLetters(
         of container: ContainerKey, reason: String?, limit: Int
     ) async throws -> [DeadLetter] {
-        try await readableRows(
+        try await exceptions(
             of: container, in: "deadLetter",
             sql: """
                 SELECT * FROM deadLetter WHERE container = ?1 AND (?2 IS NULL OR reason = ?2)
@@ -43,10 +43,12 @@ extension RelayStore: Registry {
         let headers = JSONValue.object(
             JSONObject(
                 change.headers.sorted { $0.key < $1.key }.map { ($0.key, .string($0.value)) }))
-        let text = headers.text
+        let text = try headers.storedText()
         let digest = Self.digest(of: change)
-        return try await admitted { store in
-            try await store.write(.intake, bytes: change.body.count) { commit in
+        return try await admitted(change.container) { store in
+            try await store.write(
+                .intake, of: change.container, bytes: change.body.count
+            ) { commit in
                 let container = try commit.container(change.container)
                 return try Self.park(change, headers: text, digest, in: container, commit.db)
             }
@@ -90,13 +92,32 @@ extension RelayStore: Registry {
     package func parkedChanges(
         of container: ContainerKey, after number: UInt64, limit: Int
     ) async throws -> [ParkedChange] {
-        try await rows(
-            of: container,
-            sql: """
-                SELECT * FROM parkedChange WHERE container = ? AND number > ?
-                ORDER BY number LIMIT ?
-                """, arguments: [number.stored, max(0, limit)]
-        ) { try ParkedChange(row: $0, container: container) }
+        try await read { db in
+            guard let stored = try db.containerIfKnown(container) else { return [] }
+            let rows = try Row.fetchCursor(
+                db,
+                sql: """
+                    SELECT * FROM parkedChange WHERE container = ? AND number > ?
+                    ORDER BY number LIMIT ?
+                    """, arguments: [stored.id, number.stored, max(0, limit)])
+            return try PageBounds(rows: limit).page(of: rows) { row in
+                (try ParkedChange(row: row, container: container), row.bytes(of: "body", "headers"))
+            }.elements
+        }
+    }
+
+    /// Reads retries or dead letters, at most a page of bytes.
+    private func exceptions<Value: Sendable>(
+        of key: ContainerKey, in table: String, sql: String, arguments: StatementArguments,
+        _ make: @escaping @Sendable (Row) throws -> Value
+    ) async throws -> [Value] {
+        try await read { [unreadable] db in
+            guard let container = try db.containerIfKnown(key) else { return [] }
+            let rows = try Row.fetchCursor(db, sql: sql, arguments: [container.id] + arguments)
+            return try PageBounds(rows: .max).page(of: rows) { row in
+                (try unreadable.value(of: row, in: table, make), row.bytes(of: "body"))
+            }.elements
+        }
     }
 
     package func deleteParkedChange(

@@ -38,16 +38,17 @@ extension RelayStore {
                 sql: """
                     INSERT INTO retry
                         (deliveryID, container, position, "offset", subscriptionSerial,
-                        deviceSerial, attempts, dueAt, reason, body, lane, collapses)
+                        deviceSerial, attempts, dueAt, decidedAt, reason, body, lane, collapses)
                     SELECT deliveryID, container, position, "offset", subscriptionSerial,
-                        deviceSerial, 0, ?, reason, body,
+                        deviceSerial, 0, ?, ?, reason, body,
                         json_extract(body, '$.gatewayEnvironment') || ' '
                             || json_extract(body, '$.topic'),
                         json_type(body, '$.collapsing') IS NOT NULL
                     FROM deadLetter WHERE container = ? AND deliveryID = ?
-                    ON CONFLICT DO UPDATE SET attempts = 0, dueAt = excluded.dueAt
+                    ON CONFLICT DO UPDATE SET attempts = 0, dueAt = excluded.dueAt,
+                        decidedAt = excluded.decidedAt
                     """
-            ).execute(arguments: [now.stored, container.id, id])
+            ).execute(arguments: [now.stored, now.stored, container.id, id])
         }
         let left = try await count(ids, of: container, reason, expired)
         return Redriving(redriven: redriven, expired: left)

@@ -8,14 +8,15 @@ extension RelayStore {
         at now: Timestamp
     ) async throws -> [SubscriptionEditOutcome] {
         guard !edits.isEmpty else { return [] }
-        let limit = settings.maximumSubscriptionsPerOwner
-        return try await write(changes: edits.count) { commit in
+        let outcomes = try await write(of: owner.container, changes: edits.count) { commit in
             let container = try commit.container(owner.container)
             let step = SubscriptionStep(
                 owner: owner, container: container,
-                user: try commit.db.user(owner.user, of: container), now: now, limit: limit)
+                user: try commit.db.user(owner.user, of: container), now: now)
             return try step.run(edits, atomicity, in: &commit)
         }
+        for case .overQuota(let refusal) in outcomes { quotaTally.count(refusal.quota) }
+        return outcomes
     }
 
     package func subscriptions(
@@ -72,7 +73,6 @@ struct SubscriptionStep {
     let container: StoredContainer
     let user: Int64
     let now: Timestamp
-    let limit: Int
 
     func run(
         _ edits: [SubscriptionEdit], _ atomicity: EditAtomicity, in commit: inout OpenCommit
@@ -116,13 +116,9 @@ struct SubscriptionStep {
             try end(existing.serial, in: commit)
             return .saved(try save(subscription, content, replacing: existing.serial, in: &commit))
         }
-        let count = try Int.fetchOne(
-            commit.db.cachedStatement(
-                sql: """
-                    SELECT count(*) FROM subscription
-                    WHERE owner = ? AND database = ? AND ended IS NULL
-                    """), arguments: [user, owner.database.rawValue])
-        if count ?? 0 >= limit { return .tooMany(limit: limit) }
+        if let refusal = try refusal(of: subscription, replacing: nil, in: commit) {
+            return .overQuota(refusal)
+        }
         return .saved(try save(subscription, content, replacing: nil, in: &commit))
     }
 
@@ -130,7 +126,9 @@ struct SubscriptionStep {
         _ subscription: Subscription, in commit: inout OpenCommit
     ) throws -> SubscriptionEditOutcome {
         guard let existing = try active(subscription.id, in: commit) else {
-            return .notFound(subscription.id)
+            // One that was disabled is enabled by saving it anew.
+            return try forgetDisabled(subscription.id, in: commit)
+                ? try create(subscription, in: &commit) : .notFound(subscription.id)
         }
         if let version = existing.version, version.subscription == subscription {
             return .unchanged(version)
@@ -139,17 +137,33 @@ struct SubscriptionStep {
         if let other = try active(with: content, in: commit), other != subscription.id {
             return .duplicate(of: other)
         }
+        if let refusal = try refusal(of: subscription, replacing: existing.bytes, in: commit) {
+            return .overQuota(refusal)
+        }
         try end(existing.serial, in: commit)
         return .saved(try save(subscription, content, replacing: existing.serial, in: &commit))
+    }
+
+    /// The quota that does not allow a subscription; `bytes` are those of the version that ends.
+    private func refusal(
+        of subscription: Subscription, replacing bytes: Int?, in commit: OpenCommit
+    ) throws -> QuotaRefusal? {
+        let size = JSONValue.object(subscription.json).utf8.count
+        return try commit.ledger(of: container).refusal(
+            of: .subscriptions,
+            growingBy: Growth(number: bytes == nil ? 1 : 0, bytes: size - (bytes ?? 0)),
+            holder: String(user))
     }
 
     private func delete(
         _ id: SubscriptionID, in commit: inout OpenCommit
     ) throws -> SubscriptionEditOutcome {
-        guard let existing = try active(id, in: commit) else { return .notFound(id) }
+        guard let existing = try active(id, in: commit) else {
+            return try forgetDisabled(id, in: commit) ? .deleted(id) : .notFound(id)
+        }
         try end(existing.serial, in: commit)
         let body = LogEntryBody.subscriptionDeleted(serial: existing.serial)
-        _ = try commit.append(body, storedBody: body.storedBody, in: container, at: now)
+        _ = try commit.append(body, storedBody: try body.storedBody(), in: container, at: now)
         return .deleted(id)
     }
 
@@ -157,6 +171,7 @@ struct SubscriptionStep {
         _ subscription: Subscription, _ content: SubscriptionContent, replacing replaced: UInt64?,
         in commit: inout OpenCommit
     ) throws -> SubscriptionVersion {
+        _ = try forgetDisabled(subscription.id, in: commit)
         let statement = try commit.db.cachedStatement(
             sql: """
                 INSERT INTO subscription
@@ -166,13 +181,14 @@ struct SubscriptionStep {
                 """)
         try statement.execute(arguments: [
             container.id, user, owner.database.rawValue, subscription.id.rawValue, content.digest,
-            subscription.firesOnce, JSONValue.object(subscription.json).text, commit.next.stored,
+            subscription.firesOnce, try JSONValue.object(subscription.json).storedText(),
+            commit.next.stored,
         ])
         let version = SubscriptionVersion(
             serial: UInt64(clamping: commit.db.lastInsertedRowID), subscription: subscription,
             activation: commit.next)
         let body = LogEntryBody.subscriptionSaved(version, replaced: replaced)
-        _ = try commit.append(body, storedBody: body.storedBody, in: container, at: now)
+        _ = try commit.append(body, storedBody: try body.storedBody(), in: container, at: now)
         return version
     }
 
@@ -185,7 +201,7 @@ struct SubscriptionStep {
     /// The active subscription with this ID; without its version if its row cannot be read.
     private func active(
         _ id: SubscriptionID, in commit: OpenCommit
-    ) throws -> (serial: UInt64, version: SubscriptionVersion?)? {
+    ) throws -> (serial: UInt64, bytes: Int, version: SubscriptionVersion?)? {
         let statement = try commit.db.cachedStatement(
             sql: """
                 SELECT serial, body, activation FROM subscription
@@ -197,12 +213,13 @@ struct SubscriptionStep {
         else { return nil }
         let stored = StoredRow(row: row, table: "subscription")
         let serial = stored.number("serial")
+        let bytes = (row["body"] as String?)?.utf8.count ?? 0
         guard let body = try? stored.json("body"),
             let subscription = try? Subscription(stored: body, of: owner)
-        else { return (serial, nil) }
+        else { return (serial, bytes, nil) }
         let activation = LogPosition(stored: row["activation"])
         return (
-            serial,
+            serial, bytes,
             SubscriptionVersion(serial: serial, subscription: subscription, activation: activation)
         )
     }
@@ -226,7 +243,7 @@ extension SubscriptionEditOutcome {
     var isRefusal: Bool {
         switch self {
         case .saved, .unchanged, .deleted, .undone: false
-        case .notFound, .exists, .duplicate, .tooMany: true
+        case .notFound, .exists, .duplicate, .overQuota: true
         }
     }
 }

@@ -13,9 +13,10 @@ extension RelayStore {
         upTo position: LogPosition, limit: Int = 1000
     ) async throws -> Int {
         try await write { commit in
-            var count = 0
+            var ends: [Int64] = []
             for table in ["subscription", "device"] {
-                try commit.db.execute(
+                ends += try Int64.fetchAll(
+                    commit.db,
                     sql: """
                         DELETE FROM \(table) WHERE serial IN (
                             SELECT serial FROM \(table)
@@ -23,10 +24,16 @@ extension RelayStore {
                                 coalesce((SELECT position FROM stateSnapshot), ?),
                                 coalesce((SELECT min(position) - 1 FROM rangeTask), ?))
                             LIMIT ?)
+                        RETURNING ended
                         """, arguments: [position.stored, Int64.max, Int64.max, max(0, limit)])
-                count += commit.db.changesCount
             }
-            return count
+            if let last = ends.max() {
+                // No snapshot from before that counts any more.
+                try commit.db.execute(
+                    sql: "UPDATE progress SET endedPrunedTo = max(endedPrunedTo, ?)",
+                    arguments: [last])
+            }
+            return ends.count
         }
     }
 

@@ -29,7 +29,7 @@ struct SubscriptionBodies {
         {
             return subscription
         }
-        let subscription = try Subscription(stored: try JSONValue(parsing: body), of: owner)
+        let subscription = try Subscription(stored: try JSONValue(stored: body), of: owner)
         if let scan, isSample { keep(subscription, Array(scan.rest)) }
         return subscription
     }

@@ -4,13 +4,14 @@ package import RelayModel
 
 extension RelayStore {
     package func sessionSecret() async throws -> [UInt8] {
-        try await read { db in
+        let vault = settings.secrets
+        return try await read { db in
             guard let secret = try Data.fetchOne(db, sql: "SELECT secret FROM sessionSecret")
             else {
                 throw StorageError.damaged(
                     path: "sessionSecret", reason: "the store has no secret for sessions")
             }
-            return Array(secret)
+            return try vault.openBytes(secret, at: SecretPlace.session)
         }
     }
 
@@ -24,7 +25,7 @@ extension RelayStore {
     }
 
     package func startSession(_ session: UserSession) async throws -> UserSession {
-        try await write { commit in
+        try await write(of: session.container) { commit in
             let container = try commit.container(session.container)
             let known = try Self.session(session.id, of: container, in: commit.db)
             if let known, known.revokedAt != nil || session.startedAt < known.endsAt {
@@ -43,10 +44,11 @@ extension RelayStore {
     }
 
     package func revokeSession(_ session: UserSession, at now: Timestamp) async throws {
-        try await write { commit in
+        try await write(of: session.container) { commit in
             let container = try commit.container(session.container)
             var session =
-                try Self.session(session.id, of: container, in: commit.db) ?? session
+                try Self.session(session.id, of: container, in: commit.db)?
+                .lasting(as: session) ?? session
             guard session.revokedAt == nil else { return }
             session.revokedAt = now
             _ = try Self.save(session, of: container, in: commit.db)
@@ -58,7 +60,8 @@ extension RelayStore {
             owner.container,
             sql: """
                 UPDATE userSession SET revokedAt = ?2
-                WHERE container = ?1 AND revokedAt IS NULL AND endsAt > ?2
+                WHERE container = ?1 AND revokedAt IS NULL
+                    AND max(endsAt, coalesce(tokenEndsAt, 0)) > ?2
                     AND owner = (SELECT id FROM user WHERE container = ?1 AND name = ?3)
                 """, arguments: [now.stored, owner.user.rawValue])
     }
@@ -83,9 +86,33 @@ extension RelayStore {
             try commit.db.execute(
                 sql: """
                     DELETE FROM userSession WHERE (container, id) IN (
-                        SELECT container, id FROM userSession WHERE endsAt <= ? LIMIT ?)
+                        SELECT container, id FROM userSession
+                        WHERE endsAt <= ?1 AND coalesce(tokenEndsAt, 0) <= ?1 LIMIT ?2)
                     """, arguments: [now.stored, max(0, limit)])
             return commit.db.changesCount
+        }
+    }
+
+    package func useSignature(
+        _ nonce: [UInt8], of container: ContainerKey, until: Timestamp, at now: Timestamp
+    ) async throws -> Bool {
+        try await write { commit in
+            let number = try commit.container(container).id
+            // Each one that comes takes a few that are too old with it, so that none pile up.
+            try commit.db.cachedStatement(
+                sql: """
+                    DELETE FROM usedSignature WHERE (container, nonce) IN (
+                        SELECT container, nonce FROM usedSignature
+                        WHERE rememberedUntil < ? LIMIT 16)
+                    """
+            ).execute(arguments: [now.stored])
+            try commit.db.cachedStatement(
+                sql: """
+                    INSERT INTO usedSignature (container, nonce, rememberedUntil) VALUES (?, ?, ?)
+                    ON CONFLICT DO NOTHING
+                    """
+            ).execute(arguments: [number, Data(nonce), until.stored])
+            return commit.db.changesCount > 0
         }
     }
 
@@ -109,14 +136,16 @@ extension RelayStore {
         let owner = try db.user(session.user, of: container)
         try db.execute(
             sql: """
-                INSERT INTO userSession (container, id, owner, startedAt, endsAt, revokedAt)
-                VALUES (?, ?, ?, ?, ?, ?)
+                INSERT INTO userSession
+                    (container, id, owner, startedAt, endsAt, revokedAt, tokenEndsAt)
+                VALUES (?, ?, ?, ?, ?, ?, ?)
                 ON CONFLICT DO UPDATE SET startedAt = excluded.startedAt,
-                    endsAt = excluded.endsAt, revokedAt = excluded.revokedAt
+                    endsAt = excluded.endsAt, revokedAt = excluded.revokedAt,
+                    tokenEndsAt = coalesce(excluded.tokenEndsAt, tokenEndsAt)
                 """,
             arguments: [
                 container.id, Data(session.id.bytes), owner, session.startedAt.stored,
-                session.endsAt.stored, session.revokedAt?.stored,
+                session.endsAt.stored, session.revokedAt?.stored, session.tokenEndsAt?.stored,
             ])
         return owner
     }
@@ -129,6 +158,14 @@ extension UserSession {
             id: try stored.require("id", UUIDBytes(bytes: row["id"] as Data)),
             container: container, user: try stored.identifier("ownerName"),
             startedAt: stored.moment("startedAt"), endsAt: stored.moment("endsAt"),
-            revokedAt: (row["revokedAt"] as Int64?).map(Timestamp.init(stored:)))
+            revokedAt: (row["revokedAt"] as Int64?).map(Timestamp.init(stored:)),
+            tokenEndsAt: (row["tokenEndsAt"] as Int64?).map(Timestamp.init(stored:)))
+    }
+
+    /// This session, remembered for as long as `other` would be.
+    func lasting(as other: UserSession) -> UserSession {
+        var session = self
+        session.tokenEndsAt = [tokenEndsAt, other.tokenEndsAt].compactMap(\.self).max()
+        return session
     }
 }

@@ -12,12 +12,18 @@ extension RecordEdit {
     /// Decides what the operation makes of `current`: a pure function of what the transaction sees.
     ///
     /// `nil` in the place of a decision means that nothing has to be done.
+    ///
+    /// A record that the editor may not know of, `isHidden`, is as if it were not there; only who
+    /// would create one of its name has to be told that the name is taken.
     func decide(
-        on current: ShadowRecord?, in place: RecordPlace, by editor: RecordEditor,
-        at now: Timestamp
+        on current: ShadowRecord?, isHidden: Bool = false, in place: RecordPlace,
+        by editor: RecordEditor, at now: Timestamp
     ) -> Result<RecordDecision?, RecordEditRefused> {
         guard let current, !current.isDeleted else {
             return decideWithoutRecord(in: place, by: editor, at: now)
+        }
+        if isHidden, let answer = answer(onHidden: current, in: place, by: editor, at: now) {
+            return answer
         }
         if let recordType, recordType != current.recordType {
             return .failure(.init(.otherType(current.recordType)))
@@ -37,6 +43,32 @@ extension RecordEdit {
         return .success(decision(on: current, in: place, by: editor, at: now))
     }
 
+    /// What to say of a record that the editor may not know of; `nil` where the editor may write it
+    /// all the same.
+    private func answer(
+        onHidden current: ShadowRecord, in place: RecordPlace, by editor: RecordEditor,
+        at now: Timestamp
+    ) -> Result<RecordDecision?, RecordEditRefused>? {
+        let isWritable =
+            mayWrite(current, editor, place) && recordType.map { $0 == current.recordType } ?? true
+        switch kind {
+        case .create: return .failure(.init(.exists(current)))
+        case .update, .replace:
+            guard isWritable, changeTag == current.changeTag else {
+                return .failure(.init(.notFound))
+            }
+        case .delete:
+            guard isWritable, changeTag == nil || changeTag == current.changeTag else {
+                return .failure(.init(.notFound))
+            }
+        case .forceDelete:
+            if !isWritable { return .success(nil) }
+        case .forceUpdate, .forceReplace:
+            if !isWritable { return .failure(.init(.notWritable)) }
+        }
+        return nil
+    }
+
     private func decideWithoutRecord(
         in place: RecordPlace, by editor: RecordEditor, at now: Timestamp
     ) -> Result<RecordDecision?, RecordEditRefused> {
@@ -46,13 +78,15 @@ extension RecordEdit {
         case .create, .forceUpdate, .forceReplace: break
         }
         guard let recordType else { return .failure(.init(.typeRequired)) }
+        guard mayCreate else { return .failure(.init(.notCreatable(recordType))) }
+        let device = device(of: editor, unlessEchoOf: nil)
         let stamp = RecordStamp(
-            at: now, userID: editor.userID, deviceID: device(unlessEchoOf: nil))
+            at: now, userID: editor.userID, deviceID: stampsDevice ? device : nil)
         let record = ShadowRecord(
             recordID: recordID, recordType: recordType,
             fields: fields.filter { !$0.value.isNull }, wire: wire, readers: readers,
             created: stamp, modified: stamp, source: .cloudKit, position: .start)
-        var change = self.change(.create, record, in: place)
+        var change = self.change(.create, record, by: device, in: place)
         change.after = record.image
         return .success(RecordDecision(record: record, change: change))
     }
@@ -63,14 +97,16 @@ extension RecordEdit {
     ) -> RecordDecision {
         var record = current
         record.source = .cloudKit
+        let device = device(of: editor, unlessEchoOf: current.modified)
         record.modified = RecordStamp(
-            at: now, userID: editor.userID, deviceID: device(unlessEchoOf: current.modified))
+            at: now, userID: editor.userID, deviceID: stampsDevice ? device : nil)
         guard kind != .delete, kind != .forceDelete else {
             record.fields = [:]
             record.wire = [:]
             record.isDeleted = true
-            var change = self.change(.delete, record, in: place)
+            var change = self.change(.delete, record, by: device, in: place)
             change.before = current.image
+            change.formerlyModified = RecordTrace(current.modified)
             return RecordDecision(record: record, change: change)
         }
         if kind == .replace || kind == .forceReplace {
@@ -82,8 +118,9 @@ extension RecordEdit {
             record.fields[name] = value.isNull ? nil : value
             record.wire[name] = wire[name]
         }
-        var change = self.change(.update, record, in: place)
+        var change = self.change(.update, record, by: device, in: place)
         change.before = current.image
+        change.formerlyModified = RecordTrace(current.modified)
         change.after = record.image
         change.changedKeys = Set(current.fields.keys).union(record.fields.keys)
             .filter { current.fields[$0] != record.fields[$0] }.sorted()
@@ -91,15 +128,17 @@ extension RecordEdit {
     }
 
     private func change(
-        _ operation: ChangeOperation, _ record: ShadowRecord, in place: RecordPlace
+        _ operation: ChangeOperation, _ record: ShadowRecord, by device: DeviceID?,
+        in place: RecordPlace
     ) -> RecordChange {
         var change = RecordChange(operation, of: record.recordType, record.recordID)
         change.database = place.database
         change.owner = place.owner
         change.origin = ChangeOrigin(
-            deviceID: record.modified.deviceID, userID: record.modified.userID)
+            deviceID: device, userID: record.modified.userID)
         change.readers = record.readers
         change.occurredAt = record.modified.at
+        change.created = RecordTrace(record.created)
         return change
     }
 
@@ -113,7 +152,10 @@ extension RecordEdit {
 
     /// Clients send a fetched record back as it was: its `modified` then names whoever changed it
     /// before, which is not who changes it now.
-    private func device(unlessEchoOf stored: RecordStamp?) -> DeviceID? {
+    ///
+    /// Who is nobody has no device: named without a user, it would be anybody's of that name.
+    private func device(of editor: RecordEditor, unlessEchoOf stored: RecordStamp?) -> DeviceID? {
+        guard editor.userID != nil || editor.isServer else { return nil }
         guard let stated = statedStamp, let device = stated.deviceID else { return deviceID }
         if let stored, stored.deviceID == device,
             stored.at.milliseconds == stated.at.milliseconds
@@ -135,10 +177,10 @@ struct RecordEditRefused: Error {
 
 extension ShadowRecord {
     /// The record as predicates see it: its fields, and CloudKit's system fields under each of
-    /// their names.
+    /// their names, which no field of the same name may stand in for.
     package var image: RecordImage {
         RecordImage(
-            fields.merging(systemFields) { own, _ in own },
+            fields.merging(systemFields) { _, system in system },
             completeness: isPartial ? .partial : .full)
     }
 

@@ -7,8 +7,10 @@ extension RelayStore: Shadow {
         atomicity: EditAtomicity, additions: [RecordTypeDefinition], at now: Timestamp
     ) async throws -> [RecordEditOutcome] {
         guard !edits.isEmpty else { return [] }
-        let outcomes = try await admitted { store in
-            try await store.write(.intake, changes: edits.count) { commit in
+        let outcomes = try await admitted(place.container) { store in
+            try await store.write(
+                .intake, of: place.container, changes: edits.count
+            ) { commit in
                 let shelf = ShadowShelf(
                     place: place, container: try commit.container(place.container))
                 try SchemaStep(container: shelf.container).add(additions, in: commit.db)
@@ -17,80 +19,48 @@ extension RelayStore: Shadow {
             }
         }
         if !additions.isEmpty { schemas.forget(place.container) }
+        for case .refused(.overQuota(let refusal)) in outcomes { quotaTally.count(refusal.quota) }
         return outcomes
     }
 
     package func records(
-        named ids: [RecordID], in place: RecordPlace
-    ) async throws -> [ShadowRecord] {
+        named ids: [RecordID], in place: RecordPlace, bytes: Int
+    ) async throws -> (records: [ShadowRecord], unread: Set<RecordID>) {
         try await read { db in
-            guard let container = try db.containerIfKnown(place.container) else { return [] }
+            guard let container = try db.containerIfKnown(place.container) else { return ([], []) }
             let shelf = ShadowShelf(place: place, container: container)
-            return try ids.flatMap { try shelf.records(named: $0, in: db) }
-                .filter { !$0.isDeleted }
-        }
-    }
-
-    package func foldRecords<Value: Sendable>(
-        of type: RecordType, in place: RecordPlace, zoneID: ZoneID?, after cursor: RecordID?,
-        into initial: Value,
-        _ step: @escaping @Sendable (inout Value, ShadowRecord) throws -> Bool
-    ) async throws -> Value {
-        try await read { db in
-            var value = initial
-            guard let container = try db.containerIfKnown(place.container) else { return value }
-            let shelf = ShadowShelf(place: place, container: container)
-            let (sql, arguments) = shelf.selection(of: type, zoneID: zoneID, after: cursor)
-            let rows = try Row.fetchCursor(db, sql: sql, arguments: arguments)
-            while let row = try rows.next() {
-                guard try step(&value, try ShadowRecord(row: row)) else { break }
+            var records: [ShadowRecord] = []
+            var room = bytes
+            for (index, id) in ids.enumerated() {
+                guard room > 0 else { return (records, Set(ids[index...])) }
+                let found = try shelf.scanned(named: id, in: db)
+                room -= found.reduce(0) { $0 + $1.bytes }
+                records += found.map(\.record).filter { !$0.isDeleted }
             }
-            return value
+            return (records, [])
         }
     }
 
     package func recordChanges(
-        in zoneID: ZoneID, of place: RecordPlace, after position: LogPosition, limit: Int
-    ) async throws -> [ShadowRecord] {
+        in zoneID: ZoneID, of place: RecordPlace, after position: LogPosition,
+        _ bounds: PageBounds
+    ) async throws -> Page<ShadowRecord> {
         try await read { db in
-            guard let container = try db.containerIfKnown(place.container) else { return [] }
+            guard let container = try db.containerIfKnown(place.container) else {
+                return Page([], hasMore: false)
+            }
             let shelf = ShadowShelf(place: place, container: container)
-            return try Row.fetchAll(
+            let rows = try Row.fetchCursor(
                 db,
                 sql: """
                     SELECT * FROM shadowRecord
                     WHERE \(ShadowShelf.zoneCondition) AND isKept = 1 AND position > ?
-                    ORDER BY position LIMIT ?
-                    """, arguments: shelf.zone(zoneID) + [position.stored, max(0, limit)]
-            ).map(ShadowRecord.init(row:))
+                    ORDER BY position
+                    """, arguments: shelf.zone(zoneID) + [position.stored])
+            return try bounds.page(of: rows) {
+                (try ShadowRecord(row: $0), $0.bytes(of: "fields", "wire"))
+            }
         }
-    }
-}
-
-extension ShadowShelf {
-    /// The live records of one type, in the order of the key.
-    func selection(
-        of type: RecordType, zoneID: ZoneID?, after cursor: RecordID?
-    ) -> (sql: String, arguments: StatementArguments) {
-        var sql = "SELECT * FROM shadowRecord WHERE "
-        var arguments: StatementArguments
-        if let zoneID {
-            sql += Self.zoneCondition
-            arguments = zone(zoneID)
-        } else {
-            sql += "container = ? AND database = ? AND owner = ?"
-            arguments = [container.id, place.database.rawValue, place.owner?.rawValue ?? ""]
-        }
-        sql += " AND recordType = ? AND isKept = 1 AND isDeleted = 0"
-        arguments += [type.rawValue]
-        if let cursor {
-            sql += " AND (zoneOwner, zoneName, recordName) > (?, ?, ?)"
-            arguments += [
-                cursor.zoneID.ownerRecordName?.rawValue ?? "", cursor.zoneID.zoneName,
-                cursor.recordName.rawValue,
-            ]
-        }
-        return (sql + " ORDER BY zoneOwner, zoneName, recordName", arguments)
     }
 }
 
@@ -100,10 +70,20 @@ struct RecordEditStep {
     let editor: RecordEditor
     let now: Timestamp
 
+    /// What the operations of one request may append to the log: a change holds the whole record
+    /// before and after, however little of it a request writes.
+    static let maximumBytes = 16 * 1024 * 1024
+
     func run(
         _ edits: [RecordEdit], _ atomicity: EditAtomicity, in commit: inout OpenCommit
     ) throws -> [RecordEditOutcome] {
-        try commit.apply(edits, atomicity) { try apply($0, in: &$1) }
+        let beginning = commit.bookmark
+        return try commit.apply(edits, atomicity) { edit, commit in
+            guard commit.bytes(since: beginning) < Self.maximumBytes else {
+                return .refused(.tooMuchAtOnce(bytes: Self.maximumBytes))
+            }
+            return try apply(edit, in: &commit)
+        }
     }
 
     /// Applies one operation: the record, the change in the log, and the zone's mark.
@@ -113,23 +93,47 @@ struct RecordEditStep {
             return .refused(.zoneNotFound)
         }
         let current = try current(for: edit, in: commit.db)
-        switch edit.decide(on: current, in: shelf.place, by: editor, at: now) {
+        let isHidden = try current.map { try !isReadable($0, in: &commit) } ?? false
+        switch edit.decide(
+            on: current, isHidden: isHidden, in: shelf.place, by: editor, at: now)
+        {
         case .failure(let refused): return .refused(refused.refusal)
         case .success(nil): return .deleted(edit.recordID)
         case .success(let decision?):
-            if let missing = try missingReference(of: edit, in: commit.db) {
+            if let missing = try missingReference(of: edit, in: &commit) {
                 return .refused(.missingReference(missing))
+            }
+            if let refusal = try refusal(of: decision.record, replacing: current, in: commit) {
+                return .refused(.overQuota(refusal))
             }
             return try apply(decision, in: &commit)
         }
     }
 
-    /// The first record that the operation refers to, must be there, and is not.
-    private func missingReference(of edit: RecordEdit, in db: Database) throws -> RecordID? {
-        try edit.validated.first { id in
-            try id != edit.recordID
-                && shelf.records(named: id, in: db).allSatisfy(\.isDeleted)
+    /// The first record that the operation refers to, must be there, and is not there for the
+    /// editor.
+    private func missingReference(
+        of edit: RecordEdit, in commit: inout OpenCommit
+    ) throws -> RecordID? {
+        for id in edit.validated where id != edit.recordID {
+            let targets = try shelf.records(named: id, in: commit.db).filter { !$0.isDeleted }
+            var isThere = false
+            for target in targets where !isThere {
+                isThere = try isReadable(target, in: &commit)
+            }
+            if !isThere { return id }
         }
+        return nil
+    }
+
+    /// Whether the editor may know of a record.
+    private func isReadable(
+        _ record: ShadowRecord, in commit: inout OpenCommit
+    ) throws -> Bool {
+        guard shelf.place.database == .public, !editor.isServer else { return true }
+        if let readers = record.readers { return RecordChange.names(editor.userID, in: readers) }
+        return try commit.readGrant(of: record.recordType, in: shelf.container)
+            .admits(editor.userID, createdBy: record.created.userID)
     }
 
     private func apply(
@@ -147,8 +151,7 @@ struct RecordEditStep {
     ) throws -> ShadowRecord {
         var record = decision.record
         record.position = try commit.append(
-            .change(decision.change, source: .cloudKit, isStale: false),
-            storedBody: JSONValue.object(decision.change.storedForm).text,
+            decision.change, createdBy: record.created.userID, source: .cloudKit, isStale: false,
             in: shelf.container, at: now)
         try shelf.write(record, version: nil, in: commit.db)
         return record

@@ -17,7 +17,7 @@ extension RelayStore {
         of container: ContainerKey, with additions: [RecordTypeDefinition]
     ) async throws {
         guard !additions.isEmpty else { return }
-        try await write { commit in
+        try await write(of: container) { commit in
             try SchemaStep(container: try commit.container(container)).add(additions, in: commit.db)
         }
         schemas.forget(container)

@@ -16,18 +16,25 @@ extension RelayStore {
         }
     }
 
+    package func zone(_ zoneID: ZoneID, of place: RecordPlace) async throws -> ZoneMark? {
+        try await read { db in
+            guard let container = try db.containerIfKnown(place.container) else { return nil }
+            let shelf = ShadowShelf(place: place, container: container)
+            let statement = try db.cachedStatement(
+                sql: "SELECT * FROM recordZone WHERE \(ShadowShelf.zoneCondition)")
+            return try Row.fetchOne(statement, arguments: shelf.zone(zoneID))
+                .map(ZoneMark.init(row:))
+        }
+    }
+
     package func createZones(
         _ zones: [ZoneID], in place: RecordPlace
     ) async throws -> [ZoneMark] {
-        try await write(changes: zones.count) { commit in
-            let shelf = ShadowShelf(place: place, container: try commit.container(place.container))
-            return try zones.map { zoneID in
-                if let known = try shelf.zone(zoneID, in: commit.db) { return known }
-                try shelf.save(zoneID, position: .start, isDeleted: false, in: commit.db)
-                guard let zone = try shelf.zone(zoneID, in: commit.db) else {
-                    throw StorageError.damaged(path: "recordZone", reason: "a saved zone is absent")
-                }
-                return zone
+        try await counted {
+            try await write(of: place.container, changes: zones.count) { commit in
+                let shelf = ShadowShelf(
+                    place: place, container: try commit.container(place.container))
+                return try zones.map { try shelf.create($0, in: commit) }
             }
         }
     }
@@ -41,7 +48,7 @@ extension RelayStore {
         _ zoneID: ZoneID, in place: RecordPlace, by editor: RecordEditor, at now: Timestamp
     ) async throws -> Bool {
         while true {
-            let isGone: Bool? = try await write { commit in
+            let isGone: Bool? = try await write(of: place.container) { commit in
                 let container = try commit.container(place.container)
                 let shelf = ShadowShelf(place: place, container: container)
                 guard try shelf.zone(zoneID, in: commit.db) != nil else { return false }
@@ -62,6 +69,32 @@ extension RelayStore {
 }
 
 extension ShadowShelf {
+    /// Creates a zone; one that is there stays.
+    ///
+    /// - Throws: ``StorageError/overQuota(_:)``.
+    func create(_ zoneID: ZoneID, in commit: OpenCommit) throws -> ZoneMark {
+        if let known = try zone(zoneID, in: commit.db) { return known }
+        if let refusal = try refusal(of: zoneID, in: commit) {
+            throw StorageError.overQuota(refusal)
+        }
+        try save(zoneID, position: .start, isDeleted: false, in: commit.db)
+        guard let zone = try zone(zoneID, in: commit.db) else {
+            throw StorageError.damaged(path: "recordZone", reason: "a saved zone is absent")
+        }
+        return zone
+    }
+
+    /// The quota that does not allow a zone that is new; one that was deleted has its row still.
+    func refusal(of zoneID: ZoneID, in commit: OpenCommit) throws -> QuotaRefusal? {
+        guard zoneID != .default else { return nil }
+        let statement = try commit.db.cachedStatement(
+            sql: "SELECT 1 FROM recordZone WHERE \(Self.zoneCondition)")
+        guard try Int.fetchOne(statement, arguments: zone(zoneID)) == nil else { return nil }
+        return try commit.ledger(of: container).refusal(
+            of: .zones, growingBy: Growth(number: 1),
+            holder: "\(place.database.rawValue)/\(place.owner?.rawValue ?? "")")
+    }
+
     /// Live records of a zone, of every type.
     func liveRecords(
         of zoneID: ZoneID, limit: Int, in db: Database

@@ -22,6 +22,11 @@ struct ShadowShelf {
 
     /// The kept records with this name, marks of deleted ones included.
     func records(named id: RecordID, in db: Database) throws -> [ShadowRecord] {
+        try scanned(named: id, in: db).map(\.record)
+    }
+
+    /// The same, with the size of their texts.
+    func scanned(named id: RecordID, in db: Database) throws -> [ScannedRecord] {
         let statement = try db.cachedStatement(
             sql: """
                 SELECT * FROM shadowRecord
@@ -29,21 +34,23 @@ struct ShadowShelf {
                 """)
         return try Row.fetchAll(
             statement, arguments: zone(id.zoneID) + [id.recordName.rawValue]
-        ).map(ShadowRecord.init(row:))
+        ).map(ScannedRecord.init(row:))
     }
 
     /// Writes a record as it is now, and notes in its zone that something changed.
     func write(_ record: ShadowRecord, version: Int64?, in db: Database) throws {
         let id = record.recordID
+        try record.fields.checkDepth(path: "fields")
         var values: StatementArguments = zone(id.zoneID)
         values += [record.recordType.rawValue, id.recordName.rawValue]
         values += [record.source.rawValue, version, record.position.stored]
         values += [
             record.isDeleted
-                ? nil : JSONValue.object(FieldValue.notation(fields: record.fields)).text,
+                ? nil
+                : try JSONValue.object(FieldValue.notation(fields: record.fields)).storedText(),
             record.isDeleted, record.isPartial,
-            record.wire.members.isEmpty ? nil : JSONValue.object(record.wire).text,
-            record.readers.map { JSONValue.array($0.map { .string($0) }).text },
+            record.wire.members.isEmpty ? nil : try JSONValue.object(record.wire).storedText(),
+            try record.readers.map { try JSONValue.array($0.map { .string($0) }).storedText() },
             record.isDeleted ? nil : record.deletedWith?.rawValue,
         ]
         values += record.created.stored + record.modified.stored

@@ -17,11 +17,16 @@ extension RelayStore: StateSnapshots {
         }
     }
 
-    package func record(_ snapshot: SnapshotRecord?) async throws {
+    package func forgetSnapshot() async throws {
+        try await write { try $0.db.execute(sql: "DELETE FROM stateSnapshot") }
+    }
+
+    package func record(_ snapshot: SnapshotRecord) async throws -> SnapshotRecording {
         try await write { commit in
-            guard let snapshot else {
-                return try commit.db.execute(sql: "DELETE FROM stateSnapshot")
-            }
+            let pruned = LogPosition(
+                stored: try Int64.fetchOne(
+                    commit.db, sql: "SELECT endedPrunedTo FROM progress WHERE shard = 0") ?? 0)
+            guard pruned <= snapshot.position else { return .outdated(prunedTo: pruned) }
             try commit.db.execute(
                 sql: """
                     INSERT INTO stateSnapshot (shard, identity, position, savedAt)
@@ -33,6 +38,7 @@ extension RelayStore: StateSnapshots {
                     Data(snapshot.identity.bytes), snapshot.position.stored,
                     snapshot.savedAt.stored,
                 ])
+            return .recorded
         }
     }
 

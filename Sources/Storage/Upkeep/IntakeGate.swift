@@ -1,3 +1,4 @@
+package import RelayModel
 import Synchronization
 
 /// What can make the relay refuse changes before it would lose any.
@@ -16,6 +17,8 @@ package enum IntakeBound: String, Sendable, Hashable, CaseIterable {
     case disk
     /// Too much waits to be written.
     case waiting
+    /// One container's changes come faster than they are followed, beside those of others.
+    case share
 }
 
 /// Lets changes in while no bound is reached, and counts those that it refused.
@@ -24,14 +27,22 @@ package enum IntakeBound: String, Sendable, Hashable, CaseIterable {
 package final class IntakeGate: Sendable {
     private struct State {
         var reached: [IntakeBound: String] = [:]
+        var shares: [ContainerKey: [IntakeBound: String]] = [:]
         var refusals: [IntakeBound: UInt64] = [:]
+        var lacksRoom = false
     }
 
     private let state = Mutex(State())
 
-    /// Sets the bounds that are reached, each with what people should know.
-    package func set(_ reached: [IntakeBound: String]) {
-        state.withLock { $0.reached = reached }
+    /// Sets the bounds that are reached, each with what people should know, and those of which a
+    /// container has used up what is left to it beside the others.
+    package func set(
+        _ reached: [IntakeBound: String], shares: [ContainerKey: [IntakeBound: String]] = [:]
+    ) {
+        state.withLock { state in
+            state.reached = reached
+            state.shares = shares
+        }
     }
 
     /// The bounds that are reached.
@@ -40,12 +51,16 @@ package final class IntakeGate: Sendable {
     /// How many requests each bound has refused since the store was opened.
     package var refusals: [IntakeBound: UInt64] { state.withLock { $0.refusals } }
 
-    /// Lets a request pass.
+    /// The containers that have used up what is left to them of a bound beside the others.
+    package var shares: [ContainerKey: [IntakeBound: String]] { state.withLock { $0.shares } }
+
+    /// Lets a request of a container pass.
     ///
     /// - Throws: ``StorageError/bounded(_:reason:)``.
-    func check() throws(StorageError) {
+    func check(_ container: ContainerKey) throws(StorageError) {
         let refusal = state.withLock { state -> StorageError? in
-            let first = state.reached.min { $0.key.rawValue < $1.key.rawValue }
+            let reached = state.reached.merging(state.shares[container] ?? [:]) { all, _ in all }
+            let first = reached.min { $0.key.rawValue < $1.key.rawValue }
             guard let (bound, reason) = first else { return nil }
             state.refusals[bound, default: 0] += 1
             return .bounded(bound, reason: reason)
@@ -56,13 +71,24 @@ package final class IntakeGate: Sendable {
     /// Counts a refusal that somebody else decided.
     func count(_ error: any Error) {
         switch error as? StorageError {
-        case .noRoom: count(.disk)
+        case .noRoom:
+            state.withLock { $0.lacksRoom = true }
+            count(.disk)
         case .overloaded: count(.waiting)
         default: break
         }
     }
 
-    private func count(_ bound: IntakeBound) {
+    /// Whether the last that was refused for want of room has not been followed by one that fitted.
+    var lacksRoom: Bool { state.withLock { $0.lacksRoom } }
+
+    /// Notes that something was written.
+    func noteRoom() {
+        state.withLock { $0.lacksRoom = false }
+    }
+
+    /// Counts a request that a bound refused.
+    package func count(_ bound: IntakeBound) {
         state.withLock { $0.refusals[bound, default: 0] += 1 }
     }
 }

@@ -24,8 +24,17 @@ extension RelayStore {
     /// - Throws: ``StorageError`` if the file cannot be opened as a database of Belfry.
     package static func check(path: String) throws -> StoreReport {
         do {
+            // Known before the file is read: a relay may be writing meanwhile.
+            let path = try StorePlace.resolve(path)
+            let known = try StoreWitness.record(of: path)
             return try StoreConnections(path: path, settings: StoreSettings())
-                .inspect { try StoreReport(of: $0, path: path) }
+                .inspect { db in
+                    var report = try StoreReport(of: db, path: path)
+                    if let problem = try StoreWitness.problem(of: db, known, path: path) {
+                        report.problems.append("\(problem)")
+                    }
+                    return report
+                }
         } catch {
             throw StorageError.opening(path, failed: error)
         }
@@ -113,6 +122,9 @@ extension StoreReport {
                     FROM parkedChange))
             FROM backlog WHERE shard = 0
             """
+        ),
+        (
+            "a subscription, device, record or zone is not counted as it stands", Self.miscounted
         ),
         (
             "a once subscription was claimed and has not ended",

@@ -13,12 +13,17 @@ final class GroupWriter: Sendable {
     private let pool: DatabasePool
     private let inbox: WriteInbox
     private let horizon: LogHorizon
+    private let endedDevices: EndedDevices
     private let settings: StoreSettings
+    private let ledger: CommitLedger
     private let commits = Atomic<UInt64>(0)
 
     init(
-        pool: DatabasePool, inbox: WriteInbox, horizon: LogHorizon, settings: StoreSettings
+        pool: DatabasePool, inbox: WriteInbox, horizon: LogHorizon,
+        ledger: CommitLedger, endedDevices: EndedDevices, settings: StoreSettings
     ) {
+        self.ledger = ledger
+        self.endedDevices = endedDevices
         self.settings = settings
         self.pool = pool
         self.inbox = inbox
@@ -73,10 +78,27 @@ final class GroupWriter: Sendable {
         switch result {
         case .success(let finished):
             commits.wrappingAdd(1, ordering: .relaxed)
+            if let failure = note(finished) {
+                giveUp(failure)
+                for request in batch { request.fail(failure) }
+                return
+            }
+            endedDevices.note(finished.appended)
             horizon.advance(to: finished.head, appended: finished.appended)
             for answer in finished.answers { answer() }
         case .failure(let error):
             answer(batch, afterFailure: error)
+        }
+    }
+
+    /// Notes beside the file what is durable in it; returns why that failed.
+    private func note(_ finished: Finished) -> StorageError? {
+        guard let count = finished.count else { return nil }
+        do {
+            try ledger.note(count, head: finished.head)
+            return nil
+        } catch {
+            return error as? StorageError ?? .closed("\(error)")
         }
     }
 
@@ -99,6 +121,8 @@ final class GroupWriter: Sendable {
 
     private struct Finished {
         let head: LogPosition
+        /// The commits so far, if this one changed anything.
+        let count: Int64?
         let appended: [StoredEntry]
         let answers: [@Sendable () -> Void]
     }
@@ -111,17 +135,21 @@ final class GroupWriter: Sendable {
     ) throws -> Finished {
         if let closed = horizon.closed { throw closed }
         let start = horizon.head
-        var commit = OpenCommit(db, head: start)
+        var commit = OpenCommit(db, head: start, quotas: settings.quotas)
         var answers: [@Sendable () -> Void] = []
         answers.reserveCapacity(batch.count)
+        let changes = db.totalChangesCount
+        var count: Int64?
         try db.beginTransaction(.immediate)
         do {
             for request in batch {
                 answers.append(try perform(request, isolation, in: &commit))
             }
-            if commit.head != start {
-                try db.cachedStatement(sql: "UPDATE shardHead SET position = ? WHERE shard = 0")
-                    .execute(arguments: [commit.head.stored])
+            if commit.head != start || db.totalChangesCount != changes {
+                count = ledger.next
+                try db.cachedStatement(
+                    sql: "UPDATE shardHead SET position = ?, commits = ? WHERE shard = 0"
+                ).execute(arguments: [commit.head.stored, count])
             }
             CrashPoint.commit.reach()
             try db.commit()
@@ -130,7 +158,8 @@ final class GroupWriter: Sendable {
             try? db.rollback()
             throw error
         }
-        return Finished(head: commit.head, appended: commit.appended, answers: answers)
+        return Finished(
+            head: commit.head, count: count, appended: commit.appended, answers: answers)
     }
 
     private func perform(

@@ -13,6 +13,8 @@ struct OpenCommit {
 
     /// The writer's connection.
     let db: Database
+    /// What containers may have that set nothing of their own.
+    let quotas: Quotas
     /// The last position handed out.
     private(set) var head: LogPosition
     /// What was appended, in order.
@@ -21,8 +23,9 @@ struct OpenCommit {
     private var known = KnownRows()
 
     /// Begins after `head`.
-    init(_ db: Database, head: LogPosition) {
+    init(_ db: Database, head: LogPosition, quotas: Quotas) {
         self.db = db
+        self.quotas = quotas
         self.head = head
     }
 
@@ -31,6 +34,11 @@ struct OpenCommit {
 
     /// Where the commit stands.
     var bookmark: Bookmark { Bookmark(head: head, appendedCount: appended.count) }
+
+    /// The bytes of the bodies that were appended since `bookmark`.
+    func bytes(since bookmark: Bookmark) -> Int {
+        appended.dropFirst(bookmark.appendedCount).reduce(0) { $0 + $1.bytes }
+    }
 
     /// Forgets what was appended since `bookmark`.
     mutating func restore(_ bookmark: Bookmark) {
@@ -91,14 +99,52 @@ struct OpenCommit {
     mutating func isKept(
         _ recordType: RecordType, of container: StoredContainer
     ) throws -> Bool {
+        try rules(of: recordType, in: container).isKept
+    }
+
+    /// Who may read the records of a type that name no readers; of a type that the schema does not
+    /// have, everybody.
+    mutating func readGrant(
+        of recordType: RecordType, in container: StoredContainer
+    ) throws -> ReadGrant {
+        try rules(of: recordType, in: container).readGrant
+    }
+
+    private mutating func rules(
+        of recordType: RecordType, in container: StoredContainer
+    ) throws -> RecordTypeRules {
         let type = KnownRows.RecordTypeKey(container: container.id, recordType: recordType)
-        if let isKept = known.isKept[type] { return isKept }
+        if let rules = known.types[type] { return rules }
         let statement = try db.cachedStatement(
-            sql: "SELECT isKept FROM recordType WHERE container = ? AND name = ?")
-        let isKept = try Bool.fetchOne(
-            statement, arguments: [container.id, recordType.rawValue])
-        known.isKept[type] = isKept == true
-        return isKept == true
+            sql: "SELECT * FROM recordType WHERE container = ? AND name = ?")
+        let row = try Row.fetchOne(statement, arguments: [container.id, recordType.rawValue])
+        let definition = try row.map(RecordTypeDefinition.init(row:))
+        let rules = RecordTypeRules(
+            isKept: definition?.isKept ?? false, readGrant: definition?.readGrant ?? .world)
+        known.types[type] = rules
+        return rules
+    }
+
+    /// Appends a change with the readers that it names, or else those whom the schema grants it.
+    ///
+    /// There is no other way for a change into the log, so that none is in it without. `text` is
+    /// what the log is to keep of it, if that was prepared; `creator` has created the record, and
+    /// is for a creation whoever makes the change.
+    mutating func append(
+        _ change: RecordChange, text: String? = nil, createdBy creator: UserID?, source: SourceName,
+        isStale: Bool, in container: StoredContainer, at now: Timestamp
+    ) throws -> LogPosition {
+        var change = change
+        var text = text
+        if change.readers == nil, change.database == .public {
+            let creator = creator ?? (change.operation == .create ? change.origin.userID : nil)
+            change.readers = try readGrant(of: change.recordType, in: container)
+                .readers(createdBy: creator)
+            if change.readers != nil { text = nil }
+        }
+        return try append(
+            .change(change, source: source, isStale: isStale),
+            storedBody: text ?? change.storedText(), in: container, at: now)
     }
 
     /// Appends one entry.
@@ -140,7 +186,13 @@ private struct KnownRows {
     }
 
     var container: StoredContainer?
-    var isKept: [RecordTypeKey: Bool] = [:]
+    var types: [RecordTypeKey: RecordTypeRules] = [:]
+}
+
+/// What the schema decides of each change of a type.
+private struct RecordTypeRules {
+    let isKept: Bool
+    let readGrant: ReadGrant
 }
 
 /// An entry with the size of its stored body.
@@ -153,6 +205,8 @@ struct StoredEntry: Sendable {
 struct StoredContainer: Sendable, Hashable {
     let id: Int64
     let key: ContainerKey
+    /// The quotas that it sets itself.
+    var quotas = Quotas()
 }
 
 /// What became of one operation of a request that may ask for all or nothing.

@@ -1,17 +1,16 @@
-import Dispatch
+import RelayModel
 import Synchronization
 
-/// Where requests wait for the writer: bounded, first in, first out.
+/// Where requests wait for the writer: bounded, and containers take turns, so that one that writes
+/// much does not stand before another's one change.
 ///
-/// The writer waits on a semaphore, because it owns a thread. A lone request is taken at once;
+/// The writer waits as a thread does, because it owns one. A lone request is taken at once;
 /// while several callers are writing, a commit waits until as many requests are there as the last
 /// commit had, but not longer than the delay: they were all answered at the same moment, and come
 /// again together.
 final class WriteInbox: Sendable {
     private struct State {
-        var waiting: [WriteRequest] = []
-        var changes = 0
-        var bytes = 0
+        var waiting = WriteLines()
         /// The writer sleeps until so many requests wait; 0 if it does not sleep.
         var wakeAt = 0
         var closed: StorageError?
@@ -20,7 +19,7 @@ final class WriteInbox: Sendable {
     }
 
     private let state = Mutex(State())
-    private let wakeUps = DispatchSemaphore(value: 0)
+    private let wakeUps = WakeUp()
     private let settings: StoreSettings
 
     init(settings: StoreSettings) {
@@ -33,8 +32,6 @@ final class WriteInbox: Sendable {
             if let closed = state.closed { return (closed, false) }
             if let overload = overload(of: request, state) { return (overload, false) }
             state.waiting.append(request)
-            state.changes += request.changes
-            state.bytes += request.bytes
             return (nil, takeWakeUp(&state))
         }
         if wakes { wakeUps.signal() }
@@ -54,7 +51,7 @@ final class WriteInbox: Sendable {
             wakeUps.wait()
         }
         gather(lastCount)
-        return state.withLock { take(&$0) }
+        return state.withLock { $0.waiting.take(changes: settings.commitChanges) }
     }
 
     /// Refuses requests from now on with `error`; those that wait are still taken.
@@ -81,17 +78,27 @@ final class WriteInbox: Sendable {
         let factor = request.lane == .own ? 2 : 1
         // A request that is larger than the bound goes alone.
         if state.waiting.isEmpty { return nil }
-        if state.changes + request.changes > settings.waitingChanges * factor {
-            return .overloaded("\(state.changes) changes are waiting to be written")
+        let changes = settings.waitingChanges * factor - state.waiting.changes
+        if request.changes > changes {
+            return .overloaded("\(state.waiting.changes) changes are waiting to be written")
         }
-        if state.bytes + request.bytes > settings.waitingBytes * factor {
-            return .overloaded("\(state.bytes) bytes are waiting to be written")
+        let bytes = settings.waitingBytes * factor - state.waiting.bytes
+        if request.bytes > bytes {
+            return .overloaded("\(state.waiting.bytes) bytes are waiting to be written")
+        }
+        guard request.lane == .intake, let own = state.waiting.besideOthers(request.container)
+        else { return nil }
+        // While others wait too, nobody has more than what is left: so there is always something
+        // left, and nobody needs to know how many the others are.
+        if own.changes + request.changes > changes || own.bytes + request.bytes > bytes {
+            return .overloaded(
+                "\(own.changes) changes of the container are waiting to be written, beside others'")
         }
         return nil
     }
 
     private func takeWakeUp(_ state: inout State) -> Bool {
-        let isFull = state.changes >= settings.commitChanges
+        let isFull = state.waiting.changes >= settings.commitChanges
         guard state.wakeAt > 0, state.waiting.count >= state.wakeAt || isFull else { return false }
         state.wakeAt = 0
         return true
@@ -100,34 +107,18 @@ final class WriteInbox: Sendable {
     private func gather(_ lastCount: Int) {
         let sleeps = state.withLock { state in
             guard state.closed == nil, state.waiting.count < lastCount,
-                state.changes < settings.commitChanges
+                state.waiting.changes < settings.commitChanges
             else { return false }
             state.wakeAt = lastCount
             return true
         }
         guard sleeps else { return }
-        let nanoseconds = settings.commitDelay / .nanoseconds(1)
-        let result = wakeUps.wait(timeout: .now() + .nanoseconds(Int(nanoseconds)))
-        if result == .success { return }
+        if wakeUps.wait(atMost: settings.commitDelay) { return }
         let wasSignalled = state.withLock { state in
             defer { state.wakeAt = 0 }
             return state.wakeAt == 0
         }
         // Somebody signalled between the time-out and here: the signal must not be left over.
         if wasSignalled { wakeUps.wait() }
-    }
-
-    private func take(_ state: inout State) -> [WriteRequest] {
-        var changes = 0
-        var count = 0
-        while count < state.waiting.count, changes < settings.commitChanges {
-            changes += state.waiting[count].changes
-            count += 1
-        }
-        let batch = Array(state.waiting[..<count])
-        state.waiting.removeFirst(count)
-        state.changes -= changes
-        state.bytes -= batch.reduce(0) { $0 + $1.bytes }
-        return batch
     }
 }

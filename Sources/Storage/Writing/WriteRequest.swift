@@ -1,3 +1,5 @@
+import RelayModel
+
 /// What one caller wants written: a closure that is run inside a commit, and an answer after it.
 struct WriteRequest: Sendable {
     /// Who is refused first when much is waiting.
@@ -10,6 +12,10 @@ struct WriteRequest: Sendable {
 
     /// The lane.
     let lane: Lane
+    /// The container for which it is written, which takes turns with the others.
+    ///
+    /// `nil` is the relay itself, which takes its turn as one more.
+    let container: ContainerKey?
     /// How many changes it holds, at least 1.
     let changes: Int
     /// About how many bytes it holds.

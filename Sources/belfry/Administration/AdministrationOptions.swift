@@ -15,6 +15,9 @@ struct AdministrationOptions: ParsableArguments {
     @Option(help: "Work on this file instead, while no relay has it open.")
     var database: String?
 
+    @Option(help: "The authorities of its certificate in PEM form (default: tls.caFile).")
+    var caFile: String?
+
     @Option(help: "The configuration file.")
     var config: String?
 
@@ -65,17 +68,22 @@ struct AdministrationOptions: ParsableArguments {
     private func transport() async throws -> any AdministrationTransport {
         let configuration = try await configuration()
         if let database { return try FileTransport(path: database, configuration: configuration) }
-        let scheme = configuration.sharesListener && configuration.tls != nil ? "https" : "http"
         let listener = configuration.admin
-        let host = listener.host == "0.0.0.0" ? "127.0.0.1" : listener.host
-        let place = url ?? "\(scheme)://\(host):\(listener.port)"
+        var trust = RelayTrust()
+        if let file = configuration.tls?.certificate { try trust.add("tls.certificateFile", file) }
+        if let file = caFile ?? configuration.caFile { try trust.add("tls.caFile", file) }
+        let place =
+            url
+            ?? trust.place(
+                of: listener.host, port: listener.port, isTLS: configuration.tls != nil)
         guard let token = adminToken ?? configuration.adminToken else {
             throw CommandFailure(
                 .configuration,
                 "no administrative token: give --admin-token, or set BELFRY_ADMIN_TOKEN")
         }
         return HTTPTransport(
-            url: place.hasSuffix("/") ? String(place.dropLast()) : place, token: token)
+            url: place.hasSuffix("/") ? String(place.dropLast()) : place, token: token,
+            trust: trust)
     }
 
     private func configuration() async throws -> RelayConfiguration {

@@ -52,10 +52,12 @@ struct HTTPTransport: AdministrationTransport {
     let token: String
     private let client: HTTPClient
 
-    init(url: String, token: String) {
+    init(url: String, token: String, trust: RelayTrust) {
         self.url = url
         self.token = token
         var configuration = HTTPClient.Configuration()
+        configuration.tlsConfiguration = trust.configuration
+        configuration.dnsOverride = trust.places
         configuration.timeout.connect = .seconds(5)
         // A relay that is not there shall be said at once.
         configuration.connectionPool.retryConnectionEstablishment = false
@@ -73,7 +75,7 @@ struct HTTPTransport: AdministrationTransport {
             let response = try await client.execute(request, timeout: .seconds(60))
             let answer = try await response.body.collect(upTo: 64 * 1024 * 1024)
             let text = Array(answer.readableBytesView)
-            guard let json = try? JSONValue(parsing: text) else {
+            guard let json = try? JSONValue(stored: text) else {
                 throw CommandFailure(
                     .unavailable, "what answers at \(url) is no relay: its answer is not JSON")
             }
@@ -100,7 +102,10 @@ struct FileTransport: AdministrationTransport {
 
     init(path: String, configuration: RelayConfiguration) throws {
         do {
-            store = try RelayStore.open(path: path, settings: configuration.store)
+            var settings = configuration.store
+            // Whoever names a file to a command says that there is to be one.
+            settings.creation = .whenMissing
+            store = try RelayStore.open(path: path, settings: settings)
         } catch let error as StorageError {
             throw CommandFailure(.unavailable, "\(path) cannot be opened: \(error)")
         }
@@ -112,6 +117,7 @@ struct FileTransport: AdministrationTransport {
             logger: Logger(label: "belfry") { _ in SwiftLogNoOpLogHandler() },
             limits: configuration.limits, publicURL: configuration.publicURL,
             clock: World.real.clock)
+        dependencies.secretsKeyID = store.secretsKeyID
         dependencies.backlog = { [store] in try await store.backlog() }
         relay = InProcessRelay(dependencies)
     }
@@ -120,7 +126,7 @@ struct FileTransport: AdministrationTransport {
         _ method: String, _ path: String, body: JSONValue?
     ) async throws -> (status: Int, json: JSONValue) {
         let answer = try await relay.call(method, path, body: body?.utf8 ?? [])
-        return (answer.status, (try? JSONValue(parsing: answer.body)) ?? .null)
+        return (answer.status, (try? JSONValue(stored: answer.body)) ?? .null)
     }
 
     func close() async {

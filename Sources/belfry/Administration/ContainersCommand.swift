@@ -5,8 +5,8 @@ import RelayModel
 /// Containers: one application's data space in one environment.
 struct ContainersCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "containers", abstract: "Lists, shows, creates and sets containers.",
-        subcommands: [List.self, Show.self, Create.self, Set.self])
+        commandName: "containers", abstract: "Lists, shows, creates, sets and resumes containers.",
+        subcommands: [List.self, Show.self, Create.self, Set.self, Resume.self])
 
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Lists the containers.")
@@ -30,6 +30,18 @@ struct ContainersCommand: AsyncParsableCommand {
 
         func run() async throws {
             try await options.call("GET", container.path)
+        }
+    }
+
+    struct Resume: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Ends what halts a container's deliveries: they go at once.",
+            discussion: "A halt whose cause is still there comes again with the first push.")
+        @OptionGroup var options: AdministrationOptions
+        @OptionGroup var container: ContainerOptions
+
+        func run() async throws {
+            try await options.call("POST", container.path + "/resume")
         }
     }
 
@@ -121,6 +133,9 @@ struct ContainerSettingsOptions: ParsableArguments {
     @Option(help: "The same for all conditions on one record type.")
     var recordTypeCost: Int64?
 
+    @Option(help: "A quota as NAME=NUMBER; NAME= goes by the configuration again. Repeat for more.")
+    var quota: [String] = []
+
     /// Something that is on or off.
     enum Switch: String, ExpressibleByArgument {
         case on, off
@@ -135,7 +150,21 @@ struct ContainerSettingsOptions: ParsableArguments {
         if let userTokens = try userTokens() { body["userTokens"] = .object(userTokens) }
         body["expirationSeconds"] = expirationSeconds.map { .integer($0) }
         body["costLimits"] = costLimits()
+        if !quota.isEmpty { body["quotas"] = .object(try quotas()) }
         return .object(body)
+    }
+
+    private func quotas() throws -> JSONObject {
+        var object = JSONObject()
+        for text in quota {
+            let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            let number = parts.count == 2 && !parts[1].isEmpty ? Int64(parts[1]) : nil
+            guard parts.count == 2, number != nil || parts[1].isEmpty else {
+                throw ValidationError("--quota \(text): NAME=NUMBER or NAME= is expected")
+            }
+            object.members.append((String(parts[0]), number.map { .integer($0) } ?? .null))
+        }
+        return object
     }
 
     private func costLimits() -> JSONValue? {

@@ -119,7 +119,8 @@ struct DeliveriesCommand: AsyncParsableCommand {
             try await options.list(
                 "retries", at: container.path + "/retries" + query,
                 DeliveriesCommand.columns + [
-                    .init("due", "dueAt"), .init("reason", "reason"),
+                    .init("due", "dueAt"), .init("waits for", "pause.kind"),
+                    .init("until", "pause.until"), .init("reason", "pause.reason"),
                 ])
         }
     }

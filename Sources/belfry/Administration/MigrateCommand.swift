@@ -6,13 +6,17 @@ import Storage
 /// Brings a file's schema up to date without starting a relay.
 struct MigrateCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "migrate", abstract: "Brings the schema of a file up to date.")
+        commandName: "migrate",
+        abstract: "Brings the schema of a file up to date, or makes a new one.")
 
     @Option(help: "The file.") var database: String
+    @Flag(help: "First take the pages as they are, after another program changed the file.")
+    var reseal = false
     @Flag(help: "Show JSON.") var json = false
 
     func run() async throws {
         do {
+            if reseal { try RelayStore.reseal(path: database) }
             let steps = try RelayStore.migrate(path: database)
             if json {
                 print(JSONValue.object(["applied": .array(steps.map { .string($0) })]).text)
@@ -81,7 +85,8 @@ struct OverviewCommand: AsyncParsableCommand {
         let topic = text("topic").isEmpty ? "" : " \(text("topic"))"
         return "\(text("container"))/\(text("environment")) waits (\(text("scope"))\(topic), "
             + "\(text("apnsEnvironment"))) since \(text("since")): \(text("reason")); "
-            + "tried again at \(text("until"))."
+            + "tried again at \(text("until"))"
+            + (text("askedUntil").isEmpty ? "." : ", asked for until \(text("askedUntil")).")
     }
 }
 
@@ -92,6 +97,7 @@ enum AdministrationCommands {
         SchemaCommand.self,
         SubscriptionsCommand.self, DevicesCommand.self, ChangesCommand.self,
         DeliveriesCommand.self, NotificationsCommand.self, SessionsCommand.self,
-        MigrateCommand.self, BackupCommand.self, CheckCommand.self,
+        TokensCommand.self, AuditCommand.self, SecretsCommand.self,
+        MigrateCommand.self, BackupCommand.self, RestoreCommand.self, CheckCommand.self,
     ]
 }

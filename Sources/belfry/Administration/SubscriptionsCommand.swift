@@ -102,10 +102,12 @@ struct DevicesCommand: AsyncParsableCommand {
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: ContainerOptions
         @Argument(help: "The device's ID.") var id: String
+        @Option(help: "Whose it is; needed where several users have one of this ID.")
+        var user: String?
 
         func run() async throws {
             let path = container.path + "/devices/" + ContainerOptions.escaped(id)
-            try await options.call("DELETE", path)
+            try await options.call("DELETE", path + ContainerOptions.query([("user", user)]))
         }
     }
 }

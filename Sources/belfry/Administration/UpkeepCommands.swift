@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import RelayModel
+import RelayServer
 import Storage
 
 /// Copies a relay's file, also while the relay runs.
@@ -9,8 +10,8 @@ struct BackupCommand: AsyncParsableCommand {
         commandName: "backup",
         abstract: "Copies a relay's file, also while the relay runs, and checks the copy.",
         discussion: """
-            The copy is of one moment and whole: a relay can be started on it. It holds the same \
-            secrets as the file, and is for its owner alone.
+            The copy is of one moment and whole; belfry restore makes a store of it. It holds the \
+            same secrets as the file, and is for its owner alone.
             """)
 
     @Argument(help: "The file to write; it must not exist.") var file: String
@@ -33,6 +34,37 @@ struct BackupCommand: AsyncParsableCommand {
     }
 }
 
+/// Makes a store of a copy.
+struct RestoreCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "restore",
+        abstract: "Makes a store of a copy, and checks it first.",
+        discussion: """
+            The store goes on where the copy ends, with an identity of its own, so that its pushes \
+            do not take the apns-id of others. The copy stays as it is. No relay may be running on \
+            the file.
+            """)
+
+    @Argument(help: "The backup, or another copy of a relay's file.") var copy: String
+    @Option(help: "The file to make.") var database = "belfry.sqlite"
+    @Flag(help: "Move what is there aside, as FILE-replaced, with its write-ahead log.")
+    var replace = false
+    @Flag(help: "Show JSON.") var json = false
+
+    func run() async throws {
+        do {
+            let report = try RelayStore.restore(
+                from: copy, to: database, over: replace ? .movedAside : .nothing)
+            print(
+                json
+                    ? JSONValue.object(report.json.merging(["file": .string(database)])).text
+                    : "made \(database) of \(copy): the log up to \(report.head), sound")
+        } catch let error as StorageError {
+            throw CommandFailure.storage("\(copy) cannot be restored", error)
+        }
+    }
+}
+
 /// Checks a relay's file, also while the relay runs.
 struct CheckCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -43,16 +75,40 @@ struct CheckCommand: AsyncParsableCommand {
             pending, dead or dropped. Ends with 1 if anything is wrong. A relay may be running.
             """)
 
-    @Option(help: "The relay's file.") var database = "belfry.sqlite"
+    @OptionGroup var file: StoreFileOptions
     @Flag(help: "Show JSON.") var json = false
 
     func run() async throws {
+        let database = try await file.path()
         do {
             let report = try RelayStore.check(path: database)
             print(json ? JSONValue.object(report.json).text : report.lines.joined(separator: "\n"))
             guard report.problems.isEmpty else { throw ExitCode.failure }
         } catch let error as StorageError {
             throw CommandFailure.storage("\(database) cannot be checked", error)
+        }
+    }
+}
+
+/// Which file is meant: the one that `serve` would open, unless it is said.
+struct StoreFileOptions: ParsableArguments {
+    @Option(help: "The relay's file (default: storage.path of the configuration).")
+    var database: String?
+
+    @Option(help: "The configuration file.")
+    var config: String?
+
+    /// The file's path; ends the process if the configuration cannot be read.
+    func path() async throws -> String {
+        if let database { return database }
+        do {
+            return try await ConfigurationValues.gather(
+                arguments: config.map { ["--config", $0] } ?? [],
+                environment: ProcessInfo.processInfo.environment
+            ).storagePath()
+        } catch let error as ConfigurationError {
+            try? StandardStreams.write(Array("error: \(error)\n".utf8), .error)
+            throw ExitCode(CommandFailure.Kind.configuration.rawValue)
         }
     }
 }

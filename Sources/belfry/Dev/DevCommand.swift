@@ -62,7 +62,7 @@ struct DevCommand: AsyncParsableCommand {
         try await house.furnish(at: world.now())
         let metrics = PrometheusMetrics()
         MetricsSystem.bootstrap(metrics)
-        var logger = Logger(label: "belfry") { StreamLogHandler.standardError(label: $0) }
+        var logger = Logger(label: "belfry") { OneLineStream.handler(label: $0) }
         logger.logLevel = Logger.Level(rawValue: logLevel) ?? .warning
         let relay = try await Relay(
             try await relayConfiguration(of: house, gatewayPort: gateway.port), world: world,

@@ -195,7 +195,10 @@ struct APITester {
         case "environment":
             if call.isAdministrative, call.method != "GET" { return "production" }
             return "development"
-        case "database": return isExample ? "private" : generator.pick(["public", "private"])
+        case "database":
+            // People are looked for in the public database only.
+            guard !call.path.hasSuffix("users/discover") else { return "public" }
+            return isExample ? "private" : generator.pick(["public", "private"])
         case "source": return "database"
         default:
             if case .string(let text) = generator.value(schema) { return text }

@@ -153,7 +153,7 @@ package enum CourierConformance {
         #expect(try await takeAll(tab, from: store) == ["1", "2"])
         _ = try await queue([delivery(3, to: tab), delivery(4, to: other)], in: store)
         let isForgotten = try await store.forgetDevice(
-            tab.id, of: Sample.container, at: Sample.moment(12))
+            tab.id, of: tab.owner, in: Sample.container, at: Sample.moment(12))
         #expect(isForgotten)
         #expect(try await takeAll(tab, from: store) == ["4"])
         #expect(try await store.courier(tab.token)?.isRegistered == true)
@@ -194,7 +194,8 @@ package enum CourierConformance {
         let tab = courier("tab", of: "ann", token: 1)
         _ = try await store.createCourier(for: tab, at: Sample.moment(1))
         _ = try await queue([delivery(1, to: tab)], in: store)
-        _ = try await store.forgetDevice(tab.id, of: Sample.container, at: Sample.moment(12))
+        _ = try await store.forgetDevice(
+            tab.id, of: tab.owner, in: Sample.container, at: Sample.moment(12))
         let late = try await queue([delivery(2, to: tab)], in: store)
         #expect(late.outcomes == [.unregistered])
         #expect(try await takeAll(tab, from: store) == [])

@@ -10,6 +10,7 @@ package enum DeviceConformance {
         ConformanceCase("the same registration refreshes its moment only", check: refreshing),
         ConformanceCase("a token has one live owner", check: oneOwner),
         ConformanceCase("a device has one live token", check: oneToken),
+        ConformanceCase("a device's ID is its user's own", check: ownIDs),
         ConformanceCase("a forgotten device is gone", check: forgetting),
         ConformanceCase("what was active at a position is told exactly", check: activeVersions),
     ]
@@ -88,13 +89,38 @@ package enum DeviceConformance {
             try await store.devices(of: Sample.container, owner: nil, limit: 10) == [moved])
     }
 
+    static func ownIDs(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        let anns = try await store.register(
+            Sample.device("phone", of: "ann", token: 1), at: Sample.moment(5))
+        let bobs = try await store.register(
+            Sample.device("phone", of: "bob", token: 2), at: Sample.moment(6))
+        let container = Sample.container
+        #expect(try await store.devices(of: container, owner: nil, limit: 10) == [anns, bobs])
+        let entries = try await store.entries(after: LogPosition(1), limit: 10)
+        #expect(entries.map(\.body) == [.deviceSaved(bobs, replaced: [])])
+        let id = anns.device.id
+        let holders = try await store.holders(of: id, in: container, limit: 10)
+        #expect(holders == [anns.device.owner, bobs.device.owner])
+        #expect(try await store.holders(of: id, in: container, limit: 1).count == 1)
+        #expect(
+            try await store.forgetDevice(
+                id, of: bobs.device.owner, in: container, at: Sample.moment(7)))
+        #expect(try await store.devices(of: container, owner: nil, limit: 10) == [anns])
+        #expect(
+            try await store.forgetDevice(
+                id, of: bobs.device.owner, in: container, at: Sample.moment(8)) == false)
+        #expect(
+            try await store.holders(of: id, in: container, limit: 10) == [anns.device.owner])
+    }
+
     static func forgetting(_ factory: any StoreFactory) async throws {
         let store = try await factory.makeReadyStore()
         let phone = try await store.register(
             Sample.device("phone", of: "ann", token: 1), at: Sample.moment(5))
         func forget(_ container: ContainerKey) async throws -> Bool {
             try await store.forgetDevice(
-                phone.device.id, of: container, at: Sample.moment(6))
+                phone.device.id, of: phone.device.owner, in: container, at: Sample.moment(6))
         }
         #expect(try await forget(Sample.otherContainer) == false)
         #expect(try await forget(Sample.container))
@@ -114,7 +140,8 @@ package enum DeviceConformance {
         let pad = try await store.register(
             Sample.device("pad", of: "bob", token: 3), at: Sample.moment(3))
         _ = try await store.forgetDevice(
-            second.device.id, of: Sample.container, at: Sample.moment(4))
+            second.device.id, of: second.device.owner, in: Sample.container,
+            at: Sample.moment(4))
         let reopened = try await factory.reopen(store)
         let expected: [UInt64: [DeviceVersion]] = [
             0: [], 1: [first], 2: [second], 3: [second, pad], 4: [pad],

@@ -1,0 +1,58 @@
+import Logging
+import RelayModel
+import Synchronization
+
+/// Notices that the time of day was set back.
+///
+/// What waits in memory waits until a moment of the clock. If that is set back, those moments are
+/// further away than the waits that were meant, an hour for an hour; so they are moved by the same.
+/// A clock that is set ahead ends waits early, and nothing has to be done.
+struct ClockWatch: Sendable {
+    /// Readings of several threads come out of turn, and clocks are corrected by a little: less
+    /// than this is no step, and is added up.
+    static let tolerance = Duration.milliseconds(100)
+
+    private var latest: Timestamp?
+
+    /// Notes what the clock says; returns how far it was set back since the last time, if it was.
+    mutating func note(_ now: Timestamp) -> Duration? {
+        guard let latest, now < latest else {
+            self.latest = now
+            return nil
+        }
+        let step = latest.duration(since: now)
+        guard Self.tolerance < step else { return nil }
+        self.latest = now
+        return step
+    }
+}
+
+extension DeliveryWorker {
+    /// The time of day; what waits in memory goes back with it when it was set back.
+    func now() -> Timestamp {
+        let now = wallClock()
+        if let step = clockWatch.withLock({ $0.note(now) }) {
+            state.withLock { $0.clockWasSetBack(by: step) }
+            logger.warning(
+                "the clock was set back", metadata: ["seconds": "\(step / .seconds(1))"])
+            retriesChanged.raise()
+        }
+        return now
+    }
+}
+
+extension DeliveryWorker.State {
+    /// Every moment that is kept here moves with the clock.
+    mutating func clockWasSetBack(by step: Duration) {
+        tracker.clockWasSetBack(by: step)
+        halts.clockWasSetBack(by: step)
+        gatewayBreaker.clockWasSetBack(by: step)
+        pacing.clockWasSetBack(by: step)
+        alarms.clockWasSetBack(by: step)
+    }
+}
+
+extension Timestamp {
+    /// The same moment by a clock that was set back.
+    func back(by step: Duration) -> Timestamp { advanced(by: .zero - step) }
+}

@@ -1,0 +1,100 @@
+import RelayModel
+
+// What comparing two values takes, by NSPredicate's rules.
+extension StepMeter {
+    /// What a regular expression takes for each byte of a text at the worst, if it came from the
+    /// record and its size is not known before.
+    private static let unknownExpression = 2700
+    /// An instruction of a regular expression for each byte, in so many-th parts of a step.
+    private static let instructionsPerStep = 16
+
+    /// Charges for a comparison of two values under Apple's rules.
+    func charge(
+        _ left: FieldValue, _ right: FieldValue, as comparison: PreparedComparison
+    ) throws(EvaluationError) {
+        try charge(Self.comparison)
+        let source = comparison.source
+        var count = 1
+        if source.quantifier != nil || comparison.isOverAnyKey { count = left.elementCount ?? 1 }
+        if count == 1, left.isSmall, right.isSmall, source.comparator != .matches { return }
+        let first = try extent(of: left)
+        // A list of constants that has been sorted is not walked.
+        if source.comparator == .in, comparison.members != nil {
+            let nested = max(first.collections - (source.quantifier == nil ? 0 : 1), 0)
+            let elements = right.elementCount ?? 1
+            return try charge(first.reading + (count + nested * elements) * Self.value)
+        }
+        let sides = Sides(left: first, right: try extent(of: right), count: count)
+        try charge(count * Self.value)
+        try charge(steps(of: sides, right.elementCount ?? 1, comparison))
+    }
+
+    private struct Sides {
+        /// The whole left side.
+        var left: Extent
+        var right: Extent
+        /// How many values of the left side are compared.
+        var count: Int
+
+        /// Both read, the right one for each value of the left one.
+        var product: Int { left.reading + count * right.reading }
+        var hasNesting: Bool { left.collections > 1 || right.collections > 0 }
+    }
+
+    private func steps(
+        of sides: Sides, _ members: Int, _ comparison: PreparedComparison
+    ) -> Int {
+        let source = comparison.source
+        let folds = source.options.folds
+        switch source.comparator {
+        case .equal, .notEqual, .less, .lessOrEqual, .greater, .greaterOrEqual:
+            // Two texts are read as far as they are the same.
+            return folds || sides.hasNesting
+                ? sides.product
+                : min(sides.left.reading, sides.count * sides.right.reading)
+        case .between, .beginsWith, .endsWith, .typeEquals, .geoWithin: return sides.product
+        case .in:
+            let isProduct = folds || sides.right.collections > 1
+            return sides.count * sides.right.reading
+                + (isProduct ? members : 1) * sides.left.reading
+        case .contains:
+            let isProduct = folds || sides.left.collections > 1
+            return sides.left.reading * (comparison.words == nil ? 1 : 4)
+                + (isProduct ? max(sides.left.values, 1) : sides.count) * sides.right.reading
+        case .like:
+            let words = sides.right.bytes / 64 + 1
+            let compiling =
+                comparison.pattern == nil
+                ? sides.count * (sides.right.reading + sides.right.bytes * words) : 0
+            return sides.left.reading * words + compiling
+        case .matches:
+            guard let size = comparison.pattern?.size else {
+                return sides.left.reading + sides.left.bytes * Self.unknownExpression
+                    + sides.count * (20_000 + sides.right.bytes * 200)
+            }
+            return sides.left.reading + sides.left.bytes * size / Self.instructionsPerStep
+        case .tokenMatches:
+            let words = comparison.words == nil ? sides.count * sides.right.reading * 4 : 0
+            return sides.left.reading * 4 + words
+        }
+    }
+}
+
+extension PreparedComparison {
+    /// Whether the left side is `ANYKEY`, each of whose values is compared.
+    var isOverAnyKey: Bool {
+        if case .anyKey = left { true } else { false }
+    }
+}
+
+extension FieldValue {
+    /// Whether reading it takes no longer than a comparison does anyway.
+    var isSmall: Bool {
+        switch self {
+        case .string(let text): text.utf8.count <= 16
+        case .bytes(let bytes): bytes.count <= 64
+        case .list, .set, .map: false
+        default: true
+        }
+    }
+}

@@ -1,0 +1,162 @@
+import RelayModel
+
+/// Counts the steps of one evaluation, and ends it where they are too many.
+///
+/// What takes time that grows with what somebody wrote is charged before it is done, in the order
+/// in which the reference evaluation goes. So the count is a function of the condition and the
+/// record alone, whoever evaluates, and wherever (docs/decisions/0036-a-budget-of-steps.md).
+/// A step is about 2 ns; what is charged errs on the high side.
+final class StepMeter {
+    /// The steps so far; beyond the limit once it was refused to go on.
+    private(set) var taken = 0
+    private let limit: Int
+
+    /// A part of an expression.
+    static let part = 8
+    /// A comparison, without what its sides hold.
+    static let comparison = 24
+    /// A value that is passed by.
+    static let value = 16
+    /// An element that a SUBQUERY binds.
+    static let binding = 48
+    /// Values inside each other; what a record or a text of ours can hold is flatter.
+    static let maximumDepth = 512
+
+    init(limit: Int = Limits.maximumEvaluationSteps) {
+        self.limit = limit
+    }
+
+    /// Counts steps that are about to be taken.
+    ///
+    /// - Throws: ``EvaluationError/budgetExceeded`` if there are not so many left.
+    func charge(_ steps: Int) throws(EvaluationError) {
+        let (sum, isTooMuch) = taken.addingReportingOverflow(steps)
+        taken = isTooMuch ? .max : sum
+        if taken > limit { throw .budgetExceeded }
+    }
+
+    /// How much there is of `value`; looking is charged too.
+    func extent(of value: FieldValue) throws(EvaluationError) -> Extent {
+        var extent = Extent()
+        try measure(value, 0, &extent)
+        try charge(extent.values + extent.bytes / 32)
+        return extent
+    }
+
+    /// The same for all of `values`.
+    func extent(of values: [FieldValue]) throws(EvaluationError) -> Extent {
+        var extent = Extent()
+        for value in values { try measure(value, 1, &extent) }
+        try charge(extent.values + extent.bytes / 32)
+        return extent
+    }
+
+    private func measure(
+        _ value: FieldValue, _ depth: Int, _ extent: inout Extent
+    ) throws(EvaluationError) {
+        extent.values += 1
+        // A list may stand in itself many times over, and would take for ever to walk.
+        guard depth <= Self.maximumDepth, extent.values + extent.bytes / 32 <= limit else {
+            throw .budgetExceeded
+        }
+        switch value {
+        case .string(let text): extent.add(text)
+        case .bytes(let bytes): extent.bytes += bytes.count
+        case .list(let values):
+            extent.collections += 1
+            for value in values { try measure(value, depth + 1, &extent) }
+        case .set(let values):
+            extent.collections += 1
+            for value in values { try measure(value, depth + 1, &extent) }
+        case .map(let members):
+            extent.collections += 1
+            for (name, value) in members {
+                extent.bytes += name.utf8.count
+                try measure(value, depth + 1, &extent)
+            }
+        case .null, .bool, .integer, .double, .timestamp, .reference, .location, .uuid,
+            .objectID:
+            return
+        }
+    }
+}
+
+/// How much there is of a value: what it takes to read it is a matter of this.
+struct Extent {
+    /// Itself and all values inside it.
+    var values = 0
+    /// Those of them that have values inside.
+    var collections = 0
+    /// Bytes of texts and data.
+    var bytes = 0
+    /// Bytes of texts beyond ASCII, which may have to be composed and folded.
+    var foreign = 0
+
+    /// The steps of reading it once.
+    var reading: Int { values * StepMeter.value + bytes + foreign * 6 }
+
+    mutating func add(_ text: String) {
+        var text = text
+        text.withUTF8 { units in
+            bytes += units.count
+            var count = 0
+            for unit in units { count += Int(unit >> 7) }
+            foreign += count
+        }
+    }
+}
+
+extension FieldValue {
+    /// How many values stand directly inside; `nil` for what is no collection.
+    var elementCount: Int? {
+        switch self {
+        case .list(let values): values.count
+        case .set(let values): values.count
+        case .map(let members): members.count
+        default: nil
+        }
+    }
+}
+
+extension StepMeter {
+    /// Charges for a step of a path, by what it makes of the value where it begins.
+    func charge(
+        _ step: PreparedExpression.Step, on value: FieldValue
+    ) throws(EvaluationError) {
+        try charge(Self.part)
+        switch (step, value) {
+        // The elements of a set or dictionary are put into a list first.
+        case (_, .set), (.every, _), (.collection, _):
+            try charge((value.elementCount ?? 0) * Self.value)
+        // Texts have properties that are made of the whole text, other values a description.
+        case (.member, .string), (.variableMember, .string), (.member, .bytes),
+            (.variableMember, .bytes):
+            try charge(try extent(of: value).reading * 2)
+        default: return
+        }
+    }
+
+    /// Charges for a step of a path under Realm's rules, which takes many values at once and opens
+    /// the lists among them.
+    func charge(walking values: [FieldValue]) throws(EvaluationError) {
+        var count = values.count
+        for value in values {
+            switch value {
+            case .list(let inner): count += inner.count
+            case .set(let inner): count += inner.count
+            case .map: count += 1
+            default: continue
+            }
+        }
+        try charge(Self.part + count * Self.value)
+    }
+
+    /// Charges for arithmetic, sets, functions and casts, which read what they are given a few
+    /// times.
+    func charge(calculating values: [FieldValue]) throws(EvaluationError) {
+        for value in values where !value.isSmall {
+            try charge(try extent(of: value).reading * 4)
+        }
+        try charge(values.count * Self.value)
+    }
+}

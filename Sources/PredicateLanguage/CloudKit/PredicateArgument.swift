@@ -1,0 +1,88 @@
+public import RelayModel
+
+extension FieldValue {
+    /// Reads an argument of a condition: in the relay's notation, or as CloudKit's clients write
+    /// values.
+    ///
+    /// That is a reference or a whole record (`{"recordName", "zoneID"?, …}`), a typed value
+    /// (`{"value", "type"?}`) and a place (`{"latitude", "longitude"}`), also within lists. Any
+    /// other object becomes a dictionary.
+    ///
+    /// - Throws: ``JSONContractError`` at the first part that does not fit.
+    public init(argument json: JSONValue, path: String) throws(JSONContractError) {
+        self = try PredicateArgument.value(json, path)
+    }
+
+    /// Refuses an argument with an object that no client of CloudKit writes as a value.
+    ///
+    /// It would be a dictionary, which equals no reference and no number, silently. Who means a
+    /// dictionary writes `{"$map": {…}}`.
+    ///
+    /// - Throws: ``JSONContractError`` at the object.
+    public static func checkArgument(_ json: JSONValue, path: String) throws(JSONContractError) {
+        try PredicateArgument.check(json, path)
+    }
+}
+
+/// What stands in the place of `%@`.
+private enum PredicateArgument {
+    /// How an object says a value.
+    private enum Form {
+        case notation, reference, typed, place, plain
+    }
+
+    /// CloudKit's dictionary of a reference, and that of a record, which stands for one
+    /// (CKQuery: "a CKRecord, CKRecord.ID or CKRecord.Reference").
+    private static let referenceMembers: Set<String> = ["recordName", "zoneID", "action"]
+
+    static func value(
+        _ json: JSONValue, _ path: String
+    ) throws(JSONContractError) -> FieldValue {
+        switch json {
+        case .array(let elements):
+            var values: [FieldValue] = []
+            values.reserveCapacity(elements.count)
+            for (index, element) in elements.enumerated() {
+                values.append(try value(element, "\(path)[\(index)]"))
+            }
+            return .list(values)
+        case .object(let object):
+            switch form(of: object) {
+            case .notation, .plain: return try FieldValue(notation: json, path: path)
+            case .reference, .place: return try CloudKitValue.derive(json, path)
+            case .typed: return try CloudKitValue.read(try JSONReader(json, path: path))
+            }
+        default: return try FieldValue(notation: json, path: path)
+        }
+    }
+
+    static func check(_ json: JSONValue, _ path: String) throws(JSONContractError) {
+        switch json {
+        case .array(let elements):
+            for (index, element) in elements.enumerated() {
+                try check(element, "\(path)[\(index)]")
+            }
+        case .object(let object) where form(of: object) == .plain:
+            throw JSONContractError(
+                path: path,
+                reason: "an object must be a reference {recordName}, a typed value {value, type}, "
+                    + "a place {latitude, longitude}, or a dictionary as {$map: {…}}")
+        default: return
+        }
+    }
+
+    private static func form(of object: JSONObject) -> Form {
+        if object["$dict"] == .bool(true) { return .notation }
+        if let first = object.members.first, first.name.hasPrefix("$") { return .notation }
+        if object["recordName"] != nil {
+            let isReference = object.members.allSatisfy { referenceMembers.contains($0.name) }
+            return isReference || object["recordType"] != nil ? .reference : .plain
+        }
+        if object["value"] != nil {
+            return object.members.allSatisfy { ["value", "type"].contains($0.name) }
+                ? .typed : .plain
+        }
+        let isPlace = object["latitude"]?.double != nil && object["longitude"]?.double != nil
+        return isPlace ? .place : .plain
+    }
+}

@@ -1,0 +1,52 @@
+/// Who may read the records of a type in the public database, by the grants of the schema.
+///
+/// Calls on records, pushes and everything else that shows a record ask here, so that what one
+/// keeps back no other shows.
+public enum ReadGrant: Sendable, Hashable {
+    /// Everybody, signed in or not.
+    case world
+    /// Everybody who is signed in.
+    case users
+    /// Who created the record.
+    case creator
+    /// No user: a role has it, of which no user is known to be a member, or nobody has.
+    case nobody
+
+    /// Whether it lets `user` read a record that `creator` created; `nil` is nobody who is known.
+    public func admits(_ user: UserID?, createdBy creator: UserID?) -> Bool {
+        switch self {
+        case .world: true
+        case .users: user != nil
+        case .creator: user != nil && user == creator
+        case .nobody: false
+        }
+    }
+
+    /// The readers of a record that names none, among users; `nil` for every user.
+    public func readers(createdBy creator: UserID?) -> [String]? {
+        switch self {
+        case .world, .users: nil
+        case .creator: creator.map { [$0.rawValue] } ?? []
+        case .nobody: []
+        }
+    }
+}
+
+extension RecordTypeDefinition {
+    /// Who may read the records that name no readers.
+    public var readGrant: ReadGrant {
+        if grants(.read, to: .world) { return .world }
+        if grants(.read, to: .icloud) { return .users }
+        return grants(.read, to: .creator) ? .creator : .nobody
+    }
+}
+
+extension RecordChange {
+    /// The word in a list of readers for everybody.
+    public static let everybody = "world"
+
+    /// Whether `user` is among `readers`; a missing list is none of this question's business.
+    public static func names(_ user: UserID?, in readers: [String]) -> Bool {
+        readers.contains { $0 == everybody || $0 == user?.rawValue }
+    }
+}

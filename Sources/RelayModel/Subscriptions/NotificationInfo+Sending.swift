@@ -1,0 +1,32 @@
+extension NotificationInfo {
+    /// What of it could never be sent: the member, and what is allowed.
+    ///
+    /// Reading does not ask for it, so that what was saved before the rule stays readable.
+    public var unsendable: (member: String, rule: String)? {
+        if let collapseIDKey, !collapseIDKey.isHeaderText(upTo: Limits.maximumCollapseIDBytes) {
+            return (
+                "collapseIDKey",
+                "must be 1 to \(Limits.maximumCollapseIDBytes) UTF-8 bytes without control "
+                    + "characters, and without a blank at its beginning or end (APNs)"
+            )
+        }
+        let keys = [
+            ("alertLocalizationKey", alertLocalizationKey),
+            ("titleLocalizationKey", titleLocalizationKey),
+            ("subtitleLocalizationKey", subtitleLocalizationKey),
+        ]
+        // A text that is too long can be cut; a key that is cut is another one.
+        guard let key = keys.first(where: { $0.1.map(Self.isTooLong) ?? false }) else { return nil }
+        return (
+            key.0,
+            "has more than \(Limits.maximumNotificationTextBytes) bytes as it is written in JSON, "
+                + "and must fit into a push with what else identifies it"
+        )
+    }
+
+    private static func isTooLong(_ key: String) -> Bool {
+        var written: [UInt8] = []
+        JSONValue.write(key, to: &written)
+        return written.count - 2 > Limits.maximumNotificationTextBytes
+    }
+}

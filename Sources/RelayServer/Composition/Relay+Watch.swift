@@ -1,0 +1,31 @@
+import Fanout
+import Logging
+import Metrics
+
+extension Relay {
+    /// How often the follower is looked at.
+    private static let interval: Duration = .seconds(1)
+
+    /// Tells once of each entry at which the follower stands still, and shows it as a metric.
+    func watchFollower() async throws {
+        let gauge = Gauge(label: "belfry_follower_stalled_seconds")
+        var told: FollowerPulse.Stand?
+        while true {
+            let stand = pulse.stand
+            gauge.record(stand?.duration.components.seconds ?? 0)
+            if let stand, stand.position != told?.position {
+                logger.critical(
+                    "the follower stands still", metadata: ["position": "\(stand.position)"])
+            }
+            told = stand
+            try await world.clock.sleep(for: Self.interval)
+        }
+    }
+}
+
+extension FollowerPulse.Stand {
+    /// What is told of it.
+    var reason: String {
+        "stands still at position \(position) for \(duration.components.seconds) s"
+    }
+}

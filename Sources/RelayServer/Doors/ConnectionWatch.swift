@@ -1,0 +1,207 @@
+import NIOCore
+import NIOHTTP1
+
+/// Watches one connection: it ends those that are too slow, and answers those that are refused.
+///
+/// All of it happens on the connection's event loop. There is one timer for a connection, which
+/// looks at the clock every few seconds, so that a request costs no timer of its own.
+final class ConnectionWatch: ChannelInboundHandler, RemovableChannelHandler {
+    typealias InboundIn = Any
+    typealias InboundOut = Any
+
+    private let keeper: DoorKeeper
+    private var guest: GuestHandler?
+
+    init(keeper: DoorKeeper) {
+        self.keeper = keeper
+    }
+
+    func handlerAdded(context: ChannelHandlerContext) {
+        let channel = context.channel
+        let guest = GuestHandler(
+            keeper: keeper, verdict: keeper.verdict(on: channel), now: context.eventLoop.pace)
+        self.guest = guest
+        keeper.connections.add(channel)
+        let pipeline = context.pipeline.syncOperations
+        do {
+            let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
+            try pipeline.addHandler(guest, position: .after(decoder))
+            try pipeline.addHandler(FirstBytes(guest: guest), position: .first)
+        } catch {
+            // A connection that nobody watches is not served.
+            channel.close(promise: nil)
+        }
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) {
+        guest?.end()
+        keeper.connections.remove(context.channel)
+    }
+}
+
+/// Hears what comes before it is taken apart: the pieces of a head, and of the handshake of TLS.
+private final class FirstBytes: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    typealias InboundOut = ByteBuffer
+
+    private let guest: GuestHandler
+
+    init(guest: GuestHandler) {
+        self.guest = guest
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guest.hear(at: context.eventLoop.pace)
+        context.fireChannelRead(data)
+    }
+}
+
+/// Sees the requests and answers of one connection, taken apart.
+private final class GuestHandler: ChannelDuplexHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias InboundOut = HTTPServerRequestPart
+    typealias OutboundIn = HTTPServerResponsePart
+    typealias OutboundOut = HTTPServerResponsePart
+
+    /// How often the clock is looked at, at the least and at the most.
+    private static let leastCheck = Duration.milliseconds(50)
+    private static let mostCheck = Duration.seconds(5)
+
+    private let keeper: DoorKeeper
+    private let verdict: DoorBook.Verdict
+    private var pace: ConnectionPace
+    private var timer: Scheduled<Void>?
+    /// Whether it has been told that it must go, so that nothing of it is heard any more.
+    private var isTold = false
+    /// Whether the answer that goes out says that it is the last.
+    private var isLast = false
+
+    init(keeper: DoorKeeper, verdict: DoorBook.Verdict, now: Duration) {
+        self.keeper = keeper
+        self.verdict = verdict
+        pace = ConnectionPace(keeper.bounds, at: now)
+        if verdict != .served { pace.end(at: now) }
+    }
+
+    func handlerAdded(context: ChannelHandlerContext) {
+        check(context)
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) {
+        end()
+    }
+
+    func end() {
+        timer?.cancel()
+        timer = nil
+    }
+
+    func hear(at now: Duration) {
+        pace.hear(at: now)
+    }
+
+    // MARK: What comes and goes
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guard !isTold else { return }
+        guard verdict == .served else {
+            if case .head = unwrapInboundIn(data) { refuse(context) }
+            return
+        }
+        let now = context.eventLoop.pace
+        switch unwrapInboundIn(data) {
+        case .head: pace.head(at: now)
+        case .body(let bytes): pace.body(bytes.readableBytes, at: now)
+        case .end: pace.requestEnded(at: now)
+        }
+        context.fireChannelRead(data)
+    }
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        guard !isTold else {
+            promise?.fail(ChannelError.ioOnClosedChannel)
+            return
+        }
+        let now = context.eventLoop.pace
+        switch unwrapOutboundIn(data) {
+        case .head(let head):
+            isLast = head.headers["connection"].contains { $0.lowercased() == "close" }
+            pace.answer(0, at: now)
+        case .body(let part): pace.answer(part.readableBytes, at: now)
+        case .end:
+            let written = promise ?? context.eventLoop.makePromise(of: Void.self)
+            written.futureResult.assumeIsolated().whenComplete { [self] _ in
+                let now = context.eventLoop.pace
+                pace.answerTaken(at: now)
+                // What the client sends still is dropped, while it reads the answer and goes.
+                guard isLast else { return }
+                pace.end(at: now)
+                check(context)
+                context.close(mode: .output, promise: nil)
+            }
+            return context.write(data, promise: written)
+        }
+        context.write(data, promise: promise)
+    }
+
+    // MARK: Ending it
+
+    /// Looks whether the client is too slow, and comes back in time.
+    private func check(_ context: ChannelHandlerContext) {
+        end()
+        let now = context.eventLoop.pace
+        if pace.isAnswering,
+            let pending = try? context.channel.syncOptions?.getOption(
+                ChannelOptions.bufferedWritableBytes)
+        {
+            pace.answerWaits(pending, at: now)
+        }
+        let deadline = pace.deadline
+        if let deadline, deadline.moment <= now {
+            keeper.meter.count(deadline.slowness)
+            guard pace.mayBeTold, !isTold else {
+                context.close(promise: nil)
+                return
+            }
+            tell(
+                context, .requestTimeout,
+                "the \(deadline.slowness.rawValue) of the request came too slowly")
+        }
+        let next = pace.deadline.map { min($0.moment - now, Self.mostCheck) } ?? Self.mostCheck
+        let pause = TimeAmount(max(next, Self.leastCheck))
+        timer = context.eventLoop.assumeIsolated().scheduleTask(in: pause) { [self] in
+            check(context)
+        }
+    }
+
+    private func refuse(_ context: ChannelHandlerContext) {
+        let reason =
+            verdict.refusal == .address
+            ? "your address has as many connections as one may have"
+            : "the relay has as many connections as it takes"
+        tell(context, .serviceUnavailable, reason)
+    }
+
+    /// Answers in the relay's place, and closes: first its own side, so that the client can read
+    /// the answer, and soon all of it.
+    private func tell(
+        _ context: ChannelHandlerContext, _ status: HTTPResponseStatus, _ reason: String
+    ) {
+        isTold = true
+        pace.end(at: context.eventLoop.pace)
+        let answer = DoorAnswer(
+            status: Int(status.code), reason: reason, uuid: keeper.identifiers.uuid())
+        let head = HTTPResponseHead(
+            version: .http1_1, status: status, headers: HTTPHeaders(answer.headers))
+        context.write(wrapOutboundOut(.head(head)), promise: nil)
+        context.write(
+            wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: answer.body)))), promise: nil)
+        context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
+        context.close(mode: .output, promise: nil)
+    }
+}
+
+extension EventLoop {
+    /// The moment, by the loop's own clock.
+    var pace: Duration { .nanoseconds(Int64(clamping: now.uptimeNanoseconds)) }
+}

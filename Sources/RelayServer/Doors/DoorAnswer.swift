@@ -1,0 +1,25 @@
+import HTTPTypes
+import RelayModel
+
+/// What a client is told that no route answers: in the form of every refusal.
+struct DoorAnswer: Sendable {
+    let status: Int
+    /// The header fields, in order.
+    let headers: [(String, String)]
+    let body: [UInt8]
+
+    /// Says `reason`, and when to come again.
+    init(status: Int, reason: String, uuid: String) {
+        let error = APIError(
+            status == 408 ? .badRequest : .tryAgainLater, reason, retryAfter: 1,
+            httpStatus: status)
+        self.status = status
+        body = JSONValue.object(error.json(uuid: uuid)).utf8
+        headers = [
+            ("Content-Type", "application/json; charset=utf-8"),
+            ("Content-Length", String(body.count)), ("Retry-After", "1"),
+            ("Connection", "close"), ("Cache-Control", "no-store"),
+            ("Access-Control-Allow-Origin", "*"),
+        ]
+    }
+}

@@ -1,0 +1,89 @@
+/// Who is inside a door: how many connections there are, of whom, and who may still come in.
+///
+/// A pure value. Beyond the limit a few newcomers are let in only to be told to come again; beyond
+/// these nobody is taken, and whoever comes waits in the system's own line.
+struct DoorBook: Sendable {
+    /// How many may be inside.
+    struct Bounds: Sendable, Hashable {
+        /// Connections that are served.
+        var connections: Int
+        /// Those of one address among them.
+        var perAddress: Int
+        /// Connections that are refused with an answer at a time.
+        var refusals: Int
+
+        /// A sixteenth of the door, so that the answers to a crowd cost little.
+        init(connections: Int, perAddress: Int) {
+            self.connections = connections
+            self.perAddress = perAddress
+            refusals = max(4, min(64, connections / 16))
+        }
+    }
+
+    /// Why a newcomer is not served.
+    enum Refusal: String, Sendable, Hashable, CaseIterable {
+        /// The door is full.
+        case full
+        /// The address has all that one may have.
+        case address
+    }
+
+    /// What becomes of a newcomer.
+    enum Verdict: Sendable, Hashable {
+        /// It is served.
+        case served
+        /// It is told to come again.
+        case refused(Refusal)
+        /// It is closed without a word.
+        case dropped(Refusal)
+
+        /// Why it is not served.
+        var refusal: Refusal? {
+            switch self {
+            case .served: nil
+            case .refused(let refusal), .dropped(let refusal): refusal
+            }
+        }
+    }
+
+    let bounds: Bounds
+    /// Connections that are served.
+    private(set) var served = 0
+    /// Connections that are being refused.
+    private(set) var refused = 0
+    private var byAddress: [ClientAddress: Int] = [:]
+
+    init(_ bounds: Bounds) {
+        self.bounds = bounds
+    }
+
+    /// Whether anybody should be taken from the system's line.
+    var takes: Bool { served < bounds.connections || refused < bounds.refusals }
+
+    /// Notes a newcomer; `address` is `nil` for one that is not counted by its address.
+    mutating func arrive(from address: ClientAddress?) -> Verdict {
+        let count = address.map { byAddress[$0, default: 0] } ?? 0
+        let refusal: Refusal? =
+            served >= bounds.connections ? .full : count >= bounds.perAddress ? .address : nil
+        if let refusal {
+            guard refused < bounds.refusals else { return .dropped(refusal) }
+            refused += 1
+            return .refused(refusal)
+        }
+        served += 1
+        if let address { byAddress[address] = count + 1 }
+        return .served
+    }
+
+    /// Notes that one has gone who was taken with `verdict`.
+    mutating func leave(_ verdict: Verdict, from address: ClientAddress?) {
+        switch verdict {
+        case .served:
+            served -= 1
+            guard let address, let count = byAddress[address] else { return }
+            byAddress[address] = count > 1 ? count - 1 : nil
+        case .refused: refused -= 1
+        case .dropped: break
+        }
+    }
+}

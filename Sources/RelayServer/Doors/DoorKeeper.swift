@@ -1,0 +1,179 @@
+import Logging
+import NIOCore
+import Synchronization
+
+/// Keeps one door: lets connections in as far as there is room, and never lets the door itself
+/// fall.
+///
+/// Concurrency: a lock around the book; nothing is called while it is held. Whoever is let in is
+/// noted when it is taken from the system's line, on the listener's event loop, before its own
+/// event loop knows of it.
+final class DoorKeeper: Sendable {
+    private struct Guest {
+        let verdict: DoorBook.Verdict
+        let address: ClientAddress?
+    }
+
+    private struct State {
+        var book: DoorBook
+        var guests: [ObjectIdentifier: Guest] = [:]
+        var wasFull = false
+    }
+
+    private let state: Mutex<State>
+    private let proxies: TrustedProxies
+    private let logger: Logger
+    let bounds: ConnectionPace.Bounds
+    let meter: DoorMeter
+    let connections: OpenConnections
+    let identifiers: RandomIdentifiers
+    let name: String
+
+    /// Keeps the door `name`, through which at most as many come as `book` says.
+    init(
+        _ name: String, _ book: DoorBook.Bounds, _ bounds: ConnectionPace.Bounds,
+        proxies: TrustedProxies, connections: OpenConnections, meter: DoorMeter,
+        identifiers: RandomIdentifiers, logger: Logger
+    ) {
+        self.name = name
+        state = Mutex(State(book: DoorBook(book)))
+        self.identifiers = identifiers
+        self.bounds = bounds
+        self.proxies = proxies
+        self.connections = connections
+        self.meter = meter
+        self.logger = logger
+    }
+
+    /// Whether anybody should be taken from the system's line.
+    var takes: Bool { state.withLock { $0.book.takes } }
+
+    /// Decides on a newcomer, once: whoever asks again is told the same.
+    func verdict(on channel: any Channel) -> DoorBook.Verdict {
+        // A proxy brings the connections of many.
+        let address = ClientAddress(channel.remoteAddress).flatMap {
+            proxies.contains($0) ? nil : $0.origin
+        }
+        let id = ObjectIdentifier(channel)
+        let known = state.withLock { $0.guests[id]?.verdict }
+        if let known { return known }
+        let (verdict, served, isNews) = state.withLock { state in
+            let verdict = state.book.arrive(from: address)
+            let isNews = verdict.refusal == .full && !state.wasFull
+            if isNews { state.wasFull = true }
+            state.guests[id] = Guest(verdict: verdict, address: address)
+            return (verdict, state.book.served, isNews)
+        }
+        channel.closeFuture.whenComplete { [self] _ in leave(channel) }
+        if isNews {
+            logger.warning(
+                "a door is full, and refuses newcomers",
+                metadata: ["door": "\(name)", "connections": "\(served)"])
+        }
+        if let refusal = verdict.refusal { meter.count(refusal) } else { meter.show(served) }
+        return verdict
+    }
+
+    private func leave(_ channel: any Channel) {
+        let served = state.withLock { state -> Int? in
+            guard let guest = state.guests.removeValue(forKey: ObjectIdentifier(channel)) else {
+                return nil
+            }
+            state.book.leave(guest.verdict, from: guest.address)
+            // Said again only after it was far from full, so that nobody fills the log by coming
+            // and going.
+            let bound = state.book.bounds.connections
+            if state.book.served <= bound - bound / 4 { state.wasFull = false }
+            return state.book.served
+        }
+        if let served { meter.show(served) }
+    }
+
+    /// Takes its place at the listening socket.
+    func stand(at door: any Channel) async {
+        do {
+            try await door.eventLoop.submit { [self] in
+                try door.pipeline.syncOperations.addHandler(
+                    DoorHandler(keeper: self), position: .first)
+            }.get()
+        } catch {
+            // The door was closed at once: there is nothing to keep.
+            logger.debug("a door without keeper", metadata: ["reason": "\(error)"])
+        }
+    }
+
+    /// What watches a new connection; one for each.
+    func watch() -> any RemovableChannelHandler {
+        ConnectionWatch(keeper: self)
+    }
+
+    /// Says that the system could not hand over a connection.
+    func note(_ error: any Error) {
+        meter.countFailure()
+        logger.warning(
+            "a connection could not be taken",
+            metadata: ["door": "\(name)", "reason": "\(error)"])
+    }
+}
+
+/// Stands at the listening socket, between the system's line and everybody else.
+///
+/// Hummingbird and NIO give up a listener on the first error that reaches them, and drop what was
+/// taken and not yet worked, which ends the process by a trap. So none reaches them.
+private final class DoorHandler: ChannelDuplexHandler {
+    typealias InboundIn = any Channel
+    typealias InboundOut = any Channel
+    typealias OutboundIn = Never
+    typealias OutboundOut = Never
+
+    /// How long nobody is taken after the system could not hand over a connection: it says so again
+    /// at once for as long as there is no room for one.
+    private static let pause = TimeAmount.milliseconds(100)
+
+    private let keeper: DoorKeeper
+    private var isPausing = false
+    private var isFailing = false
+    private var isAsked = false
+
+    init(keeper: DoorKeeper) {
+        self.keeper = keeper
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        isFailing = false
+        let channel = unwrapInboundIn(data)
+        if case .dropped = keeper.verdict(on: channel) {
+            channel.close(promise: nil)
+            return
+        }
+        let here = NIOLoopBound((self, context), eventLoop: context.eventLoop)
+        channel.closeFuture.hop(to: context.eventLoop).whenComplete { _ in
+            let (handler, context) = here.value
+            handler.goOn(context)
+        }
+        context.fireChannelRead(data)
+    }
+
+    func read(context: ChannelHandlerContext) {
+        isAsked = true
+        goOn(context)
+    }
+
+    private func goOn(_ context: ChannelHandlerContext) {
+        guard isAsked, !isPausing, keeper.takes else { return }
+        isAsked = false
+        context.read()
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        if !isFailing { keeper.note(error) }
+        isFailing = true
+        isPausing = true
+        let here = NIOLoopBound((self, context), eventLoop: context.eventLoop)
+        context.eventLoop.scheduleTask(in: Self.pause) {
+            let (handler, context) = here.value
+            handler.isPausing = false
+            handler.goOn(context)
+        }
+    }
+}

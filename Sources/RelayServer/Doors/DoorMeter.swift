@@ -1,0 +1,48 @@
+import CoreMetrics
+import Metrics
+
+/// What one door counts.
+struct DoorMeter: Sendable {
+    private let connections: Gauge
+    private let refusals: [DoorBook.Refusal: Counter]
+    private let slow: [ConnectionPace.Slowness: Counter]
+    private let failures: Counter
+
+    init(door: String, _ factory: any MetricsFactory) {
+        let place = [("door", door)]
+        connections = Gauge(
+            label: "belfry_connections", dimensions: place, factory: factory)
+        refusals = Dictionary(
+            uniqueKeysWithValues: DoorBook.Refusal.allCases.map {
+                (
+                    $0,
+                    Counter(
+                        label: "belfry_connections_refused_total",
+                        dimensions: place + [("reason", $0.rawValue)], factory: factory)
+                )
+            })
+        slow = Dictionary(
+            uniqueKeysWithValues: ConnectionPace.Slowness.allCases.map {
+                (
+                    $0,
+                    Counter(
+                        label: "belfry_connections_too_slow_total",
+                        dimensions: place + [("waiting", $0.rawValue)], factory: factory)
+                )
+            })
+        failures = Counter(
+            label: "belfry_connections_failed_total", dimensions: place, factory: factory)
+    }
+
+    /// Shows how many are served.
+    func show(_ count: Int) { connections.record(count) }
+
+    /// Counts a newcomer who is not served.
+    func count(_ refusal: DoorBook.Refusal) { refusals[refusal]?.increment() }
+
+    /// Counts a client that was too slow.
+    func count(_ slowness: ConnectionPace.Slowness) { slow[slowness]?.increment() }
+
+    /// Counts a connection that the system could not hand over.
+    func countFailure() { failures.increment() }
+}

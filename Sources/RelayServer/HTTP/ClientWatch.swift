@@ -1,0 +1,91 @@
+import NIOCore
+import RelayModel
+import Synchronization
+
+/// Notices that the client at the other end of a connection has gone; one for each connection.
+///
+/// A request that was read whole has nobody who looks at the connection: without this, the answer
+/// is worked out for nobody.
+final class ClientWatch: ChannelInboundHandler, RemovableChannelHandler {
+    typealias InboundIn = Any
+    typealias InboundOut = Any
+
+    private let departure = ClientDeparture()
+
+    /// What is known of the client behind `context`.
+    static func departure(of context: RelayContext) async throws -> ClientDeparture {
+        guard let channel = context.channel else { return ClientDeparture() }
+        return try await channel.eventLoop.submit {
+            // A connection without a watch, as tests have, is not ended.
+            (try? channel.pipeline.syncOperations.handler(type: ClientWatch.self).departure)
+                ?? ClientDeparture()
+        }.get()
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if case ChannelEvent.inputClosed? = event as? ChannelEvent { departure.happen() }
+        context.fireUserInboundEventTriggered(event)
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        departure.happen()
+        context.fireChannelInactive()
+    }
+}
+
+/// Whether a client has gone, and what is to end with it.
+///
+/// Concurrency: a lock around the list; nobody is called while it is held.
+final class ClientDeparture: Sendable {
+    private struct State {
+        var hasGone = false
+        var last: UInt64 = 0
+        var endings: [UInt64: @Sendable () -> Void] = [:]
+    }
+
+    private let state = Mutex(State())
+
+    /// Notes that the client has gone.
+    func happen() {
+        let endings = state.withLock { state in
+            state.hasGone = true
+            defer { state.endings = [:] }
+            return Array(state.endings.values)
+        }
+        for end in endings { end() }
+    }
+
+    /// Runs `body`, and cancels it if the client goes.
+    ///
+    /// - Throws: 499 for a client that has gone, whom nobody tells; what `body` throws.
+    func ending<Value: Sendable>(
+        _ body: @escaping @Sendable () async throws -> Value
+    ) async throws -> Value {
+        let task = Task { try await body() }
+        let number = add { task.cancel() }
+        defer { remove(number) }
+        do {
+            return try await withTaskCancellationHandler {
+                try await task.value
+            } onCancel: {
+                task.cancel()
+            }
+        } catch is CancellationError where state.withLock({ $0.hasGone }) {
+            throw APIError(.badRequest, "the client has gone", httpStatus: 499)
+        }
+    }
+
+    private func add(_ end: @escaping @Sendable () -> Void) -> UInt64 {
+        let (number, hasGone) = state.withLock { state in
+            state.last += 1
+            if !state.hasGone { state.endings[state.last] = end }
+            return (state.last, state.hasGone)
+        }
+        if hasGone { end() }
+        return number
+    }
+
+    private func remove(_ number: UInt64) {
+        _ = state.withLock { $0.endings.removeValue(forKey: number) }
+    }
+}

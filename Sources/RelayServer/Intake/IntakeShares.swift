@@ -1,0 +1,177 @@
+import DequeModule
+import RelayModel
+
+/// How much of the log each container may have that is not followed yet, while others write too.
+///
+/// The log is followed in its order: what one container has in it before another's change, that
+/// change waits for. So a container that appends faster than it is followed is held at the door.
+/// How many of its changes may be unfollowed follows from how long they stay so: fewer when they
+/// take longer than ``Settings/wait``, more when they take less and it wants more. A change
+/// that is dear to match thereby counts for many that are cheap. With nobody beside it, a
+/// container has the log to itself, and a burst goes in as quickly as the disk takes it.
+///
+/// A value without a clock: moments come in, as durations since any beginning.
+struct IntakeShares: Sendable {
+    /// What can be set.
+    struct Settings: Sendable, Hashable {
+        /// How long a change of a container that is held may be unfollowed, in the mean.
+        ///
+        /// It is what one container adds to the way of another's changes.
+        var wait = Duration.milliseconds(5)
+        /// A container counts as writing for so long after its last change.
+        var remembrance = Duration.seconds(60)
+        /// Requests of one container that wait at the door.
+        var line = 256
+    }
+
+    /// What becomes of a request.
+    enum Answer: Sendable, Hashable {
+        /// It goes in.
+        case enters
+        /// It waits, under this number.
+        case waits(UInt64)
+        /// Too many wait already.
+        case refused
+    }
+
+    /// Unfollowed changes at the beginning, and the most.
+    static let widths = (first: 16, most: 4096)
+
+    struct Passed: Sendable {
+        let position: LogPosition
+        let changes: Int
+        let since: Duration
+    }
+
+    struct Share: Sendable {
+        var width = IntakeShares.widths.first
+        /// Changes that went in and are not followed.
+        var open = 0
+        /// Those of them that are in the log.
+        var passed: Deque<Passed> = []
+        var line: Deque<(number: UInt64, changes: Int)> = []
+        var seen: Duration
+        /// Since the width was last adjusted.
+        var followed = 0
+        var waited = Duration.zero
+        /// Whether it had to wait since then: only then does it need more.
+        var wasHeld = false
+    }
+
+    private let settings: Settings
+    private var shares: [ContainerKey: Share] = [:]
+    private var nextNumber: UInt64 = 0
+    private var followedUpTo = LogPosition.start
+
+    init(_ settings: Settings = Settings()) {
+        self.settings = settings
+    }
+
+    /// How many requests wait.
+    var waiting: Int { shares.values.reduce(0) { $0 + $1.line.count } }
+
+    /// A request with so many changes is at the door.
+    mutating func ask(
+        _ container: ContainerKey, changes: Int, at now: Duration
+    ) -> Answer {
+        var share = shares[container] ?? Share(seen: now)
+        share.seen = now
+        defer { shares[container] = share }
+        if share.line.isEmpty, !isContended(by: container, at: now) || share.hasRoom {
+            share.open += changes
+            return .enters
+        }
+        share.wasHeld = true
+        guard share.line.count < settings.line else { return .refused }
+        nextNumber += 1
+        share.line.append((nextNumber, changes))
+        return .waits(nextNumber)
+    }
+
+    /// A request that went in has come to its end: its last change stands at `position`, or none
+    /// was appended.
+    ///
+    /// - Returns: The requests that go in now.
+    mutating func appended(
+        _ container: ContainerKey, changes: Int, upTo position: LogPosition?, at now: Duration
+    ) -> [UInt64] {
+        guard var share = shares[container] else { return [] }
+        if let position, position > followedUpTo {
+            // Commits answer in the order of the log, but callers come here in any.
+            let place = share.passed.lastIndex { $0.position < position }.map { $0 + 1 } ?? 0
+            share.passed.insert(
+                Passed(position: position, changes: changes, since: now), at: place)
+        } else {
+            share.open -= changes
+            if position != nil { share.note(.zero, of: changes, settings.wait) }
+        }
+        let released = share.release()
+        shares[container] = share
+        return released
+    }
+
+    /// The log is followed up to `position`.
+    ///
+    /// - Returns: The requests that go in now.
+    mutating func followed(upTo position: LogPosition, at now: Duration) -> [UInt64] {
+        followedUpTo = max(followedUpTo, position)
+        var released: [UInt64] = []
+        for container in Array(shares.keys) {
+            guard var share = shares.removeValue(forKey: container) else { continue }
+            while let first = share.passed.first, first.position <= position {
+                share.passed.removeFirst()
+                share.open -= first.changes
+                share.note(now - first.since, of: first.changes, settings.wait)
+            }
+            released += share.release()
+            // Whoever has been silent for long is forgotten, with what was learned of it.
+            let isGone = share.open == 0 && now - share.seen > settings.remembrance
+            if !isGone { shares[container] = share }
+        }
+        return released
+    }
+
+    /// Takes a request out of its line; `false` if it has gone in meanwhile.
+    mutating func leave(_ number: UInt64, of container: ContainerKey) -> Bool {
+        let place = shares[container]?.line.firstIndex { $0.number == number }
+        guard let place else { return false }
+        shares[container]?.line.remove(at: place)
+        return true
+    }
+
+    private func isContended(by container: ContainerKey, at now: Duration) -> Bool {
+        shares.contains { $0.key != container && now - $0.value.seen <= settings.remembrance }
+    }
+}
+
+extension IntakeShares.Share {
+    /// Whether one more request may go in; one at a time always may, however large.
+    var hasRoom: Bool { open == 0 || open < width }
+
+    /// Learns how long changes were unfollowed.
+    mutating func note(_ wait: Duration, of changes: Int, _ goal: Duration) {
+        followed += changes
+        waited += wait * changes
+        guard followed >= width else { return }
+        let mean = waited / followed
+        if mean > goal {
+            // What is far too much at once is not taken back by steps.
+            width = max(1, min(width - max(1, width / 4), Int(Double(width) * (goal / mean))))
+        } else if wasHeld {
+            width = min(IntakeShares.widths.most, width + max(1, width / 8))
+        }
+        followed = 0
+        waited = .zero
+        wasHeld = !line.isEmpty
+    }
+
+    /// Lets in from the line what there is room for.
+    mutating func release() -> [UInt64] {
+        var released: [UInt64] = []
+        while hasRoom, let next = line.popFirst() {
+            open += next.changes
+            released.append(next.number)
+        }
+        return released
+    }
+}

@@ -1,0 +1,158 @@
+package import RelayModel
+import Storage
+import Synchronization
+
+/// Holds the requests of a container that appends faster than it is followed, while others write
+/// too: the shell around ``IntakeShares``.
+///
+/// A lock, not an actor: every decision is short, and nobody is resumed while it is held.
+package final class IntakeTurns: Sendable {
+    struct State {
+        var shares: IntakeShares
+        var waiters: [UInt64: CheckedContinuation<Bool, Never>] = [:]
+        /// Those that were let in before they had begun to wait.
+        var early: Set<UInt64> = []
+        /// Those whose time was over before they had begun to wait.
+        var lapsed: Set<UInt64> = []
+    }
+
+    private let state: Mutex<State>
+    private let elapsed: @Sendable () -> Duration
+    private let clock: any Clock<Duration>
+    private let patience: Duration
+    private let refused: @Sendable () -> Void
+
+    /// Creates turns of which nobody has had any.
+    ///
+    /// - Parameters:
+    ///   - clock: Measures how long changes are unfollowed, and how long a request waits.
+    ///   - patience: How long a request waits at the door before it is refused.
+    ///   - refused: Is told of each request that was refused.
+    package convenience init(
+        clock: any Clock<Duration>, patience: Duration = .seconds(2),
+        refused: @escaping @Sendable () -> Void = {}
+    ) {
+        self.init(IntakeShares.Settings(), clock: clock, patience: patience, refused: refused)
+    }
+
+    init(
+        _ settings: IntakeShares.Settings, clock: any Clock<Duration>, patience: Duration,
+        refused: @escaping @Sendable () -> Void = {}
+    ) {
+        state = Mutex(State(shares: IntakeShares(settings)))
+        elapsed = clock.measureStart().elapsed
+        self.clock = clock
+        self.patience = patience
+        self.refused = refused
+    }
+
+    /// Runs `body`, which appends so many changes, once it is the container's turn.
+    ///
+    /// - Returns: What `body` returned beside the position of the last change that it appended.
+    /// - Throws: ``Storage/StorageError/bounded(_:reason:)`` if the turn does not come in time, and
+    ///   what `body` throws.
+    package func run<Value: Sendable>(
+        _ container: ContainerKey, changes: Int,
+        _ body: () async throws -> (value: Value, last: LogPosition?)
+    ) async throws -> Value {
+        try await enter(container, changes)
+        do {
+            let (value, last) = try await body()
+            appended(container, changes, upTo: last)
+            return value
+        } catch {
+            appended(container, changes, upTo: nil)
+            throw error
+        }
+    }
+
+    /// The log is followed up to `position`.
+    package func followed(upTo position: LogPosition) {
+        let now = elapsed()
+        let waiters = state.withLock { state in
+            state.take(state.shares.followed(upTo: position, at: now))
+        }
+        for waiter in waiters { waiter.resume(returning: true) }
+    }
+
+    private func appended(
+        _ container: ContainerKey, _ changes: Int, upTo position: LogPosition?
+    ) {
+        let now = elapsed()
+        let waiters = state.withLock { state in
+            state.take(
+                state.shares.appended(container, changes: changes, upTo: position, at: now))
+        }
+        for waiter in waiters { waiter.resume(returning: true) }
+    }
+
+    private func enter(_ container: ContainerKey, _ changes: Int) async throws {
+        let now = elapsed()
+        switch state.withLock({ $0.shares.ask(container, changes: changes, at: now) }) {
+        case .enters: return
+        case .waits(let number):
+            if await turnCame(number, of: container) { return }
+            try Task.checkCancellation()
+        case .refused: break
+        }
+        refused()
+        throw StorageError.bounded(
+            .share,
+            reason: "the container's changes come faster than they are followed, beside others'")
+    }
+
+    /// Waits until the request is let in; `false` if it was not in time, or nobody waits any more.
+    private func turnCame(_ number: UInt64, of container: ContainerKey) async -> Bool {
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { [clock, patience] in
+                try? await clock.sleep(for: patience)
+                self.giveUp(number, of: container)
+            }
+            let came = await withTaskCancellationHandler {
+                await withCheckedContinuation { continuation in
+                    self.enlist(continuation, number)
+                }
+            } onCancel: {
+                self.giveUp(number, of: container)
+            }
+            group.cancelAll()
+            return came
+        }
+    }
+
+    private func enlist(_ continuation: CheckedContinuation<Bool, Never>, _ number: UInt64) {
+        let answer = state.withLock { state -> Bool? in
+            if state.early.remove(number) != nil { return true }
+            if state.lapsed.remove(number) != nil { return false }
+            state.waiters[number] = continuation
+            return nil
+        }
+        if let answer { continuation.resume(returning: answer) }
+    }
+
+    private func giveUp(_ number: UInt64, of container: ContainerKey) {
+        let waiter = state.withLock { state -> CheckedContinuation<Bool, Never>? in
+            // It has gone in meanwhile, or has ended.
+            guard state.shares.leave(number, of: container) else { return nil }
+            guard let waiter = state.waiters.removeValue(forKey: number) else {
+                state.lapsed.insert(number)
+                return nil
+            }
+            return waiter
+        }
+        waiter?.resume(returning: false)
+    }
+}
+
+extension IntakeTurns.State {
+    /// The waiters that were let in.
+    mutating func take(
+        _ numbers: [UInt64]
+    ) -> [CheckedContinuation<Bool, Never>] {
+        numbers.compactMap { number in
+            if let waiter = waiters.removeValue(forKey: number) { return waiter }
+            early.insert(number)
+            return nil
+        }
+    }
+}

@@ -1,0 +1,113 @@
+import Metrics
+import RelayModel
+import Storage
+import Synchronization
+
+/// Lets queries of records in, so many at a time, and gives each what it may use.
+///
+/// Concurrency: a lock around the places; nothing is called out while it is held.
+package final class QueryDesk: Sendable {
+    /// What can be set.
+    package struct Settings: Sendable, Hashable {
+        /// Queries that run at a time, of all containers.
+        package var places = 64
+        /// Queries of one container that run at a time, unless it sets its own number.
+        package var placesOfContainer = 32
+        /// Records that one query may look at.
+        package var rows = 200_000
+        /// How long one query may take.
+        package var time: Duration = .seconds(10)
+        /// How long a query reads before it is another one's turn.
+        package var turn: Duration = .milliseconds(10)
+
+        /// Creates the default settings.
+        package init() {}
+    }
+
+    private let places: Mutex<QueryPlaces>
+    private let settings: Settings
+    private let clock: any Clock<Duration>
+    private let running = Gauge(label: "belfry_queries_running")
+    private let refused = Counter(label: "belfry_queries_refused_total")
+    private let cut = Counter(label: "belfry_queries_cut_total")
+
+    /// Creates a desk where nobody asks.
+    package init(settings: Settings = Settings(), clock: any Clock<Duration>) {
+        places = Mutex(QueryPlaces(total: settings.places))
+        self.settings = settings
+        self.clock = clock
+    }
+
+    /// How many queries run.
+    package var count: Int { places.withLock { $0.count } }
+
+    /// Runs a query when there is a place for it.
+    ///
+    /// - Throws: 429 if there is none; what `body` throws.
+    func run<Value: Sendable>(
+        _ party: QueryParty, of container: ContainerKey, places quota: Int? = nil,
+        _ body: (QueryAllowance) async throws -> Value
+    ) async throws -> Value {
+        let quota = quota ?? settings.placesOfContainer
+        do {
+            let count = try places.withLock { places throws(APIError) in
+                try places.enter(party, of: container, places: quota)
+                return places.count
+            }
+            running.record(count)
+        } catch {
+            refused.increment()
+            throw error
+        }
+        defer {
+            running.record(
+                places.withLock { places in
+                    places.leave(party, of: container)
+                    return places.count
+                })
+        }
+        return try await body(
+            QueryAllowance(
+                rows: settings.rows, time: settings.time, turn: settings.turn, clock: clock,
+                onCut: { [cut] in cut.increment() }))
+    }
+}
+
+/// What one query may use: rows to look at, and time.
+struct QueryAllowance: Sendable {
+    /// The bytes of stored text on one page.
+    static let pageBytes = Limits.maximumPageBytes
+
+    /// Rows that it may look at.
+    let rows: Int
+    /// How long it may take.
+    let time: Duration
+    private let turn: Duration
+    private let clock: any Clock<Duration>
+    private let age: Stopwatch
+    private let onCut: @Sendable () -> Void
+
+    init(
+        rows: Int, time: Duration, turn: Duration, clock: any Clock<Duration>,
+        onCut: @escaping @Sendable () -> Void = {}
+    ) {
+        self.rows = rows
+        self.time = time
+        self.turn = turn
+        self.clock = clock
+        self.onCut = onCut
+        age = clock.measureStart()
+    }
+
+    /// Whether the time is over.
+    var isOver: Bool { age.elapsed() >= time }
+
+    /// Says when the turn that begins now is over, or the time of the query.
+    func beginTurn() -> @Sendable () -> Bool {
+        let turnAge = clock.measureStart()
+        return { [turn, age, time] in turnAge.elapsed() >= turn || age.elapsed() >= time }
+    }
+
+    /// Counts a query that ended for want of rows or time.
+    func noteCut() { onCut() }
+}

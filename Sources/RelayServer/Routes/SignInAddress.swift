@@ -1,0 +1,72 @@
+package import RelayModel
+
+/// The page where users of a container sign in, and where it leads them back to.
+///
+/// `redirectURL` says of which container the sign-in is, and, of a page that called the relay, its
+/// origin: that is where the page for signing in hands the user token over (docs/sign-in.md).
+package struct SignInAddress: Sendable, Hashable {
+    /// What `signIn.url` says; `nil` means the relay's own page.
+    let configured: String?
+    /// Where the relay is reached.
+    let publicURL: String
+
+    /// Names the pages.
+    package init(configured: String?, publicURL: String) {
+        self.configured = configured
+        self.publicURL = publicURL
+    }
+
+    /// The address for users of `key` who come from a page of `origin`.
+    package func url(of key: ContainerKey, origin: String?) -> String {
+        let origin = origin.flatMap(Self.webOrigin)
+        var parameters: [(String, String)] = []
+        var address = "\(publicURL)/sign-in/1/\(key.container)/\(key.environment.rawValue)"
+        if let configured {
+            address = configured
+            parameters = [
+                ("container", key.container.rawValue), ("environment", key.environment.rawValue),
+            ]
+        }
+        if let origin { parameters.append(("origin", origin)) }
+        guard !parameters.isEmpty else { return address }
+        let query = parameters.map { "\($0)=\(Self.encoded($1))" }.joined(separator: "&")
+        let fragment = address.firstIndex(of: "#") ?? address.endIndex
+        let mark = address[..<fragment].contains("?") ? "&" : "?"
+        return address[..<fragment] + mark + query + address[fragment...]
+    }
+
+    /// The origin of a page on the web, as browsers write it; `nil` for anything else, such as the
+    /// `null` of a file.
+    static func webOrigin(_ text: String) -> String? {
+        guard text.utf8.count <= 300,
+            let scheme = ["https://", "http://"].first(where: text.hasPrefix)
+        else { return nil }
+        let host = text.dropFirst(scheme.count)
+        let isHost = host.utf8.allSatisfy { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"),
+                UInt8(ascii: ":"), UInt8(ascii: "["), UInt8(ascii: "]"):
+                true
+            default: false
+            }
+        }
+        return isHost && !host.isEmpty ? text : nil
+    }
+
+    /// A parameter's value, in which nothing but the unreserved characters of RFC 3986 is left as
+    /// it is.
+    private static func encoded(_ text: String) -> String {
+        var encoded = ""
+        for byte in text.utf8 {
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"),
+                UInt8(ascii: "_"), UInt8(ascii: "~"):
+                encoded.unicodeScalars.append(Unicode.Scalar(byte))
+            default: encoded += "%" + Hexadecimal.encode([byte]).uppercased()
+            }
+        }
+        return encoded
+    }
+}

@@ -1,0 +1,31 @@
+import RelayModel
+
+/// Elements of a list, as many as fit: so many rows, so many bytes, and one element at least.
+package struct Page<Element: Sendable>: Sendable {
+    /// The elements, in order.
+    package var elements: [Element]
+    /// Whether there are more after these.
+    package var hasMore: Bool
+    /// The bytes of stored text that were read for it.
+    package var bytes = 0
+
+    /// Creates a page.
+    package init(_ elements: [Element], hasMore: Bool) {
+        self.elements = elements
+        self.hasMore = hasMore
+    }
+}
+
+/// What a page may have.
+package struct PageBounds: Sendable, Hashable {
+    /// Rows.
+    package var rows: Int
+    /// Bytes of stored text.
+    package var bytes: Int
+
+    /// Creates bounds; the bytes are those of ``RelayModel/Limits/maximumPageBytes`` unless given.
+    package init(rows: Int, bytes: Int = Limits.maximumPageBytes) {
+        self.rows = max(1, rows)
+        self.bytes = bytes
+    }
+}

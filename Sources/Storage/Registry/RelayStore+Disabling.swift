@@ -1,0 +1,162 @@
+import GRDB
+package import RelayModel
+
+/// A change whose conditions took more steps than one change may take.
+package struct DearEntry: Sendable, Hashable {
+    /// Its place.
+    package let position: LogPosition
+    /// Whose it is.
+    package let container: ContainerKey
+    /// The serials of the subscriptions whose conditions took most.
+    package let dearest: [UInt64]
+    /// What is told of it.
+    package let reason: String
+
+    /// Names a change that is to be set aside.
+    package init(
+        position: LogPosition, container: ContainerKey, dearest: [UInt64], reason: String
+    ) {
+        self.position = position
+        self.container = container
+        self.dearest = dearest
+        self.reason = reason
+    }
+}
+
+/// A subscription that ended because changes were set aside for its condition.
+package struct DisabledSubscription: Sendable, Hashable {
+    /// Its last version.
+    package let version: SubscriptionVersion
+    /// Why it ended.
+    package let reason: String
+    /// The entry of the log that ended it.
+    package let position: LogPosition
+
+    /// Names a subscription that ended.
+    package init(version: SubscriptionVersion, reason: String, position: LogPosition) {
+        self.version = version
+        self.reason = reason
+        self.position = position
+    }
+}
+
+extension RelayStore {
+    /// So many changes are set aside for a subscription before it ends.
+    package static let strikesOfSubscription = 3
+
+    package func setAside(_ entry: DearEntry, at now: Timestamp) async throws -> [UInt64] {
+        try await write(changes: 1) { commit in
+            try commit.db.execute(
+                sql: """
+                    INSERT INTO quarantine (position, container, reason, body, quarantinedAt)
+                    SELECT position, container, ?, CAST(body AS TEXT), ?
+                    FROM logEntry WHERE position = ?
+                    ON CONFLICT DO NOTHING
+                    """, arguments: [entry.reason, now.stored, entry.position.stored])
+            // Set aside already, before a crash: then all that follows was done with it.
+            guard commit.db.changesCount > 0 else { return [] }
+            let container = try commit.container(entry.container)
+            var disabled: [UInt64] = []
+            for serial in entry.dearest
+            where try Self.strike(serial, entry.position, in: commit.db) {
+                try Self.disable(serial, of: container, entry, in: &commit, at: now)
+                disabled.append(serial)
+            }
+            return disabled
+        }
+    }
+
+    package func positionsSetAside(after position: LogPosition) async throws -> Set<LogPosition> {
+        try await read { db in
+            Set(
+                try Int64.fetchAll(
+                    db, sql: "SELECT position FROM quarantine WHERE position > ?",
+                    arguments: [position.stored]
+                ).map { LogPosition(stored: $0) })
+        }
+    }
+
+    package func disabledSubscriptions(
+        of owner: SubscriptionOwner
+    ) async throws -> [DisabledSubscription] {
+        try await read { [unreadable] db in
+            let rows = try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT disabledSubscription.*, user.name AS ownerName,
+                        container.name AS containerName, container.environment
+                    FROM container
+                        JOIN user ON user.container = container.id
+                        JOIN disabledSubscription ON disabledSubscription.owner = user.id
+                    WHERE container.name = ? AND container.environment = ? AND user.name = ?
+                        AND database = ?
+                    ORDER BY subscriptionID
+                    """,
+                arguments: [
+                    owner.container.container.rawValue, owner.container.environment.rawValue,
+                    owner.user.rawValue, owner.database.rawValue,
+                ])
+            return try unreadable.readable(rows, in: "subscription") { row in
+                DisabledSubscription(
+                    version: try SubscriptionVersion(row: row), reason: row["reason"],
+                    position: LogPosition(stored: row["position"]))
+            }
+        }
+    }
+
+    /// Notes that a change was set aside for an active subscription; says whether that was once too
+    /// often.
+    private static func strike(
+        _ serial: UInt64, _ position: LogPosition, in db: Database
+    ) throws -> Bool {
+        try db.execute(
+            sql: """
+                INSERT INTO dearStrike (subscription, position)
+                SELECT serial, ? FROM subscription WHERE serial = ? AND ended IS NULL
+                ON CONFLICT DO NOTHING
+                """, arguments: [position.stored, serial.stored])
+        guard db.changesCount > 0 else { return false }
+        let strikes = try Int.fetchOne(
+            db, sql: "SELECT count(*) FROM dearStrike WHERE subscription = ?",
+            arguments: [serial.stored])
+        return strikes ?? 0 >= strikesOfSubscription
+    }
+
+    /// Ends a subscription as its owner would, by an entry of the log, and keeps what it was.
+    private static func disable(
+        _ serial: UInt64, of container: StoredContainer, _ entry: DearEntry,
+        in commit: inout OpenCommit, at now: Timestamp
+    ) throws {
+        let position = commit.next.stored
+        try commit.db.execute(
+            sql: """
+                INSERT OR REPLACE INTO disabledSubscription
+                    (owner, database, subscriptionID, serial, body, activation, reason, position)
+                SELECT owner, database, subscriptionID, serial, body, activation, ?, ?
+                FROM subscription WHERE serial = ?
+                """,
+            arguments: [
+                "its condition takes too many steps: \(strikesOfSubscription) changes were set "
+                    + "aside for it, the last at position \(entry.position)", position,
+                serial.stored,
+            ])
+        try commit.db.execute(
+            sql: "UPDATE subscription SET ended = ? WHERE serial = ?",
+            arguments: [position, serial.stored])
+        let body = LogEntryBody.subscriptionDeleted(serial: serial)
+        _ = try commit.append(body, storedBody: try body.storedBody(), in: container, at: now)
+    }
+}
+
+extension SubscriptionStep {
+    /// Forgets that a subscription was disabled; says whether it was.
+    func forgetDisabled(_ id: SubscriptionID, in commit: OpenCommit) throws -> Bool {
+        try commit.db.cachedStatement(
+            sql: """
+                DELETE FROM disabledSubscription
+                WHERE owner = ? AND database = ? AND subscriptionID = ?
+                """
+        ).execute(arguments: [user, owner.database.rawValue, id.rawValue])
+        return commit.db.changesCount > 0
+    }
+}

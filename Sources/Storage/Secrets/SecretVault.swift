@@ -1,0 +1,96 @@
+import RelayModel
+
+/// Encrypts secrets on their way into the store, and decrypts them on their way out.
+///
+/// A sealed text is `sealed:1:`, the ID of the key, a colon, and nonce, ciphertext and tag in
+/// base64url. It is bound to the place where it lies, so that nobody who can write the file can put
+/// one container's secret into another's row. Without a key texts stay as they are.
+package struct SecretVault: Sendable, Hashable {
+    /// What new secrets are encrypted with; `nil` leaves them as they are.
+    package var current: SecretKey?
+    /// What older ones may be encrypted with, while a key is replaced.
+    package var previous: [SecretKey]
+
+    /// Combines a key and those before it.
+    package init(current: SecretKey? = nil, previous: [SecretKey] = []) {
+        self.current = current
+        self.previous = previous
+    }
+
+    private static let prefix = "sealed:1:"
+
+    /// The text to write at `place`.
+    func seal(_ text: String, at place: String) throws -> String {
+        guard let current else { return text }
+        let sealed = try current.seal(Array(text.utf8), at: place)
+        return "\(Self.prefix)\(current.id):\(Base64.encodeToken(sealed))"
+    }
+
+    /// The text that was written at `place`.
+    ///
+    /// - Throws: ``StorageError/damaged(path:reason:)`` if no key here opens it.
+    func open(_ stored: String, at place: String) throws -> String {
+        guard stored.hasPrefix(Self.prefix) else { return stored }
+        let parts = stored.dropFirst(Self.prefix.count).split(separator: ":")
+        let keys = [current].compactMap(\.self) + previous
+        guard parts.count == 2, let key = keys.first(where: { $0.id == parts[0] }),
+            let sealed = Base64.decodeToken(parts[1]), let bytes = key.open(sealed, at: place),
+            let text = String(validating: bytes, as: UTF8.self)
+        else {
+            throw StorageError.damaged(path: place, reason: "the secret cannot be decrypted")
+        }
+        return text
+    }
+}
+
+/// Where secrets lie.
+enum SecretPlace {
+    /// A column of a container's row.
+    static func container(_ column: String, _ name: String, _ environment: String) -> String {
+        "container.\(column) \(name)/\(environment)"
+    }
+
+    /// The definition of a change source.
+    static func source(_ source: String, _ container: String, _ environment: String) -> String {
+        "changeSource.definition \(container)/\(environment)/\(source)"
+    }
+
+    /// A provider token.
+    static func providerToken(_ team: String, _ key: String, _ environment: String) -> String {
+        "providerToken.token \(team)/\(key)/\(environment)"
+    }
+
+    /// The secret of session tokens.
+    static let session = "sessionSecret.secret"
+
+    /// The proof that a key is the right one.
+    static let proof = "secretSeal.proof"
+
+    /// Every column that holds secrets, with its place as SQL.
+    static let columns: [(table: String, column: String, place: String)] = [
+        containerColumn("privateKeyPEM"), containerColumn("userTokens"),
+        containerColumn("certificate"),
+        (
+            table: "changeSource", column: "definition",
+            place: """
+            'changeSource.definition ' || (SELECT owner.name || '/' || owner.environment
+                FROM container AS owner WHERE owner.id = changeSource.container)
+                || '/' || changeSource.name
+            """
+        ),
+        (
+            table: "providerToken", column: "token",
+            place: "'providerToken.token ' || teamID || '/' || keyID || '/' || environment"
+        ),
+        (table: "sessionSecret", column: "secret", place: "'\(session)'"),
+    ]
+
+    private static func containerColumn(
+        _ column: String
+    ) -> (table: String, column: String, place: String) {
+        (
+            table: "container", column: column,
+            place: "'container.\(column) ' || name || '/' || environment"
+        )
+    }
+}

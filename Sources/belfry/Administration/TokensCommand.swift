@@ -1,0 +1,162 @@
+import ArgumentParser
+import Foundation
+import RelayModel
+import RelayServer
+import Storage
+
+/// Tokens of the administrative surface beside the one in the configuration.
+struct TokensCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "tokens",
+        abstract: "Lists, creates and revokes further tokens of the administrative surface.",
+        subcommands: [List.self, Create.self, Revoke.self])
+
+    struct List: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Lists the tokens, revoked ones included.")
+        @OptionGroup var options: AdministrationOptions
+
+        func run() async throws {
+            try await options.list(
+                "tokens", at: "/admin/1/tokens",
+                [
+                    .init("ID", "id"), .init("label", "label"), .init("access", "access"),
+                    .init("container", "container"), .init("environment", "environment"),
+                    .init("created", "createdAt"), .init("ends", "endsAt"),
+                    .init("revoked", "revokedAt"),
+                ])
+        }
+    }
+
+    struct Create: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Creates a token.",
+            discussion: """
+                It may read, or read and change, everything or one container. It cannot create \
+                tokens, nor, where it is good for one container, set that container's bounds.
+                """)
+        @OptionGroup var options: AdministrationOptions
+        @Option(help: "What the audit log calls it.") var label: String
+        @Option(help: "read or change.") var access = "read"
+        @Option(name: .shortAndLong, help: "The container that it is good for (default: all).")
+        var container: String?
+        @Option(name: .shortAndLong, help: "Its environment.") var environment = "development"
+        @Option(help: "After so many hours it does not count any more (default: never).")
+        var hours: Int64?
+
+        func run() async throws {
+            var body: JSONObject = ["label": .string(label), "access": .string(access)]
+            body["container"] = container.map { .string($0) }
+            if container != nil { body["environment"] = .string(environment) }
+            body["hours"] = hours.map { .integer($0) }
+            let sent = JSONValue.object(body)
+            try await options.run { client in
+                CommandOutput(
+                    try await client.call("POST", "/admin/1/tokens", body: sent), .members,
+                    remark: "The secret is not shown again.")
+            }
+        }
+    }
+
+    struct Revoke: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Revokes a token at once.")
+        @OptionGroup var options: AdministrationOptions
+        @Argument(help: "The token's ID.") var id: String
+
+        func run() async throws {
+            try await options.call("DELETE", "/admin/1/tokens/" + ContainerOptions.escaped(id))
+        }
+    }
+}
+
+/// What was done by the administrative surface.
+struct AuditCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "audit",
+        abstract: "Lists administrative calls that changed something or were refused.")
+    @OptionGroup var options: AdministrationOptions
+    @Option(help: "Those before this number.") var before: Int64?
+    @Option(help: "So many at the most.") var limit = 100
+
+    func run() async throws {
+        let query = ContainerOptions.query([
+            ("before", before.map(String.init)), ("limit", String(limit)),
+        ])
+        try await options.list(
+            "entries", at: "/admin/1/audit" + query,
+            [
+                .init("number", "id"), .init("at", "at"), .init("caller", "caller"),
+                .init("method", "method"), .init("path", "path"), .init("status", "status"),
+                .init("code", "code"),
+            ])
+    }
+}
+
+/// The encryption of the secrets in the store.
+struct SecretsCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "secrets", abstract: "Shows and replaces the key of the secrets in the store.",
+        subcommands: [Key.self, Status.self, Rotate.self])
+
+    struct Key: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Makes a key and prints it, for a file that only the relay may read.")
+
+        func run() async throws {
+            guard let key = SecretKey(bytes: World.real.randomBytes(32)) else {
+                throw ExitCode.failure
+            }
+            print(key.text)
+        }
+    }
+
+    struct Status: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Says whether the secrets are encrypted, and the ID of the key.")
+        @OptionGroup var options: AdministrationOptions
+
+        func run() async throws {
+            try await options.call("GET", "/admin/1/secrets")
+        }
+    }
+
+    struct Rotate: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Encrypts the secrets of a file anew, while no relay has it open.",
+            discussion: """
+                The key before is that of the configuration (secrets.keyFile or secrets.key), if \
+                there is one. A running relay takes the same step at its start, where \
+                secrets.keyFile names the new key and secrets.previousKeyFile the one before.
+                """)
+        @Option(help: "The relay's file.") var database: String
+        @Option(help: "The file with the new key.") var newKeyFile: String
+        @Option(help: "The configuration file.") var config: String?
+
+        func run() async throws {
+            do {
+                var settings = try await configuration().store
+                guard let key = SecretKey(text: try InputFile(newKeyFile).text()) else {
+                    throw ConfigurationError(["--new-key-file: the key must be \(SecretKey.rule)"])
+                }
+                let before = [settings.secrets.current].compactMap(\.self)
+                settings.secrets = SecretVault(
+                    current: key, previous: before + settings.secrets.previous)
+                let store = try RelayStore.open(path: database, settings: settings)
+                await store.close()
+                print("the secrets in \(database) are encrypted with the key \(key.id)")
+            } catch let error as StorageError {
+                throw CommandFailure.storage("\(database) cannot be used", error)
+            } catch let error as ConfigurationError {
+                try? StandardStreams.write(Array("error: \(error)\n".utf8), .error)
+                throw ExitCode(CommandFailure.Kind.configuration.rawValue)
+            }
+        }
+
+        private func configuration() async throws -> RelayConfiguration {
+            try RelayConfiguration(
+                try await ConfigurationValues.gather(
+                    arguments: config.map { ["--config", $0] } ?? [],
+                    environment: ProcessInfo.processInfo.environment))
+        }
+    }
+}

@@ -1,0 +1,383 @@
+#!/usr/bin/env python3
+"""An innocent container beside attacks of strangers, of users and of another tenant.
+
+Every attack runs for some seconds, in processes of its own, and by turns with a quiet stretch; all the
+while somebody posts one change of the innocent container after the other. Nothing innocent may be
+refused, halted, late beyond patience or lost, whatever the machine; and with --ratio 2 the p99 of
+its pushes beside an attack must be at most twice that of the quiet stretches around it.
+
+  python3 Tests/Campaigns/hostile.py                      all attacks, shortly
+  python3 Tests/Campaigns/hostile.py flood --seconds 10 --rounds 4 --ratio 2
+"""
+import argparse, http.client, json, multiprocessing, os, random, shutil, socket, sys, tempfile
+import threading, time
+from house import ADMIN_TOKEN, CONTAINER, PATIENCE, Gateway, Relay, binary, device_token, user_token
+from ranges import Tail, delays
+
+HOSTILE = "iCloud.com.example.Noise"
+INVENTED = 150
+ATTACKS = {}
+
+
+class Place:
+    """What an attacker knows: where the relay is, and the hostile container's own credentials."""
+
+    def __init__(self, port, admin, hostile_token, innocent_token):
+        self.port, self.admin = port, admin
+        self.tokens = {HOSTILE: hostile_token, CONTAINER: innocent_token}
+
+    def connect(self, port=None):
+        return http.client.HTTPConnection("127.0.0.1", port or self.port, timeout=30)
+
+    def path(self, action, user=None, container=HOSTILE, database="public"):
+        place = f"/database/1/{container}/development/{database}/{action}"
+        return f"{place}?ckAPIToken={self.tokens[container]}" + (
+            f"&ckWebAuthToken={user_token(user)}" if user else "")
+
+
+def attack(workers):
+    """Registers an attack: a function that is called again and again until the time is over."""
+    def register(function):
+        ATTACKS[function.__name__] = (function, workers)
+        return function
+    return register
+
+
+def request(state, place, method, path, body=None, headers=None):
+    """One request on a connection that is kept; whatever the answer, the attack goes on."""
+    connection = state.get("connection")
+    try:
+        if connection is None:
+            connection = state["connection"] = place.connect()
+        data = body if isinstance(body, (bytes, type(None))) else json.dumps(body).encode()
+        connection.request(method, path, data,
+                           {"Content-Type": "application/json", **(headers or {})})
+        response = connection.getresponse()
+        text = response.read()
+        state["answers"][response.status] = state["answers"].get(response.status, 0) + 1
+        return response.status, text
+    except (OSError, http.client.HTTPException):
+        state["connection"] = None
+        state["answers"]["cut"] = state["answers"].get("cut", 0) + 1
+        time.sleep(0.005)
+        return 0, b""
+
+
+def change(name, **fields):
+    return {"operation": "create", "recordType": "Noise", "recordName": name, "after": fields}
+
+
+HOSTILE_CHANGES = f"/changes/1/{HOSTILE}/development/database"
+
+
+@attack(8)
+def flood(state, place):
+    """Small changes, one a request, as fast as they are answered; each is pushed."""
+    state["n"] += 1
+    request(state, place, "POST", HOSTILE_CHANGES, change(
+        f"f{state['id']}-{state['n']}", kind="one", text="-"))
+
+
+@attack(4)
+def batches(state, place):
+    """The same in hundreds."""
+    state["n"] += 1
+    request(state, place, "POST", HOSTILE_CHANGES, [
+        change(f"b{state['id']}-{state['n']}-{i}", kind="one", text="-") for i in range(100)])
+
+
+@attack(2)
+def fanouts(state, place):
+    """Changes that fire hundreds of subscriptions each."""
+    state["n"] += 1
+    request(state, place, "POST", HOSTILE_CHANGES, change(
+        f"w{state['id']}-{state['n']}", kind="wide", text="-"))
+
+
+@attack(2)
+def conditions(state, place):
+    """Conditions that are as dear as may be saved, and records that make them so."""
+    user = f"dear{state['id']}"
+    if state["n"] == 0:
+        for number, predicate in enumerate([
+                "SUBQUERY(a, $x, SUBQUERY(b, $y, SUBQUERY(a, $z, $z == $y AND $y == $x).@count > 0)"
+                ".@count > 0).@count > 3",
+                "SUBQUERY(a, $x, SUBQUERY(b, $y, $x == $y).@count > 2).@count > 2",
+                "ANY a IN b", "NONE a IN b", "ALL a IN b"]):
+            request(state, place, "POST", place.path("subscriptions/modify", user), {"operations": [{
+                "operationType": "create", "subscription": {
+                    "subscriptionID": f"dear{number}", "subscriptionType": "query",
+                    "query": {"recordType": "Noise", "predicate": predicate},
+                    "firesOn": ["create"], "notificationInfo": {"alertBody": "x"}}}]})
+    state["n"] += 1
+    request(state, place, "POST", HOSTILE_CHANGES, change(
+        f"d{state['id']}-{state['n']}", a=[f"a{n}" for n in range(20_000)],
+        b=[f"b{n}" for n in range(20_000)]))
+
+
+@attack(8)
+def queries(state, place):
+    """Queries of records without a user, over all that there is."""
+    request(state, place, "POST", place.path("records/query"), {"query": {
+        "recordType": "Kept", "filterBy": [
+            {"comparator": "NOT_EQUALS", "fieldName": "text", "fieldValue": {"value": "none"}}],
+        "sortBy": [{"fieldName": "text", "ascending": bool(random.getrandbits(1))}]}})
+
+
+@attack(2)
+def saves(state, place):
+    """Subscriptions saved and deleted, as fast as they are answered."""
+    state["n"] += 1
+    kind = "create" if state["n"] % 2 else "delete"
+    names = [f"s{state['id']}-{(state['n'] - 1) // 2 % 50}-{i}" for i in range(50)]
+    request(state, place, "POST", place.path("subscriptions/modify", f"saver{state['id']}"), {
+        "operations": [{"operationType": kind, "subscription": {
+            "subscriptionID": name, **({} if kind == "delete" else {
+                "subscriptionType": "query",
+                "query": {"recordType": "Noise", "predicate": f"kind == '{name}'"},
+                "firesOn": ["create"], "notificationInfo": {"alertBody": "x"}})}} for name in names]})
+
+
+@attack(1)
+def tokens(state, place):
+    """A user of the innocent container registers invented device tokens and lets them be pushed."""
+    user = "mallory"
+    if state["n"] == 0:
+        base = f"/device/1/{CONTAINER}/development/tokens/register"
+        query = f"?ckAPIToken={place.tokens[CONTAINER]}&ckWebAuthToken={user_token(user)}"
+        for number in range(INVENTED):
+            request(state, place, "POST", base + query, {
+                "apnsEnvironment": "development", "deviceID": f"invented{number}",
+                "apnsToken": device_token(f"inv{number}")})
+        request(state, place, "POST", place.path("subscriptions/modify", user, CONTAINER), {
+            "operations": [{"operationType": "create", "subscription": {
+                "subscriptionID": "mine", "subscriptionType": "query",
+                "query": {"recordType": "Artwork"}, "firesOn": ["create"],
+                "notificationInfo": {"alertBody": "x"}}}]})
+    state["n"] += 1
+    time.sleep(0.2)
+
+
+@attack(2)
+def connections(state, place):
+    """Connections that are opened and say nothing, or one byte at a time."""
+    held = state.setdefault("held", [])
+    try:
+        one = socket.create_connection(("127.0.0.1", place.port), timeout=2)
+        one.setblocking(False)
+        held.append(one)
+        state["answers"]["opened"] = len(held)
+    except OSError:
+        state["answers"]["refused"] = state["answers"].get("refused", 0) + 1
+        time.sleep(0.01)
+    for one in random.sample(held, min(10, len(held))):
+        try:
+            one.send(b"G")
+        except OSError:
+            pass
+    if len(held) > 900:
+        held.pop(0).close()
+
+
+@attack(4)
+def bodies(state, place):
+    """Large bodies of somebody unknown."""
+    request(state, place, "POST", f"/changes/1/{HOSTILE}/development/none", b"[" + b" " * 4_000_000)
+
+
+@attack(4)
+def guesses(state, place):
+    """Guesses of the administrative token, and requests that are hardly any."""
+    state["n"] += 1
+    request(state, place, "GET", "/admin/1/overview",
+            headers={"Authorization": f"Bearer guess{state['n']}"})
+    request(state, place, "POST", place.path("records/query"), os.urandom(64))
+
+
+def work(function, number, place, stop, results):
+    """One process of an attack."""
+    state = {"id": number, "n": 0, "answers": {}, "connection": None}
+    while not stop.is_set():
+        function(state, place)
+    results.put(state["answers"])
+
+
+class Innocent(threading.Thread):
+    """Posts one change after the other of the innocent container, at a steady pace."""
+
+    def __init__(self, relay, pause):
+        super().__init__(daemon=True)
+        self.relay, self.pause = relay, pause
+        self.posted, self.refused, self.number, self.stopping = {}, [], 0, False
+
+    def run(self):
+        connection = None
+        while not self.stopping:
+            name = f"ord-{self.number}"
+            self.number += 1
+            # A connection that was cut is opened anew; whether a change got in is asked again.
+            for attempt in range(100):
+                try:
+                    connection = connection or http.client.HTTPConnection(
+                        "127.0.0.1", self.relay.port, timeout=PATIENCE)
+                    self.posted.setdefault(name, time.monotonic())
+                    connection.request(
+                        "POST", f"/changes/1/{CONTAINER}/development/database", json.dumps({
+                            "operation": "create", "recordType": "Artwork", "recordName": name,
+                            "after": {"kind": "ordinary"}}),
+                        {"Content-Type": "application/json", "webhook-id": name})
+                    response = connection.getresponse()
+                    answer = response.read()
+                    if response.status != 200:
+                        self.refused.append((name, response.status, answer.decode()[:200]))
+                    break
+                except (OSError, http.client.HTTPException) as error:
+                    connection = None
+                    self.refused.append((name, "cut", repr(error)))
+                    time.sleep(0.05)
+            time.sleep(self.pause)
+
+
+def furnish(relay):
+    """The innocent container with ann's phone, and the hostile one with what its attacks need."""
+    relay.furnish()
+    innocent_token = relay.api_token
+    relay.register("phone", "ann")
+    status, answer = relay.save("all", "ann")
+    assert status == 200, answer
+    path = f"/admin/1/containers/{HOSTILE}/development"
+    innocent = relay.expect(200, "GET", f"/admin/1/containers/{CONTAINER}/development", admin=True)
+    key = os.popen(
+        "openssl ecparam -name prime256v1 -genkey -noout | openssl pkcs8 -topk8 -nocrypt").read()
+    relay.expect(201, "PUT", path, {
+        "topics": innocent["topics"],
+        "apns": {"teamID": "TEAM654321", "keyID": "KEY7654321", "privateKey": key},
+        "userTokens": {"sharedSecret": "a shared secret of at least 32 bytes"}}, admin=True)
+    token = relay.expect(201, "POST", f"{path}/keys", {"kind": "apiToken"}, admin=True)["secret"]
+    relay.expect(201, "PUT", f"{path}/sources/database",
+                 {"preset": "belfry", "verification": {"scheme": "none"}}, admin=True)
+    place = Place(relay.port, relay.admin, token, innocent_token)
+    state = {"answers": {}}
+    for user, count, predicate in [("one", 1, "kind == 'one'"), ("wide", 400, "kind == 'wide'")]:
+        base = f"/device/1/{HOSTILE}/development/tokens/register"
+        request(state, place, "POST", f"{base}?ckAPIToken={token}&ckWebAuthToken={user_token(user)}", {
+            "apnsEnvironment": "development", "deviceID": f"{user}-phone",
+            "apnsToken": device_token(user)})
+        for start in range(0, count, 200):
+            status, answer = request(
+                state, place, "POST", place.path("subscriptions/modify", user), {"operations": [{
+                    "operationType": "create", "subscription": {
+                        "subscriptionID": f"{user}{number}", "subscriptionType": "query",
+                        "query": {"recordType": "Noise",
+                                  "predicate": f"{predicate} AND text != '{number}'"},
+                        "firesOn": ["create"], "notificationInfo": {"alertBody": "x"}}}
+                    for number in range(start, min(start + 200, count))]})
+            assert status == 200 and b"serverErrorCode" not in answer, answer[:1000]
+    for start in range(0, 2000, 200):
+        status, answer = request(
+            state, place, "POST", place.path("records/modify", "one"), {"operations": [{
+                "operationType": "create", "record": {
+                    "recordType": "Kept", "recordName": f"k{number}", "fields": {
+                        "text": {"value": f"{number} " * 100, "type": "STRING"}}}}
+                for number in range(start, start + 200)]})
+        assert status == 200, answer[:1000]
+    return place
+
+
+def run(function, workers, place, seconds):
+    """Lets an attack run; returns what it was answered."""
+    stop, results = multiprocessing.Event(), multiprocessing.Queue()
+    processes = [multiprocessing.Process(target=work, daemon=True, args=(
+        function, number, place, stop, results)) for number in range(workers)]
+    for process in processes:
+        process.start()
+    time.sleep(seconds)
+    stop.set()
+    answers = {}
+    for _ in processes:
+        try:
+            for status, count in results.get(timeout=60).items():
+                answers[str(status)] = answers.get(str(status), 0) + count
+        except Exception:
+            answers["stuck"] = answers.get("stuck", 0) + 1
+    for process in processes:
+        process.join(5)
+        if process.is_alive():
+            process.kill()
+    return answers
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("attacks", nargs="*", help=f"any of {', '.join(ATTACKS)}")
+    parser.add_argument("--seconds", type=float, default=4, help="of each stretch")
+    parser.add_argument("--rounds", type=int, default=1, help="quiet and attacked stretches, by turns")
+    parser.add_argument("--ratio", type=float, help="how much slower pushes may be in the p99")
+    parser.add_argument("--pause", type=float, default=0.02, help="seconds between innocent changes")
+    parser.add_argument("--binary")
+    options = parser.parse_args()
+    unknown = set(options.attacks) - set(ATTACKS)
+    if unknown:
+        raise SystemExit(f"there is no attack {', '.join(unknown)}")
+    folder = tempfile.mkdtemp(prefix="belfry-hostile-")
+    script = {"devices": {device_token(f"inv{n}"): {"standing": "otherEnvironment"}
+                          for n in range(INVENTED)}}
+    gateway = Gateway(binary(options.binary), folder, script)
+    relay = Relay(binary(options.binary), folder, gateway.port, gateway.ca)
+    relay.start()
+    place = furnish(relay)
+    relay.settled(PATIENCE)
+    tail, innocent = Tail(gateway.record), Innocent(relay, options.pause)
+    tail.start()
+    innocent.start()
+    report, bad = {}, []
+    for name in options.attacks or ATTACKS:
+        function, workers = ATTACKS[name]
+        spans, answers, refusals = {"quiet": [], "attacked": []}, {}, len(innocent.refused)
+        for _ in range(options.rounds):
+            first = innocent.number
+            time.sleep(options.seconds)
+            middle = innocent.number
+            found = run(function, workers, place, options.seconds)
+            spans["quiet"] += range(first, middle)
+            spans["attacked"] += range(middle, innocent.number)
+            for status, count in found.items():
+                answers[status] = answers.get(status, 0) + count
+            halts = [halt for halt in relay.overview()["halts"]
+                     if halt["container"] == CONTAINER]
+            if halts:
+                bad.append(f"{name}: halted {halts}")
+            if relay.process.poll() is not None:
+                raise SystemExit(f"{name}: the relay has ended; see {folder}/relay.log")
+            # What the attack left behind ends first, so that the next stretch is quiet.
+            relay.settled(PATIENCE)
+        names = {kind: [f"ord-{n}" for n in span] for kind, span in spans.items()}
+        end = time.monotonic() + PATIENCE
+        wanted = set(names["quiet"] + names["attacked"])
+        while not wanted <= set(tail.seen) and time.monotonic() < end:
+            time.sleep(0.05)
+        late = {kind: delays(span, innocent.posted, tail.seen) for kind, span in names.items()}
+        refused = innocent.refused[refusals:]
+        if refused:
+            bad.append(f"{name}: refused {refused[:3]} and {max(0, len(refused) - 3)} more")
+        missing = wanted - set(tail.seen)
+        if missing:
+            bad.append(f"{name}: {len(missing)} changes were not pushed")
+        ratio = round(late["attacked"].get("p99", 0) / max(0.1, late["quiet"].get("p99", 0.1)), 2)
+        if options.ratio and ratio > options.ratio:
+            bad.append(f"{name}: p99 {ratio} times as long")
+        report[name] = {"answers": answers, "milliseconds": late, "ratio": ratio}
+        print(json.dumps({name: report[name]}), flush=True)
+    innocent.stopping = True
+    innocent.join(10)
+    code = relay.stop()
+    gateway.stop()
+    tail.stopping = True
+    if code != 0:
+        bad.append(f"the relay ended with {code}")
+    shutil.rmtree(folder)
+    sys.exit("NOT AS PROMISED: " + "; ".join(bad) if bad else print("as promised"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+import GatewaySimulator
+import RelayModel
+import RelayTestKit
+import Testing
+
+@testable import belfry
+
+/// Nobody writes lines of the log but the relay.
+@Suite struct LogLineTests {
+    @Test(arguments: [
+        ("plain text\n", "plain text\n"), ("", "\n"), ("größer ✓\n", "größer ✓\n"),
+        ("a\nb\n", "a\\nb\n"), ("a\r\nb\n", "a\\r\\nb\n"), ("a\u{1b}[2Kb\n", "a\\u{1B}[2Kb\n"),
+        ("a\u{2028}b\u{85}c\u{b}\n", "a\\u{2028}b\\u{0085}c\\u{0B}\n"),
+        ("a\u{202e}b\u{0}\n", "a\\u{202E}b\\0\n"), ("a\n\n", "a\\n\n"),
+    ])
+    func `an event is one line, whatever is in it`(event: String, line: String) {
+        #expect(OneLineStream.line(event) == line)
+    }
+
+    @Test func `a path with a line of its own is logged in one`() async throws {
+        let home = try TemporaryStore()
+        let gateway = try await SampleGateway.start(in: try Folder.make())
+        let relay = try await ServedBelfry.start(
+            on: home.path, for: gateway, ["--log-level": "debug"])
+        let forged = "2026-01-01T00:00:00+0000 critical belfry: forged"
+        let target = "/%0A" + forged.replacing(" ", with: "%20")
+        #expect(try await relay.client.call("GET", target).status == 404)
+        let name = "a%0A\(forged.replacing(" ", with: "%20"))"
+        _ = try await relay.client.call(
+            "POST", "/changes/1/iCloud.com.example.Art/\(name)/x", body: "{}")
+        #expect(await relay.end() == 0)
+        let lines = relay.logged.split(separator: "\n")
+        #expect(!lines.contains { $0.hasPrefix(forged) })
+        #expect(lines.contains { $0.contains("refused a request") })
+        await gateway.simulated.stop()
+    }
+}

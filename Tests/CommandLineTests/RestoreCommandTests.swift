@@ -1,0 +1,50 @@
+import Foundation
+import GatewaySimulator
+import RelayTestKit
+import Testing
+
+/// Copies of a store, and stores of copies, as an operator makes them.
+@Suite(.timeLimit(.minutes(30))) struct RestoreCommandTests {
+    @Test func `a backup is restored under its own name, or in place of a store`() async throws {
+        let folder = try Folder.make()
+        func file(_ name: String) -> String { folder.appending(path: name).path }
+        func run(_ arguments: String...) async throws -> BuiltBelfry.Ending {
+            try await BuiltBelfry.run(arguments)
+        }
+        #expect(try await run("migrate", "--database", file("a.sqlite")).code == 0)
+        #expect(try await run("backup", file("b"), "--database", file("a.sqlite")).code == 0)
+        let refused = try await run("serve", "--storage-path", file("b"), "--http-port", "0")
+        #expect(refused.code == 69)
+        #expect(refused.complaint.contains("belfry restore makes a store of it"))
+        let restored = try await run("restore", file("b"), "--database", file("c.sqlite"))
+        #expect(restored.code == 0 && restored.output.contains("sound"), "\(restored.complaint)")
+        let taken = try await run("restore", file("b"), "--database", file("a.sqlite"))
+        #expect(taken.code == 69 && taken.complaint.contains("--replace moves it aside"))
+        let replaced = try await run(
+            "restore", file("b"), "--database", file("a.sqlite"), "--replace")
+        #expect(replaced.code == 0, "\(replaced.complaint)")
+        #expect(FileManager.default.fileExists(atPath: file("a.sqlite-replaced")))
+        for name in ["a.sqlite", "b", "c.sqlite"] {
+            let check = try await run("check", "--database", file(name))
+            #expect(check.code == 0, "\(name): \(check.output)\(check.complaint)")
+        }
+    }
+
+    @Test func `a relay makes no store unasked, and none in place of one that is lost`()
+        async throws
+    {
+        let folder = try Folder.make()
+        let file = folder.appending(path: "relay.sqlite").path
+        let gateway = try await SampleGateway.start(in: folder)
+        let never = ServedBelfry.arguments(
+            on: file, for: gateway, ["--storage-create": "never"])
+        let missing = try await BuiltBelfry.run(never)
+        #expect(missing.code == 69 && missing.complaint.contains("there is no store at "))
+        let relay = try await ServedBelfry.start(on: file, for: gateway)
+        #expect(await relay.end() == 0)
+        try FileManager.default.removeItem(atPath: file)
+        let lost = try await BuiltBelfry.run(ServedBelfry.arguments(on: file, for: gateway))
+        #expect(lost.code == 69 && lost.complaint.contains("it is gone or empty"))
+        await gateway.simulated.stop()
+    }
+}

@@ -1,0 +1,133 @@
+import Delivery
+import Gateway
+import RelayModel
+import RelayTestKit
+import Storage
+import Testing
+
+/// What waits is judged again when it is sent: by then it may be another user's device.
+@Suite struct WithdrawalTests {
+    /// What happens while a delivery waits.
+    enum Meanwhile: String, CaseIterable {
+        case signOut, takeover, otherEnvironment, deletion
+
+        var withdrawal: Withdrawal {
+            switch self {
+            case .takeover: .token
+            case .signOut, .otherEnvironment: .device
+            case .deletion: .subscription
+            }
+        }
+
+        func happen(to store: RelayStore) async throws {
+            switch self {
+            case .signOut:
+                _ = try await store.forgetDevice(
+                    Fixtures.identifier("phone"), of: Fixtures.identifier("alice"),
+                    in: Fixtures.container, at: Fixtures.moment)
+            case .takeover:
+                _ = try await store.register(
+                    Fixtures.device("hers", of: "bob"), at: Fixtures.moment)
+            case .otherEnvironment:
+                var device = Fixtures.device("phone")
+                device.gatewayEnvironment = .production
+                _ = try await store.register(device, at: Fixtures.moment)
+            case .deletion: break
+            }
+        }
+    }
+
+    private static let offline = PushOutcome.notSent(cause: "no connection")
+
+    private static func lists(
+        _ deliveries: [OwedDelivery], for meanwhile: Meanwhile
+    )
+        -> [OwedDelivery]
+    {
+        deliveries.map { owed in
+            var owed = owed
+            // The bench saves no subscription: so this one is gone.
+            owed.delivery.isOnce = meanwhile == .deletion ? false : nil
+            return owed
+        }
+    }
+
+    @Test(arguments: Meanwhile.allCases)
+    func `a retry that is not its recipient's any more ends, also after a restart`(
+        meanwhile: Meanwhile
+    ) async throws {
+        let home = try TemporaryStore()
+        let bench = try await WorkerBench(on: home) { _, _ in Self.offline }
+        try await bench.run {
+            try await bench.accept(Self.lists(deliveries(1...3), for: meanwhile))
+            #expect(await bench.passed(3))
+            #expect(try await bench.retries.count == 3)
+        }
+        let sent = bench.gateway.requests.count
+        try await meanwhile.happen(to: bench.store)
+        let letters = try await Self.work(bench)
+        #expect(bench.gateway.requests.count == sent)
+        #expect(letters == Array(repeating: meanwhile.withdrawal.rawValue, count: 3))
+        #expect(bench.metrics[#"belfry_deliveries_settled_total{outcome="withdrawn"}"#] == 3)
+        // What is redriven is judged like everything else.
+        let redriven = try await bench.store.redriveDeadLetters(
+            nil, of: Fixtures.container, reason: nil, at: bench.clock.moment)
+        #expect(redriven.redriven == 3)
+        await bench.store.close()
+        let mark = ProgressMark(position: LogPosition(3), offset: 0)
+        let next = try await WorkerBench(at: mark, on: home)
+        #expect(try await Self.work(next) == letters)
+        #expect(next.gateway.requests.isEmpty)
+        #expect(try await next.deadLetters.allSatisfy { $0.status == 0 })
+        #expect(try await next.store.accounts().allSatisfy { $0.difference == 0 })
+    }
+
+    /// Works retries until none is left; returns the reasons of the dead letters.
+    private static func work(_ bench: WorkerBench) async throws -> [String] {
+        try await bench.run {
+            let done = try await bench.clock.advance(by: .seconds(10)) {
+                try await bench.retries.isEmpty
+            }
+            #expect(done)
+        }
+        return try await bench.deadLetters.map(\.reason)
+    }
+
+    @Test func `a delivery that was not sent before is not sent after a sign-out either`()
+        async throws
+    {
+        let bench = try await WorkerBench(window: 2) { _, _ in nil }
+        try await bench.run {
+            let handing = Task { try await bench.accept(1...4) }
+            #expect(await Turns.yield { bench.gateway.requests.count == 2 })
+            // Two are with the gateway; two wait for room.
+            try await Meanwhile.signOut.happen(to: bench.store)
+            for request in bench.gateway.requests {
+                bench.gateway.answer(request.ticket, .accepted)
+            }
+            try await handing.value
+            #expect(await bench.passed(4))
+        }
+        #expect(bench.gateway.requests.count == 2)
+        #expect(
+            try await bench.deadLetters.map(\.reason)
+                == Array(repeating: Withdrawal.device.rawValue, count: 2))
+    }
+
+    @Test func `a token that the same user registers anew keeps what waits for it`() async throws {
+        let bench = try await WorkerBench { _, attempt in
+            attempt == 1 ? Self.offline : .accepted
+        }
+        try await bench.run {
+            try await bench.accept(1...2)
+            #expect(await bench.passed(2))
+            _ = try await bench.store.register(Fixtures.device("new"), at: Fixtures.moment)
+            try await bench.accept(3...3)
+            let done = try await bench.clock.advance(by: .seconds(5)) {
+                try await bench.retries.isEmpty
+            }
+            #expect(done)
+        }
+        #expect(try await bench.deadLetters.isEmpty)
+    }
+}

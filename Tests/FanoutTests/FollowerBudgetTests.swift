@@ -1,0 +1,145 @@
+import Fanout
+import Logging
+import RelayModel
+import RelayTestKit
+import Storage
+import Synchronization
+import Testing
+
+/// Nobody's condition keeps the changes of others waiting.
+@Suite struct FollowerBudgetTests {
+    private struct Finished: Error {}
+
+    private actor Taker {
+        private(set) var positions: [String] = []
+        private let head: LogPosition
+
+        init(head: LogPosition) {
+            self.head = head
+        }
+
+        func take(_ batch: OwedBatch) throws {
+            positions += batch.deliveries.map { "\($0.delivery.ordinal.position)" }
+            if batch.finished == head { throw Finished() }
+        }
+    }
+
+    private let owner = SubscriptionOwner(
+        container: Fixtures.container, database: .public, user: Fixtures.identifier("alice"))
+    private let settings = ContainerSettings(key: Fixtures.container, topics: ["com.example.Art"])
+    private static let dear = "SUBQUERY(a, $x, SUBQUERY(a, $y, $x == $y).@count > 0).@count > 0"
+
+    /// 1 device, 2 and 3 subscriptions.
+    private func store() async throws -> RelayStore {
+        let store = try TemporaryStore().open()
+        try await store.save(settings, at: Fixtures.moment)
+        _ = try await store.register(Fixtures.device("phone"), at: Fixtures.moment)
+        var innocent = Fixtures.subscription("innocent", where: "price < 100")
+        innocent.notificationInfo.alertBody = "hello"
+        try await save([Fixtures.subscription("dear", where: Self.dear), innocent], in: store)
+        return store
+    }
+
+    private func save(_ subscriptions: [Subscription], in store: RelayStore) async throws {
+        _ = try await store.edit(
+            subscriptions.map { .create($0) }, of: owner, atomicity: .independent,
+            at: Fixtures.moment)
+    }
+
+    private func post(_ numbers: Int, heavy: Bool, to store: RelayStore) async throws {
+        var change = Fixtures.change(.create, "a\(numbers)")
+        var fields: RecordFields = ["price": .integer(50)]
+        if heavy { fields["a"] = .list((0..<100).map { .integer($0) }) }
+        change.after = RecordImage(fields)
+        _ = try await store.append(
+            [ChangeToAppend(change, key: nil)], container: Fixtures.container,
+            source: Fixtures.identifier("test"), at: Fixtures.moment)
+    }
+
+    /// Follows the log to its head; says which changes were delivered.
+    private func follow(
+        _ store: RelayStore, mostSteps: Int = 100_000, pulse: FollowerPulse? = nil
+    ) async throws -> [String] {
+        let taker = Taker(head: try await store.head())
+        let settings = settings
+        var follower = Follower(
+            log: store, progress: store, identity: DeliveryIdentity(store: store.storeIdentity),
+            indexSeed: 7, clock: ContinuousClock(), settings: { _ in settings },
+            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }),
+            mostSteps: mostSteps, pulse: pulse, take: { try await taker.take($0) })
+        try await follower.recover(at: .start, from: store)
+        do {
+            try await follower.follow(from: .start)
+        } catch is Finished {}
+        return await taker.positions
+    }
+
+    @Test func `a change that takes too many steps is set aside, and the others go on`()
+        async throws
+    {
+        let store = try await store()
+        try await post(4, heavy: false, to: store)
+        try await post(5, heavy: true, to: store)
+        try await post(6, heavy: false, to: store)
+        #expect(try await follow(store) == ["4", "6"])
+        #expect(try await store.positionsSetAside(after: .start) == [LogPosition(5)])
+        // A restart comes to the same result, without judging the change again.
+        #expect(try await follow(store, mostSteps: .max) == ["4", "6"])
+        #expect(try await store.disabledSubscriptions(of: owner) == [])
+        await store.close()
+    }
+
+    @Test func `a subscription for which changes are set aside again and again is disabled`()
+        async throws
+    {
+        let store = try await store()
+        for number in 4...6 { try await post(number, heavy: true, to: store) }
+        #expect(try await follow(store) == [])
+        // The entry that ended it stands at position 7.
+        let disabled = try #require(try await store.disabledSubscriptions(of: owner).first)
+        #expect(disabled.version.subscription.id.rawValue == "dear")
+        #expect(disabled.position == LogPosition(7))
+        #expect(
+            disabled.reason
+                == "its condition takes too many steps: 3 changes were set aside for it, the last "
+                + "at position 6")
+        let active = try await store.subscriptions(of: owner).map(\.subscription.id.rawValue)
+        #expect(active == ["innocent"])
+        try await post(8, heavy: true, to: store)
+        #expect(try await follow(store) == ["8"])
+        try await save([Fixtures.subscription("dear", where: Self.dear)], in: store)
+        #expect(try await store.disabledSubscriptions(of: owner) == [])
+        #expect(try await store.subscriptions(of: owner).count == 2)
+        await store.close()
+    }
+
+    @Test func `one that was disabled can be updated or deleted as if it were there`() async throws
+    {
+        let store = try await store()
+        for number in 4...6 { try await post(number, heavy: true, to: store) }
+        _ = try await follow(store)
+        let id: SubscriptionID = Fixtures.identifier("dear")
+        let deleted = try await store.edit(
+            [.delete(id), .delete(id)], of: owner, atomicity: .independent, at: Fixtures.moment)
+        #expect(deleted == [.deleted(id), .notFound(id)])
+        #expect(try await store.disabledSubscriptions(of: owner) == [])
+        await store.close()
+    }
+
+    @Test func `a follower that is at one entry for long stands still, one that rests does not`() {
+        let elapsed = Mutex(Duration.zero)
+        let pulse = FollowerPulse { elapsed.withLock { $0 } }
+        #expect(pulse.stand == nil)
+        pulse.work(on: LogPosition(7))
+        elapsed.withLock { $0 += .seconds(5) }
+        #expect(pulse.stand == nil)
+        elapsed.withLock { $0 += .seconds(4) }
+        #expect(pulse.stand?.position == LogPosition(7))
+        #expect(pulse.stand?.duration == .seconds(9))
+        #expect(pulse.rest() == LogPosition(7))
+        elapsed.withLock { $0 += .seconds(100) }
+        #expect(pulse.stand == nil)
+        pulse.work(on: LogPosition(8))
+        #expect(pulse.stand == nil)
+    }
+}

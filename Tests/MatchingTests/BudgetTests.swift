@@ -1,0 +1,151 @@
+import Matching
+import PredicateLanguage
+import RelayModel
+import Testing
+
+/// The index asks the reference evaluation wherever a condition could take too many steps.
+@Suite struct BudgetTests {
+    private func subscription(
+        _ serial: UInt64, _ predicate: RecordPredicate
+    ) throws -> IndexedSubscription {
+        IndexedSubscription(
+            serial: serial, database: .public, owner: try #require(UserID(rawValue: "ada")),
+            recordType: RecordType(rawValue: "Art"), predicate: predicate)
+    }
+
+    private func change(_ image: RecordImage) throws -> RecordChange {
+        var change = RecordChange(
+            .update, of: try #require(RecordType(rawValue: "Art")),
+            RecordID(recordName: try #require(RecordName(rawValue: "r"))))
+        change.after = image
+        return change
+    }
+
+    /// Lists long enough for products of two of them to exceed the budget now and then.
+    private func fields(_ world: inout RandomWorld) -> RecordFields {
+        var fields = world.fields()
+        for name in ["tags", "title", "place"] where world.generator.holds(oneIn: 2) {
+            let count = world.generator.pick([3, 30, 600, 3_000])
+            let values = (0..<5).map { _ in world.scalar() }
+            fields[name] = .list((0..<count).map { values[$0 % values.count] })
+        }
+        return fields
+    }
+
+    private func heavy(_ world: inout RandomWorld) -> RecordPredicate.Node {
+        typealias Expression = RecordPredicate.Expression
+        let field = Expression.field(world.generator.pick(RandomWorld.fields))
+        let other = Expression.field(world.generator.pick(RandomWorld.fields))
+        let quantifier = world.generator.pick(RecordPredicate.Quantifier.allCases)
+        switch world.generator.below(4) {
+        case 0: return .comparison(.init(field, .in, other, quantifier: quantifier))
+        case 1: return .comparison(.init(field, .equal, other, quantifier: quantifier))
+        case 2:
+            let inner = RecordPredicate.Node.comparison(
+                .init(.variable("x"), world.generator.pick([.in, .equal]), other))
+            return .comparison(
+                .init(
+                    .member(
+                        of: .subquery(field, variable: "x", inner),
+                        RecordPredicate.RecordPath([.collection(.count)])),
+                    .greater, .constant(.integer(Int64(world.generator.below(3))))))
+        default:
+            var comparison = RecordPredicate.Comparison(
+                field, .contains, other, quantifier: .any)
+            comparison.rules = .realm
+            return .comparison(comparison)
+        }
+    }
+
+    @Test(arguments: 1...6 as ClosedRange<UInt64>)
+    func `of conditions with products the index says what the reference evaluation does`(
+        seed: UInt64
+    ) throws {
+        var world = RandomWorld(seed: seed)
+        let index = SubscriptionIndex(seed: seed)
+        var reference = ReferenceIndex()
+        for serial in 1...60 as ClosedRange<UInt64> {
+            var nodes = [heavy(&world), world.node(depth: 2)]
+            if world.generator.holds(oneIn: 2) { nodes.reverse() }
+            var node: RecordPredicate.Node =
+                world.generator.holds(oneIn: 2) ? .and(nodes) : .or(nodes)
+            if world.generator.holds(oneIn: 3) { node = .not(node) }
+            let saved = try subscription(serial, RecordPredicate(node))
+            index.insert(saved)
+            reference.insert(saved)
+        }
+        for _ in 0..<12 {
+            let image = RecordImage(
+                fields(&world),
+                completeness: world.generator.holds(oneIn: 3) ? .partial : .full)
+            let change = try change(image)
+            #expect(index.matches(for: change) == reference.matches(for: change))
+        }
+        let counted = index.errors.values.reduce(0, +)
+        #expect(counted > 0)
+    }
+
+    /// The attack: one condition, one record of 689 kB, and nothing else was matched any more.
+    @Test func `after a record and a condition made for each other an innocent change is matched`()
+        throws
+    {
+        let index = SubscriptionIndex(seed: 3)
+        let nested =
+            "SUBQUERY(a, $x, SUBQUERY(a, $y, SUBQUERY(a, $z, $x + $y == $z - 1).@count > 0)"
+            + ".@count > 0).@count > 0"
+        index.insert(try subscription(1, RecordPredicate(format: nested)))
+        index.insert(try subscription(2, RecordPredicate(format: "title == 'x'")))
+        let list = FieldValue.list((0..<100_000).map { .integer(Int64($0) * 3) })
+        let attack = try change(RecordImage(["a": list, "title": .string("y")]))
+        var serials: [UInt64] = []
+        #expect(index.matches(for: attack, into: &serials) == nil)
+        #expect(serials == [])
+        #expect(index.errors == [1: 1])
+        let innocent = try change(RecordImage(["title": .string("x")]))
+        #expect(index.matches(for: innocent) == [2])
+    }
+
+    @Test func `a change whose conditions take too many steps names the dearest of them`() throws {
+        let index = SubscriptionIndex(seed: 3)
+        for serial in 1...20 as ClosedRange<UInt64> {
+            let format = "SUBQUERY(a, $x, $x == \(serial)).@count > 1000"
+            index.insert(try subscription(serial, RecordPredicate(format: format)))
+        }
+        index.insert(try subscription(77, RecordPredicate(format: "title == 'x'")))
+        let list = FieldValue.list((0..<20_000).map { .integer(Int64($0)) })
+        let change = try change(RecordImage(["a": list, "title": .string("x")]))
+        var serials: [UInt64] = []
+        let dear = try #require(
+            index.matches(for: change, mostSteps: 8_000_000, into: &serials))
+        #expect(serials == [])
+        #expect(dear.steps > 8_000_000)
+        #expect(dear.steps < 20_000_000)
+        #expect(!dear.dearest.isEmpty)
+        #expect(Set(dear.dearest).isSubset(of: Set(1...20)))
+        var stored: DearChange?
+        let text = JSONValue.object(change.storedForm).text
+        let isRead = index.matches(
+            forStored: text, appendedAt: Timestamp(seconds: 0), mostSteps: 8_000_000,
+            into: &serials, dear: &stored)
+        #expect(isRead)
+        #expect(stored == dear)
+        #expect(index.matches(for: change) == [77])
+    }
+
+    @Test func `a text is looked for in a long one that nearly has it everywhere`() throws {
+        let index = SubscriptionIndex(seed: 3)
+        let near = String(repeating: "a", count: 40_000)
+        for (serial, text) in [(1, near + "b"), (2, near), (3, "b" + near)] as [(UInt64, String)] {
+            let predicate = RecordPredicate(
+                .comparison(.init(.field("text"), .contains, .constant(.string(text)))))
+            index.insert(try subscription(serial, predicate))
+        }
+        func found(_ text: String) throws -> [UInt64] {
+            index.matches(for: try change(RecordImage(["text": .string(text)])))
+        }
+        // Looking from each place on would compare 40 billion bytes.
+        #expect(try found(near + near + near + "c" + near) == [2])
+        #expect(try found(near + near + "b") == [1, 2])
+        #expect(try found("cb" + near + "ab") == [1, 2, 3])
+    }
+}

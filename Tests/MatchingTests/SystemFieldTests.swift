@@ -1,0 +1,176 @@
+import Matching
+import PredicateLanguage
+import RelayModel
+import RelayTestKit
+import Testing
+
+/// What the relay knows of every record, in conditions: never from the fields that came with it.
+@Suite struct SystemFieldTests {
+    private static let moment = Timestamp(seconds: 1_700_000_000)
+    private static let earlier = RecordTrace(
+        at: Timestamp(seconds: 1_600_000_000), userID: Fixtures.identifier("ada"))
+    private static let later = RecordTrace(
+        at: Timestamp(seconds: 1_650_000_000), userID: Fixtures.identifier("bob"))
+
+    /// A change that says under every name what is not so.
+    private static func change(
+        _ operation: ChangeOperation, _ name: String = "r1", user: String? = "cyd",
+        isKept: Bool = true, isPartial: Bool = false
+    ) -> RecordChange {
+        var fields: RecordFields = ["artist": .string("x")]
+        for field in SystemField.allCases {
+            for name in field.names { fields[name] = .string("forged") }
+        }
+        var change = Fixtures.change(operation, name, fields: fields)
+        if operation == .update { change.before = RecordImage(fields) }
+        if isPartial { change.after?.completeness = .partial }
+        change.origin.userID = user.map { Fixtures.identifier($0) }
+        change.occurredAt = moment
+        if isKept, operation != .create {
+            change.created = earlier
+            change.formerlyModified = later
+        }
+        return change
+    }
+
+    private static func subscription(
+        _ serial: UInt64, _ format: String, firesOn: FiresOn = .all
+    ) throws -> IndexedSubscription {
+        IndexedSubscription(
+            serial: serial, database: .public, owner: Fixtures.identifier("me"),
+            recordType: Fixtures.identifier("Artwork"), firesOn: firesOn,
+            predicate: try RecordPredicate(format: format))
+    }
+
+    /// Whether a condition fires, which the index says of a change and of its text alike.
+    private func fires(_ format: String, on change: RecordChange) throws -> Bool {
+        let index = SubscriptionIndex(seed: 3)
+        index.insert(try Self.subscription(1, format))
+        index.insert(try Self.subscription(2, "TRUEPREDICATE"))
+        let found = index.matches(for: change, now: change.occurredAt)
+        var stored: [UInt64] = []
+        let isRead = index.matches(
+            forStored: try change.storedText(), appendedAt: Self.moment, into: &stored)
+        #expect(isRead)
+        #expect(found == stored, "\(format)")
+        #expect(found.contains(2))
+        return found.contains(1)
+    }
+
+    @Test(arguments: [
+        "recordName == 'r1'", "recordName BEGINSWITH 'r'", "recordName IN {'r1', 'r2'}",
+        "recordName LIKE[c] 'R*'", "recordID == CAST('r1', 'CKReference')",
+        "___recordID == CAST('r1', 'CKReference')", "modificationDate > CAST(0, 'NSDate')",
+        "___modTime == modifiedTimestamp", "modifiedUserRecordName == 'cyd'",
+        "___modifiedBy == CAST('cyd', 'CKReference')", "lastModifiedUserRecordName != 'ada'",
+        "NOT recordName == 'r2'", "recordName == 'r1' AND artist == 'x'",
+        "artist == 'nobody' OR recordName == 'r1'", "recordName.length == 2",
+    ])
+    func `what is always known fires`(format: String) throws {
+        for operation in [ChangeOperation.create, .update] {
+            #expect(try fires(format, on: Self.change(operation)), "\(format)")
+            #expect(try fires(format, on: Self.change(operation, isKept: false)), "\(format)")
+        }
+        #expect(try fires(format, on: Self.change(.update, isPartial: true)), "\(format)")
+    }
+
+    @Test(arguments: [
+        ("creationDate < CAST(700000000, 'NSDate')", "creationDate > CAST(700000000, 'NSDate')"),
+        ("createdUserRecordName == 'ada'", "creatorUserRecordName == 'cyd'"),
+        (
+            "___createdBy == CAST('ada', 'CKReference')",
+            "NOT ___createdBy == CAST('ada', 'CKReference')"
+        ),
+        ("creatorUserRecordID != CAST('cyd', 'CKReference')", "___createTime != createdTimestamp"),
+    ])
+    func `who created it, and when, is known of a creation and of what is kept`(
+        kept: String, created: String
+    ) throws {
+        #expect(try fires(kept, on: Self.change(.update)))
+        #expect(try fires(kept, on: Self.change(.delete)))
+        for format in [kept, created] {
+            for operation in [ChangeOperation.update, .delete] {
+                #expect(
+                    try !fires(format, on: Self.change(operation, isKept: false)),
+                    "\(format): unknown, and so is its contrary")
+            }
+        }
+    }
+
+    @Test func `a creation is its record's, and of a deletion the record as it was counts`() throws
+    {
+        let created = Self.change(.create)
+        #expect(try fires("createdUserRecordName == 'cyd'", on: created))
+        #expect(try fires("creationDate == modificationDate", on: created))
+        #expect(try fires("createdUserRecordName == nil", on: Self.change(.create, user: nil)))
+        let deleted = Self.change(.delete)
+        #expect(try fires("modifiedUserRecordName == 'bob'", on: deleted))
+        #expect(try fires("modificationDate < CAST(700000000, 'NSDate')", on: deleted))
+        #expect(try !fires("modifiedUserRecordName == 'cyd'", on: deleted))
+        let unkept = Self.change(.delete, isKept: false)
+        #expect(try !fires("modificationDate > CAST(0, 'NSDate')", on: unkept))
+        var own = Self.change(.create, user: nil)
+        own.database = .private
+        own.owner = Fixtures.identifier("dee")
+        #expect(own.systemValue(.creatorName, in: .after, at: Self.moment) == .string("dee"))
+    }
+
+    @Test(arguments: [
+        "recordName == 'forged'", "createdUserRecordName == 'forged'", "___createdBy == 'forged'",
+        "creationDate == 'forged'", "modifiedUserRecordName BEGINSWITH 'forg'",
+        "recordName LIKE[c] 'FORGED'",
+    ])
+    func `what a client wrote under such a name is not asked`(format: String) throws {
+        for operation in ChangeOperation.allCases {
+            for isKept in [true, false] {
+                #expect(try !fires(format, on: Self.change(operation, isKept: isKept)))
+            }
+        }
+    }
+
+    @Test(arguments: Seeds.all)
+    func `the index answers as the reference evaluation`(seed: UInt64) throws {
+        var generator = SeededGenerator(seed: seed)
+        let parts = [
+            "recordName == 'r1'", "recordName BEGINSWITH 'r'", "artist == 'x'", "artist != 'x'",
+            "creationDate > CAST(700000000, 'NSDate')", "createdUserRecordName IN {'ada', 'bob'}",
+            "modificationDate < CAST(700000000, 'NSDate')", "NOT ___modifiedBy == nil",
+            "recordID == CAST('r2', 'CKReference')", "createdUserRecordName LIKE[c] 'A*'",
+            "creatorUserRecordName == modifiedUserRecordName", "price BETWEEN {1, 5}",
+        ]
+        let index = SubscriptionIndex(seed: seed)
+        var subscriptions: [IndexedSubscription] = []
+        for serial in 0..<200 as Range<UInt64> {
+            var format = parts.randomElement(using: &generator) ?? ""
+            for _ in 0..<Int.random(in: 0...2, using: &generator) {
+                let word = generator.chance(50) ? "AND" : "OR"
+                let not = generator.chance(30) ? "NOT " : ""
+                let part = parts.randomElement(using: &generator) ?? ""
+                format = "(\(format)) \(word) \(not)(\(part))"
+            }
+            let subscription = try Self.subscription(serial, format)
+            subscriptions.append(subscription)
+            index.insert(subscription)
+        }
+        for number in 0..<60 {
+            let operation = ChangeOperation.allCases[number % 3]
+            let change = Self.change(
+                operation, generator.chance(50) ? "r1" : "r2",
+                user: ["ada", "cyd", nil].randomElement(using: &generator) ?? nil,
+                isKept: generator.chance(50), isPartial: generator.chance(30))
+            let expected = subscriptions.filter { subscription in
+                guard let judged = subscription.predicate?.judged(change, at: Self.moment) else {
+                    return false
+                }
+                return judged.predicate.evaluate(on: judged.fields, now: Self.moment) == .true
+            }.map(\.serial)
+            #expect(index.matches(for: change, now: Self.moment) == expected)
+            var stored: [UInt64] = []
+            _ = index.matches(
+                forStored: try change.storedText(), appendedAt: Self.moment, into: &stored)
+            #expect(stored == expected)
+            let image = try SubscriptionIndex(image: index.image())
+            #expect(image.matches(for: change, now: Self.moment) == expected)
+        }
+    }
+}

@@ -1,0 +1,153 @@
+import RelayModel
+import Testing
+
+@testable import PredicateLanguage
+
+/// Whatever is saved and posted, an evaluation ends soon, and what is ordinary has its answer.
+@Suite("An evaluation has a budget") struct BudgetTests {
+    private static func list(_ count: Int) -> FieldValue {
+        .list((0..<count).map { .integer(Int64($0)) })
+    }
+
+    private static func texts(_ count: Int) -> FieldValue {
+        .list((0..<count).map { .string("tag \($0)") })
+    }
+
+    /// A record as large as one may be, of lists, maps, and a text.
+    private static let heavy: RecordFields = [
+        "a": list(20_000), "b": list(20_000), "tags": texts(10_000), "words": texts(10_000),
+        "items": .list(
+            (0..<5_000).map { number in
+                .map([
+                    "price": .integer(Int64(number)), "tags": list(4),
+                    "name": .string("n\(number)"),
+                ])
+            }),
+        "text": .string(String(repeating: "lorem ipsum ", count: 30_000)),
+        "foreign": .string(String(repeating: "größer ", count: 20_000)),
+        "title": .string("title"), "pattern": .string(String(repeating: "a?", count: 1_000)),
+    ]
+
+    private static let products = [
+        "SUBQUERY(a, $x, SUBQUERY(b, $y, $x == $y + 1).@count > 0).@count > 30000",
+        "SUBQUERY(a, $x, ANY b == $x).@count > 3",
+        "ALL tags IN words", "ANY tags == words", "NONE words CONTAINS[c] foreign",
+        "ANY tags IN[cd] words", "foreign IN[c] tags AND foreign IN[c] words",
+        "SUBQUERY(items, $i, SUBQUERY(items, $j, $j.price > $i.price).@count > 9000).@count > 1",
+        "SUBQUERY(items, $i, text CONTAINS $i.name).@count > 1",
+        "SUBQUERY(items, $i, $i.name MATCHES pattern).@count > 1",
+        "ANY tags LIKE text", "SUBQUERY(tags, $t, a UNION b == $t).@count > 1",
+        "SUBQUERY(a, $x, b.@sum > $x).@count > 1",
+        "SUBQUERY(tags, $t, uppercase(text) == $t).@count > 1",
+        "SUBQUERY(tags, $t, text TOKENMATCHES $t).@count > 1",
+        "SUBQUERY(tags, $t, CAST(items, 'NSString') == $t).@count > 1",
+        "text MATCHES '(\\\\w\\\\w?){10}x'",
+    ]
+
+    @Test(arguments: products)
+    func `what is a product of lists has no answer for a record that is heavy`(
+        format: String
+    ) throws {
+        let predicate = try PreparedPredicate(RecordPredicate(format: format))
+        var steps = 0
+        #expect(predicate.weight.isMetered)
+        #expect(predicate.evaluate(on: Self.heavy, steps: &steps) == .error(.budgetExceeded))
+        #expect(steps == Limits.maximumEvaluationSteps)
+        #expect(predicate.evaluate(on: Self.heavy) == .error(.budgetExceeded))
+        #expect(
+            predicate.trace(onValue: .map(Self.heavy)).outcome == .error(.budgetExceeded))
+        let light: RecordFields = ["a": Self.list(3), "title": .string("x")]
+        #expect(predicate.evaluate(on: light) != .error(.budgetExceeded))
+    }
+
+    @Test(arguments: [
+        "ANY tags IN words.@distinctUnionOfObjects.self", "ALL tags ==[c] ANY words",
+        "ANY a == ALL b", "ANY tags CONTAINS[c] ALL words", "NONE items.price IN a",
+        "ANY tags LIKE[c] ANY words", "items.tags.@count > ALL items.tags.@count",
+    ])
+    func `the same holds under Realm's rules`(query: String) throws {
+        guard let parsed = try? RecordPredicate(rql: query) else { return }
+        let predicate = try PreparedPredicate(parsed)
+        #expect(predicate.weight.isMetered)
+        var steps = 0
+        let outcome = predicate.evaluate(on: Self.heavy, steps: &steps)
+        #expect(outcome == .error(.budgetExceeded), "\(steps) steps")
+    }
+
+    @Test(arguments: [
+        "ANY tags == 'tag 9999'", "'tag 9999' IN tags", "tags CONTAINS 'tag 9999'",
+        "text CONTAINS 'ipsum'", "text CONTAINS[cd] 'IPSUM'", "text LIKE '*ipsum*'",
+        "text MATCHES '.*ipsum.*'", "foreign CONTAINS[cd] 'GROßER'", "text TOKENMATCHES 'ipsum'",
+        "tags[SIZE] == 10000 AND a[SIZE] > 100", "items.@sum.price > 100 AND b.@max > 4",
+        "SUBQUERY(items, $i, $i.price > 4990 AND $i.name != 'x').@count == 9",
+        "SUBQUERY(items, $i, ANY $i.tags == 2 AND $i.price == 7).@count == 1",
+        "title IN tags OR ANY items.price == 4000", "ALL tags BEGINSWITH 'tag'",
+        "ANY tags IN {'tag 1', 'tag 2'}", "title IN {'title', 'other'}",
+    ])
+    func `what is ordinary has its answer for a record that is heavy`(format: String) throws {
+        let predicate = try PreparedPredicate(RecordPredicate(format: format))
+        #expect(predicate.evaluate(on: Self.heavy) == .true, "\(format)")
+    }
+
+    @Test func `a long list of constants costs a look-up however often it is asked`() throws {
+        let constants = (0..<10_000).map { "\($0 * 2)" }.joined(separator: ", ")
+        let format = "SUBQUERY(a, $x, $x IN {\(constants)}).@count == 10000"
+        let predicate = try PreparedPredicate(RecordPredicate(format: format))
+        #expect(predicate.evaluate(on: Self.heavy) == .true)
+    }
+
+    @Test func `a variable that holds itself many times over ends`() throws {
+        var parts = ["($a := {title, title}) != nil"]
+        for _ in 0..<60 { parts.append("($a := {$a, $a}) != nil") }
+        let deep = (0..<2_000).map { _ in "($a := {$a, 1}) != nil" }
+        for text in [parts, [parts[0]] + deep] {
+            let predicate = try PreparedPredicate(
+                RecordPredicate(format: text.joined(separator: " AND ")))
+            #expect(predicate.evaluate(on: Self.heavy) == .error(.budgetExceeded))
+        }
+    }
+
+    @Test func `many passes over a long text are counted together`() throws {
+        let one = "text CONTAINS[cd] 'q' OR foreign CONTAINS[cd] 'q'"
+        let few = try PreparedPredicate(RecordPredicate(format: one))
+        #expect(!few.weight.isMetered)
+        let format = (0..<100).map { "foreign CONTAINS[cd] 'q\($0)'" }.joined(separator: " OR ")
+        let many = try PreparedPredicate(RecordPredicate(format: format))
+        #expect(many.weight.isMetered)
+        #expect(many.evaluate(on: Self.heavy) == .error(.budgetExceeded))
+    }
+
+    @Test func `texts are composed and folded in time proportional to their length`() {
+        let clock = ContinuousClock()
+        let short = String(repeating: "é", count: 20_000)
+        let long = String(repeating: "é", count: 320_000)
+        let once = clock.measure { _ = TextFolding.fold(short, [.ignoringCase]) }
+        let sixteen = clock.measure { _ = TextFolding.fold(long, [.ignoringCase]) }
+        // Sixteen times as long; the square would be 256.
+        #expect(sixteen < once * 80 + .milliseconds(50))
+        #expect(TextFolding.fold("E\u{301}Å가", [.ignoringCase, .ignoringDiacritics]) == "ea가")
+        #expect(TextFolding.composed("e\u{301}\u{1100}\u{1161}").utf8.elementsEqual("é가".utf8))
+    }
+
+    /// What is not counted must not be able to exceed the budget: the counted steps of conditions
+    /// that are not metered, on records as large as they come.
+    @Test func `what is not counted stays within the budget of the records that come`() throws {
+        let parts = [
+            "title == 'x'", "text == 'x'", "ANY tags == 'x'", "'x' IN tags", "text CONTAINS 'q'",
+            "tags CONTAINS 'q'", "title IN {'a', 'b'}", "items.price == 3", "text BEGINSWITH 'l'",
+            "text LIKE 'a*'", "a[SIZE] == 3", "text < foreign", "ANY a BETWEEN {1, 2}",
+            "NONE tags BEGINSWITH 'q'", "title + 1 > 2", "tags.@count > 3", "ALL b > 4",
+            "text CONTAINS[c] 'q'", "ANY tags CONTAINS[c] 'q'", "SELF TOKENMATCHES 'q'",
+        ]
+        for part in parts {
+            let predicate = try PreparedPredicate(RecordPredicate(format: part))
+            guard !predicate.weight.isMetered else { continue }
+            let meter = StepMeter()
+            var evaluation = Evaluation(
+                record: .map(Self.heavy), variables: [:], now: nil, meter: meter)
+            _ = evaluation.outcome(of: try PreparedNode(predicate.predicate.root))
+            let bound = (predicate.weight.passes + 1) * EvaluationWeight.reading(of: Self.heavy)
+            #expect(meter.taken <= bound, "\(part) takes \(meter.taken)")
+        }
+    }
+}

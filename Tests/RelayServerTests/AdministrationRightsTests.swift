@@ -1,0 +1,201 @@
+import HTTPTypes
+import RelayModel
+import RelayTestKit
+import Storage
+import Testing
+
+@testable import RelayServer
+
+/// What the tokens of the administrative surface may do, and what is remembered of it.
+@Suite struct AdministrationRightsTests {
+    private static let container = "containers/iCloud.com.example.Art/development"
+
+    private static func token(_ relay: TestRelay, _ members: String) async throws -> String {
+        let made = try await relay.admin(.post, "tokens", #"{"label":"t",\#(members)}"#)
+        #expect(made.status == 201, "\(made.text)")
+        guard case .string(let secret)? = made["secret"] else { return "" }
+        return secret
+    }
+
+    private static func call(
+        _ relay: TestRelay, _ method: HTTPRequest.Method, _ path: String, _ token: String,
+        _ body: String? = nil
+    ) async throws -> TestRelay.Answer {
+        try await relay.call(
+            method, "/admin/1/\(path)", headers: ["Authorization": "Bearer \(token)"], body: body)
+    }
+
+    /// A path of each call, with names for its variable parts.
+    private static func target(_ route: RelayRoute) -> String {
+        route.path.dropFirst("/admin/1/".count).split(separator: "/").map { part -> String in
+            switch part {
+            case "{container}": "iCloud.com.example.Art"
+            case "{environment}": "development"
+            case "{database}": "public"
+            case let part where part.hasPrefix("{"): "1"
+            default: String(part)
+            }
+        }.joined(separator: "/")
+    }
+
+    @Test func `each call lets in the tokens that its path and effect allow, and no other`()
+        async throws
+    {
+        try await TestRelay.with { relay in
+            let reading = try await Self.token(relay, #""access":"read""#)
+            let changing = try await Self.token(relay, #""access":"change""#)
+            let place = #""container":"iCloud.com.example.Art","environment":"development""#
+            let own = try await Self.token(relay, #""access":"change",\#(place)"#)
+            var other = ContainerSettings(
+                key: ContainerKey(
+                    container: known("iCloud.com.example.Other"), environment: .development),
+                topics: ["t"])
+            other.expirationSeconds = 1
+            try await relay.store.save(other, at: TestRelay.now)
+            let foreign = try await Self.token(
+                relay,
+                #""access":"change","container":"iCloud.com.example.Other","#
+                    + #""environment":"development""#)
+            let routes = RelayRouter.routes(relay.dependencies)
+                .filter { $0.surface == .administration }
+            #expect(routes.count > 35)
+            for route in routes {
+                let isOfContainer = route.path.hasPrefix("/admin/1/containers/{container}/")
+                let reads = route.method == "GET"
+                let expected = [
+                    (reading, reads), (changing, reads || isOfContainer), (own, isOfContainer),
+                    (foreign, false),
+                ]
+                for (token, isLetIn) in expected {
+                    let method = try #require(HTTPRequest.Method(route.method))
+                    let answer = try await Self.call(
+                        relay, method, Self.target(route), token, "{}")
+                    #expect(
+                        (answer.status != 403) == isLetIn,
+                        "\(route.method) \(route.path) \(answer.text)")
+                }
+            }
+        }
+    }
+
+    @Test func `a token of one container cannot set its bounds`() async throws {
+        try await TestRelay.with { relay in
+            let place = #""container":"iCloud.com.example.Art","environment":"development""#
+            let own = try await Self.token(relay, #""access":"change",\#(place)"#)
+            let refused = try await Self.call(
+                relay, .patch, Self.container, own, #"{"costLimits":{"user":1000000}}"#)
+            #expect(refused.status == 403)
+            let allowed = try await Self.call(
+                relay, .patch, Self.container, own, #"{"expirationSeconds":60}"#)
+            #expect(allowed.status == 200, "\(allowed.text)")
+        }
+    }
+
+    @Test func `a token that was revoked or has ended is refused`() async throws {
+        try await TestRelay.with { relay in
+            let short = try await Self.token(relay, #""access":"read","hours":1"#)
+            #expect(try await Self.call(relay, .get, "overview", short).status == 200)
+            let listed = try await relay.admin(.get, "tokens")
+            #expect(!listed.text.contains(short))
+            guard case .string(let id)? = listed.json.value(at: ["tokens", "0", "id"]) else {
+                Issue.record("\(listed.text)")
+                return
+            }
+            #expect(try await relay.admin(.delete, "tokens/\(id)").status == 200)
+            let refused = try await Self.call(relay, .get, "overview", short)
+            #expect(refused.status == 401)
+            #expect(refused["reason"] == "admin token: it was revoked")
+            #expect(try await relay.admin(.delete, "tokens/\(id)").status == 404)
+            let stored = try #require(try await relay.store.adminTokens().first)
+            #expect(!stored.isLive(at: TestRelay.now))
+            var ending = stored
+            ending.revokedAt = nil
+            #expect(ending.isLive(at: TestRelay.now))
+            #expect(!ending.isLive(at: TestRelay.now.advanced(by: .seconds(3600))))
+        }
+    }
+
+    @Test func `what changes something is in the audit log, and no secret is`() async throws {
+        try await TestRelay.with { relay in
+            let reading = try await Self.token(relay, #""access":"read""#)
+            let made = try await relay.admin(
+                .post, Self.container + "/keys?note=hidden", #"{"kind":"bearer"}"#)
+            guard case .string(let secret)? = made["secret"] else { return }
+            _ = try await relay.admin(.get, "overview")
+            _ = try await relay.admin(.delete, Self.container + "/keys/none")
+            _ = try await Self.call(relay, .delete, Self.container + "/keys/x", reading)
+            let audit = try await Self.call(relay, .get, "audit", reading)
+            guard case .array(let entries)? = audit["entries"] else {
+                Issue.record("\(audit.text)")
+                return
+            }
+            let lines = entries.map { entry in
+                ["method", "path", "status", "code"].compactMap { name in
+                    entry.value(at: [name]).map { value in
+                        if case .string(let text) = value { text } else { value.text }
+                    }
+                }.joined(separator: " ")
+            }
+            let path = "/admin/1/" + Self.container
+            #expect(
+                lines == [
+                    "DELETE \(path)/keys/x 403 ACCESS_DENIED",
+                    "DELETE \(path)/keys/none 404 NOT_FOUND", "POST \(path)/keys 201",
+                    "POST /admin/1/tokens 201",
+                ])
+            #expect(entries.last?.value(at: ["caller"]) == "admin.token")
+            for text in [secret, reading, TestRelay.adminToken, "hidden"] {
+                #expect(!audit.text.contains(text))
+            }
+            let page = try await relay.admin(.get, "audit?limit=1&before=4")
+            #expect(page.json.value(at: ["entries", "0", "id"]) == 3)
+            #expect(page["before"] == 3)
+        }
+    }
+
+    @Test func `the audit log is bounded by age and number`() async throws {
+        try await TestRelay.with { relay in
+            for _ in 0..<5 { _ = try await relay.admin(.delete, Self.container + "/keys/none") }
+            let store = relay.store
+            let long = TestRelay.now.advanced(by: .seconds(-60))
+            #expect(try await store.pruneAudit(before: long, most: 100) == 0)
+            #expect(try await store.pruneAudit(before: long, most: 2) == 3)
+            let later = TestRelay.now.advanced(by: .seconds(1))
+            #expect(try await store.pruneAudit(before: later, most: 100) == 2)
+            #expect(try await store.auditEntries(before: nil, limit: 9) == [])
+        }
+    }
+
+    @Test func `a key set without issuer and audience is warned of`() async throws {
+        try await TestRelay.with { relay in
+            func set(_ members: JSONObject) async throws -> JSONValue? {
+                var tokens: JSONObject = ["keySet": .string(TestKeys.rsaKeySet)]
+                for member in members.members { tokens[member.name] = member.value }
+                let body: JSONValue = ["userTokens": .object(tokens)]
+                return try await relay.admin(.patch, Self.container, body.text)["warnings"]
+            }
+            let both =
+                "userTokens: without issuer and audience a token counts that the identity provider "
+                + "issued to another application"
+            #expect(try await set([:]) == [.string(both)])
+            let one = try await set(["issuer": "https://id.example"])
+            #expect(one == [.string(both.replacing("issuer and audience", with: "audience"))])
+            #expect(try await set(["issuer": "https://id.example", "audience": "art"]) == nil)
+        }
+    }
+
+    @Test(arguments: ["x", "hunter2", String(repeating: "a", count: 23)])
+    func `a short token is refused, and not shown`(token: String) async throws {
+        do {
+            _ = try RelayConfiguration(
+                try await ConfigurationValues.gather(
+                    arguments: [], environment: ["BELFRY_ADMIN_TOKEN": token]))
+            Issue.record("it was taken")
+        } catch let error as ConfigurationError {
+            #expect(
+                error.description.contains(
+                    "admin.token (--admin-token, BELFRY_ADMIN_TOKEN): the value must be a text of "
+                        + "24 bytes or more"))
+        }
+    }
+}

@@ -1,0 +1,24 @@
+import Storage
+import Testing
+
+@testable import RelayServer
+
+@Suite struct BoundShareTests {
+    @Test func `who has much leaves room for who has little`() {
+        let half = BoundShare(.retries, amount: 50, most: 100)
+        #expect(!half.isScarce)
+        #expect(!half.isUsedUp(by: 50))
+        let more = BoundShare(.retries, amount: 51, most: 100)
+        #expect(more.isUsedUp(by: 51))
+        #expect(more.isUsedUp(by: 50))
+        #expect(!more.isUsedUp(by: 1))
+        // The second comes to what the first has left.
+        let two = BoundShare(.retries, amount: 51 + 25, most: 100)
+        #expect(two.isUsedUp(by: 25))
+        #expect(!two.isUsedUp(by: 24))
+    }
+
+    @Test func `without a bound nobody has used it up`() {
+        #expect(!BoundShare(.ranges, amount: .max, most: 0).isUsedUp(by: .max))
+    }
+}

@@ -1,0 +1,116 @@
+import HTTPTypes
+import RelayModel
+import RelayServer
+import RelayTestKit
+import Storage
+import Testing
+
+/// Conditions that look right: what they mean is made to work, and what can never fire is refused.
+@Suite struct DialectScenarioTests {
+    private static let schema = """
+        DEFINE SCHEMA
+        RECORD TYPE Artwork (title STRING QUERYABLE, year INT64, artist REFERENCE QUERYABLE);
+        """
+
+    /// Saves a subscription with `query` beside its record type; answers its entry.
+    private static func save(
+        _ relay: TestRelay, _ query: String, type: String = "Artwork",
+        firesOn: String = #"["create","update","delete"]"#
+    ) async throws -> JSONValue? {
+        let answer = try await relay.post(
+            "subscriptions/modify",
+            #"{"operations":[{"operationType":"create","subscription":{"subscriptionType":"query","#
+                + #""firesOn":\#(firesOn),"query":{"recordType":"\#(type)",\#(query)}}}]}"#)
+        return answer.json.value(at: ["subscriptions", "0"])
+    }
+
+    private static func define(_ relay: TestRelay) async throws {
+        let answer = try await relay.admin(
+            .put, "containers/iCloud.com.example.Art/development/schema",
+            JSONValue.object(["text": .string(schema)]).text)
+        #expect(answer.status == 200, "\(answer.text)")
+    }
+
+    @Test func `a reference as an argument is a reference, and what means nothing is refused`()
+        async throws
+    {
+        try await TestRelay.with { relay in
+            let saved = try await Self.save(
+                relay,
+                #""predicate":"artist = %@","predicateArguments":[{"recordName":"leo"}]"#)
+            #expect(
+                saved?.value(at: ["query", "canonicalPredicate"])
+                    == #"artist == CAST("leo", "CKReference")"#, "\(saved?.text ?? "")")
+            let refused = try await Self.save(
+                relay, #""predicate":"artist = %@","predicateArguments":[{"name":"leo"}]"#)
+            #expect(refused?.value(at: ["serverErrorCode"]) == "BAD_REQUEST")
+            guard case .string(let reason)? = refused?.value(at: ["reason"]) else { return }
+            #expect(
+                reason.hasPrefix(
+                    "operations[0].subscription.query.predicateArguments[0]: an object must be a "
+                        + "reference {recordName}"), "\(reason)")
+        }
+    }
+
+    @Test(arguments: [
+        ("year == 1503", "the field year is not queryable"), ("title == 'x'", nil),
+        ("NOT (title == 'x' OR year > 3)", "the field year is not queryable"),
+        ("nothing == 1", "there is no field nothing"),
+    ])
+    func `a condition in rql is held to the schema`(rql: String, reason: String?) async throws {
+        try await TestRelay.with { relay in
+            try await Self.define(relay)
+            let entry = try await Self.save(relay, #""rql":"\#(rql)""#)
+            guard let reason else {
+                #expect(entry?.value(at: ["serverErrorCode"]) == nil, "\(entry?.text ?? "")")
+                return
+            }
+            guard case .string(let text)? = entry?.value(at: ["reason"]) else {
+                Issue.record("\(entry?.text ?? "")")
+                return
+            }
+            #expect(text.contains(reason), "\(text)")
+        }
+    }
+
+    @Test(arguments: [
+        (#""predicate":"creationDate > now()""#, #"["update"]"#, "create"),
+        (#""rql":"createdUserRecordName == 'x'""#, #"["update","delete"]"#, "create"),
+        (#""predicate":"___modTime > now()""#, #"["delete"]"#, "create or update"),
+        (#""predicate":"creationDate > now()""#, #"["create","update"]"#, nil),
+        (#""predicate":"recordName == 'x'""#, #"["delete"]"#, nil),
+    ])
+    func `what can never be known of a record that is not kept is refused`(
+        query: String, firesOn: String, needed: String?
+    ) async throws {
+        try await TestRelay.with { relay in
+            try await relay.store.extendSchema(
+                of: TestRelay.container,
+                with: [RecordTypeDefinition(known("Order"), isKept: false, isInferred: true)])
+            let entry = try await Self.save(relay, query, type: "Order", firesOn: firesOn)
+            guard needed != nil else {
+                #expect(entry?.value(at: ["serverErrorCode"]) == nil, "\(entry?.text ?? "")")
+                return
+            }
+            guard case .string(let text)? = entry?.value(at: ["reason"]) else {
+                Issue.record("\(entry?.text ?? "")")
+                return
+            }
+            #expect(text.contains("of such a change is never known"), "\(text)")
+            #expect(text.contains("in firesOn, or a record type that the schema keeps"))
+        }
+    }
+
+    @Test func `clients write no records of users`() async throws {
+        try await TestRelay.with { relay in
+            let answer = try await relay.post(
+                "records/modify",
+                RecordScenarioTests.body(
+                    RecordScenarioTests.operation(
+                        "create", #"{"recordName":"r","recordType":"Users"}"#)))
+            #expect(
+                answer.json.value(at: ["records", "0", "serverErrorCode"]) == "ACCESS_DENIED",
+                "\(answer.text)")
+        }
+    }
+}

@@ -1,0 +1,127 @@
+import Foundation
+import RelayModel
+import RelayServer
+import RelayTestKit
+import Testing
+
+/// The doors of a running relay under clients that come in crowds, or are slow.
+@Suite(.serialized, .timeLimit(.minutes(15))) struct DoorTests {
+    private static func port(_ relay: RunningRelay) async -> Int {
+        await relay.relay.ports.port(of: "http")
+    }
+
+    private static let question = "GET /healthz HTTP/1.1\r\nHost: relay\r\n\r\n"
+
+    /// Opens connections until one is refused, and returns those that are inside, and the refusal.
+    private static func fill(_ port: Int) async throws -> ([RawConnection], refusal: String) {
+        var crowd: [RawConnection] = []
+        while crowd.count < 64 {
+            let connection = try await RawConnection.open(port)
+            try await connection.send(question)
+            let answer = await connection.hear(until: "}")
+            guard answer.hasPrefix("HTTP/1.1 200") else { return (crowd, answer) }
+            crowd.append(connection)
+        }
+        return (crowd, "")
+    }
+
+    @Test func `a full door says when to come again, and serves whoever comes after`() async throws
+    {
+        let settings = ["--http-connections", "8", "--http-connections-per-address", "8"]
+        try await RunningRelay.with(settings) { relay in
+            let port = await Self.port(relay)
+            let (crowd, refusal) = try await Self.fill(port)
+            #expect(crowd.count <= 8)
+            #expect(refusal.hasPrefix("HTTP/1.1 503"), "\(refusal)")
+            #expect(refusal.contains("Retry-After: 1\r\n"))
+            #expect(refusal.contains("Connection: close\r\n"))
+            #expect(refusal.contains("the relay has as many connections as it takes"))
+            // The operator has a door of his own.
+            let overview = try await relay.client.administer("GET", "overview")
+            #expect(overview.status == 200)
+            for connection in crowd { try await connection.finish() }
+            for connection in crowd { _ = await connection.hearAll() }
+            var answer = ""
+            while !answer.hasPrefix("HTTP/1.1 200") {
+                let next = try await RawConnection.open(port)
+                try await next.send(Self.question)
+                answer = await next.hear(until: "}")
+                try? await next.finish()
+            }
+        }
+    }
+
+    @Test func `one address gets no more than its share of the door`() async throws {
+        try await RunningRelay.with(["--http-connections-per-address", "3"]) { relay in
+            let port = await Self.port(relay)
+            var refused = 0
+            var crowd: [RawConnection] = []
+            for _ in 0..<6 {
+                let connection = try await RawConnection.open(port)
+                try await connection.send(Self.question)
+                let answer = await connection.hear(until: "}")
+                if answer.contains("your address has as many connections") { refused += 1 }
+                crowd.append(connection)
+            }
+            #expect(refused >= 3)
+            #expect(try await relay.client.administer("GET", "overview").status == 200)
+            for connection in crowd { try? await connection.finish() }
+        }
+    }
+
+    @Test(arguments: ["GET /heal", "", "POST /x HTTP/1.1\r\nHost: a\r\nX-A: b\r\n"])
+    func `a head that does not come ends the connection`(start: String) async throws {
+        try await RunningRelay.with(["--http-head-seconds", "1"]) { relay in
+            let connection = try await RawConnection.open(await Self.port(relay))
+            try await connection.send(start)
+            let answer = await connection.hearAll()
+            #expect(start.isEmpty ? answer.isEmpty : answer.hasPrefix("HTTP/1.1 408"), "\(answer)")
+        }
+    }
+
+    @Test func `a body that does not come ends the connection, and nothing is stored`() async throws
+    {
+        try await RunningRelay.with(["--http-body-seconds", "1"]) { relay in
+            let connection = try await RawConnection.open(await Self.port(relay))
+            try await connection.send(
+                "POST /changes/1/\(relay.container.key.container)/development/database HTTP/1.1\r\n"
+                    + "Host: relay\r\nContent-Length: 100\r\n\r\n{")
+            let answer = await connection.hearAll()
+            #expect(answer.hasPrefix("HTTP/1.1 408"), "\(answer)")
+            #expect(answer.contains("the body of the request came too slowly"))
+        }
+    }
+
+    @Test func `a connection without requests ends, and one that asks does not`() async throws {
+        try await RunningRelay.with(["--http-idle-seconds", "1"]) { relay in
+            let connection = try await RawConnection.open(await Self.port(relay))
+            try await connection.send(Self.question)
+            let answer = await connection.hearAll()
+            #expect(answer.hasPrefix("HTTP/1.1 200"))
+            let metrics = try await relay.metrics()
+            #expect(metrics.contains(#"too_slow_total{door="http",waiting="idle"} "#), "\(metrics)")
+        }
+    }
+
+    @Test func `the clients' port has no metrics unless told, and the operator's has`() async throws
+    {
+        try await RunningRelay.with { (relay: RunningRelay) async throws in
+            #expect(try await relay.client.call("GET", "/metrics").status == 404)
+            #expect(try await relay.client.call("GET", "/healthz").status == 200)
+            #expect(try await relay.metrics().contains("belfry_connections{door=\"admin\"}"))
+        }
+        try await RunningRelay.with(["--http-metrics", "on"]) {
+            (relay: RunningRelay) async throws in
+            #expect(try await relay.client.call("GET", "/metrics").status == 200)
+        }
+    }
+}
+
+extension RunningRelay {
+    /// The metrics as the operator sees them.
+    func metrics() async throws -> String {
+        var operators = client
+        operators.url = client.adminURL
+        return try await operators.call("GET", "/metrics").text
+    }
+}

@@ -1,0 +1,211 @@
+import NIOCore
+import Testing
+
+@testable import RelayServer
+
+/// Who may come in, how fast they must be, and who they are: the decisions alone.
+@Suite struct DoorValueTests {
+    private static func address(_ text: String) throws -> ClientAddress {
+        try #require(ClientAddress(text: text))
+    }
+
+    // MARK: Addresses
+
+    @Test(arguments: [
+        ("127.0.0.1", "127.0.0.1:80"), ("::ffff:10.1.2.3", "10.1.2.3"),
+        ("[2001:db8::1]:443", "2001:db8::1"), (" 10.1.2.3 ", "10.1.2.3"),
+    ])
+    func `one address is one, however it is written`(left: String, right: String) throws {
+        #expect(try Self.address(left) == Self.address(right))
+    }
+
+    @Test(arguments: ["", "localhost", "10.1.2", "1.2.3.4.5", "unknown", "_hidden", "::g"])
+    func `what is no address is none`(text: String) {
+        #expect(ClientAddress(text: text) == nil)
+    }
+
+    @Test func `an address of a socket is the one that people write`() throws {
+        for text in ["127.0.0.1", "10.1.2.3", "::1", "2001:db8:1:2:3:4:5:6"] {
+            let socket = try SocketAddress(ipAddress: text, port: 80)
+            #expect(ClientAddress(socket) == (try Self.address(text)))
+        }
+        #expect(try Self.address("127.8.9.1").isLoopback)
+        #expect(try Self.address("::1").isLoopback)
+        #expect(try !Self.address("128.0.0.1").isLoopback)
+        #expect(try !Self.address("::2").isLoopback)
+    }
+
+    @Test func `the addresses of one IPv6 network count as one`() throws {
+        let first = try Self.address("2001:db8:1:2::1").origin
+        #expect(try Self.address("2001:db8:1:2:ffff::9").origin == first)
+        #expect(try Self.address("2001:db8:1:3::1").origin != first)
+        #expect(try Self.address("10.0.0.1").origin != Self.address("10.0.0.2").origin)
+    }
+
+    @Test(arguments: [
+        ("10.0.0.0/8", "10.255.0.1", true), ("10.0.0.0/8", "11.0.0.1", false),
+        ("10.1.2.3", "10.1.2.3", true), ("10.1.2.3", "10.1.2.4", false),
+        ("2001:db8::/32", "2001:db8:ffff::1", true), ("2001:db8::/32", "2001:db9::1", false),
+        ("0.0.0.0/0", "1.2.3.4", true), ("0.0.0.0/0", "2001:db8::1", false),
+        ("::/0", "1.2.3.4", true),
+    ])
+    func `a network has its addresses`(range: String, address: String, isIn: Bool) throws {
+        #expect(try #require(AddressRange(text: range)).contains(Self.address(address)) == isIn)
+    }
+
+    @Test(arguments: [
+        "10.0.0.0/33", "10.0.0.0/", "/8", "10.0.0.0/8/8", "x/8", "::/129", "1.2.3.4/-1",
+    ])
+    func `what is no network is none`(text: String) {
+        #expect(AddressRange(text: text) == nil)
+    }
+
+    @Test func `only proxies that are believed say whom they act for`() throws {
+        let proxies = TrustedProxies(
+            ["10.0.0.0/8"].compactMap { AddressRange(text: $0) })
+        func client(_ peer: String, _ forwarded: String...) throws -> ClientAddress {
+            proxies.client(behind: try Self.address(peer), forwardedFor: forwarded)
+        }
+        #expect(try client("1.1.1.1", "2.2.2.2") == Self.address("1.1.1.1"))
+        #expect(try client("10.0.0.1", "2.2.2.2") == Self.address("2.2.2.2"))
+        // What the client wrote itself stands before what the proxy added.
+        #expect(try client("10.0.0.1", "9.9.9.9, 2.2.2.2") == Self.address("2.2.2.2"))
+        #expect(try client("10.0.0.1", "9.9.9.9, 2.2.2.2, 10.0.0.2") == Self.address("2.2.2.2"))
+        #expect(try client("10.0.0.1", "9.9.9.9", "2.2.2.2") == Self.address("2.2.2.2"))
+        #expect(try client("10.0.0.1", "2.2.2.2, nonsense") == Self.address("10.0.0.1"))
+        #expect(try client("10.0.0.1") == Self.address("10.0.0.1"))
+    }
+
+    // MARK: Who may come in
+
+    @Test func `a full door refuses a few with a word, and takes nobody more`() throws {
+        var book = DoorBook(DoorBook.Bounds(connections: 10, perAddress: 10))
+        for number in 0..<10 {
+            #expect(book.arrive(from: try Self.address("10.0.0.\(number)")) == .served)
+        }
+        for _ in 0..<4 { #expect(book.arrive(from: nil) == .refused(.full)) }
+        #expect(!book.takes)
+        #expect(book.arrive(from: nil) == .dropped(.full))
+        book.leave(.refused(.full), from: nil)
+        #expect(book.takes)
+        book.leave(.served, from: try Self.address("10.0.0.3"))
+        #expect(book.arrive(from: nil) == .served)
+    }
+
+    @Test func `one address does not get all of a door`() throws {
+        var book = DoorBook(DoorBook.Bounds(connections: 10, perAddress: 5))
+        let one = try Self.address("10.0.0.1")
+        for _ in 0..<5 { #expect(book.arrive(from: one) == .served) }
+        #expect(book.arrive(from: one) == .refused(.address))
+        #expect(book.arrive(from: try Self.address("10.0.0.2")) == .served)
+        // A proxy's connections are not counted by its address.
+        #expect(book.arrive(from: nil) == .served)
+        book.leave(.served, from: one)
+        #expect(book.arrive(from: one) == .served)
+    }
+
+    @Test func `the doors leave files for the store, the gateway and the operator`() {
+        func door(_ limit: Int) -> Int {
+            OpenFiles(limit: limit).connections(wished: 10_000, operators: 32, gateway: 4)
+        }
+        #expect(door(1_048_576) == 10_000)
+        #expect(door(1024) == 1024 - 64 - 32 - 16)
+        #expect(door(256) == 144)
+        #expect(door(64) == OpenFiles.least)
+    }
+
+    // MARK: How fast
+
+    private static func pace() -> ConnectionPace {
+        ConnectionPace(ConnectionPace.Bounds(), at: .zero)
+    }
+
+    @Test func `the first head has its time from the beginning, byte by byte or not at all`() {
+        var pace = Self.pace()
+        #expect(pace.deadline?.moment == .seconds(15))
+        for second in 1..<15 {
+            pace.hear(at: .seconds(second))
+            #expect(pace.deadline?.moment == .seconds(15))
+            #expect(pace.deadline?.slowness == .head)
+        }
+    }
+
+    @Test func `a later head has its time from its first byte, and silence has more`() {
+        var pace = Self.pace()
+        pace.hear(at: .seconds(1))
+        pace.head(at: .seconds(1))
+        pace.requestEnded(at: .seconds(1))
+        #expect(pace.deadline == nil)
+        pace.answer(10, at: .seconds(2))
+        pace.answerTaken(at: .seconds(2))
+        #expect(pace.deadline?.moment == .seconds(77))
+        #expect(pace.deadline?.slowness == .idle)
+        pace.hear(at: .seconds(70))
+        pace.hear(at: .seconds(80))
+        #expect(pace.deadline?.moment == .seconds(85))
+        #expect(pace.deadline?.slowness == .head)
+    }
+
+    @Test func `a body may neither stand still nor trickle`() {
+        var pace = Self.pace()
+        pace.head(at: .zero)
+        #expect(pace.deadline?.moment == .seconds(30))
+        // One byte a second.
+        var second = 0
+        while let deadline = pace.deadline?.moment, deadline > .seconds(second) {
+            second += 1
+            pace.body(1, at: .seconds(second))
+        }
+        #expect(second <= 31)
+        // All but the last byte at once.
+        pace = Self.pace()
+        pace.head(at: .zero)
+        pace.body(4_000_000, at: .seconds(1))
+        #expect(pace.deadline?.moment == .seconds(31))
+        // Twice as fast as asked: for as long as it takes.
+        pace = Self.pace()
+        pace.head(at: .zero)
+        for second in 1...300 {
+            pace.body(16_384, at: .seconds(second))
+            #expect((pace.deadline?.moment ?? .zero) > .seconds(second + 20))
+        }
+    }
+
+    @Test func `whoever does not take an answer is ended, and a held poll is not`() {
+        var pace = Self.pace()
+        pace.head(at: .zero)
+        pace.requestEnded(at: .zero)
+        #expect(pace.deadline == nil)
+        pace.answer(10_000_000, at: .seconds(600))
+        #expect(pace.deadline?.moment == .seconds(630))
+        pace.answerWaits(6_000_000, at: .seconds(601))
+        #expect(pace.deadline?.moment == .seconds(631))
+        pace.answerWaits(6_000_000, at: .seconds(620))
+        #expect(pace.deadline?.moment == .seconds(631))
+        #expect(pace.deadline?.slowness == .answer)
+    }
+
+    // MARK: The courier's address
+
+    @Test(arguments: [
+        ("localhost:8080", true), ("LOCALHOST", true), ("127.0.0.1:1", true), ("[::1]:80", true),
+        ("192.168.1.5:8080", true), ("192.168.1.6:8080", false), ("evil.example", false),
+        ("localhost.evil.example", false), ("localhost:80@evil.example", false),
+        ("127.0.0.1.evil.example", false), ("localhost:99999", false), ("localhost/x", false),
+        ("", false), ("localhost\u{0}", false), ("127.0.0.1:", false),
+    ])
+    func `a host is followed only where it leads here`(host: String, isFollowed: Bool) throws {
+        let base = CourierBase(configured: nil, own: "http://0.0.0.0:8080", scheme: "http")
+        let reached = try Self.address("192.168.1.5")
+        let url = base.url(authority: host, reached: reached, forwardedScheme: nil)
+        #expect(url == (isFollowed ? "http://\(host)" : "http://0.0.0.0:8080"))
+    }
+
+    @Test func `what is configured goes before every host`() {
+        let base = CourierBase(
+            configured: "https://push.example.com", own: "http://x", scheme: "http")
+        #expect(
+            base.url(authority: "localhost", reached: nil, forwardedScheme: nil)
+                == "https://push.example.com")
+    }
+}

@@ -1,0 +1,121 @@
+import HTTPTypes
+import RelayModel
+import RelayTestKit
+import Storage
+import Testing
+
+/// A record that a user may not read is, for that user, not there.
+@Suite struct HiddenRecordTests {
+    private static func keepPrivate(_ relay: TestRelay) async throws {
+        let schema = """
+            {"recordTypes": [
+                {"name": "Artwork", "shadow": true,
+                 "fields": [{"name": "title", "type": "STRING", "queryable": true},
+                            {"name": "link", "type": "REFERENCE"}],
+                 "grants": [{"permission": "READ", "role": "_creator"},
+                            {"permission": "CREATE", "role": "_icloud"},
+                            {"permission": "WRITE", "role": "_creator"}]}]}
+            """
+        let path = "containers/iCloud.com.example.Art/development/schema"
+        #expect(try await relay.admin(.put, path, schema).status == 200)
+        let made = try await relay.post(
+            "records/modify",
+            RecordScenarioTests.body(
+                RecordScenarioTests.operation(
+                    "create", RecordScenarioTests.artwork("hidden-1", #"{"title":{"value":"x"}}"#)))
+        )
+        #expect(!made.text.contains("serverErrorCode"), "\(made.text)")
+    }
+
+    /// What bob is answered about a record, with its name left out.
+    private static func answer(
+        _ relay: TestRelay, _ operation: String, _ name: String, tag: String?, type: String?,
+        _ fields: String
+    ) async throws -> String {
+        var record = #""recordName":"\#(name)""#
+        if let type { record += #","recordType":"\#(type)""# }
+        if let tag { record += #","recordChangeTag":"\#(tag)""# }
+        if !operation.lowercased().contains("delete") { record += #","fields":\#(fields)"# }
+        let answer = try await relay.post(
+            "records/modify",
+            RecordScenarioTests.body(RecordScenarioTests.operation(operation, "{\(record)}")),
+            user: "_bob")
+        guard case .object(var object)? = answer.json.value(at: ["records", "0"]) else {
+            return answer.text
+        }
+        object["uuid"] = nil
+        return JSONValue.object(object).text.replacing(name, with: "NAME")
+    }
+
+    @Test func `operations on a hidden record are answered as if there were none`() async throws {
+        try await TestRelay.with { relay in
+            try await Self.keepPrivate(relay)
+            for operation in ["update", "replace", "delete", "forceDelete"] {
+                for tag in [nil, "zz", "1"] {
+                    for type in [nil, "Artwork", "Other"] {
+                        for fields in ["{}", #"{"title":{"value":1,"type":"INT64"}}"#] {
+                            let there = try await Self.answer(
+                                relay, operation, "hidden-1", tag: tag, type: type, fields)
+                            let missing = try await Self.answer(
+                                relay, operation, "absent-1", tag: tag, type: type, fields)
+                            #expect(there == missing, "\(operation) \(tag ?? "") \(type ?? "")")
+                        }
+                    }
+                }
+            }
+            let own = try await relay.post("records/lookup", #"{"records":["hidden-1"]}"#)
+            #expect(RecordScenarioTests.names(own) == ["hidden-1"])
+        }
+    }
+
+    @Test func `a reference does not tell whether a hidden record is there`() async throws {
+        try await TestRelay.with { relay in
+            try await Self.keepPrivate(relay)
+            for target in ["hidden-1", "absent-1"] {
+                let link = #"{"value":{"recordName":"\#(target)","action":"VALIDATE"},"#
+                let answer = try await relay.post(
+                    "records/modify",
+                    RecordScenarioTests.body(
+                        RecordScenarioTests.operation(
+                            "create",
+                            RecordScenarioTests.artwork(
+                                "b-\(target)", #"{"link":\#(link)"type":"REFERENCE"}}"#))),
+                    user: "_bob")
+                #expect(
+                    answer.json.value(at: ["records", "0", "serverErrorCode"])
+                        == "VALIDATING_REFERENCE_ERROR", "\(answer.text)")
+            }
+        }
+    }
+
+    @Test func `who may write a record and not read it is shown what was written`() async throws {
+        try await TestRelay.with { relay in
+            try await Self.keepPrivate(relay)
+            var schema = try await relay.store.schema(of: TestRelay.container)
+            schema.recordTypes[known("Artwork")]?.grants.append(RecordGrant(.write, to: .icloud))
+            try await relay.store.replaceSchema(of: TestRelay.container, with: schema)
+            let answer = try await Self.answer(
+                relay, "forceUpdate", "hidden-1", tag: nil, type: "Artwork",
+                #"{"link":{"value":{"recordName":"x"},"type":"REFERENCE"}}"#)
+            #expect(answer.contains("link"))
+            #expect(!answer.contains("title"), "\(answer)")
+        }
+    }
+
+    @Test func `names of system fields are the relay's`() async throws {
+        try await TestRelay.with { relay in
+            let names =
+                SystemField.allCases.flatMap(\.names).filter { !$0.hasPrefix("_") }
+                + ["recordType", "recordChangeTag"]
+            for name in names {
+                for operation in ["create", "forceUpdate", "forceReplace"] {
+                    let answer = try await Self.answer(
+                        relay, operation, "sys-1", tag: nil, type: "Artwork",
+                        #"{"\#(name)":{"value":"_alice"}}"#)
+                    #expect(answer.contains("BAD_REQUEST"), "\(name) \(answer)")
+                    #expect(answer.contains("is what the relay itself knows"), "\(answer)")
+                }
+            }
+        }
+    }
+}

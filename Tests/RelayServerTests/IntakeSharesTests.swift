@@ -1,0 +1,184 @@
+import RelayModel
+import RelayTestKit
+import Storage
+import Synchronization
+import Testing
+
+@testable import RelayServer
+
+/// One container's changes do not make another's wait behind them.
+@Suite struct IntakeSharesTests {
+    private static let busy = Fixtures.container
+    private static let quiet = ContainerKey(
+        container: Fixtures.identifier("iCloud.com.example.Music"), environment: .development)
+
+    /// A log that is followed in its order, one change after the other.
+    private struct Model {
+        var shares = IntakeShares()
+        var now = Duration.zero
+        /// How long a change of the busy container takes to follow.
+        var each: Duration
+        private var head: UInt64 = 0
+        private var log: [(position: UInt64, end: Duration)] = []
+        private var free = Duration.zero
+
+        init(each: Duration) { self.each = each }
+
+        /// Appends changes; returns when they will be followed.
+        @discardableResult
+        mutating func append(
+            _ container: ContainerKey, changes: Int, each: Duration
+        ) -> Duration {
+            head += UInt64(changes)
+            free = max(free, now) + each * changes
+            log.append((head, free))
+            _ = shares.appended(
+                container, changes: changes, upTo: LogPosition(head), at: now)
+            return free
+        }
+
+        /// Lets time pass; returns how many requests of the busy container went in.
+        mutating func advance(to moment: Duration) -> Int {
+            var released = 0
+            now = moment
+            while let first = log.first, first.end <= moment {
+                log.removeFirst()
+                let numbers = shares.followed(upTo: LogPosition(first.position), at: first.end)
+                released += numbers.count
+                for _ in numbers { append(IntakeSharesTests.busy, changes: 1, each: each) }
+            }
+            return released
+        }
+    }
+
+    /// The busy container brings as many changes as it can; the quiet one brings one every 50 ms.
+    ///
+    /// - Returns: How long those of the quiet one took, and how many the busy one had.
+    private func race(
+        each: Duration, milliseconds: Int
+    ) -> (waits: [Duration], count: Int) {
+        var model = Model(each: each)
+        _ = model.shares.ask(Self.quiet, changes: 1, at: .zero)
+        model.append(Self.quiet, changes: 1, each: .zero)
+        var waits: [Duration] = []
+        var count = 0
+        for moment in 1...milliseconds {
+            count += model.advance(to: .milliseconds(moment))
+            while model.shares.waiting < 100 {
+                guard
+                    case .enters = model.shares.ask(Self.busy, changes: 1, at: model.now)
+                else { continue }
+                model.append(Self.busy, changes: 1, each: each)
+                count += 1
+            }
+            guard moment.isMultiple(of: 50) else { continue }
+            #expect(model.shares.ask(Self.quiet, changes: 1, at: model.now) == .enters)
+            let end = model.append(Self.quiet, changes: 1, each: .microseconds(30))
+            waits.append(end - model.now)
+        }
+        return (waits, count)
+    }
+
+    @Test(arguments: [20, 100, 1000, 4000])
+    func `a quiet container's changes wait for a few milliseconds of a busy one's`(
+        _ microseconds: Int
+    ) {
+        let each = Duration.microseconds(microseconds)
+        let (waits, count) = race(each: each, milliseconds: 5000)
+        // The first changes may wait for the width to be found.
+        #expect(waits.dropFirst(10).max() ?? .zero <= .milliseconds(10) + each)
+        #expect(waits.max() ?? .zero <= each * 2 * IntakeShares.widths.first + .milliseconds(10))
+        // The busy one loses little of what the log can do.
+        #expect(each * count >= .milliseconds(5000) * 0.85)
+    }
+
+    @Test func `who is alone is never held`() {
+        var shares = IntakeShares()
+        for number in 1...100_000 {
+            #expect(shares.ask(Self.busy, changes: 1, at: .milliseconds(number)) == .enters)
+        }
+        // A minute after the last change of another it is alone again.
+        var later = IntakeShares()
+        #expect(later.ask(Self.quiet, changes: 1, at: .zero) == .enters)
+        #expect(later.ask(Self.busy, changes: 5000, at: .zero) == .enters)
+        #expect(later.ask(Self.busy, changes: 1, at: .seconds(60)) == .waits(1))
+        #expect(later.leave(1, of: Self.busy) == true)
+        #expect(later.ask(Self.busy, changes: 1, at: .seconds(61)) == .enters)
+    }
+
+    @Test func `a request that appended nothing gives its room back`() {
+        var shares = IntakeShares()
+        #expect(shares.ask(Self.quiet, changes: 1, at: .zero) == .enters)
+        #expect(shares.ask(Self.busy, changes: 1000, at: .zero) == .enters)
+        #expect(shares.ask(Self.busy, changes: 1, at: .zero) == .waits(1))
+        #expect(shares.ask(Self.busy, changes: 1, at: .zero) == .waits(2))
+        #expect(shares.leave(3, of: Self.busy) == false)
+        let released = shares.appended(Self.busy, changes: 1000, upTo: nil, at: .zero)
+        #expect(released == [1, 2])
+        #expect(shares.leave(1, of: Self.busy) == false)
+    }
+
+    @Test func `a line has an end`() {
+        var settings = IntakeShares.Settings()
+        settings.line = 2
+        var shares = IntakeShares(settings)
+        #expect(shares.ask(Self.quiet, changes: 1, at: .zero) == .enters)
+        #expect(shares.ask(Self.busy, changes: 1000, at: .zero) == .enters)
+        #expect(shares.ask(Self.busy, changes: 1, at: .zero) == .waits(1))
+        #expect(shares.ask(Self.busy, changes: 1, at: .zero) == .waits(2))
+        #expect(shares.ask(Self.busy, changes: 1, at: .zero) == .refused)
+        #expect(shares.ask(Self.quiet, changes: 1, at: .zero) == .enters)
+    }
+}
+
+@Suite struct IntakeTurnsTests {
+    private static let busy = Fixtures.container
+    private static let quiet = ContainerKey(
+        container: Fixtures.identifier("iCloud.com.example.Music"), environment: .development)
+
+    @Test func `a request that is held goes in when the log is followed`() async throws {
+        let clock = TestClock()
+        let turns = IntakeTurns(clock: clock)
+        _ = try await turns.run(Self.quiet, changes: 1) { ((), LogPosition(1)) }
+        _ = try await turns.run(Self.busy, changes: 1000) { ((), LogPosition(1001)) }
+        let held = Task {
+            try await turns.run(Self.busy, changes: 1) { ("in", LogPosition(1002)) }
+        }
+        #expect(await Turns.yield { clock.sleeperCount == 1 })
+        let other = try await turns.run(Self.quiet, changes: 1) { ("at once", LogPosition(1003)) }
+        #expect(other == "at once")
+        turns.followed(upTo: LogPosition(1001))
+        #expect(try await held.value == "in")
+    }
+
+    @Test func `a request that is held for too long is refused with its bound`() async throws {
+        let clock = TestClock()
+        let refusals = Atomic(0)
+        let turns = IntakeTurns(clock: clock, patience: .seconds(2)) {
+            refusals.add(1, ordering: .relaxed)
+        }
+        _ = try await turns.run(Self.quiet, changes: 1) { ((), LogPosition(1)) }
+        _ = try await turns.run(Self.busy, changes: 1000) { ((), LogPosition(1001)) }
+        let held = Task { try await turns.run(Self.busy, changes: 1) { ((), nil) } }
+        #expect(await Turns.yield { clock.sleeperCount == 1 })
+        clock.advance(by: .seconds(2))
+        let error = await #expect(throws: StorageError.self) { try await held.value }
+        guard case .bounded(.share, _)? = error else {
+            Issue.record("refused with \(String(describing: error))")
+            return
+        }
+        #expect(refusals.load(ordering: .relaxed) == 1)
+    }
+
+    @Test func `who stops waiting leaves the line`() async throws {
+        let turns = IntakeTurns(clock: TestClock())
+        _ = try await turns.run(Self.quiet, changes: 1) { ((), LogPosition(1)) }
+        _ = try await turns.run(Self.busy, changes: 1000) { ((), LogPosition(1001)) }
+        let gone = Task { try await turns.run(Self.busy, changes: 1) { ((), nil) } }
+        gone.cancel()
+        await #expect(throws: (any Error).self) { try await gone.value }
+        turns.followed(upTo: LogPosition(1001))
+        let next = try await turns.run(Self.busy, changes: 1) { ("next", nil) }
+        #expect(next == "next")
+    }
+}

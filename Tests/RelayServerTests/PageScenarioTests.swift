@@ -1,0 +1,146 @@
+import HTTPTypes
+import RelayModel
+import RelayServer
+import Storage
+import Testing
+
+/// Lists over HTTP: a page holds so many bytes, and says how to go on.
+@Suite struct PageScenarioTests {
+    private static let admin = "containers/iCloud.com.example.Art/development"
+
+    /// Records of 900 kB in the default zone and in a zone of the user's.
+    private static func fill(_ relay: TestRelay, zone: String?, _ count: Int) async throws {
+        let text = String(repeating: "x", count: 900_000)
+        let place = zone.map { #""zoneID":{"zoneName":"\#($0)"},"# } ?? ""
+        for number in 1...count {
+            let answer = try await relay.post(
+                "records/modify",
+                #"{\#(place)"operations":[{"operationType":"create","record":{"recordName":"#
+                    + #""r\#(number)","recordType":"Art","fields":{"t":{"value":"\#(text)"}}}}]}"#,
+                database: "private")
+            #expect(answer.status == 200)
+        }
+    }
+
+    private static func list(_ answer: TestRelay.Answer, _ name: String) -> [JSONObject] {
+        guard case .array(let elements)? = answer[name] else { return [] }
+        return elements.compactMap { if case .object(let object) = $0 { object } else { nil } }
+    }
+
+    @Test func `looking many large records up answers as many as fit`() async throws {
+        try await TestRelay.with { relay in
+            try await Self.fill(relay, zone: nil, 7)
+            let names = (1...7).map { #""r\#($0)""# }.joined(separator: ",")
+            let answer = try await relay.post(
+                "records/lookup", #"{"records":[\#(names)]}"#, database: "private")
+            let entries = Self.list(answer, "records")
+            #expect(entries.filter { $0["fields"] != nil }.count == 5)
+            #expect(
+                entries.suffix(2).map { $0["serverErrorCode"] }
+                    == ["QUOTA_EXCEEDED", "QUOTA_EXCEEDED"])
+            #expect(answer.text.utf8.count < 6_000_000)
+        }
+    }
+
+    @Test func `the zones of one request share a page, and each goes on from its token`()
+        async throws
+    {
+        try await TestRelay.with { relay in
+            for zone in ["a", "b"] {
+                _ = try await relay.post(
+                    "zones/modify",
+                    #"{"operations":[{"operationType":"create","zone":{"zoneID":{"zoneName":"#
+                        + #""\#(zone)"}}}]}"#, database: "private")
+                try await Self.fill(relay, zone: zone, 4)
+            }
+            var tokens: [String: String] = [:]
+            var counts = ["a": 0, "b": 0]
+            for _ in 0..<10 {
+                let zones = ["a", "b"].map { zone in
+                    let token = tokens[zone].map { #","syncToken":"\#($0)""# } ?? ""
+                    return #"{"zoneID":{"zoneName":"\#(zone)"}\#(token)}"#
+                }
+                let answer = try await relay.post(
+                    "changes/zone", #"{"zones":[\#(zones.joined(separator: ","))]}"#,
+                    database: "private")
+                #expect(answer.text.utf8.count < 6_000_000)
+                var isMoreComing = false
+                for (zone, entry) in zip(["a", "b"], Self.list(answer, "zones")) {
+                    if case .array(let records)? = entry["records"] {
+                        counts[zone, default: 0] += records.count
+                    }
+                    if case .string(let token)? = entry["syncToken"] { tokens[zone] = token }
+                    if entry["moreComing"] == true { isMoreComing = true }
+                }
+                if !isMoreComing { break }
+            }
+            #expect(counts == ["a": 4, "b": 4])
+        }
+    }
+
+    @Test func `subscriptions beyond a page come with a marker`() async throws {
+        try await TestRelay.with { relay in
+            let owner = SubscriptionOwner(
+                container: TestRelay.container, database: .public, user: known("_alice"))
+            let edits = (0..<24).map { number in
+                let text = String(repeating: "\(number % 10)", count: 220_000) + "\(number)"
+                let query = SubscriptionQuery(
+                    recordType: known("Art"), form: .predicate, source: "a == %@",
+                    arguments: [.string(text)], canonical: "a == \"\(text)\"")
+                return SubscriptionEdit.create(
+                    Subscription(
+                        id: known("s\(number)"), container: owner.container,
+                        database: owner.database, owner: owner.user,
+                        scope: .query(query, zoneID: nil), firesOn: [.create],
+                        firesOnce: false, notificationInfo: NotificationInfo()))
+            }
+            _ = try await relay.store.edit(
+                edits, of: owner, atomicity: .independent, at: TestRelay.now)
+            let first = try await relay.post("subscriptions/list", "{}")
+            let firstPage = Self.list(first, "subscriptions")
+            guard case .string(let marker)? = first["continuationMarker"] else {
+                Issue.record("there is no marker")
+                return
+            }
+            let second = try await relay.post(
+                "subscriptions/list", #"{"continuationMarker":"\#(marker)"}"#)
+            let secondPage = Self.list(second, "subscriptions")
+            #expect(!firstPage.isEmpty && firstPage.count < 24)
+            let ids = (firstPage + secondPage).map { $0["subscriptionID"]?.text ?? "" }
+            #expect(Set(ids).count == firstPage.count + secondPage.count)
+            let wrong = try await relay.post(
+                "subscriptions/list", #"{"continuationMarker":"?"}"#)
+            #expect(wrong.status == 400)
+        }
+    }
+
+    @Test func `the log's changes and what is parked are listed by pages`() async throws {
+        try await TestRelay.with { relay in
+            try await Self.fill(relay, zone: nil, 7)
+            let first = try await relay.admin(.get, "\(Self.admin)/changes?limit=100")
+            #expect((3...6).contains(Self.list(first, "changes").count))
+            guard case .string(let after)? = first["after"] else {
+                Issue.record("there is no after")
+                return
+            }
+            let second = try await relay.admin(
+                .get, "\(Self.admin)/changes?limit=100&after=\(after)")
+            #expect(
+                Self.list(first, "changes").count + Self.list(second, "changes").count == 7)
+            #expect(second["after"] == nil)
+            for number in 1...3 as ClosedRange<Int64> {
+                _ = try await relay.store.park(
+                    ParkedChange(
+                        container: TestRelay.container, source: known("s"), reason: "r",
+                        path: "", body: Array(repeating: UInt8(48 + number), count: 3_000_000),
+                        headers: [:], receivedAt: TestRelay.now))
+            }
+            let parked = try await relay.admin(.get, "\(Self.admin)/changes/parked?limit=100")
+            #expect(Self.list(parked, "parked").count == 2)
+            #expect(parked["after"] == "2")
+            let rest = try await relay.admin(
+                .get, "\(Self.admin)/changes/parked?limit=100&after=2")
+            #expect(Self.list(rest, "parked").count == 1)
+        }
+    }
+}

@@ -1,0 +1,104 @@
+import HTTPTypes
+import RelayModel
+import RelayServer
+import Storage
+import Testing
+
+/// Quotas as clients and operators meet them.
+@Suite struct QuotaScenarioTests {
+    private static let path = "containers/iCloud.com.example.Art/development"
+
+    private static func save(_ relay: TestRelay, _ id: String) async throws -> JSONValue? {
+        let answer = try await relay.post(
+            "subscriptions/modify",
+            #"{"operations":[{"operationType":"create","subscription":{"subscriptionID":"\#(id)","#
+                + #""subscriptionType":"query","firesOn":["create"],"query":{"recordType":"Art","#
+                + #""filterBy":[{"comparator":"EQUALS","fieldName":"a","fieldValue":{"value":"#
+                + #""\#(id)"}}]}}}]}"#)
+        guard case .array(let entries)? = answer["subscriptions"] else { return nil }
+        return entries.first
+    }
+
+    @Test func `an operator sets quotas, and a client is told which is reached`() async throws {
+        try await TestRelay.with { relay in
+            let set = try await relay.admin(
+                .patch, Self.path, #"{"quotas":{"userSubscriptions":1,"records":5}}"#)
+            #expect(set["quotas"] == ["userSubscriptions": 1, "records": 5])
+            // What is not named stays, and null clears.
+            let cleared = try await relay.admin(
+                .patch, Self.path, #"{"quotas":{"records":null,"zones":7}}"#)
+            #expect(cleared["quotas"] == ["userSubscriptions": 1, "zones": 7])
+            guard case .object(let saved)? = try await Self.save(relay, "a"),
+                case .object(let refused)? = try await Self.save(relay, "b")
+            else {
+                Issue.record("no answer")
+                return
+            }
+            #expect(saved["serverErrorCode"] == nil)
+            #expect(refused["serverErrorCode"] == "QUOTA_EXCEEDED")
+            #expect(
+                refused["reason"]
+                    == .string(
+                        "the quota userSubscriptions is reached: 1 subscriptions of the user are "
+                            + "allowed, and there are 1"))
+            #expect(refused["quota"] == "userSubscriptions")
+            #expect(refused["limit"] == 1)
+            #expect(refused["use"] == 1)
+            let shown = try await relay.admin(.get, Self.path)
+            guard case .object(let use)? = shown["use"] else {
+                Issue.record("\(shown.text)")
+                return
+            }
+            #expect(use["subscriptions"] == ["use": 1, "limit": 5_000_000])
+            #expect(use["zones"] == ["use": 0, "limit": 7])
+            #expect(use["recordsNotKept"] == 0)
+        }
+    }
+
+    @Test(
+        arguments: [
+            (#"{"quotas":{"users":1}}"#, "quotas.users: unknown field"),
+            (#"{"quotas":{"zones":-1}}"#, "quotas.zones: must be 0 to 1000000000000"),
+            (#"{"quotas":{"zones":"many"}}"#, "quotas.zones: "),
+            (#"{"quotas":3}"#, "quotas: "),
+        ])
+    func `quotas that are none are refused:`(body: String, reason: String) async throws {
+        try await TestRelay.with { relay in
+            let answer = try await relay.admin(.patch, Self.path, body)
+            #expect(answer.status == 400)
+            guard case .string(let text)? = answer["reason"] else {
+                Issue.record("\(answer.text)")
+                return
+            }
+            #expect(text.hasPrefix(reason), "\(text)")
+        }
+    }
+
+    @Test func `a device for which there is no room is refused with the quota`() async throws {
+        try await TestRelay.with { relay in
+            _ = try await relay.admin(.patch, Self.path, #"{"quotas":{"devices":0}}"#)
+            let token = String(repeating: "ab", count: 32)
+            let answer = try await relay.call(
+                .post,
+                "/device/1/iCloud.com.example.Art/development/tokens/register\(TestRelay.query())",
+                body: #"{"apnsEnvironment":"production","apnsToken":"\#(token)"}"#)
+            #expect(answer.status == 413)
+            #expect(answer["quota"] == "devices")
+        }
+    }
+
+    @Test func `a container has places for so many queries`() async throws {
+        try await TestRelay.with { relay in
+            _ = try await relay.admin(.patch, Self.path, #"{"quotas":{"queries":0}}"#)
+            _ = try await relay.post(
+                "records/modify",
+                #"{"operations":[{"operationType":"create","record":{"recordType":"Art","#
+                    + #""recordName":"a","fields":{}}}]}"#)
+            let answer = try await relay.post(
+                "records/query", #"{"query":{"recordType":"Art"}}"#)
+            #expect(answer.status == 429)
+            #expect(answer["quota"] == "queries")
+            #expect(answer.headers[.retryAfter] == "1")
+        }
+    }
+}

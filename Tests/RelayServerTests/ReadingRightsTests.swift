@@ -1,0 +1,217 @@
+import RelayModel
+import RelayTestKit
+import Testing
+
+/// Who may read a record is told of it, and nobody else: what binds calls on records binds pushes.
+@Suite(.serialized, .timeLimit(.minutes(30))) struct ReadingRightsTests {
+    private static let everything: [String] = ["create", "update", "delete"]
+    /// A notification that would show what a record holds in every place that can.
+    private static let curious: JSONObject = [
+        "alertLocalizationKey": "%1$@", "alertLocalizationArgs": ["secret"],
+        "titleLocalizationKey": "%1$@", "titleLocalizationArgs": ["secret"],
+        "subtitleLocalizationKey": "%1$@", "subtitleLocalizationArgs": ["secret"],
+        "desiredKeys": ["secret"],
+    ]
+
+    private static func schema(reading role: String?) -> JSONValue {
+        var grants: [JSONValue] = [
+            ["permission": "CREATE", "role": "_icloud"],
+            ["permission": "WRITE", "role": "_creator"],
+        ]
+        if let role { grants.append(["permission": "READ", "role": .string(role)]) }
+        return [
+            "recordTypes": [
+                [
+                    "name": "Artwork", "shadow": true, "grants": .array(grants),
+                    "fields": [["name": "secret", "type": "STRING", "queryable": true]],
+                ]
+            ]
+        ]
+    }
+
+    private static func set(_ schema: JSONValue, _ relay: RunningRelay) async throws {
+        try await relay.client.administer("PUT", relay.container.path + "/schema", schema)
+            .expect(200)
+    }
+
+    private static func subscribe(_ relay: RunningRelay) async throws {
+        for user in ["alice", "bob"] {
+            try await relay.container.save(
+                .query("q", #"secret BEGINSWITH "x""#, firesOn: everything, info: curious),
+                as: user)
+            try await relay.container.save(
+                [
+                    "subscriptionID": "z", "subscriptionType": "zone",
+                    "zoneID": ["zoneName": "_defaultZone"],
+                    "notificationInfo": ["alertBody": "New"],
+                ], as: user)
+        }
+    }
+
+    private static func modify(_ operation: String, _ value: String?) -> JSONValue {
+        var record: JSONObject = ["recordName": "r", "recordType": "Artwork"]
+        if let value { record["fields"] = ["secret": ["value": .string(value)]] }
+        return ["operations": [["operationType": .string(operation), "record": .object(record)]]]
+    }
+
+    /// Bob writes a record, changes it and deletes it.
+    private static func write(_ relay: RunningRelay) async throws {
+        for (operation, value) in [("create", "x1"), ("forceUpdate", "x2"), ("forceDelete", nil)] {
+            let reply = try await relay.container.call(
+                "records/modify", modify(operation, value), as: "bob", in: "public"
+            ).expect(200)
+            #expect(!reply.text.contains("serverErrorCode"), "\(reply.text)")
+        }
+    }
+
+    @Test func `a record that its creator alone may read is told to its creator alone`()
+        async throws
+    {
+        try await RunningRelay.with { relay in
+            try await Self.set(Self.schema(reading: "_creator"), relay)
+            try await Self.subscribe(relay)
+            try await Self.write(relay)
+            let arrivals = try await relay.arrivals()
+            #expect(arrivals.count == 6)
+            #expect(arrivals.allSatisfy { $0.hasPrefix("bobs: ") }, "\(arrivals)")
+        }
+    }
+
+    @Test(arguments: ["_icloud", "_world"])
+    func `a record that every user may read is told to every user`(role: String) async throws {
+        try await RunningRelay.with { relay in
+            try await Self.set(Self.schema(reading: role), relay)
+            try await Self.subscribe(relay)
+            try await Self.write(relay)
+            #expect(try await relay.arrivals().count == 18)
+        }
+    }
+
+    @Test func `a record that nobody may read is told to nobody, also when a database posts it`()
+        async throws
+    {
+        try await RunningRelay.with { relay in
+            try await Self.set(Self.schema(reading: nil), relay)
+            try await Self.subscribe(relay)
+            try await Self.write(relay)
+            for operation in Self.everything {
+                try await relay.container.post(.change(operation, "w", ["secret": "x"]))
+            }
+            #expect(try await relay.arrivals() == [])
+            // What names its readers is theirs, as it is in queries.
+            try await relay.container.post(
+                .change("create", "n", ["secret": "x"], adding: ["readers": ["bob"]]))
+            #expect(try await relay.arrivals() == ["bobs: fet z", "bobs: qry q created n"])
+        }
+    }
+
+    @Test func `the readers of a kept record hold until a change names others`() async throws {
+        try await RunningRelay.with { relay in
+            try await Self.set(Self.schema(reading: "_world"), relay)
+            try await Self.subscribe(relay)
+            func post(_ operation: String, _ members: JSONObject = [:]) async throws {
+                var change: JSONObject = [
+                    "operation": .string(operation), "recordType": "Artwork", "recordName": "r",
+                ]
+                for member in members.members { change[member.name] = member.value }
+                try await relay.container.post(.object(change))
+            }
+            try await post("create", ["after": ["secret": "x1"], "readers": ["bob"]])
+            try await post("update", ["after": ["other": 1], "afterCompleteness": "partial"])
+            try await post("update", ["after": ["secret": "x2"]])
+            try await post("delete")
+            let arrivals = try await relay.arrivals()
+            #expect(arrivals.count == 8)
+            #expect(arrivals.allSatisfy { $0.hasPrefix("bobs: ") }, "\(arrivals)")
+            for user in ["alice", "bob"] {
+                let changes = try await relay.container.call(
+                    "records/changes", [:], as: user, in: "public")
+                #expect(changes.text.contains(#""deleted":true"#) == (user == "bob"))
+            }
+        }
+    }
+
+    @Test func `who is let in by a change learns nothing of what was before`() async throws {
+        try await RunningRelay.with { relay in
+            try await Self.set(Self.schema(reading: "_world"), relay)
+            for user in ["alice", "bob"] {
+                for rule in ["entered", "left", "stayed"] {
+                    try await relay.container.save(
+                        .query(
+                            rule, #"secret BEGINSWITH "x""#, firesOn: ["update"],
+                            adding: ["firesWhen": .string(rule)]), as: user)
+                }
+            }
+            func post(_ operation: String, _ value: String, _ reader: String) async throws {
+                try await relay.container.post(
+                    .change(
+                        operation, "r", ["secret": .string(value)],
+                        adding: ["readers": [.string(reader)]]))
+            }
+            try await post("create", "x1", "bob")
+            try await post("update", "y1", "world")
+            #expect(try await relay.arrivals() == ["bobs: qry left updated r"])
+        }
+    }
+}
+
+/// What is one user's, and not another's.
+@Suite(.serialized, .timeLimit(.minutes(30))) struct OwnDeviceTests {
+    @Test func `nobody ends another user's device by taking its ID`() async throws {
+        try await RunningRelay.with { relay in
+            try await relay.container.save(.query("q"))
+            try await relay.container.call(
+                "tokens/register",
+                [
+                    "apnsEnvironment": "development", "deviceID": "phone",
+                    "apnsToken": .string(String(repeating: "ab", count: 32)),
+                ], as: "bob", in: nil
+            ).expect(200)
+            try await relay.container.post(.change("create", "a1"))
+            #expect(
+                try await relay.arrivals() == [
+                    "phone: qry q created a1", "tablet: qry q created a1",
+                ])
+            let path = relay.container.path + "/devices/phone"
+            let refused = try await relay.client.administer("DELETE", path)
+            #expect(refused.status == 400)
+            #expect(
+                refused["reason"]
+                    == #"user: several users have a device "phone"; say whose is meant"#)
+            try await relay.client.administer("DELETE", path + "?user=bob").expect(200)
+            let alone = try await relay.client.administer("DELETE", path).expect(200)
+            #expect(alone["userRecordName"] == "alice")
+        }
+    }
+
+    @Test func `nobody keeps a change from another user's device by naming it as the origin`()
+        async throws
+    {
+        try await RunningRelay.with { relay in
+            try await relay.container.save(.query("q"))
+            for (name, members) in [
+                ("a1", ["modified": ["deviceID": "phone"]]), ("a2", [:]),
+            ] as [(String, JSONObject)] {
+                var record: JSONObject = [
+                    "recordName": .string(name), "recordType": "Artwork",
+                    "fields": ["artist": ["value": "artist-1"]],
+                ]
+                for member in members.members { record[member.name] = member.value }
+                try await relay.container.call(
+                    "records/modify",
+                    [
+                        "clientId": "phone",
+                        "operations": [
+                            ["operationType": "create", "record": .object(record)]
+                        ],
+                    ], as: "bob", in: "public"
+                ).expect(200)
+            }
+            #expect(
+                try await relay.arrivals() == [
+                    "phone: qry q created a1", "phone: qry q created a2",
+                    "tablet: qry q created a1", "tablet: qry q created a2",
+                ])
+        }
+    }
+}

@@ -1,0 +1,168 @@
+import RelayModel
+import RelayTestKit
+import Synchronization
+import Testing
+
+@testable import RelayServer
+
+/// How often clients may come, and how much of their bodies is held: the decisions alone.
+@Suite struct TurnstileTests {
+    private static let limit = RateLimit(perSecond: 10, burst: 20)
+
+    @Test func `a bucket gives what it holds at once, and then as much as flows in`() {
+        var table = RateTable<Int>(capacity: 10)
+        for _ in 0..<20 { #expect(table.take(of: 1, Self.limit, at: .zero) == nil) }
+        #expect(table.take(of: 1, Self.limit, at: .zero) == .milliseconds(100))
+        #expect(table.take(of: 2, Self.limit, at: .zero) == nil)
+        // What is refused takes nothing.
+        #expect(table.take(of: 1, Self.limit, at: .milliseconds(100)) == nil)
+        #expect(table.take(of: 1, Self.limit, at: .milliseconds(100)) != nil)
+        var taken = 0
+        for tenth in 0..<1000
+        where
+            table.take(of: 1, Self.limit, at: .seconds(1) + .milliseconds(tenth * 10)) == nil
+        {
+            taken += 1
+        }
+        #expect((100...110).contains(taken))
+    }
+
+    @Test func `a clock that steps back gives nothing`() {
+        var table = RateTable<Int>(capacity: 10)
+        for _ in 0..<20 { _ = table.take(of: 1, Self.limit, at: .seconds(100)) }
+        #expect(table.take(of: 1, Self.limit, at: .seconds(50)) != nil)
+    }
+
+    @Test func `a million names take no more room, and give no name its tokens back`() {
+        var table = RateTable<Int>(capacity: 1000)
+        for _ in 0..<20 { _ = table.take(of: -1, Self.limit, at: .zero) }
+        for name in 0..<1_000_000 {
+            #expect(table.take(of: name, Self.limit, at: .zero) == nil)
+        }
+        #expect(table.count <= 1000)
+        // The names that came once are nearer to full than the one that came twenty times, and go
+        // before it: eight are looked at for each that goes.
+        #expect(table.take(of: -1, Self.limit, at: .zero) != nil)
+    }
+
+    @Test func `a charge is never more than what a bucket holds`() {
+        var table = RateTable<Int>(capacity: 10)
+        for _ in 0..<1000 { table.charge(20, to: 1, Self.limit, at: .zero) }
+        #expect(table.take(of: 1, Self.limit, at: .zero) == .milliseconds(100))
+        #expect(table.take(of: 1, Self.limit, at: .seconds(2)) == nil)
+    }
+
+    // MARK: The administrative token
+
+    private static func address(_ number: Int) throws -> ClientAddress {
+        try #require(ClientAddress(text: "10.0.\(number / 256).\(number % 256)"))
+    }
+
+    @Test func `after ten mistakes an address is compared four times in a second`() throws {
+        var guesses = AdminGuesses()
+        let attacker = try Self.address(1)
+        for _ in 0..<10 {
+            #expect(guesses.judge(attacker, at: .zero) == .now)
+            guesses.wrong(attacker, at: .zero)
+        }
+        #expect(guesses.judge(attacker, at: .zero) == .later(.zero))
+        #expect(guesses.judge(attacker, at: .zero) == .later(.milliseconds(250)))
+        var line = 0
+        while case .later = guesses.judge(attacker, at: .zero) { line += 1 }
+        #expect((60...64).contains(line))
+        // Somebody else is not in the line.
+        #expect(guesses.judge(try Self.address(2), at: .zero) == .now)
+    }
+
+    @Test func `an attacker with many addresses is slowed, and the operator is not`() throws {
+        var guesses = AdminGuesses()
+        let operators = try Self.address(0)
+        guesses.right(operators, at: .zero)
+        var atOnce = 0
+        for number in 1...2000 {
+            let address = try Self.address(number)
+            guard guesses.judge(address, at: .seconds(1)) == .now else { continue }
+            atOnce += 1
+            guesses.wrong(address, at: .seconds(1))
+        }
+        #expect((95...105).contains(atOnce))
+        #expect(guesses.judge(operators, at: .seconds(1)) == .now)
+        #expect(guesses.judge(operators, at: .seconds(90_000)) == .now)
+    }
+
+    @Test func `the operator who shares the attacker's address waits for seconds`() throws {
+        var guesses = AdminGuesses()
+        let shared = try Self.address(1)
+        for _ in 0..<10 { guesses.wrong(shared, at: .zero) }
+        for _ in 0..<8 { _ = guesses.judge(shared, at: .zero) }
+        #expect(guesses.judge(shared, at: .zero) == .later(.seconds(2)))
+        guesses.right(shared, at: .seconds(2))
+        #expect(guesses.judge(shared, at: .seconds(2)) == .now)
+    }
+
+    // MARK: Memory
+
+    @Test func `bodies have an end together, and one container gets the half`() {
+        let art = TestRelay.container
+        let other = ContainerKey(
+            container: known("iCloud.com.example.Other"), environment: .development)
+        var book = BodyBook(room: 800)
+        #expect(book.take(400, for: art, isBeginning: true) == true)
+        #expect(book.take(1, for: art, isBeginning: true) == false)
+        #expect(book.take(300, for: other, isBeginning: false) == true)
+        // The last eighth is for beginnings.
+        #expect(book.take(1, for: other, isBeginning: false) == false)
+        #expect(book.take(100, for: other, isBeginning: true) == true)
+        #expect(book.take(1, for: nil, isBeginning: true) == false)
+        book.give(400, of: art)
+        book.give(400, of: other)
+        #expect(book.used == 0)
+        #expect(book.take(400, for: art, isBeginning: true) == true)
+    }
+
+    @Test func `a body that finds no memory is refused after a while`() async throws {
+        var settings = RateSettings()
+        settings.bodyBytes = 1000
+        let turnstile = Turnstile(
+            settings, clock: ImpatientClock(), metrics: PrometheusMetrics())
+        try await turnstile.takeMemory(500, for: TestRelay.container, isBeginning: true)
+        let error = await #expect(throws: APIError.self) {
+            try await turnstile.takeMemory(1, for: TestRelay.container, isBeginning: true)
+        }
+        #expect(error?.httpStatus == 503)
+        #expect(error?.retryAfter == 2)
+        turnstile.giveMemory(500, of: TestRelay.container)
+        #expect(turnstile.memory == 0)
+        try await turnstile.takeMemory(1, for: TestRelay.container, isBeginning: true)
+    }
+
+    // MARK: Before the body
+
+    @Test func `every call that reads a body knows its caller before`() async throws {
+        try await TestRelay.with { relay in
+            for route in RelayRouter.routes(relay.dependencies) {
+                #expect(
+                    (route.admit == nil) == (route.callers == .anybody),
+                    "\(route.method) \(route.path)")
+            }
+            let open = RelayRouter.routes(relay.dependencies).filter { $0.callers == .anybody }
+            #expect(
+                Set(open.map(\.path)) == [
+                    "/courier/1/{secret}", "/sign-in/1/{container}/{environment}", "/healthz",
+                    "/readyz", "/metrics", "/openapi.json",
+                ])
+        }
+    }
+}
+
+/// A clock whose waits are over at once.
+private final class ImpatientClock: Clock {
+    private let moment = Mutex(TestClock().now)
+
+    var now: TestClock.Instant { moment.withLock { $0 } }
+    var minimumResolution: Duration { .nanoseconds(1) }
+
+    func sleep(until deadline: TestClock.Instant, tolerance: Duration?) async throws {
+        moment.withLock { $0 = max($0, deadline) }
+    }
+}

@@ -1,0 +1,49 @@
+import Foundation
+import GRDB
+import RelayTestKit
+import Testing
+
+@testable import Storage
+
+/// What is said of a failure is what it is: damage only of what is damaged.
+@Suite struct ErrorSentenceTests {
+    static let cases: [(code: Int32, message: String?, start: String)] = [
+        (8, nil, "/file cannot be used: it may only be read"),
+        (8 | 5 << 8, nil, "/file cannot be used: it may only be read"),
+        (3, nil, "/file cannot be used: it may only be read"),
+        (14, nil, "/file cannot be used: there is no such file"),
+        (10, nil, "/file cannot be used: the disk could not read or write it (SQLite 10)"),
+        (10 | 1 << 8, nil, "/file cannot be used: the disk could not read or write it"),
+        (7, nil, "/file cannot be used: there is no memory for it"),
+        (13, nil, "no room on the disk"),
+        (5, nil, "too much is waiting to be written: the database is locked"),
+        (11, "malformed", "/file is damaged: SQLite error 11"),
+        (26, nil, "/file is damaged: SQLite error 26"),
+        (10 | 32 << 8, nil, "/file is damaged: page "),
+    ]
+
+    @Test(arguments: cases)
+    func `each failure at the start has its sentence`(
+        code: Int32, message: String?, start: String
+    ) {
+        let failure = DatabaseError(
+            resultCode: ResultCode(rawValue: code), message: message)
+        let sentence = "\(StorageError.opening("/file", failed: failure))"
+        #expect(sentence.hasPrefix(start), "\(sentence)")
+    }
+
+    @Test func `a page without its checksum ends all writing`() {
+        let failure = DatabaseError(resultCode: ResultCode(rawValue: 10 | 32 << 8))
+        #expect(failure.isDamage && failure.leavesDiskUnknown)
+        guard case .damaged? = StorageError.translate(failure, path: "/file") as? StorageError
+        else {
+            Issue.record("not damage")
+            return
+        }
+    }
+
+    @Test func `a witness without room stays behind, and another failure is one`() {
+        #expect(WitnessFailure(code: ENOSPC).isNoRoom && WitnessFailure(code: EDQUOT).isNoRoom)
+        #expect(!WitnessFailure(code: EIO).isNoRoom)
+    }
+}
