@@ -31,7 +31,7 @@ import Testing
                 let refused = try await rig.outcome(
                     of: .sample(ticket: UInt64(ticket), token: Self.device))
                 if case .refused(let refusal) = refused {
-                    #expect(refusal.reaction == .retry(after: .seconds(86_400), scope: .gateway))
+                    #expect(refusal.reaction == .retry(after: .seconds(6 * 3_600), scope: .gateway))
                 }
                 let other = try await rig.outcome(
                     of: .sample(

@@ -106,11 +106,11 @@ final class CurlTransfer {
         return value == CURL_HTTP_VERSION_2_0
     }
 
-    /// How long the gateway asks to be left alone; a day at the most.
+    /// How long the gateway asks to be left alone; six hours at the most, which newer releases of libcurl hold themselves.
     var retryAfter: Duration? {
         var seconds: Int64 = 0
         _ = ccurl_easy_get_offset(easy, CURLINFO_RETRY_AFTER, &seconds)
-        return seconds > 0 ? .seconds(min(seconds, 86_400)) : nil
+        return seconds > 0 ? .seconds(min(seconds, 6 * 3_600)) : nil
     }
 
     /// The body of the answer, as far as it is kept.
