@@ -106,7 +106,8 @@ final class CurlTransfer {
         return value == CURL_HTTP_VERSION_2_0
     }
 
-    /// How long the gateway asks to be left alone; six hours at the most, which newer releases of libcurl hold themselves.
+    /// How long the gateway asks to be left alone; six hours at the most, which newer releases of
+    /// libcurl hold themselves.
     var retryAfter: Duration? {
         var seconds: Int64 = 0
         _ = ccurl_easy_get_offset(easy, CURLINFO_RETRY_AFTER, &seconds)
