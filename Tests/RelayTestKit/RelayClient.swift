@@ -8,6 +8,16 @@ package struct RelayClient: Sendable {
     /// The token of the administrative surface.
     package static let adminToken = "admin-token-of-the-tests"
 
+    /// How long an answer may take.
+    ///
+    /// Tests that compute for a minute without a pause share their threads with these calls, so
+    /// the shared client's 90 s without a byte are too few.
+    private static let patience = TimeAmount.seconds(300)
+
+    private static let http = HTTPClient(
+        eventLoopGroupProvider: .singleton,
+        configuration: HTTPClient.Configuration(timeout: .init(read: patience)))
+
     /// Where clients and change sources are served.
     package var url: String
     /// Where the operator is served.
@@ -59,7 +69,7 @@ package struct RelayClient: Sendable {
         request.method = HTTPMethod(rawValue: method)
         for (name, value) in headers { request.headers.add(name: name, value: value) }
         if let body { request.body = .bytes(ByteBuffer(string: body)) }
-        let response = try await HTTPClient.shared.execute(request, timeout: .seconds(300))
+        let response = try await Self.http.execute(request, timeout: Self.patience)
         let text = String(buffer: try await response.body.collect(upTo: 16 * 1024 * 1024))
         return Reply(
             status: Int(response.status.code), json: (try? JSONValue(parsing: text)) ?? .null,
