@@ -225,6 +225,15 @@ package struct DeliveryTracker: Sendable {
         slots[index] = .settled(resolution, badge: badge, ordinal: delivery.ordinal)
     }
 
+    /// Whether the ticket is open, and that of a delivery of the log that no retry has adopted.
+    package func isInWindow(_ ticket: Ticket) -> Bool {
+        guard !ticket.isRange, !ticket.isRetry, let index = slotIndex(of: ticket) else {
+            return false
+        }
+        if case .open = slots[index] { return true }
+        return false
+    }
+
     private func slotIndex(of ticket: Ticket) -> Int? {
         let number = ticket.rawValue >> 1
         guard firstSlot <= number, number < firstSlot + UInt64(slots.count) else { return nil }

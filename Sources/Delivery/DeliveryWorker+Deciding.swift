@@ -132,6 +132,13 @@ extension DeliveryWorker.State {
         return tally
     }
 
+    /// The pushes that ended since the last call.
+    mutating func takeEnds() -> [PushEnd] {
+        guard let taken = ends, !taken.isEmpty else { return [] }
+        ends = []
+        return taken
+    }
+
     /// Remembers what an attempt showed about its delivery and its token.
     mutating func note(_ outcome: PushOutcome, of delivery: Delivery, _ resolution: Resolution) {
         if let dead = resolution.deadToken { deadTokens.insert(dead) }

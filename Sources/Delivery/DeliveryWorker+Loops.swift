@@ -187,7 +187,7 @@ extension DeliveryWorker {
         while !Task.isCancelled {
             try await clock.sleep(for: settings.slowAfter / 2)
             let now = now()
-            let (news, adopted) = state.withLock { state in
+            let (news, lanes) = state.withLock { state in
                 let opened = now.advanced(by: .zero - settings.slowAfter)
                 var news = WorkerNews()
                 for (container, halt) in state.gatewayBreaker.look(at: now) {
@@ -200,12 +200,13 @@ extension DeliveryWorker {
                     guard let halt else { continue }
                     news.add(halt, for: lane.container, to: &state.halts, at: now)
                 }
-                return (news, lanes.count)
+                return (news, lanes)
             }
             tell(news)
-            guard adopted > 0 else { continue }
+            guard !lanes.isEmpty else { continue }
+            flow?.ended(lanes.map { PushEnd(container: $0.container, latency: .zero) })
             var tally = DeliveryMeter.Tally()
-            tally.add(adopted, .adopted)
+            tally.add(lanes.count, .adopted)
             meter.count(tally)
             somethingSettled.raise()
         }

@@ -47,12 +47,14 @@ package final class DeliveryWorker: Sendable {
         var tokenBreaker = TokenVerdictBreaker()
         var gatewayBreaker = GatewayBreaker()
         var pacing: DevicePacing
-        var rangePace: RangePace
+        var rangePace: PushPace
         var collapses = CollapseMemory()
         var generator: any RandomNumberGenerator & Sendable
         var deadTokens = DeadTokenMemory()
         var unanswered = UnansweredMemory()
         var alarms = AlarmBook()
+        /// Pushes of the log that ended and were not told yet, if anybody is to be told.
+        var ends: [PushEnd]?
         /// What is not yet counted.
         var tally = DeliveryMeter.Tally()
         var settledSinceStep = 0
@@ -72,6 +74,7 @@ package final class DeliveryWorker: Sendable {
     let retriesChanged = WakeSignal()
     let rangeRoomAppeared = WakeSignal()
     let gateway: any PushGateway
+    let flow: PushFlow?
 
     /// Creates a worker that goes on at `mark`.
     ///
@@ -85,13 +88,14 @@ package final class DeliveryWorker: Sendable {
     ///   - generator: Spreads retries.
     ///   - logger: Hears what somebody should act on.
     ///   - metrics: Where it counts.
+    ///   - flow: Is told how many pushes of each container are with the gateway.
     ///   - makeGateway: Makes the gateway that answers to the given sink.
     package init(
         at mark: ProgressMark, recordingTo progress: any ShardProgress,
         settings: Settings = Settings(), judge: OutcomeJudge = OutcomeJudge(),
         clock: any Clock<Duration>, now: @escaping @Sendable () -> Timestamp,
         generator: any RandomNumberGenerator & Sendable, logger: Logger,
-        metrics: any MetricsFactory = MetricsSystem.factory,
+        metrics: any MetricsFactory = MetricsSystem.factory, flow: PushFlow? = nil,
         gateway makeGateway: (@escaping PushCompletionSink) throws -> any PushGateway
     ) rethrows {
         state = Mutex(
@@ -99,8 +103,9 @@ package final class DeliveryWorker: Sendable {
                 tracker: DeliveryTracker(
                     mark: mark, window: settings.window, rangeWindow: settings.rangeWindow),
                 pacing: DevicePacing(silentPerHour: settings.silentPushesPerHour),
-                rangePace: RangePace(most: settings.rangeWindow),
-                generator: generator))
+                rangePace: PushPace(most: settings.rangeWindow),
+                generator: generator, ends: flow.map { _ in [] }))
+        self.flow = flow
         self.progress = progress
         self.settings = settings
         self.judge = judge
@@ -133,6 +138,7 @@ package final class DeliveryWorker: Sendable {
             let room = state.withLock { min(rest.count, $0.tracker.room) }
             let withdrawn = try await withdrawals(amongNew: rest.prefix(room))
             let requests = admit(room, of: &rest, withdrawn)
+            flow?.began(requests)
             gateway.send(requests)
             CrashPoint.sent.reach()
             if !rest.isEmpty { await roomAppeared.wait() }
@@ -177,7 +183,7 @@ package final class DeliveryWorker: Sendable {
     /// It runs on the gateway's thread.
     private func take(_ completions: [PushCompletion]) {
         let now = now()
-        let (news, tally, endedOfRanges) = state.withLock { state in
+        let (news, tally, endedOfRanges, ends) = state.withLock { state in
             var news = WorkerNews()
             var endedOfRanges = 0
             for completion in completions {
@@ -189,8 +195,9 @@ package final class DeliveryWorker: Sendable {
             }
             state.settledSinceStep += completions.count
             news.haltCount = state.halts.count
-            return (news, state.takeTally(), endedOfRanges)
+            return (news, state.takeTally(), endedOfRanges, state.takeEnds())
         }
+        flow?.ended(ends)
         if endedOfRanges > 0 { rangeRoomAppeared.raise() }
         // Counted first: whoever sees the progress pass a delivery finds it in the metrics.
         meter.count(tally)
@@ -205,6 +212,10 @@ package final class DeliveryWorker: Sendable {
         let ticket = DeliveryTracker.Ticket(rawValue: completion.ticket)
         guard let (owed, attempts) = state.tracker.openDelivery(ticket) else { return }
         let delivery = owed.delivery
+        if state.tracker.isInWindow(ticket) {
+            state.ends?.append(
+                PushEnd(container: delivery.container, latency: completion.latency))
+        }
         let outcome = state.tokenBreaker.weigh(completion.outcome, of: owed)
         let verdict = judge.judge(
             outcome, of: owed, attempts: attempts, unanswered: state.unanswered[delivery.id],

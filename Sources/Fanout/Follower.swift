@@ -218,7 +218,7 @@ package struct Follower: ~Copyable {
 
     /// Whether a fan-out of this size goes to ranges: it is huge, or keeps others waiting.
     private mutating func leaves(_ count: Int, _ entry: FollowedEntry) -> Bool {
-        count > rangeThreshold || turns.yields(count, of: entry.container)
+        count > rangeThreshold || turns.yields(count, of: entry.container, at: entry.appendedAt)
     }
 
     /// Matches a change; one that turns out to be unreadable is set aside, and fires nothing.
@@ -338,8 +338,9 @@ package struct Follower: ~Copyable {
 
     /// A change that takes too many steps would keep all others waiting: it is set aside, and told
     /// of whoever's conditions it was.
-    private func setAside(_ dear: DearChange, _ entry: FollowedEntry) async throws {
-        let named = dear.dearest.map { "\($0)" }.joined(separator: ", ")
+    private mutating func setAside(_ dear: DearChange, _ entry: FollowedEntry) async throws {
+        let blamed = dear.blamed { state.subscription($0, of: entry.container)?.owner }
+        let named = blamed.map { "\($0)" }.joined(separator: ", ")
         logger.critical(
             "a change is set aside: its conditions take too many steps",
             metadata: [
@@ -347,7 +348,7 @@ package struct Follower: ~Copyable {
                 "steps": "\(dear.steps)", "subscriptions": "\(named)",
             ])
         let aside = DearEntry(
-            position: entry.position, container: entry.container, dearest: dear.dearest,
+            position: entry.position, container: entry.container, dearest: blamed,
             reason: "its conditions take more than \(dear.steps) steps; most take those of the "
                 + "subscriptions with the serials \(named)")
         let ended = try await patience.attempt { [log, now] in

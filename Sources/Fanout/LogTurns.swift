@@ -1,48 +1,63 @@
 import RelayModel
 import Storage
 
-/// How much of the log's turn each container has had, of the entries that were read together.
+/// How much of the log's turn each container has had.
 ///
-/// The log is worked in order, so that a container whose changes fire thousands each would keep
-/// the changes of the others behind it waiting for all of them. Beyond a share it leaves its larger
-/// fan-outs to ranges, which are worked beside the log, container by container. With nobody beside
-/// it, it keeps the log's turn, which is the quicker one. Others count as beside it while their
-/// changes stand behind its own, and for a while after their last one: the next may come at once.
+/// The log is worked in order, so that a container whose changes fire hundreds each would keep
+/// the changes of the others behind it waiting for all of them. Beyond its allowance it leaves its
+/// larger fan-outs to ranges, which are worked beside the log, container by container. With nobody
+/// beside it, it keeps the log's turn, which is the quicker one. Others count as beside it while
+/// their changes stand behind its own, and for a while after their last one: the next may come at
+/// once. Time is that of the log: when the changes were appended.
 struct LogTurns: Sendable {
-    /// Subscriptions that a container fires in the log's turn while there are others.
-    ///
-    /// It is what is expanded in about 5 ms.
-    static let share = 512
+    /// Subscriptions that a container may fire in the log's turn at once while there are others.
+    static let allowance = 256
+    /// So many of them come back in a second: one such fan-out in four seconds, so that of a
+    /// hundred changes of the others hardly one meets it.
+    static let perSecond = 64
     /// A smaller fan-out never becomes ranges: their rows would cost more than the others gain.
-    static let least = 256
+    static let least = 64
     /// How long a container counts as beside the others after its last change.
     static let remembrance = Duration.seconds(60)
 
-    private var had: [ContainerKey: Int] = [:]
-    /// When the last change of each container was appended, of those that were looked at.
-    private var lastChanges: [ContainerKey: Timestamp] = [:]
+    private struct Turn: Sendable {
+        /// When its last change was appended, of those that were looked at.
+        var last: Timestamp
+        /// Subscriptions that it may fire still, and as of when.
+        var left = LogTurns.allowance
+        var asOf: Timestamp
+    }
+
+    private var turns: [ContainerKey: Turn] = [:]
 
     /// Looks ahead in entries that were read together, after those of the call before.
     mutating func look(ahead entries: [FollowedEntry]) {
-        had.removeAll(keepingCapacity: true)
         for entry in entries {
             guard case .change = entry.body else { continue }
-            lastChanges[entry.container] = entry.appendedAt
+            let moment = entry.appendedAt
+            turns[entry.container, default: Turn(last: moment, asOf: moment)].last = moment
         }
-        guard lastChanges.count > 1, let now = entries.last?.appendedAt else { return }
-        lastChanges = lastChanges.filter { now.duration(since: $0.value) <= Self.remembrance }
+        guard turns.count > 1, let now = entries.last?.appendedAt else { return }
+        turns = turns.filter { now.duration(since: $0.value.last) <= Self.remembrance }
     }
 
-    /// Takes the turn for a fan-out of `count` subscriptions; says whether to leave it to ranges
-    /// instead.
-    mutating func yields(_ count: Int, of container: ContainerKey) -> Bool {
-        let taken = had[container, default: 0]
-        if count > Self.least, taken + count > Self.share,
-            lastChanges.keys.contains(where: { $0 != container })
-        {
-            return true
+    /// Takes the turn for a fan-out of `count` subscriptions of a change that was appended at
+    /// `moment`; says whether to leave it to ranges instead.
+    mutating func yields(
+        _ count: Int, of container: ContainerKey, at moment: Timestamp
+    ) -> Bool {
+        guard count > Self.least, turns.count > 1, var turn = turns[container] else {
+            return false
         }
-        had[container] = taken + count
-        return false
+        let seconds = min(max(.zero, moment.duration(since: turn.asOf)) / .seconds(1), 60)
+        let back = Int(seconds * Double(Self.perSecond))
+        if back > 0 {
+            turn.left = min(Self.allowance, turn.left + back)
+            turn.asOf = moment
+        }
+        let yields = count > turn.left
+        if !yields { turn.left -= count }
+        turns[container] = turn
+        return yields
     }
 }

@@ -63,6 +63,12 @@ public enum Limits {
     /// How far the issuer's clock may be ahead of the relay's where a token has just begun (`nbf`).
     public static let userTokenLeeway: Duration = .seconds(60)
 
+    // MARK: Texts
+
+    /// Combining marks that follow each other in a text that comes in (Unicode's own bound for
+    /// streams is 30).
+    public static let maximumMarksInARow = 64
+
     // MARK: Predicates
 
     /// The text of a predicate.
@@ -75,6 +81,9 @@ public enum Limits {
     /// answer for the record.
     public static let maximumEvaluationSteps = 10_000_000
     /// Steps of all evaluations that one change asks for; beyond, the change is set aside.
+    ///
+    /// Where an evaluation turns out to take longer than its steps say, the time that it took
+    /// counts, 2 ns a step.
     public static let maximumStepsPerChange = 500_000_000
     /// The text of a regular expression in a predicate.
     public static let maximumRegularExpressionBytes = 4096

@@ -25,7 +25,7 @@ import Testing
                         Fixtures.change(), source: Fixtures.identifier("test"), isStale: false)))
         }
         turns.look(ahead: entries)
-        return entries.filter { turns.yields(count, of: $0.container) }
+        return entries.filter { turns.yields(count, of: $0.container, at: $0.appendedAt) }
             .map { Int($0.position.rawValue) }
     }
 
@@ -34,17 +34,24 @@ import Testing
         return left(log, of: count, by: &turns)
     }
 
-    @Test func `beyond its share a container leaves fan-outs to ranges beside others`() {
-        #expect(LogTurns.share == 512)
-        // One of 300 fits the share, for each.
-        #expect(Self.left("aaabaab", of: 300) == [2, 3, 5, 6, 7])
+    @Test func `beyond its allowance a container leaves fan-outs to ranges beside others`() {
+        #expect((LogTurns.allowance, LogTurns.perSecond) == (256, 64))
+        // Two of 128 at once, and then one in two seconds, for each.
+        #expect(Self.left("aaaabaaabb", of: 128) == [4, 8])
         #expect(Self.left("aab", of: 3000) == [1, 2, 3])
     }
 
     @Test func `who is alone keeps the log's turn, and so does a small fan-out`() {
         #expect(Self.left("aaaaaaaa", of: 9000) == [])
-        #expect(Self.left(String(repeating: "a", count: 200) + "b", of: 256) == [])
+        #expect(Self.left(String(repeating: "a", count: 200) + "b", of: 64) == [])
         #expect(Self.left("", of: 1) == [])
+    }
+
+    @Test func `what was read in many parts counts as in one`() {
+        var turns = LogTurns()
+        #expect(Self.left("b", of: 1, by: &turns) == [])
+        let left = (1...8).flatMap { Self.left("a", of: 200, by: &turns, from: $0) }
+        #expect(left == [3, 4, 6, 7, 9])
     }
 
     @Test func `a container counts for a minute after its last change`() {

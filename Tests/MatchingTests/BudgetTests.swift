@@ -1,7 +1,9 @@
-import Matching
 import PredicateLanguage
 import RelayModel
+import Synchronization
 import Testing
+
+@testable import Matching
 
 /// The index asks the reference evaluation wherever a condition could take too many steps.
 @Suite struct BudgetTests {
@@ -120,8 +122,9 @@ import Testing
         #expect(serials == [])
         #expect(dear.steps > 8_000_000)
         #expect(dear.steps < 20_000_000)
-        #expect(!dear.dearest.isEmpty)
-        #expect(Set(dear.dearest).isSubset(of: Set(1...20)))
+        let blamed = dear.blamed { _ in "one" }
+        #expect(!blamed.isEmpty)
+        #expect(Set(blamed).isSubset(of: Set(1...20)))
         var stored: DearChange?
         let text = JSONValue.object(change.storedForm).text
         let isRead = index.matches(
@@ -130,6 +133,50 @@ import Testing
         #expect(isRead)
         #expect(stored == dear)
         #expect(index.matches(for: change) == [77])
+    }
+
+    @Test func `what takes longer than its steps counts by the time that it takes`() throws {
+        let time = Mutex<UInt64>(0)
+        // Each look at the clock is a second after the one before.
+        let index = SubscriptionIndex(seed: 3) {
+            time.withLock { time in
+                time += 1_000_000_000
+                return time
+            }
+        }
+        for serial in 1...5 as ClosedRange<UInt64> {
+            let format = "title MATCHES 'x+\(serial)'"
+            index.insert(try subscription(serial, RecordPredicate(format: format)))
+        }
+        index.insert(try subscription(77, RecordPredicate(format: "title == 'x'")))
+        let change = try change(RecordImage(["title": .string("x")]))
+        var serials: [UInt64] = []
+        let dear = try #require(
+            index.matches(for: change, mostSteps: 1_200_000_000, into: &serials))
+        #expect(serials == [])
+        #expect(dear.steps == 1_500_000_000)
+        #expect(dear.costs.map(\.steps) == [500_000_000, 500_000_000, 500_000_000])
+        #expect(index.matches(for: change, mostSteps: 2_500_000_000, into: &serials) == nil)
+        #expect(serials == [77])
+    }
+
+    @Test func `one user's many dear conditions do not end another's only one`() {
+        let costs = (1...60 as ClosedRange<UInt64>).map {
+            DearChange.Cost(serial: $0, steps: 10_000_000)
+        }
+        let change = DearChange(steps: 600_000_000, costs: costs)
+        // Every fourth serial from the second on is mallory's, the first is ann's, the rest others'.
+        let blamed = change.blamed { serial in
+            serial % 4 == 2 ? "mallory" : serial == 1 ? "ann" : "user \(serial / 4)"
+        }
+        #expect(blamed.count == 30)
+        #expect(blamed.prefix(15).allSatisfy { $0 % 4 == 2 })
+        #expect(!blamed.contains(1))
+        // Of as many users as conditions, the newest are to blame.
+        #expect(change.blamed { $0 } == Array((31...60).reversed()))
+        #expect(DearChange(steps: 1, costs: []).blamed { $0 } == [])
+        let one = DearChange(steps: 9, costs: [.init(serial: 7, steps: 9)])
+        #expect(one.blamed { _ in Int?.none } == [7])
     }
 
     @Test func `a text is looked for in a long one that nearly has it everywhere`() throws {

@@ -19,6 +19,16 @@ import Testing
         }
     }
 
+    @Test func `escapes make no endless run of marks`() throws {
+        let run = String(repeating: "\\u0323\\u0301", count: 33)
+        for text in ["t == 'a\(run)'", "t IN {'b', 'a\(run)'}", "t BEGINSWITH[cd] '\(run)'"] {
+            let predicate = try RecordPredicate(format: text)
+            let error = #expect(throws: PredicateError.self) { try predicate.check() }
+            #expect(error?.reason == "a text has too many combining marks in a row")
+        }
+        try RecordPredicate(format: "t == 'a\\u0323\\u0301'").check()
+    }
+
     @Test func `parentheses nest up to the limit`() throws {
         func text(_ count: Int) -> String {
             String(repeating: "(", count: count) + "a == 1" + String(repeating: ")", count: count)

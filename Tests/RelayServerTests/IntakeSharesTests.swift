@@ -1,3 +1,4 @@
+import Delivery
 import RelayModel
 import RelayTestKit
 import Storage
@@ -116,6 +117,58 @@ import Testing
         let released = shares.appended(Self.busy, changes: 1000, upTo: nil, at: .zero)
         #expect(released == [1, 2])
         #expect(shares.leave(1, of: Self.busy) == false)
+    }
+
+    @Test func `beside others a container has few pushes with a gateway that is behind`() {
+        var shares = IntakeShares()
+        #expect(shares.ask(Self.quiet, changes: 1, at: .zero) == .enters)
+        var now = Duration.zero
+        var waiting: [UInt64] = []
+        var position: UInt64 = 0
+        var most = 0
+        var open = 0
+        // Each change makes ten pushes, and the gateway answers one in each tenth of a millisecond.
+        func enter() {
+            position += 1
+            _ = shares.appended(Self.busy, changes: 1, upTo: LogPosition(position), at: now)
+            shares.began(Self.busy, pushes: 10)
+            open += 10
+            waiting += shares.followed(upTo: LogPosition(position), at: now)
+        }
+        for step in 1...20_000 {
+            now = .microseconds(100 * step)
+            if step.isMultiple(of: 10) {
+                switch shares.ask(Self.busy, changes: 1, at: now) {
+                case .enters: enter()
+                case .waits, .refused: break
+                }
+            }
+            while waiting.popLast() != nil { enter() }
+            guard open > 0 else { continue }
+            waiting += shares.ended([
+                PushEnd(container: Self.busy, latency: .microseconds(100 * open + 1000))
+            ])
+            open -= 1
+            if step > 10_000 { most = max(most, open) }
+        }
+        // About what a gateway has whose answers take twice as long as the quickest, 1.1 ms, and
+        // 2 ms; with one change more than has room.
+        #expect((5...60).contains(most))
+    }
+
+    @Test func `pushes of somebody else, or of before the start, count for nobody`() {
+        var shares = IntakeShares()
+        let end = PushEnd(container: Self.busy, latency: .milliseconds(1))
+        #expect(shares.ended([end, end]) == [])
+        shares.began(Self.busy, pushes: 5000)
+        #expect(shares.ask(Self.quiet, changes: 1, at: .zero) == .enters)
+        #expect(shares.ask(Self.busy, changes: 1, at: .zero) == .enters)
+        _ = shares.appended(Self.busy, changes: 1, upTo: LogPosition(1), at: .zero)
+        #expect(shares.followed(upTo: LogPosition(1), at: .zero) == [])
+        #expect(shares.ended([end, end]) == [])
+        shares.began(Self.busy, pushes: 64)
+        #expect(shares.ask(Self.busy, changes: 1, at: .zero) == .waits(1))
+        #expect(shares.ended([end]) == [1])
     }
 
     @Test func `a line has an end`() {

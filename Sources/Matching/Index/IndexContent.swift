@@ -96,9 +96,11 @@ final class IndexContent: @unchecked Sendable {
         for (base, core) in cores {
             core.match(decoded, &scratch)
             if scratch.steps > scratch.mostSteps {
-                let dearest = core.dearest(&scratch, decoded.operation)
+                let costs = core.costs(&scratch, decoded.operation).map {
+                    DearChange.Cost(serial: base | UInt64($0.id), steps: $0.steps)
+                }
                 serials.removeAll(keepingCapacity: true)
-                return DearChange(steps: scratch.steps, dearest: dearest.map { base | UInt64($0) })
+                return DearChange(steps: scratch.steps, costs: costs)
             }
             MatchOrder.sort(&scratch)
             MatchOrder.append(base, &scratch, to: &serials)

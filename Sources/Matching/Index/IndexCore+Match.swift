@@ -307,23 +307,23 @@ extension IndexCore {
     /// Steps from which an evaluation is worth a name, if the change should take too many.
     private static var dearSteps: Int { 500_000 }
 
-    /// The subscriptions that took most, so many that without them little would be left.
-    func dearest(_ scratch: inout MatchScratch, _ operation: FiresOn) -> [UInt32] {
-        var left = scratch.steps
-        var named: [UInt32] = []
-        for posting in scratch.dear.sorted(by: { $0.steps > $1.steps }) {
-            guard left > scratch.mostSteps / 2, named.count < Self.mostNamed else { break }
-            left -= posting.steps
+    /// What the conditions took that took much, by subscription.
+    func costs(_ scratch: inout MatchScratch, _ operation: FiresOn) -> [(id: UInt32, steps: Int)] {
+        var costs: [(id: UInt32, steps: Int)] = []
+        for posting in scratch.dear {
+            guard costs.count < Self.mostCosts else { break }
             scratch.ids.count = 0
             emit(posting.word, operation, &scratch)
-            let room = Self.mostNamed - named.count
-            for index in 0..<min(scratch.ids.count, room) { named.append(scratch.ids[index]) }
+            let steps = posting.steps / max(scratch.ids.count, 1)
+            for index in 0..<min(scratch.ids.count, Self.mostCosts - costs.count) {
+                costs.append((scratch.ids[index], steps))
+            }
         }
-        return named
+        return costs
     }
 
-    /// Subscriptions that are named of one change.
-    private static var mostNamed: Int { 100 }
+    /// Subscriptions whose costs are told of one change.
+    private static var mostCosts: Int { 10_000 }
 
     /// Subscriptions whose errors one reader counts before a writer takes them over.
     private static var mostErrors: Int { 10_000 }

@@ -7,15 +7,23 @@ final class ReadingDesk: @unchecked Sendable {
     /// What a reader works with.
     struct State: ~Copyable {
         /// The change in hand.
-        var change = DecodedChange()
+        var change: DecodedChange
         /// Candidates and answers.
         var scratch = MatchScratch()
         /// The keys of some changes, from which writers learn.
         var samples = KeySamples()
+
+        init(threadTime: @escaping @Sendable () -> UInt64) {
+            change = DecodedChange(threadTime: threadTime)
+        }
     }
 
     private let lock = DeskLock()
-    @exclusivity(unchecked) private var state = State()
+    @exclusivity(unchecked) private var state: State
+
+    init(threadTime: @escaping @Sendable () -> UInt64) {
+        state = State(threadTime: threadTime)
+    }
 
     /// Works at the desk, waiting until it is free.
     func withLock<Result>(_ body: (inout State) -> Result) -> Result {

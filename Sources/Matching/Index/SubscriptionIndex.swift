@@ -31,9 +31,14 @@ package final class SubscriptionIndex: Sendable {
     /// - Parameter seed: keeps the hashes secret, so that nobody can save keys that collide; drawn
     /// at
     ///   random by the caller.
-    package init(seed: UInt64) {
+    package convenience init(seed: UInt64) {
+        self.init(seed: seed, threadTime: ThreadTime.nanoseconds)
+    }
+
+    /// The same with another measure of the time that a thread has worked, in nanoseconds.
+    init(seed: UInt64, threadTime: @escaping @Sendable () -> UInt64) {
         content = IndexContent(seed: seed)
-        desks = (0..<Self.deskCount).map { _ in ReadingDesk() }
+        desks = (0..<Self.deskCount).map { _ in ReadingDesk(threadTime: threadTime) }
     }
 
     // MARK: Writing
@@ -204,14 +209,58 @@ package final class SubscriptionIndex: Sendable {
 
 /// A change that took more steps than one change may take, and by whose conditions.
 package struct DearChange: Error, Sendable, Hashable {
+    /// What the condition of one subscription took.
+    package struct Cost: Sendable, Hashable {
+        /// The subscription.
+        package let serial: UInt64
+        /// The steps; of a condition that several subscriptions have, each one's part.
+        package let steps: Int
+
+        /// Notes what a condition took.
+        package init(serial: UInt64, steps: Int) {
+            self.serial = serial
+            self.steps = steps
+        }
+    }
+
     /// The steps until it was given up.
     package let steps: Int
-    /// The serials of the subscriptions whose conditions took most, the dearest first.
-    package let dearest: [UInt64]
+    /// The conditions that took many of them, in no order.
+    package let costs: [Cost]
 
     /// Names a change that was given up.
-    package init(steps: Int, dearest: [UInt64]) {
+    package init(steps: Int, costs: [Cost]) {
         self.steps = steps
-        self.dearest = dearest
+        self.costs = costs
+    }
+
+    /// Subscriptions that are named of one change.
+    private static let mostNamed = 100
+
+    /// The serials of those who are to blame: so many that without them less than half of the
+    /// steps would be left.
+    ///
+    /// Each may have conditions that are dear, so the one user is named first whose conditions took
+    /// most together: nobody's subscription ends for what another one's took. Of several who took
+    /// as much, the newest come first.
+    package func blamed<Owner: Hashable>(by owner: (UInt64) -> Owner?) -> [UInt64] {
+        let ofOwners = Dictionary(grouping: costs) { owner($0.serial) }.values.map { costs in
+            (
+                costs: costs.sorted { ($0.steps, $0.serial) > ($1.steps, $1.serial) },
+                steps: costs.reduce(0) { $0 + $1.steps },
+                newest: costs.map(\.serial).max() ?? 0
+            )
+        }.sorted { ($0.steps, $0.newest) > ($1.steps, $1.newest) }
+        let all = ofOwners.reduce(0) { $0 + $1.steps }
+        var left = all
+        var named: [UInt64] = []
+        for owner in ofOwners {
+            for cost in owner.costs {
+                guard left > all / 2, named.count < Self.mostNamed else { return named }
+                left -= cost.steps
+                named.append(cost.serial)
+            }
+        }
+        return named
     }
 }

@@ -39,8 +39,9 @@ struct ReferenceRow: Sendable {
                 ? answer(ofKnown: predicate, values, for: change, steps: &steps) : .unknown
         }
         guard !predicate.weight.isMetered else {
-            let outcome = predicate.evaluate(on: values, now: change.now, steps: &steps)
-            return RowAnswer(outcome)
+            return measured(by: change, steps: &steps) { steps in
+                RowAnswer(predicate.evaluate(on: values, now: change.now, steps: &steps))
+            }
         }
         let passes = predicate.weight.passes
         steps += predicate.weight.steps(reading: passes > 0 ? change.reading : 0)
@@ -52,6 +53,20 @@ struct ReferenceRow: Sendable {
         if systemFields.contains(where: { values[$0] == nil }) { return true }
         guard isPartial else { return false }
         return !(fields?.allSatisfy { values[$0] != nil } ?? false)
+    }
+
+    /// Adds what an evaluation took: its steps, or the thread's time if that is more.
+    ///
+    /// Only how many of them one change may take depends on it, which is decided once and kept;
+    /// an evaluation's own answer depends on its steps alone.
+    private func measured(
+        by change: DecodedChange, steps: inout Int, _ evaluate: (inout Int) -> RowAnswer
+    ) -> RowAnswer {
+        let began = change.threadTime()
+        var counted = 0
+        let answer = evaluate(&counted)
+        steps += max(counted, Int((change.threadTime() &- began) / 2))
+        return answer
     }
 
     /// What is metered is a whole predicate: of a partial image it is judged by what is known.
@@ -67,8 +82,9 @@ struct ReferenceRow: Sendable {
         let known = predicate.predicate.knowing(names)
         do throws(PredicateError) {
             let prepared = try PreparedPredicate(known)
-            let outcome = prepared.evaluate(on: values, now: change.now, steps: &steps)
-            return RowAnswer(outcome)
+            return measured(by: change, steps: &steps) { steps in
+                RowAnswer(prepared.evaluate(on: values, now: change.now, steps: &steps))
+            }
         } catch {
             return .error
         }

@@ -20,6 +20,8 @@ struct Probe: BitwiseCopyable {
 /// nothing
 /// is allocated. Not safe for concurrent use.
 package final class DecodedChange {
+    /// The processor time of the thread, in nanoseconds since any moment.
+    let threadTime: @Sendable () -> UInt64
     /// The values of the shelf's paths, by number.
     @exclusivity(unchecked) var slots = GrowingBuffer<FieldSlot>()
     /// The keys, those of the record type first.
@@ -73,7 +75,14 @@ package final class DecodedChange {
     @exclusivity(unchecked) var source: RecordChange?
 
     /// Creates an empty one.
-    package init() {}
+    package init() {
+        threadTime = ThreadTime.nanoseconds
+    }
+
+    /// Makes room for a change whose evaluations are measured by `threadTime`, in nanoseconds.
+    init(threadTime: @escaping @Sendable () -> UInt64) {
+        self.threadTime = threadTime
+    }
 
     /// Keeps the text that the change is, for what rows cannot judge.
     func hold(_ text: String) {

@@ -11,13 +11,21 @@ extension RecordPredicate {
     public func check(
         schema: RecordSchema? = nil, variables: Set<String> = []
     ) throws(PredicateError) {
-        let length = canonicalText.utf8.count
+        let text = canonicalText
+        let length = text.utf8.count
         guard length <= Limits.maximumPredicateBytes else {
             throw PredicateError(
                 .check,
                 "the canonical text is longer than \(Limits.maximumPredicateBytes) bytes",
                 found: "\(length) bytes",
                 expected: "\(Limits.maximumPredicateBytes) bytes at the most")
+        }
+        // Escapes make marks of what came in as letters and digits.
+        guard !text.hasEndlessMarks else {
+            throw PredicateError(
+                .check, "a text has too many combining marks in a row",
+                found: "more than \(Limits.maximumMarksInARow)",
+                expected: "\(Limits.maximumMarksInARow) at the most")
         }
         var check = PredicateCheck(schema: schema, variables: variables)
         try check.check(root)

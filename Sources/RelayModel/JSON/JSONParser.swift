@@ -15,7 +15,8 @@ extension JSONValue {
     /// - Complexity: O(*n*) in the length of the text, for any text.
     /// - Throws: ``JSONSyntaxError`` at the first byte that does not fit.
     public init(parsing text: [UInt8]) throws(JSONSyntaxError) {
-        var parser = JSONParser(bytes: text, maximumDepth: Limits.maximumJSONDepth)
+        var parser = JSONParser(
+            bytes: text, maximumDepth: Limits.maximumJSONDepth, boundsMarks: true)
         self = try parser.document()
     }
 
@@ -24,7 +25,8 @@ extension JSONValue {
     ///
     /// - Throws: ``JSONSyntaxError`` at the first byte that does not fit.
     public init(stored text: [UInt8]) throws(JSONSyntaxError) {
-        var parser = JSONParser(bytes: text, maximumDepth: Limits.maximumStoredJSONDepth)
+        var parser = JSONParser(
+            bytes: text, maximumDepth: Limits.maximumStoredJSONDepth, boundsMarks: false)
         self = try parser.document()
     }
 
@@ -47,6 +49,8 @@ extension JSONValue {
 private struct JSONParser {
     let bytes: [UInt8]
     let maximumDepth: Int
+    /// Whether texts with endless runs of marks are refused: what is stored was let in before.
+    let boundsMarks: Bool
     var index = 0
 
     mutating func document() throws(JSONSyntaxError) -> JSONValue {
@@ -267,6 +271,10 @@ extension JSONParser {
     private func text(_ slice: ArraySlice<UInt8>) throws(JSONSyntaxError) -> String {
         guard let text = String(validating: slice, as: UTF8.self) else {
             throw failure("a string is not valid UTF-8")
+        }
+        guard !boundsMarks || !text.hasEndlessMarks else {
+            throw failure(
+                "a string has more than \(Limits.maximumMarksInARow) combining marks in a row")
         }
         return text
     }

@@ -91,7 +91,9 @@ package final class Relay: Service {
             queue: store, settings: configuration.fetching.desk, clock: world.clock,
             now: world.now)
         self.desk = desk
-        turns = IntakeTurns(clock: world.clock) { [gate = store.gate] in gate.count(.share) }
+        turns = IntakeTurns(clock: world.clock, window: configuration.delivery.inFlight) {
+            [gate = store.gate] in gate.count(.share)
+        }
         queries = QueryDesk(settings: configuration.queries, clock: world.clock)
         let built = Mutex<(CurlPushGateway, CourierPushGateway)?>(nil)
         worker = try DeliveryWorker(
@@ -99,7 +101,8 @@ package final class Relay: Service {
             settings: DeliveryWorker.Settings(configuration.delivery),
             judge: OutcomeJudge(
                 retries: RetryPolicy(maximumAttempts: configuration.delivery.maximumAttempts)),
-            clock: world.clock, now: world.now, generator: world.generator, logger: logger
+            clock: world.clock, now: world.now, generator: world.generator, logger: logger,
+            flow: turns.flow
         ) { [store] sink in
             let gateway = try CurlPushGateway(
                 settings: settings,

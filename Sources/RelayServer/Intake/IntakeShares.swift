@@ -1,3 +1,4 @@
+import Delivery
 import DequeModule
 import RelayModel
 
@@ -22,6 +23,8 @@ struct IntakeShares: Sendable {
         var remembrance = Duration.seconds(60)
         /// Requests of one container that wait at the door.
         var line = 256
+        /// Pushes with the gateway at the most: a part of the window that all share.
+        var pushes = 1024
     }
 
     /// What becomes of a request.
@@ -54,6 +57,11 @@ struct IntakeShares: Sendable {
         /// Since the width was last adjusted.
         var followed = 0
         var waited = Duration.zero
+        /// What is with the gateway.
+        var pushes: PushPace
+        /// Pushes that began since changes were last followed, and how many one change makes.
+        var begun = 0
+        var pushesPerChange = 1.0
         /// Whether it had to wait since then: only then does it need more.
         var wasHeld = false
     }
@@ -74,7 +82,10 @@ struct IntakeShares: Sendable {
     mutating func ask(
         _ container: ContainerKey, changes: Int, at now: Duration
     ) -> Answer {
-        var share = shares[container] ?? Share(seen: now)
+        var share =
+            shares[container]
+            ?? Share(
+                seen: now, pushes: PushPace(most: settings.pushes))
         share.seen = now
         defer { shares[container] = share }
         if share.line.isEmpty, !isContended(by: container, at: now) || share.hasRoom {
@@ -122,11 +133,40 @@ struct IntakeShares: Sendable {
                 share.passed.removeFirst()
                 share.open -= first.changes
                 share.note(now - first.since, of: first.changes, settings.wait)
+                share.learnPushes(of: first.changes)
             }
             released += share.release()
             // Whoever has been silent for long is forgotten, with what was learned of it.
-            let isGone = share.open == 0 && now - share.seen > settings.remembrance
+            let isGone =
+                share.open == 0 && share.pushes.open == 0
+                && now - share.seen > settings.remembrance
             if !isGone { shares[container] = share }
+        }
+        return released
+    }
+
+    /// Pushes of a container are handed to the gateway.
+    mutating func began(_ container: ContainerKey, pushes count: Int) {
+        shares[container]?.pushes.begin(count)
+        shares[container]?.begun += count
+    }
+
+    /// Pushes have ended.
+    ///
+    /// - Returns: The requests that go in now.
+    mutating func ended(_ ends: [PushEnd]) -> [UInt64] {
+        var released: [UInt64] = []
+        var rest = ends[...]
+        while let container = rest.first?.container {
+            let others = rest.drop { $0.container == container }
+            if var share = shares.removeValue(forKey: container) {
+                for end in rest.prefix(rest.count - others.count) {
+                    share.pushes.end(after: end.latency)
+                }
+                released += share.release()
+                shares[container] = share
+            }
+            rest = others
         }
         return released
     }
@@ -145,8 +185,21 @@ struct IntakeShares: Sendable {
 }
 
 extension IntakeShares.Share {
-    /// Whether one more request may go in; one at a time always may, however large.
-    var hasRoom: Bool { open == 0 || open < width }
+    /// Whether one more request may go in; one at a time may, however large, once there is room at
+    /// the gateway.
+    var hasRoom: Bool {
+        guard pushes.room > 0 else { return false }
+        return open == 0
+            || (open < width && Double(open) * pushesPerChange < Double(pushes.room))
+    }
+
+    /// Learns how many pushes changes make, from some that are followed now.
+    mutating func learnPushes(of changes: Int) {
+        // The last fifty or so count.
+        let weight = min(1, Double(max(changes, 1)) / 50)
+        pushesPerChange += weight * (Double(begun) / Double(max(changes, 1)) - pushesPerChange)
+        begun = 0
+    }
 
     /// Learns how long changes were unfollowed.
     mutating func note(_ wait: Duration, of changes: Int, _ goal: Duration) {

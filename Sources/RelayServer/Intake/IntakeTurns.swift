@@ -1,3 +1,4 @@
+package import Delivery
 package import RelayModel
 import Storage
 import Synchronization
@@ -27,12 +28,15 @@ package final class IntakeTurns: Sendable {
     /// - Parameters:
     ///   - clock: Measures how long changes are unfollowed, and how long a request waits.
     ///   - patience: How long a request waits at the door before it is refused.
+    ///   - window: The deliveries that may be in flight, of all containers.
     ///   - refused: Is told of each request that was refused.
     package convenience init(
-        clock: any Clock<Duration>, patience: Duration = .seconds(2),
+        clock: any Clock<Duration>, patience: Duration = .seconds(2), window: Int = 4096,
         refused: @escaping @Sendable () -> Void = {}
     ) {
-        self.init(IntakeShares.Settings(), clock: clock, patience: patience, refused: refused)
+        var settings = IntakeShares.Settings()
+        settings.pushes = max(1, window / 4)
+        self.init(settings, clock: clock, patience: patience, refused: refused)
     }
 
     init(
@@ -73,6 +77,17 @@ package final class IntakeTurns: Sendable {
             state.take(state.shares.followed(upTo: position, at: now))
         }
         for waiter in waiters { waiter.resume(returning: true) }
+    }
+
+    /// What is to be told of pushes.
+    package var flow: PushFlow {
+        PushFlow { [self] container, count in
+            state.withLock { $0.shares.began(container, pushes: count) }
+        } ended: { [self] ends in
+            guard !ends.isEmpty else { return }
+            let waiters = state.withLock { state in state.take(state.shares.ended(ends)) }
+            for waiter in waiters { waiter.resume(returning: true) }
+        }
     }
 
     private func appended(

@@ -30,12 +30,12 @@ private struct ModelGateway {
     }
 }
 
-@Suite struct RangePaceTests {
+@Suite struct PushPaceTests {
     /// Hands over as many as the pace allows, `count` in all; returns the mean latency of the last
     /// quarter.
     @discardableResult
     private func run(
-        _ count: Int, _ pace: inout RangePace, through gateway: inout ModelGateway,
+        _ count: Int, _ pace: inout PushPace, through gateway: inout ModelGateway,
         from start: Duration = .zero
     ) -> (end: Duration, latency: Duration) {
         var now = start
@@ -54,7 +54,7 @@ private struct ModelGateway {
     }
 
     @Test func `a gateway that is far away and quick gets as many as it may`() {
-        var pace = RangePace(most: 512)
+        var pace = PushPace(most: 512)
         var gateway = ModelGateway(underway: .milliseconds(50), each: .microseconds(20))
         run(20_000, &pace, through: &gateway)
         #expect(pace.width == 512)
@@ -62,18 +62,18 @@ private struct ModelGateway {
 
     @Test(arguments: [1, 10, 50])
     func `a busy gateway's answers take about twice as long as its quickest`(underway: Int) {
-        var pace = RangePace(most: 4096)
+        var pace = PushPace(most: 4096)
         var gateway = ModelGateway(
             underway: .milliseconds(underway), each: .microseconds(500))
         let latency = run(100_000, &pace, through: &gateway).latency
         // The quickest is felt for with sixteen underway, of which each takes half a millisecond.
         let quickest = Duration.milliseconds(max(underway, 8))
         #expect(latency < quickest * 2 + .milliseconds(12))
-        #expect(pace.width >= RangePace.least)
+        #expect(pace.width >= PushPace.least)
     }
 
     @Test func `a gateway that has become slower for good gets as many as before`() {
-        var pace = RangePace(most: 512)
+        var pace = PushPace(most: 512)
         var gateway = ModelGateway(underway: .milliseconds(5), each: .microseconds(5))
         let (moment, _) = run(20_000, &pace, through: &gateway)
         #expect(pace.width == 512)
@@ -84,7 +84,7 @@ private struct ModelGateway {
 
     @Test(arguments: [1, 3, 16, 100])
     func `a small bound is kept, and always lets something go`(most: Int) {
-        var pace = RangePace(most: most)
+        var pace = PushPace(most: most)
         var gateway = ModelGateway(underway: .milliseconds(1), each: .milliseconds(1))
         for _ in 0..<500 {
             #expect(pace.room <= most)
@@ -94,12 +94,12 @@ private struct ModelGateway {
     }
 
     @Test func `what never got to a connection says nothing`() {
-        var pace = RangePace(most: 512)
+        var pace = PushPace(most: 512)
         for _ in 0..<10_000 {
             pace.begin()
             pace.end(after: .zero)
         }
-        #expect(pace.width == RangePace.first)
-        #expect(pace.room == RangePace.first)
+        #expect(pace.width == PushPace.first)
+        #expect(pace.room == PushPace.first)
     }
 }

@@ -1,23 +1,24 @@
-/// How many pushes of ranges are with the gateway at once.
+/// How many pushes of ranges, or of one container beside others, are with the gateway at once.
 ///
 /// What is with a gateway beyond what it works on only waits there, and whatever comes next waits
 /// behind it: a huge fan-out would make every other push late. So the width follows the latency, as
 /// TCP Vegas lets its window (Brakmo and Peterson 1995): it grows while answers take less than
 /// about twice as long as the quickest, and shrinks when they take longer. How long the quickest
 /// takes is felt for anew from time to time, as BBR does, with few pushes on their way.
-struct RangePace: Sendable {
+package struct PushPace: Sendable {
     /// The narrowest width, and that at which the quickest answer is felt for.
     static let least = 16
     /// The width at the beginning.
-    static let first = 64
+    package static let first = 64
     /// A latency below this is no sign of waiting, however quick the quickest was.
     static let slack = Duration.milliseconds(2)
     /// After so many adjustments the quickest answer is felt for anew.
     static let adjustmentsBetweenProbes = 64
 
     private let most: Int
-    private(set) var width: Int
-    private var open = 0
+    package private(set) var width: Int
+    /// How many were handed over and have not ended.
+    package private(set) var open = 0
     private var quickest: Duration?
     private var total = Duration.zero
     private var answered = 0
@@ -25,23 +26,23 @@ struct RangePace: Sendable {
     private var widthBeforeProbe: Int?
 
     /// Never more than `most` at once.
-    init(most: Int) {
+    package init(most: Int) {
         precondition(most > 0)
         self.most = most
         width = min(Self.first, most)
     }
 
     /// How many more may be handed to the gateway.
-    var room: Int { max(0, width - open) }
+    package var room: Int { max(0, width - open) }
 
-    /// One was handed over.
-    mutating func begin() {
-        open += 1
+    /// So many were handed over.
+    package mutating func begin(_ count: Int = 1) {
+        open += count
     }
 
     /// One has ended; `latency` is zero if it never got to a connection, and says nothing then.
-    mutating func end(after latency: Duration) {
-        open -= 1
+    package mutating func end(after latency: Duration) {
+        open = max(0, open - 1)
         // While it is felt for, what stood in line before does not count.
         guard latency > .zero, widthBeforeProbe == nil || open < Self.least else { return }
         quickest = min(latency, quickest ?? latency)

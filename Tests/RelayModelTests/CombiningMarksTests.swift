@@ -1,0 +1,40 @@
+import RelayModel
+import Testing
+
+/// Nobody's text takes the square of its length.
+@Suite struct CombiningMarksTests {
+    private static func marks(_ count: Int) -> String {
+        String(repeating: "\u{323}\u{301}", count: count / 2)
+    }
+
+    @Test func `runs of marks that no language has are told`() {
+        #expect(Limits.maximumMarksInARow == 64)
+        #expect(!"".hasEndlessMarks)
+        #expect(!String(repeating: "é", count: 1000).hasEndlessMarks)
+        #expect(!String(repeating: "e\u{301}\u{323}", count: 1000).hasEndlessMarks)
+        #expect(!("a" + Self.marks(64)).hasEndlessMarks)
+        #expect(("a" + Self.marks(66)).hasEndlessMarks)
+        #expect((Self.marks(66) + "a").hasEndlessMarks)
+        // Their own class is none, and those of their parts are 129, 130 and 132.
+        #expect(String(repeating: "\u{F73}", count: 65).hasEndlessMarks)
+        #expect(String(repeating: "\u{344}", count: 65).hasEndlessMarks)
+        #expect(!String(repeating: "語한我 и λ", count: 100).hasEndlessMarks)
+    }
+
+    @Test(arguments: ["", "\"a\": 1, ", "\"a\": [{\"b\": "])
+    func `what comes in has none, as a name or as a text, however it is written`(before: String) {
+        let after = before.hasSuffix(": ") ? "}]" : ""
+        let escaped = String(repeating: "\\u0323\\u0301", count: 33)
+        for text in [Self.marks(66), escaped] {
+            for body in ["\"\(text)\": 1", "\"b\": \"\(text)\""] {
+                let inner = before.hasSuffix(": ") ? "{\(body)}" : body
+                let error = #expect(throws: JSONSyntaxError.self) {
+                    try JSONValue(parsing: "{\(before)\(inner)\(after)}")
+                }
+                #expect(error?.reason == "a string has more than 64 combining marks in a row")
+            }
+        }
+        // What was let in before can still be read.
+        #expect((try? JSONValue(stored: "[\"\(Self.marks(66))\"]")) != nil)
+    }
+}
