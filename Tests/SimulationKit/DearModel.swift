@@ -7,9 +7,9 @@ import Storage
 struct DearModel {
     /// The steps that one change may take here: a dear condition takes more of a heavy record, and
     /// all others together less of any.
-    static let mostSteps = 2000
+    static let mostSteps = 100_000
     static let condition = "SUBQUERY(a, $x, SUBQUERY(a, $y, $x == $y).@count > 0).@count > 0"
-    static let heavyField: FieldValue = .list((0..<60).map { .integer($0) })
+    static let heavyField: FieldValue = .list((0..<100).map { .integer($0) })
 
     /// The positions of changes that are to be set aside.
     private(set) var setAside: Set<LogPosition> = []
@@ -17,6 +17,7 @@ struct DearModel {
     /// Changes that were set aside while this was the only dear condition.
     private var alone: [UInt64: Int] = [:]
     private var owners: [UInt64: SubscriptionOwner] = [:]
+    private var why: [LogPosition: String] = [:]
     private var read = LogPosition.start
 
     /// Reads the log as far as `position`.
@@ -45,6 +46,8 @@ struct DearModel {
         case .change(let change, _, let isStale):
             guard !isStale, change.isHeavy, !here.isEmpty else { break }
             setAside.insert(entry.position)
+            why[entry.position] =
+                "\(change.operation) of \(change.recordID.recordName), by \(here.sorted())"
             if here.count == 1, let only = here.first { alone[only, default: 0] += 1 }
         case .deviceSaved, .devicesEnded: break
         }
@@ -57,7 +60,8 @@ struct DearModel {
         if let wrong = stored.symmetricDifference(setAside).min() {
             return stored.contains(wrong)
                 ? "\(wrong) was set aside, and nothing dear was asked of it"
-                : "\(wrong) was not set aside, whatever its condition took"
+                : "\(wrong) was not set aside (\(why[wrong] ?? "")), others at "
+                    + setAside.map { "\($0)" }.sorted().joined(separator: " ")
         }
         let live = active.values.reduce(into: Set<UInt64>()) { $0.formUnion($1) }
         let strikes = RelayStore.strikesOfSubscription

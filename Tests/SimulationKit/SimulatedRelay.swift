@@ -92,7 +92,9 @@ struct SimulatedRelay {
         Follower(
             log: log, progress: store, identity: DeliveryIdentity(store: store.storeIdentity),
             indexSeed: seed, badges: badges, rangeThreshold: threshold,
-            clock: ContinuousClock(), settings: { SimulatedWorld.settings($0) }, logger: logger,
+            // What is set aside is not to be so old that it is pruned.
+            now: { Fixtures.moment }, clock: ContinuousClock(),
+            settings: { SimulatedWorld.settings($0) }, logger: logger,
             keeper: keeper, mostSteps: mostSteps, take: take)
     }
 
