@@ -76,5 +76,9 @@ package struct Migration: Sendable, Hashable {
             name: "v0015_setRates",
             sql: String(decoding: PackageResources.v0015_setRates_sql, as: UTF8.self),
             checksum: "0e6cead620993af6c4b24a28753adbee713d661d0d45af32e43ff5eb84e3babc"),
+        Migration(
+            name: "v0016_endZones",
+            sql: String(decoding: PackageResources.v0016_endZones_sql, as: UTF8.self),
+            checksum: "6ac7da89aa28715b6b478fb95bddb71b2953b442f2af203e00aeb605f999ca43"),
     ]
 }

@@ -85,6 +85,7 @@ import Testing
             // Three changes by two subscriptions for bob's device, and the one of everybody's for
             // his and alice's two; ranges are worked beside the progress.
             _ = try await relay.pushes(12)
+            _ = try await relay.arrivals()
             let alices = try await Self.list(relay, of: "alice")
             #expect(!alices.text.contains(Self.secret) && !alices.text.contains(#""rid":"r""#))
             #expect(alices.text.contains("here"))

@@ -201,6 +201,7 @@ struct ZoneFeed {
         var page = try await calls.shadow.zoneChanges(
             of: caller.place, since: place.since, after: place.edit,
             PageBounds(rows: Self.zonesPerPage))
+        try await checkMemory(since: place.since)
         // What was edited since the first page is for the next changes, so that the pages end.
         if let first = page.elements.firstIndex(where: { $0.edit > until.edit }) {
             page.elements.removeSubrange(first...)
@@ -217,6 +218,17 @@ struct ZoneFeed {
         return Changes(
             zones: entries, token: page.hasMore ? place.token(of: caller) : place.end(of: caller),
             hasMore: page.hasMore)
+    }
+
+    /// Refuses a token from before what the database still remembers of deleted zones.
+    ///
+    /// It is asked after the zones were read, so that what went in between is noticed.
+    private func checkMemory(since: ZoneHead) async throws {
+        guard since != .start else { return }
+        let head = try await calls.shadow.zoneHead(of: caller.place)
+        guard since.edit < head.prunedEdit else { return }
+        throw NotificationToken.expired(
+            "it is older than what is remembered of deleted zones; begin again without one")
     }
 
     /// How far the pages go: as far as the zones had come when the first was asked for.

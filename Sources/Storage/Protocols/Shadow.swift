@@ -252,14 +252,17 @@ package struct ZoneHead: Sendable, Hashable {
     package var position: LogPosition
     /// The number of the last creation or deletion of one.
     package var edit: UInt64
+    /// Up to which number deletions may have been forgotten.
+    package var prunedEdit: UInt64
 
     /// Nothing was there.
     package static let start = ZoneHead(position: .start, edit: 0)
 
     /// Says how far.
-    package init(position: LogPosition, edit: UInt64) {
+    package init(position: LogPosition, edit: UInt64, prunedEdit: UInt64 = 0) {
         self.position = position
         self.edit = edit
+        self.prunedEdit = prunedEdit
     }
 }
 

@@ -53,13 +53,18 @@ extension RelayStore {
             let row = try Row.fetchOne(
                 db,
                 sql: """
-                    SELECT coalesce(max(position), 0) AS position, coalesce(max(edit), 0) AS edit
-                    FROM recordZone WHERE container = ? AND database = ? AND owner = ?
+                    SELECT coalesce(max(position), 0) AS position, coalesce(max(edit), 0) AS edit,
+                        coalesce((
+                            SELECT prunedEdit FROM zoneMemory
+                            WHERE container = ?1 AND database = ?2 AND owner = ?3), 0) AS pruned
+                    FROM recordZone WHERE container = ?1 AND database = ?2 AND owner = ?3
                     """, arguments: Self.database(place, container))
             guard let row else { return .start }
+            let stored = StoredRow(row: row, table: "recordZone")
+            let pruned = stored.number("pruned")
             return ZoneHead(
                 position: LogPosition(stored: row["position"]),
-                edit: StoredRow(row: row, table: "recordZone").number("edit"))
+                edit: max(stored.number("edit"), pruned), prunedEdit: pruned)
         }
     }
 
@@ -113,7 +118,7 @@ extension RelayStore {
                     _ = try step.apply(edit, in: &commit)
                 }
                 guard records.count < Self.deletedAtATime else { return nil }
-                try shelf.save(zoneID, position: .start, isDeleted: true, in: commit.db)
+                try shelf.save(zoneID, position: .start, deletedAt: now, in: commit.db)
                 return true
             }
             if let isGone { return isGone }
@@ -130,7 +135,7 @@ extension ShadowShelf {
         if let refusal = try refusal(of: zoneID, in: commit) {
             throw StorageError.overQuota(refusal)
         }
-        try save(zoneID, position: .start, isDeleted: false, in: commit.db)
+        try save(zoneID, position: .start, in: commit.db)
         guard let zone = try zone(zoneID, in: commit.db) else {
             throw StorageError.damaged(path: "recordZone", reason: "a saved zone is absent")
         }
