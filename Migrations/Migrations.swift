@@ -72,5 +72,13 @@ package struct Migration: Sendable, Hashable {
             name: "v0014_countQuotas",
             sql: String(decoding: PackageResources.v0014_countQuotas_sql, as: UTF8.self),
             checksum: "2dad52e38b040fa965e12ae7ca1df9cfe2d300728ce732c703e864087ac5959d"),
+        Migration(
+            name: "v0015_setRates",
+            sql: String(decoding: PackageResources.v0015_setRates_sql, as: UTF8.self),
+            checksum: "0e6cead620993af6c4b24a28753adbee713d661d0d45af32e43ff5eb84e3babc"),
+        Migration(
+            name: "v0016_endZones",
+            sql: String(decoding: PackageResources.v0016_endZones_sql, as: UTF8.self),
+            checksum: "6ac7da89aa28715b6b478fb95bddb71b2953b442f2af203e00aeb605f999ca43"),
     ]
 }

@@ -65,13 +65,14 @@ struct ChangeFanout {
     ) {
         let devices = DeviceExpansion.devices(among: all, for: subscription, of: change)
         let origin = DeviceExpansion.origin(of: change, for: subscription.owner)
-        if devices.count < all.count, let origin,
-            all.contains(where: { $0.device.id == origin }),
-            !devices.contains(where: { $0.device.id == origin })
-        {
-            suppressed.append(
-                SuppressedDevice(
-                    position: position, subscriptionID: subscription.id, deviceID: origin))
+        if devices.count < all.count, let origin {
+            // The origin's client may have several devices, and the origin may be none of them.
+            for version in all where version.device.id.isOfSameClient(as: origin) {
+                suppressed.append(
+                    SuppressedDevice(
+                        position: position, subscriptionID: subscription.id,
+                        deviceID: version.device.id))
+            }
         }
         let notificationID = identity.notificationID(
             position: position, owner: subscription.owner)

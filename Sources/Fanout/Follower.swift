@@ -255,7 +255,8 @@ package struct Follower: ~Copyable {
             meter.countDeliveries(fanout.deliveries.count)
             pending.append(contentsOf: fanout.takeDeliveries())
             pendingInbox.append(contentsOf: fanout.takeInbox())
-            if let onSuppression { fanout.takeSuppressed().forEach(onSuppression) }
+            let suppressed = fanout.takeSuppressed()
+            if let onSuppression { suppressed.forEach(onSuppression) }
             if max(pending.count, pendingInbox.count) >= Self.deliveriesPerBatch {
                 try await handOver(finished: LogPosition(entry.position.rawValue - 1))
             }

@@ -120,6 +120,8 @@ package struct RangeWorker: ~Copyable {
                     member.version.subscription, serial: member.version.serial,
                     to: member.devices, badges)
             }
+            // Nobody is told of them here, and a range may have many.
+            _ = fanout.takeSuppressed()
             let inbox = fanout.takeInbox()
             if !inbox.isEmpty {
                 try await patience.attempt { [ranges] in try await ranges.keep(inbox) }

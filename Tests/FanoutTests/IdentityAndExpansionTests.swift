@@ -95,6 +95,30 @@ import Testing
         }
     }
 
+    @Test func `what is told to be left out is what was left out`() {
+        let all = [
+            version(1, "page~token-0a1b2c3d"), version(2, "pages"),
+            version(3, "page~token-11223344"),
+        ]
+        for (origin, user, expected) in [
+            ("page", "alice", [0, 2]), ("page~token-ffffffff", nil, [0, 2]), ("pages", nil, [1]),
+            ("page", "bob", []), ("desk", "alice", []),
+        ] as [(String, String?, [Int])] {
+            var change = Fixtures.change(.update)
+            change.origin = ChangeOrigin(
+                deviceID: Fixtures.identifier(origin), userID: user.map { Fixtures.identifier($0) })
+            var fanout = ChangeFanout(
+                of: change, at: LogPosition(1), appendedAt: Fixtures.moment,
+                identity: DeliveryIdentity(store: UUIDBytes(high: 1, low: 2)),
+                settings: Composition.settings, firstOffset: 0)
+            fanout.append(Fixtures.subscription("s1"), serial: 1, to: all, BadgeBoard())
+            #expect(
+                fanout.takeSuppressed().map(\.deviceID) == expected.map { all[$0].device.id },
+                "\(origin) of \(user ?? "nobody")")
+            #expect(fanout.takeSuppressed() == [])
+        }
+    }
+
     @Test func `with an unknown origin nobody is left out`() {
         #expect(names(suppress: .device) == ["phone", "tablet"])
         #expect(names(suppress: .device, user: "alice") == ["phone", "tablet"])

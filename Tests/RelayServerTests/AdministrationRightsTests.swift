@@ -82,9 +82,13 @@ import Testing
         try await TestRelay.with { relay in
             let place = #""container":"iCloud.com.example.Art","environment":"development""#
             let own = try await Self.token(relay, #""access":"change",\#(place)"#)
-            let refused = try await Self.call(
-                relay, .patch, Self.container, own, #"{"costLimits":{"user":1000000}}"#)
-            #expect(refused.status == 403)
+            for bounds in [
+                #"{"costLimits":{"user":1000000}}"#, #"{"quotas":{"records":1000000}}"#,
+                #"{"rates":{"key":0}}"#, #"{"rates":null}"#,
+            ] {
+                let refused = try await Self.call(relay, .patch, Self.container, own, bounds)
+                #expect(refused.status == 403, "\(bounds) \(refused.text)")
+            }
             let allowed = try await Self.call(
                 relay, .patch, Self.container, own, #"{"expirationSeconds":60}"#)
             #expect(allowed.status == 200, "\(allowed.text)")

@@ -76,7 +76,7 @@ import Testing
         (
             #"{"name":"x"}"#,
             "name: unknown field; allowed are topics, apns, userTokens, expirationSeconds, "
-                + "keepsInbox, sessions, costLimits, quotas"
+                + "keepsInbox, sessions, costLimits, quotas, rates"
         ),
         (
             #"{"costLimits":{"predicate":0}}"#,

@@ -100,6 +100,33 @@ import Testing
         }
     }
 
+    @Test func `an operator sets the rates of a container while it runs`() async throws {
+        try await RunningRelay.with(["--rates-containers", "\(Self.container)=2/2"]) { relay in
+            let path = relay.container.path
+            func post() async throws -> Int {
+                try await relay.client.call(
+                    "POST",
+                    "/changes/1/\(relay.container.key.container)/development/database",
+                    headers: ["Content-Type": "application/json"],
+                    body: JSONValue.change("create", "record").text
+                ).status
+            }
+            try await relay.client.administer("PATCH", path, ["rates": ["key": 0]]).expect(200)
+            for _ in 0..<40 { #expect(try await post() == 200) }
+            let set = try await relay.client.administer("PATCH", path, ["rates": ["key": 1]])
+            #expect(set["rates"] == ["key": 1])
+            var statuses: Set<Int> = []
+            for _ in 0..<40 { statuses.insert(try await post()) }
+            #expect(statuses.contains(429))
+            let cleared = try await relay.client.administer("PATCH", path, ["rates": .null])
+            #expect(cleared["rates"] == nil)
+            for rates: JSONValue in [["key": -1], ["user": 1_000_001], ["keys": 1], 3] {
+                let refused = try await relay.client.administer("PATCH", path, ["rates": rates])
+                #expect(refused.status == 400, "\(refused.text)")
+            }
+        }
+    }
+
     @Test func `guessing the administrative token is slow, and the operator gets in`() async throws
     {
         try await RunningRelay.with { (relay: RunningRelay) in

@@ -53,6 +53,65 @@ import Testing
         }
     }
 
+    @Test func `a deleted zone is remembered until its mark has gone, and then tokens expire`()
+        async throws
+    {
+        try await TestRelay.with { relay in
+            func post(_ path: String, _ body: String) async throws -> TestRelay.Answer {
+                try await relay.post(path, body, database: "private")
+            }
+            func modify(_ operation: String, _ zone: String) async throws {
+                let answer = try await post(
+                    "zones/modify",
+                    #"{"operations":[{"operationType":"\#(operation)","#
+                        + #""zone":{"zoneID":{"zoneName":"\#(zone)"}}}]}"#)
+                #expect(!answer.text.contains("serverErrorCode"), "\(answer.text)")
+            }
+            func changes(_ token: JSONValue?) async throws -> TestRelay.Answer {
+                try await post(
+                    "changes/database", token.map { #"{"syncToken":\#($0.text)}"# } ?? "{}")
+            }
+            func records(_ token: JSONValue?) async throws -> TestRelay.Answer {
+                let since = token.map { #","syncToken":\#($0.text)"# } ?? ""
+                return try await post(
+                    "records/changes", #"{"zoneID":{"zoneName":"old"}\#(since)}"#)
+            }
+            func zones() async throws -> Int {
+                let use = try await relay.store.quotaUse(of: TestRelay.container)
+                return use.amounts[.zones] ?? 0
+            }
+            for zone in ["old", "kept"] { try await modify("create", zone) }
+            _ = try await post(
+                "records/modify",
+                #"{"operations":[{"operationType":"create","record":{"recordName":"r1","#
+                    + #""recordType":"Note","fields":{"text":{"value":"x"}}}}],"#
+                    + #""zoneID":{"zoneName":"old"}}"#)
+            let before = try await changes(nil)["syncToken"]
+            let ofZone = try await records(nil)["syncToken"]
+            let count = try await zones()
+            try await modify("delete", "old")
+            let after = try await changes(before)["syncToken"]
+            #expect(try await zones() == count)
+            #expect(try await relay.store.prune(Retention(), at: Self.days(89)).marks == 0)
+            #expect(try await changes(before).text.contains(#""deleted":true"#))
+
+            // The record's mark, and the zone's.
+            #expect(try await relay.store.prune(Retention(), at: Self.days(91)).marks == 2)
+            #expect(try await zones() == count - 1)
+            let expired = try await changes(before)
+            #expect(expired.status == 400 && expired["changeTokenExpired"] == true)
+            #expect(try await changes(after)["zones"] == [])
+            #expect(try await !changes(nil).text.contains("old"))
+
+            // No number is given twice, and the zone that comes again is not the one that was.
+            try await modify("create", "old")
+            #expect(try await changes(after).text.contains("old"))
+            let stale = try await records(ofZone)
+            #expect(stale["changeTokenExpired"] == true, "\(stale.text)")
+            #expect(try await records(nil)["records"] == [])
+        }
+    }
+
     @Test func `marks stay for ever if that is asked for`() async throws {
         try await TestRelay.with { relay in
             try await RecordScenarioTests.fill(relay, [1])

@@ -28,7 +28,8 @@ struct TestRelay: Sendable {
 
     /// Runs `body` with a relay that has a container with all kinds of keys.
     static func with(
-        readiness: Readiness = .ready, limits: RequestLimits = RequestLimits(),
+        readiness: @autoclosure @escaping @Sendable () -> Readiness = .ready,
+        limits: RequestLimits = RequestLimits(),
         adminToken: String? = Self.adminToken,
         queries: QueryDesk.Settings = QueryDesk.Settings(),
         _ body: @escaping @Sendable (TestRelay) async throws -> Void
@@ -53,13 +54,14 @@ struct TestRelay: Sendable {
     }
 
     private static func dependencies(
-        _ store: RelayStore, readiness: Readiness, limits: RequestLimits, adminToken: String?
+        _ store: RelayStore, readiness: @escaping @Sendable () -> Readiness,
+        limits: RequestLimits, adminToken: String?
     ) -> RelayDependencies {
         let metrics = PrometheusMetrics()
         var dependencies = RelayDependencies(
             registry: store, log: store, progress: store, shadow: store, now: { now },
             randomBytes: { count in (0..<count).map { _ in UInt8.random(in: 0...255) } },
-            readiness: { readiness }, metrics: metrics, renderMetrics: { metrics.render() },
+            readiness: { readiness() }, metrics: metrics, renderMetrics: { metrics.render() },
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, limits: limits,
             adminToken: adminToken, publicURL: "https://relay.example", clock: ContinuousClock())
         // Nobody waits here: what a poll does while it waits is the desk's own test.

@@ -39,6 +39,8 @@ package struct RelayClient: Sendable {
         package var text: String
         /// The header `Retry-After`.
         package var retryAfter: String?
+        /// The user's token for the next request, if there is one.
+        package var renewedToken: String?
 
         /// A member of the body; a number steps into a list.
         package subscript(path: String...) -> JSONValue? {
@@ -73,7 +75,8 @@ package struct RelayClient: Sendable {
         let text = String(buffer: try await response.body.collect(upTo: 16 * 1024 * 1024))
         return Reply(
             status: Int(response.status.code), json: (try? JSONValue(parsing: text)) ?? .null,
-            text: text, retryAfter: response.headers.first(name: "Retry-After"))
+            text: text, retryAfter: response.headers.first(name: "Retry-After"),
+            renewedToken: response.headers.first(name: "X-Apple-CloudKit-Web-Auth-Token"))
     }
 }
 

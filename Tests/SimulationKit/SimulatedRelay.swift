@@ -18,6 +18,8 @@ struct SimulatedRelay {
         var batches: [OwedBatch] = []
         var ranges: [RangeBatch] = []
         let head: LogPosition
+        /// How far the log was read: beyond the head where reading it appended something.
+        private(set) var finished = LogPosition.start
 
         init(head: LogPosition) {
             self.head = head
@@ -25,7 +27,8 @@ struct SimulatedRelay {
 
         func take(_ batch: OwedBatch) throws {
             batches.append(batch)
-            if batch.finished == head { throw Idle() }
+            finished = max(finished, batch.finished ?? .start)
+            if finished >= head { throw Idle() }
         }
 
         func take(_ batch: RangeBatch) {
@@ -70,38 +73,42 @@ struct SimulatedRelay {
         let queue = Queue(head: head)
         var follower = Self.follower(
             store, log: store, badges: badges, threshold: Self.rangeThreshold, keeper: keeper,
-            take: { try await queue.take($0) })
+            seed: followed.rawValue, take: { try await queue.take($0) })
         let mark = ProgressMark(position: followed, offset: offset)
         try await follower.recover(at: mark, from: store, portion: 7)
         do {
             try await follower.follow(from: mark)
         } catch is Idle {}
         batches += await queue.batches
-        followed = head
+        followed = await queue.finished
         offset = 0
     }
 
     private static func follower(
         _ store: RelayStore, log: any ShardLog, badges: BadgeBoard, threshold: Int,
-        keeper: SnapshotKeeper?, take: @escaping Follower.Taker
+        keeper: SnapshotKeeper?, seed: UInt64 = 7, mostSteps: Int = DearModel.mostSteps,
+        take: @escaping Follower.Taker
     ) -> Follower {
         Follower(
             log: log, progress: store, identity: DeliveryIdentity(store: store.storeIdentity),
-            indexSeed: 7, badges: badges, rangeThreshold: threshold,
-            clock: ContinuousClock(), settings: { SimulatedWorld.settings($0) }, logger: logger,
-            keeper: keeper, take: take)
+            indexSeed: seed, badges: badges, rangeThreshold: threshold,
+            // What is set aside is not to be so old that it is pruned.
+            now: { Fixtures.moment }, clock: ContinuousClock(),
+            settings: { SimulatedWorld.settings($0) }, logger: logger,
+            keeper: keeper, mostSteps: mostSteps, take: take)
     }
 
     /// What the log owes after `start` and up to `end`, as one that never crashed would hand it
-    /// over.
+    /// over that knows what is set aside.
     static func owed(
-        by store: RelayStore, after start: LogPosition, upTo end: LogPosition
+        by store: RelayStore, after start: LogPosition, upTo end: LogPosition,
+        without aside: Set<LogPosition>
     ) async throws -> [OwedDelivery] {
         guard start < end else { return [] }
         let queue = Queue(head: end)
         var follower = follower(
-            store, log: LogUpTo(end: end, store: store), badges: BadgeBoard(), threshold: .max,
-            keeper: nil, take: { try await queue.take($0) })
+            store, log: LogUpTo(end: end, store: store, aside: aside), badges: BadgeBoard(),
+            threshold: .max, keeper: nil, mostSteps: .max, take: { try await queue.take($0) })
         let mark = ProgressMark(position: start, offset: 0)
         try await follower.recover(at: mark, from: store)
         do {
@@ -214,6 +221,11 @@ struct SimulatedRelay {
 private struct LogUpTo: ShardLog {
     let end: LogPosition
     let store: RelayStore
+    let aside: Set<LogPosition>
+
+    func positionsSetAside(after position: LogPosition) async throws -> Set<LogPosition> {
+        aside
+    }
 
     func append(
         _ changes: [ChangeToAppend], delivery: DedupeKey?, container: ContainerKey,

@@ -83,6 +83,11 @@ struct SimulatedWorld {
                 Int.random(in: 0..<3, using: &generator)],
             firesOn: generator.chance(50) ? .all : [.create], in: container())
         subscription.firesOnce = generator.chance(30)
+        if generator.chance(12) {
+            subscription = Fixtures.subscription(
+                subscription.id.rawValue, of: user, where: DearModel.condition,
+                in: subscription.container)
+        }
         if generator.chance(60) { subscription.notificationInfo.alertBody = "hello" }
         subscription.notificationInfo.shouldBadge = generator.chance(20)
         let owner = SubscriptionOwner(
@@ -163,9 +168,12 @@ struct SimulatedWorld {
 
         var toAppend: ChangeToAppend {
             let operations = ChangeOperation.allCases
+            var fields: RecordFields = [
+                "year": .integer((number / 3).isMultiple(of: 2) ? 1907 : 1908)
+            ]
+            if (number / 13).isMultiple(of: 6) { fields["a"] = DearModel.heavyField }
             var change = Fixtures.change(
-                operations[number % operations.count], "r\(number / 7 % 5)",
-                fields: ["year": .integer((number / 3).isMultiple(of: 2) ? 1907 : 1908)])
+                operations[number % operations.count], "r\(number / 7 % 5)", fields: fields)
             change.version = version
             return ChangeToAppend(
                 change,

@@ -24,6 +24,8 @@ package struct LifeTally: Sendable, Equatable {
     /// Deliveries that were owed, and how often they were sent.
     package var owed = 0
     package var sent = 0
+    /// Changes that were set aside because a condition took too many steps of them.
+    package var setAside = 0
 
     /// Nothing happened yet.
     package init() {}
@@ -35,6 +37,7 @@ package struct LifeTally: Sendable, Equatable {
         tally.crashes += other.crashes
         tally.owed += other.owed
         tally.sent += other.sent
+        tally.setAside += other.setAside
     }
 }
 
@@ -68,6 +71,7 @@ struct Simulation {
     /// before what it follows from is pruned.
     private var owed: [OwedDelivery] = []
     private var owedUpTo = LogPosition.start
+    private var dear = DearModel()
     private let snapshots: SnapshotKeeper
 
     init(seed: UInt64, store: RelayStore) async throws {
@@ -115,6 +119,7 @@ struct Simulation {
         tally.crashes = crashes
         tally.owed = sent.count
         tally.sent = sent.values.reduce(0, +)
+        tally.setAside = dear.setAside.count
         return tally
     }
 
@@ -234,7 +239,9 @@ struct Simulation {
     }
 
     private mutating func learnOwed(upTo position: LogPosition) async throws {
-        owed += try await SimulatedRelay.owed(by: store, after: owedUpTo, upTo: position)
+        try await dear.read(store, upTo: position)
+        owed += try await SimulatedRelay.owed(
+            by: store, after: owedUpTo, upTo: position, without: dear.setAside)
         owedUpTo = max(owedUpTo, position)
     }
 
@@ -266,6 +273,7 @@ struct Simulation {
 
     private mutating func checkEverything() async throws {
         try await learnOwed(upTo: try await store.head())
+        if let problem = try await dear.problem(in: store) { throw broken(problem) }
         let expected = Set(owed.map(\.delivery.id))
         if let wrong = sent.keys.first(where: { !expected.contains($0) }) {
             throw broken("\(wrong) was sent and is not owed")

@@ -19,6 +19,7 @@ import Testing
         let (tally, broken) = try await Lives.live(Self.seeds, atOnce: 2)
         #expect(broken.map(\.description) == [])
         #expect(tally.lives == Self.seeds.count)
+        #expect(tally.setAside > 0)
     }
 
     @Test func `a seed lives the same life again`() async throws {

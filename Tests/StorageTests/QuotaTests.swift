@@ -112,6 +112,21 @@ import Testing
         }
     }
 
+    @Test func `a container keeps the rates that it sets`() async throws {
+        try await Self.with([:]) { store in
+            var settings = ContainerSettings(key: Sample.container, topics: ["a"])
+            for rates in [
+                RequestRates(key: 0, user: 20), RequestRates(user: 1), RequestRates(),
+            ] {
+                settings.rates = rates
+                try await store.save(settings, at: Sample.moment(1))
+                #expect(try await store.container(Sample.container)?.rates == rates)
+                let listed = try await store.containers().first { $0.key == settings.key }
+                #expect(listed?.rates == rates)
+            }
+        }
+    }
+
     @Test func `a container sets its own quotas, and keeps what it has beyond them`() async throws {
         try await Self.with([.userSubscriptions: 2]) { store in
             var settings = ContainerSettings(key: Sample.container, topics: ["t"])

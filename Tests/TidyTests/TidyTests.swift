@@ -173,9 +173,9 @@ import Testing
                 if line.contains("JSONValue(parsing:") {
                     finds.append(place(file, number, "JSONValue(parsing:): use JSONValue(stored:)"))
                 }
-                // The steps of the progress keep what was kept before, as texts within a form.
-                if file.room == "Storage", !file.path.contains("/Progress/"),
+                if file.room == "Storage",
                     line.contains(/JSONValue\.(object|array)\(.*\)\.text\b/)
+                        || line.contains(/^ *\)\.text\b/)
                 {
                     finds.append(place(file, number, "text: use storedText()"))
                 }

@@ -104,7 +104,7 @@ struct ContainerAdministration: AdministrationTable {
 
 extension ContainerSettings {
     /// The members that bound what a container may ask of the relay that it shares with others.
-    static let operatorMembers = ["costLimits", "quotas", "limits"]
+    static let operatorMembers = ["costLimits", "quotas", "rates", "limits"]
 
     /// What an operator should think about, a sentence each.
     var warnings: [String] {
@@ -124,7 +124,7 @@ extension ContainerSettings {
     mutating func apply(_ body: JSONReader) throws(JSONContractError) {
         try body.allowOnly([
             "topics", "apns", "userTokens", "expirationSeconds", "keepsInbox", "sessions",
-            "costLimits", "quotas",
+            "costLimits", "quotas", "rates",
         ])
         var changed = self
         if let topics = try body.strings("topics") {
@@ -151,6 +151,10 @@ extension ContainerSettings {
         if body.object["quotas"] == .null { changed.quotas = Quotas() }
         if let quotas = try body.reader("quotas") {
             changed.quotas = try Quotas(quotas, changing: changed.quotas)
+        }
+        if body.object["rates"] == .null { changed.rates = RequestRates() }
+        if let rates = try body.reader("rates") {
+            changed.rates = try RequestRates(rates, changing: changed.rates)
         }
         if let seconds = try body.integer("expirationSeconds") {
             guard (0...31_536_000).contains(seconds) else {
@@ -197,6 +201,7 @@ extension ContainerSettings {
         object["userTokens"] = userTokens.map(\.shownJSON)
         object["costLimits"] = costs.json
         object["quotas"] = quotas.json
+        object["rates"] = rates.json
         if !warnings.isEmpty { object["warnings"] = .array(warnings.map { .string($0) }) }
         return object
     }

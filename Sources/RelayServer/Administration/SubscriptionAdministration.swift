@@ -21,16 +21,40 @@ struct SubscriptionAdministration: AdministrationTable {
 
     /// Subscriptions of the container by serial, after the parameter `after`, at most `limit`;
     /// with `user` those of one user.
+    ///
+    /// Those that were disabled stand among the others, with why.
     private func list(_ request: RelayRequest) async throws -> RelayAnswer {
         let container = try await key(request)
-        let page = try await dependencies.registry.subscriptionPage(
-            of: container, user: try request.parameter("user"),
-            after: try request.number("after") ?? 0, PageBounds(rows: try request.limit()))
-        var answer: JSONObject = ["subscriptions": .array(page.elements.map(Self.json))]
+        let user: UserID? = try request.parameter("user")
+        let after = try request.number("after") ?? 0
+        let bounds = PageBounds(rows: try request.limit())
+        let active = try await dependencies.registry.subscriptionPage(
+            of: container, user: user, after: after, bounds)
+        let disabled = try await dependencies.registry.disabledPage(
+            of: container, user: user, after: after, bounds)
+        let page = Self.merged(
+            active.map { ($0.serial, Self.json($0, $0.json)) },
+            disabled.map { ($0.version.serial, Self.json($0.version, $0.json)) },
+            rows: bounds.rows)
+        var answer: JSONObject = ["subscriptions": .array(page.elements.map(\.json))]
         if page.hasMore, let last = page.elements.last {
             answer["after"] = .string(String(last.serial))
         }
         return RelayAnswer(json: .object(answer))
+    }
+
+    /// A line of the list.
+    private typealias Line = (serial: UInt64, json: JSONValue)
+
+    /// Two lists by serial as one, as far as both are known.
+    private static func merged(
+        _ first: Page<Line>, _ second: Page<Line>, rows: Int
+    ) -> Page<Line> {
+        let ends = [first, second].filter(\.hasMore).compactMap { $0.elements.last?.serial }
+        let end = ends.min() ?? .max
+        let lines = (first.elements + second.elements).sorted { $0.serial < $1.serial }
+        let known = lines.prefix { $0.serial <= end }
+        return Page(Array(known.prefix(rows)), hasMore: known.count > rows || !ends.isEmpty)
     }
 
     private func delete(_ request: RelayRequest) async throws -> RelayAnswer {
@@ -85,8 +109,8 @@ struct SubscriptionAdministration: AdministrationTable {
         return holders.first
     }
 
-    private static func json(_ version: SubscriptionVersion) -> JSONValue {
-        var object = version.json
+    private static func json(_ version: SubscriptionVersion, _ shown: JSONObject) -> JSONValue {
+        var object = shown
         object["serial"] = .string(String(version.serial))
         object["database"] = .string(version.subscription.database.rawValue)
         object["userRecordName"] = .string(version.subscription.owner.rawValue)

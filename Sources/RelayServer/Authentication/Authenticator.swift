@@ -32,21 +32,18 @@ package struct Authenticator: Sendable {
     package func caller(
         of request: RelayRequest, database: DatabaseScope?
     ) throws(AuthenticationRefusal) -> Caller {
-        let apiToken = Self.present(request.query["ckAPIToken"] ?? request.header("ckAPIToken"))
-        if let signature = try signature(of: request) {
-            guard apiToken == nil else { throw .mixedCredentials }
-            return try caller(signing: signature, request, database: database)
-        }
-        if let apiToken { return try caller(withAPIToken: apiToken, request) }
-        if let bearer = Self.bearer(request) { return try caller(withKey: bearer, request) }
-        throw .noCredentials
+        let key = try recognizeKey(of: request)
+        if key.kind == .serverToServer { try verifySignature(of: request, database: database) }
+        return try caller(holding: key, request)
     }
 
     /// The key with which `request` is made, as far as its head shows: a signature over the body is
     /// not verified, and the user is not looked for.
     ///
     /// - Throws: ``AuthenticationRefusal`` for whoever would be refused whatever the body is.
-    func recognize(_ request: RelayRequest) throws(AuthenticationRefusal) -> AccessKey {
+    func recognizeKey(
+        of request: RelayRequest
+    ) throws(AuthenticationRefusal) -> AccessKey {
         let apiToken = Self.present(request.query["ckAPIToken"] ?? request.header("ckAPIToken"))
         if let signature = try signature(of: request) {
             guard apiToken == nil else { throw .mixedCredentials }
@@ -83,11 +80,11 @@ package struct Authenticator: Sendable {
     }
 
     /// A server-to-server key is good for the public database only, as the key's own identity.
-    private func caller(
-        signing signature: ServerSignature, _ request: RelayRequest, database: DatabaseScope?
-    ) throws(AuthenticationRefusal) -> Caller {
+    private func verifySignature(
+        of request: RelayRequest, database: DatabaseScope?
+    ) throws(AuthenticationRefusal) {
         do {
-            try signature.verify(request, keys: keys)
+            try ServerSignature(request)?.verify(request, keys: keys)
         } catch {
             throw .signature(error)
         }
@@ -96,36 +93,39 @@ package struct Authenticator: Sendable {
                 "a server-to-server key may use the public database only, not "
                     + (database.map { "the \($0.rawValue) one" } ?? "devices"))
         }
-        return Caller(
-            container: settings.key, proof: .signature(keyID: signature.keyID),
-            user: Caller.identity(ofKey: signature.keyID, container: settings.key))
     }
 
-    private func caller(
-        withAPIToken token: String, _ request: RelayRequest
+    /// Who makes `request` with `key`, be it the user of a token or one that a server names.
+    ///
+    /// - Throws: ``AuthenticationRefusal``.
+    func caller(
+        holding key: AccessKey, _ request: RelayRequest
     ) throws(AuthenticationRefusal) -> Caller {
-        guard let key = key(.apiToken, secret: token) else { throw .unknownAPIToken }
-        guard key.revokedAt == nil else { throw .revokedKey(label: key.label) }
-        var user: UserID?
-        if let userToken = Self.userToken(of: request) {
-            user = try self.user(of: userToken, now: request.receivedAt)
+        let proof: Caller.Proof
+        let user: UserID?
+        switch key.kind {
+        case .apiToken: (proof, user) = (.apiToken, try signedInUser(request))
+        case .bearer: (proof, user) = (.bearerKey(id: key.id), try namedUser(request))
+        case .serverToServer:
+            let identity = Caller.identity(ofKey: key.id, container: settings.key)
+            (proof, user) = (.signature(keyID: key.id), identity)
         }
-        return Caller(container: settings.key, proof: .apiToken, user: user)
+        return Caller(container: settings.key, proof: proof, user: user)
     }
 
-    private func caller(
-        withKey secret: String, _ request: RelayRequest
-    ) throws(AuthenticationRefusal) -> Caller {
-        guard let key = key(.bearer, secret: secret) else { throw .unknownBearerKey }
-        guard key.revokedAt == nil else { throw .revokedKey(label: key.label) }
-        var user: UserID?
-        if let name = request.header("X-Belfry-User") {
-            guard let named = UserID(rawValue: name) else {
-                throw .badUserHeader("not \(UserID.rule)")
-            }
-            user = named
+    /// The user whose token a client sends along.
+    private func signedInUser(_ request: RelayRequest) throws(AuthenticationRefusal) -> UserID? {
+        guard let token = Self.userToken(of: request) else { return nil }
+        return try user(of: token, now: request.receivedAt)
+    }
+
+    /// The user for whom a server says that it acts.
+    private func namedUser(_ request: RelayRequest) throws(AuthenticationRefusal) -> UserID? {
+        guard let name = request.header("X-Belfry-User") else { return nil }
+        guard let named = UserID(rawValue: name) else {
+            throw .badUserHeader("not \(UserID.rule)")
         }
-        return Caller(container: settings.key, proof: .bearerKey(id: key.id), user: user)
+        return named
     }
 
     /// Compares with every key of the kind, so that the time does not tell which one was near.

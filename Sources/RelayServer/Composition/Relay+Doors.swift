@@ -98,10 +98,9 @@ extension Relay {
     }
 
     private var readiness: Readiness {
-        let phase = phase.withLock { $0 }
-        if let stand = pulse.stand { return .notReady(["follower": stand.reason]) }
-        guard phase == .following else { return .notReady(readinessReasons) }
-        return store.shortage.map { .notReady(["storage": $0]) } ?? .ready
+        let isFollowing = phase.withLock { $0 == .following }
+        return Readiness(
+            pulse, unready: isFollowing ? nil : readinessReasons, shortage: store.shortage)
     }
 
     private func listener(

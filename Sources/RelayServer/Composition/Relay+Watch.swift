@@ -1,4 +1,4 @@
-import Fanout
+package import Fanout
 import Logging
 import Metrics
 
@@ -19,6 +19,21 @@ extension Relay {
             }
             told = stand
             try await world.clock.sleep(for: Self.interval)
+        }
+    }
+}
+
+extension Readiness {
+    /// What is so by the follower's pulse, by the reasons why the relay does not follow yet, if it
+    /// does not, and by what the store is short of.
+    package init(_ pulse: FollowerPulse, unready: [String: String]? = nil, shortage: String? = nil)
+    {
+        if let stand = pulse.stand {
+            self = .notReady(["follower": stand.reason])
+        } else if let reasons = unready {
+            self = .notReady(reasons)
+        } else {
+            self = shortage.map { .notReady(["storage": $0]) } ?? .ready
         }
     }
 }

@@ -1,6 +1,7 @@
 package import CoreMetrics
 import Metrics
 import RelayModel
+import Storage
 import Synchronization
 
 /// How often clients may come.
@@ -31,14 +32,15 @@ package struct RateSettings: Sendable, Hashable {
         address == 0 ? nil : RateLimit(address ?? 10_000, seconds: 2)
     }
 
-    func ofKeys(_ container: ContainerKey) -> RateLimit? {
-        let rate = containers[container.container]?.key ?? key
+    /// What a container sets itself counts before what the configuration says of it.
+    func ofKeys(_ container: ContainerSettings) -> RateLimit? {
+        let rate = container.rates.key ?? containers[container.key.container]?.key ?? key
         return rate == 0 ? nil : RateLimit(rate, seconds: 2)
     }
 
     /// A client that was away for long asks for much at once.
-    func ofUsers(_ container: ContainerKey) -> RateLimit? {
-        let rate = containers[container.container]?.user ?? user
+    func ofUsers(_ container: ContainerSettings) -> RateLimit? {
+        let rate = container.rates.user ?? containers[container.key.container]?.user ?? user
         return rate == 0 ? nil : RateLimit(rate, seconds: 10)
     }
 }
@@ -129,10 +131,10 @@ package final class Turnstile: Sendable {
     /// Counts a request with a key of `container`, or of one of its change sources.
     ///
     /// - Throws: 429 if it is used too often.
-    func use(key: String, of container: ContainerKey) throws(APIError) {
+    func use(key: String, of container: ContainerSettings) throws(APIError) {
         guard let limit = settings.ofKeys(container) else { return }
         let wait = state.withLock {
-            $0.others.take(of: .key(container, key), limit, at: watch.elapsed())
+            $0.others.take(of: .key(container.key, key), limit, at: watch.elapsed())
         }
         if let wait { throw refusal("key", "requests with this key come too often", wait) }
     }
@@ -140,10 +142,10 @@ package final class Turnstile: Sendable {
     /// Counts a request of a user.
     ///
     /// - Throws: 429 if they come too often.
-    func use(user: UserID, of container: ContainerKey) throws(APIError) {
+    func use(user: UserID, of container: ContainerSettings) throws(APIError) {
         guard let limit = settings.ofUsers(container) else { return }
         let wait = state.withLock {
-            $0.others.take(of: .user(container, user), limit, at: watch.elapsed())
+            $0.others.take(of: .user(container.key, user), limit, at: watch.elapsed())
         }
         if let wait { throw refusal("user", "requests of this user come too often", wait) }
     }

@@ -4,6 +4,7 @@ import Hummingbird
 import Logging
 import NIOCore
 import RelayModel
+import Storage
 
 /// The one place where requests become values and answers become responses.
 ///
@@ -83,7 +84,7 @@ struct RelayDoor: Sendable {
             if let container = admission.container, let key = admission.key {
                 try dependencies.turnstile.use(key: key, of: container)
             }
-            held.container = admission.container
+            held.container = admission.container?.key
             call.administrator = admission.administrator
             let maximum = maximumBody(of: route)
             call.body = try await readBody(

@@ -76,6 +76,12 @@ package struct RelayRequest: Sendable {
         return value
     }
 
+    /// Whether the head says that a body follows.
+    var announcesBody: Bool {
+        if headers[.transferEncoding] != nil { return true }
+        return headers[.contentLength].map { $0 != "0" } ?? false
+    }
+
     /// A validated name from the path.
     ///
     /// - Throws: ``RelayModel/APIError`` that says what the name must be.

@@ -1,4 +1,5 @@
 import RelayModel
+import Storage
 
 /// One call that the relay answers.
 package struct RelayRoute: Sendable {
@@ -32,14 +33,29 @@ package struct RelayRoute: Sendable {
     enum Callers: Sendable, Hashable {
         /// Those whom the head of their request makes known; nobody else's body is read.
         case known
+        /// Those of them as whom a user acts.
+        case users
+        /// The same, except in the public database, where anybody may act who is known.
+        case owners
         /// Anybody; no body is read.
         case anybody
+
+        /// Whether a user is needed for `request`.
+        func needUser(of request: RelayRequest) -> Bool {
+            switch self {
+            case .known, .anybody: false
+            case .users: true
+            case .owners:
+                // A word that is no database is refused as that.
+                ["private", "shared"].contains(request.parameters["database"])
+            }
+        }
     }
 
     /// What is known of a request before its body is read.
     struct Admission: Sendable {
         /// The container that it is for, where it is for one.
-        var container: ContainerKey?
+        var container: ContainerSettings?
         /// What its key, or its change source, is counted as.
         var key: String?
         /// The longest body that is read, where that is less than the limit for all.
@@ -91,7 +107,7 @@ package struct RelayRoute: Sendable {
     /// What it does: unless said otherwise GET reads, and everything else may change something.
     package let effect: Effect
     /// Who may call.
-    let callers: Callers
+    private(set) var callers: Callers
     /// Looks at the head of a request; without it no body is read.
     var admit: Admit?
     /// What answers.
@@ -119,7 +135,21 @@ package struct RelayRoute: Sendable {
     }
 }
 
+extension [RelayRoute] {
+    /// The same calls, for `callers` where they say no more than that they are for the known.
+    func only(_ callers: RelayRoute.Callers) -> [RelayRoute] {
+        map { $0.callers == .known ? $0.only(callers) : $0 }
+    }
+}
+
 extension RelayRoute {
+    /// The same call, for `callers`.
+    func only(_ callers: Callers) -> RelayRoute {
+        var route = self
+        route.callers = callers
+        return route
+    }
+
     /// The same call, for those whom `admit` lets in.
     func admitting(_ admit: @escaping Admit) -> RelayRoute {
         var route = self

@@ -81,17 +81,22 @@ package enum RelayRouter {
     package static func routes(_ dependencies: RelayDependencies) -> [RelayRoute] {
         let callers = CallerLookup(dependencies)
         return table(dependencies).map { route in
-            guard route.callers == .known, route.admit == nil else { return route }
-            return route.admitting { try await callers.recognize($0) }
+            guard route.callers != .anybody, route.admit == nil else { return route }
+            return route.admitting { [callers] in
+                try await callers.recognize($0, as: route.callers)
+            }
         }
     }
 
     private static func table(_ dependencies: RelayDependencies) -> [RelayRoute] {
-        SubscriptionRoutes(dependencies).routes + TokenRoutes(dependencies).routes
-            + RecordRoutes(dependencies).routes + RecordFeedRoutes(dependencies).routes
-            + ZoneRoutes(dependencies).routes
-            + CourierRoutes(dependencies).routes + NotificationRoutes(dependencies).routes
-            + UserRoutes(dependencies).routes + SignOutRoutes(dependencies).routes
+        SubscriptionRoutes(dependencies).routes.only(.users)
+            + TokenRoutes(dependencies).routes.only(.users)
+            + RecordRoutes(dependencies).routes.only(.owners)
+            + RecordFeedRoutes(dependencies).routes.only(.owners)
+            + ZoneRoutes(dependencies).routes.only(.owners)
+            + CourierRoutes(dependencies).routes
+            + NotificationRoutes(dependencies).routes.only(.users)
+            + UserRoutes(dependencies).routes + SignOutRoutes(dependencies).routes.only(.users)
             + ChangeRoutes(dependencies).routes + OperationRoutes(dependencies).routes
             + OpenAPIRoutes(publicURL: dependencies.publicURL).routes
             + AdministrationRoutes(dependencies).routes

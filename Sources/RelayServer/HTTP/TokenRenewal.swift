@@ -1,10 +1,11 @@
 import Synchronization
 
 /// What finding out who is calling leaves behind: the user's token for the next request, which the
-/// answer takes along, and that the request's signature has been used.
+/// answer takes along, that the request's signature has been used, and that its user was counted.
 package final class TokenRenewal: Sendable {
     private let renewed = Mutex<String?>(nil)
     private let used = Mutex(false)
+    private let counted = Mutex(false)
 
     init() {}
 
@@ -22,5 +23,13 @@ package final class TokenRenewal: Sendable {
     /// Notes that the request's signature is used now.
     func noteSignature() {
         used.withLock { $0 = true }
+    }
+
+    /// Notes that the request is counted as its user's; says whether it was not before.
+    func countUser() -> Bool {
+        counted.withLock { isCounted in
+            defer { isCounted = true }
+            return !isCounted
+        }
     }
 }

@@ -138,11 +138,14 @@ struct RecordFeedRoutes: Sendable {
     private func databaseChanges(_ request: RelayRequest) async throws -> RelayAnswer {
         let caller = try await calls.caller(of: request)
         let body = try request.optionalJSONBody()
-        let (zones, token) = try await ZoneFeed(calls, caller).changes(
-            since: try body.string("syncToken"))
-        return RelayAnswer(json: [
-            "zones": .array(zones), "syncToken": .string(token), "moreComing": false,
-        ]).keepingUserToken(of: request)
+        let token = try body.string("syncToken")
+        return try await calls.dependencies.lists.turn(of: caller.place.container) {
+            let feed = try await ZoneFeed(calls, caller).changes(since: token)
+            return RelayAnswer(json: [
+                "zones": .array(feed.zones), "syncToken": .string(feed.token),
+                "moreComing": .bool(feed.hasMore),
+            ]).keepingUserToken(of: request)
+        }
     }
 
     /// Refuses a token from before what the zone still remembers of deleted records.

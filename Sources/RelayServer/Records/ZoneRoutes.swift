@@ -29,8 +29,18 @@ struct ZoneRoutes: Sendable {
 
     private func list(_ request: RelayRequest) async throws -> RelayAnswer {
         let caller = try await calls.caller(of: request)
-        let zones = try await ZoneFeed(calls, caller).live()
-        return answer(zones.map { .object($0.json(for: caller)) }, request)
+        let marker = try request.zoneMarker()
+        return try await calls.dependencies.lists.turn(of: caller.place.container) {
+            let page = try await ZoneFeed(calls, caller).live(after: marker)
+            var json: JSONObject = [
+                "zones": .array(page.elements.map { .object($0.json(for: caller)) })
+            ]
+            // CloudKit has no pages here; few will ever see one.
+            if page.hasMore, let last = page.elements.last {
+                json["continuationMarker"] = .string(last.zoneID.marker)
+            }
+            return RelayAnswer(json: .object(json)).keepingUserToken(of: request)
+        }
     }
 
     private func lookup(_ request: RelayRequest) async throws -> RelayAnswer {
@@ -38,14 +48,17 @@ struct ZoneRoutes: Sendable {
         let body = try request.jsonBody()
         let elements = try body.zones()
         try calls.dependencies.limits.check(elements.count, of: "zones")
-        let live = try await ZoneFeed(calls, caller).live()
-        let entries = try elements.map { reader -> JSONValue in
+        let feed = ZoneFeed(calls, caller)
+        var entries: [JSONValue] = []
+        for reader in elements {
             let zoneID = try caller.listedZoneID(reader)
-            if let zone = live.first(where: { $0.zoneID == zoneID }) {
-                return .object(zone.json(for: caller))
+            if let zone = try await feed.zone(zoneID) {
+                entries.append(.object(zone.json(for: caller)))
+            } else {
+                entries.append(
+                    APIError.zoneNotFound(zoneID).entry(
+                        zoneID: caller.json(zoneID), uuid: request.uuid))
             }
-            return APIError.zoneNotFound(zoneID).entry(
-                zoneID: caller.json(zoneID), uuid: request.uuid)
         }
         return answer(entries, request)
     }
@@ -54,12 +67,14 @@ struct ZoneRoutes: Sendable {
         let caller = try await calls.caller(of: request)
         let body = try request.optionalJSONBody()
         // The service knows `metaSyncToken`; clients written by Apple's text say `syncToken`.
-        let (zones, token) = try await ZoneFeed(calls, caller).changes(
-            since: try body.string("metaSyncToken") ?? body.string("syncToken"))
-        return RelayAnswer(json: [
-            "zones": .array(zones), "metaSyncToken": .string(token),
-            "syncToken": .string(token), "moreComing": false,
-        ]).keepingUserToken(of: request)
+        let token = try body.string("metaSyncToken") ?? body.string("syncToken")
+        return try await calls.dependencies.lists.turn(of: caller.place.container) {
+            let feed = try await ZoneFeed(calls, caller).changes(since: token)
+            return RelayAnswer(json: [
+                "zones": .array(feed.zones), "metaSyncToken": .string(feed.token),
+                "syncToken": .string(feed.token), "moreComing": .bool(feed.hasMore),
+            ]).keepingUserToken(of: request)
+        }
     }
 
     // MARK: modify
@@ -142,36 +157,162 @@ struct ZoneFeed {
         self.caller = caller
     }
 
-    /// The zones that are there, the default one first; in the shared database only those of
-    /// others.
-    func live() async throws -> [ZoneMark] {
-        let zones = try await calls.shadow.zones(of: caller.place).filter { !$0.isDeleted }
-        guard caller.place.database != .shared else { return zones }
-        let standard =
-            zones.first { $0.zoneID == .default }
-            ?? ZoneMark(zoneID: .default, position: .start, edit: 0, isDeleted: false)
-        return [standard] + zones.filter { $0.zoneID != .default }
+    /// A page of the zones that are there, the default one first; in the shared database only those
+    /// of others.
+    func live(after marker: ZoneID?) async throws -> Page<ZoneMark> {
+        var page = try await calls.shadow.zonePage(
+            of: caller.place, after: marker, PageBounds(rows: Limits.maximumZonesPerDatabase))
+        guard caller.place.database != .shared else { return page }
+        page.elements.removeAll { $0.zoneID == .default }
+        if marker == nil { page.elements.insert(try await standard(), at: 0) }
+        return page
     }
 
-    /// What changed since a token, and the token of now.
+    /// A zone that is there; the default one always is, but in the shared database.
+    func zone(_ zoneID: ZoneID) async throws -> ZoneMark? {
+        if zoneID == .default, caller.place.database != .shared { return try await standard() }
+        let zone = try await calls.shadow.zone(zoneID, of: caller.place)
+        return zone?.isDeleted == false ? zone : nil
+    }
+
+    private func standard() async throws -> ZoneMark {
+        let known = try await calls.shadow.zone(.default, of: caller.place)
+        guard let known, !known.isDeleted else {
+            return ZoneMark(zoneID: .default, position: .start, edit: 0, isDeleted: false)
+        }
+        return known
+    }
+
+    /// Zones that changed, and a token for what changes afterwards.
+    struct Changes {
+        var zones: [JSONValue]
+        var token: String
+        var hasMore: Bool
+    }
+
+    /// The zones of one page of changes.
+    private static let zonesPerPage = 1000
+
+    /// What changed since a token, a page of it, and the token to go on with.
+    func changes(since token: String?) async throws -> Changes {
+        var place = try ZoneFeedPlace(token, of: caller)
+        let until = try await end(of: place)
+        place.until = until
+        var page = try await calls.shadow.zoneChanges(
+            of: caller.place, since: place.since, after: place.edit,
+            PageBounds(rows: Self.zonesPerPage))
+        try await checkMemory(since: place.since)
+        // What was edited since the first page is for the next changes, so that the pages end.
+        if let first = page.elements.firstIndex(where: { $0.edit > until.edit }) {
+            page.elements.removeSubrange(first...)
+            page.hasMore = false
+        }
+        // Who begins has nothing that could be deleted.
+        let isBeginning = place.since == .start
+        let entries = page.elements.filter { !$0.isDeleted || !isBeginning }
+            .map { zone -> JSONValue in
+                guard zone.isDeleted else { return .object(zone.json(for: caller)) }
+                return ["zoneID": caller.json(zone.zoneID), "deleted": true]
+            }
+        place.edit = page.elements.last?.edit ?? place.edit
+        return Changes(
+            zones: entries, token: page.hasMore ? place.token(of: caller) : place.end(of: caller),
+            hasMore: page.hasMore)
+    }
+
+    /// Refuses a token from before what the database still remembers of deleted zones.
     ///
-    /// It holds two numbers, because records have places in the log and zones have not.
-    func changes(since token: String?) async throws -> (zones: [JSONValue], token: String) {
-        let since = try caller.numbers(token, count: 2, of: "zones")
-        let zones = try await calls.shadow.zones(of: caller.place)
-        let changed = zones.filter {
-            $0.position.rawValue > since[0] || $0.edit > since[1]
+    /// It is asked after the zones were read, so that what went in between is noticed.
+    private func checkMemory(since: ZoneHead) async throws {
+        guard since != .start else { return }
+        let head = try await calls.shadow.zoneHead(of: caller.place)
+        guard since.edit < head.prunedEdit else { return }
+        throw NotificationToken.expired(
+            "it is older than what is remembered of deleted zones; begin again without one")
+    }
+
+    /// How far the pages go: as far as the zones had come when the first was asked for.
+    private func end(of place: ZoneFeedPlace) async throws -> ZoneHead {
+        if let until = place.until { return until }
+        return try await calls.shadow.zoneHead(of: caller.place)
+    }
+}
+
+/// Where a client is in the changes of the zones of a database.
+///
+/// There are two numbers to it, because records have places in the log and zones have not; within a
+/// page's sequel three more: which zone was last, and what is to be the token of the end. What
+/// changes while the pages are fetched is beyond that, and comes with the next changes.
+struct ZoneFeedPlace {
+    var since: ZoneHead
+    var edit: UInt64 = 0
+    var until: ZoneHead?
+
+    private static let part = "zones"
+    private static let sequel = "zones/sequel"
+
+    /// Reads a token; without one it is the beginning.
+    ///
+    /// - Throws: 400 if it is another one's.
+    init(_ token: String?, of caller: RecordCaller) throws(APIError) {
+        if let token, let numbers = try? caller.numbers(token, count: 5, of: Self.sequel) {
+            since = ZoneHead(position: LogPosition(numbers[0]), edit: numbers[1])
+            edit = numbers[2]
+            until = ZoneHead(position: LogPosition(numbers[3]), edit: numbers[4])
+        } else {
+            let numbers = try caller.numbers(token, count: 2, of: Self.part)
+            since = ZoneHead(position: LogPosition(numbers[0]), edit: numbers[1])
         }
-        let entries = changed.filter { !$0.isDeleted || token != nil }.map { zone -> JSONValue in
-            guard zone.isDeleted else { return .object(zone.json(for: caller)) }
-            return ["zoneID": caller.json(zone.zoneID), "deleted": true]
+    }
+
+    /// The token for the next page.
+    func token(of caller: RecordCaller) -> String {
+        let until = until ?? since
+        return caller.token(
+            [
+                since.position.rawValue, since.edit, edit, until.position.rawValue, until.edit,
+            ], of: Self.sequel)
+    }
+
+    /// The token for what changes after the last page.
+    func end(of caller: RecordCaller) -> String {
+        let until = until ?? since
+        return caller.token(
+            [
+                max(since.position, until.position).rawValue, max(since.edit, until.edit),
+            ], of: Self.part)
+    }
+}
+
+extension ZoneID {
+    /// Names the zone as the last one of a page.
+    var marker: String {
+        Base64.encode(Array("\(ownerRecordName?.rawValue ?? "")\n\(zoneName)".utf8))
+    }
+}
+
+extension RelayRequest {
+    /// After which zone a page of `zones/list` goes on, in the body or in the query.
+    ///
+    /// - Throws: 400 if it is none.
+    func zoneMarker() throws -> ZoneID? {
+        var text = query["continuationMarker"]
+        if text == nil, let reader = try? optionalJSONBody() {
+            text = try reader.string("continuationMarker")
         }
-        let last = [
-            zones.map(\.position.rawValue).max() ?? 0, zones.map(\.edit).max() ?? 0,
-        ]
-        return (
-            entries, caller.token([max(last[0], since[0]), max(last[1], since[1])], of: "zones")
-        )
+        guard let text else { return nil }
+        let parts = Base64.decode(text)
+            .map { $0.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false) }
+        guard let parts, parts.count == 2,
+            let name = String(validating: parts[1], as: UTF8.self),
+            let owner = String(validating: parts[0], as: UTF8.self),
+            let zoneID = ZoneID(
+                zoneName: name, ownerRecordName: owner.isEmpty ? nil : UserID(rawValue: owner))
+        else {
+            throw APIError(
+                .badRequest, "continuationMarker: it was not made here; begin without one")
+        }
+        return zoneID
     }
 }
 

@@ -26,20 +26,43 @@ struct CallerLookup: Sendable {
     ///
     /// - Throws: 404 for an unknown container, ``AuthenticationRefusal`` for everything else.
     func admit(_ request: RelayRequest, database: DatabaseScope?) async throws -> Admitted {
-        let settings = try await self.settings(request.containerKey())
-        let keys = try await dependencies.registry.accessKeys(of: settings.key)
-        let redirectURL = redirectURL(of: settings.key, request)
-        let sessions = SessionDesk(dependencies, settings: settings)
-        let standing = try await sessions.standing(of: request)
-        let caller = try Authenticator(
-            settings: settings, keys: keys, redirectURL: redirectURL, session: standing
-        ).caller(of: request, database: database)
-        if let user = caller.user {
-            try dependencies.turnstile.use(user: user, of: settings.key)
-        }
+        let desk = try await desk(of: request)
+        let caller = try desk.authenticator.caller(of: request, database: database)
+        let settings = desk.authenticator.settings
+        try count(caller, of: settings, request)
         if case .signature = caller.proof { try await useSignature(of: request, settings.key) }
-        await sessions.renew(standing, for: caller, request)
-        return Admitted(settings: settings, caller: caller, redirectURL: redirectURL)
+        await desk.sessions.renew(desk.authenticator.session, for: caller, request)
+        return Admitted(
+            settings: settings, caller: caller, redirectURL: desk.authenticator.redirectURL)
+    }
+
+    /// Where one request is judged.
+    private struct Desk: Sendable {
+        let authenticator: Authenticator
+        let sessions: SessionDesk
+    }
+
+    /// Collects what the store knows of those whom the request names.
+    private func desk(
+        of request: RelayRequest, withSession: Bool = true
+    ) async throws -> Desk {
+        let settings = try await self.settings(request.containerKey())
+        let sessions = SessionDesk(dependencies, settings: settings)
+        let authenticator = Authenticator(
+            settings: settings,
+            keys: try await dependencies.registry.accessKeys(of: settings.key),
+            redirectURL: redirectURL(of: settings.key, request),
+            session: withSession ? try await sessions.standing(of: request) : nil)
+        return Desk(authenticator: authenticator, sessions: sessions)
+    }
+
+    /// Counts a request as its user's, once: who is let in before the body is asked for again
+    /// after it.
+    private func count(
+        _ caller: Caller, of container: ContainerSettings, _ request: RelayRequest
+    ) throws(APIError) {
+        guard let user = caller.user, request.renewal.countUser() else { return }
+        try dependencies.turnstile.use(user: user, of: container)
     }
 
     /// Lets a signature count once where something may be changed: whoever copied a request could
@@ -57,19 +80,32 @@ struct CallerLookup: Sendable {
         request.renewal.noteSignature()
     }
 
-    /// Looks whether somebody makes the call whom the container knows, as far as that shows before
-    /// the body is read.
+    /// Looks whether somebody makes the call whom the container knows, and who may make it, as far
+    /// as that shows before the body is read.
     ///
-    /// Container and keys come from memory, so that it costs little to ask twice.
+    /// Without a body there is nothing to spare, and the call itself asks for all. With one it asks
+    /// again, because much may have happened while the body came; only then is a signature
+    /// verified and used, and a token renewed.
     ///
     /// - Throws: As ``admit(_:database:)``.
-    func recognize(_ request: RelayRequest) async throws -> RelayRoute.Admission {
-        let settings = try await self.settings(request.containerKey())
-        let keys = try await dependencies.registry.accessKeys(of: settings.key)
-        let key = try Authenticator(
-            settings: settings, keys: keys, redirectURL: redirectURL(of: settings.key, request)
-        ).recognize(request)
-        return RelayRoute.Admission(container: settings.key, key: key.id)
+    func recognize(
+        _ request: RelayRequest, as callers: RelayRoute.Callers
+    ) async throws -> RelayRoute.Admission {
+        // For an unknown key no session is looked up.
+        let keyed = try await desk(of: request, withSession: false).authenticator
+        let key = try keyed.recognizeKey(of: request)
+        if request.announcesBody {
+            let authenticator = try await desk(of: request).authenticator
+            let caller = try authenticator.caller(holding: key, request)
+            if callers.needUser(of: request) {
+                _ = try caller.requiredUser(redirectURL: authenticator.redirectURL)
+            }
+            // Who signs has proven nothing yet: nobody else must use up what is theirs.
+            if key.kind != .serverToServer {
+                try count(caller, of: authenticator.settings, request)
+            }
+        }
+        return RelayRoute.Admission(container: keyed.settings, key: key.id)
     }
 
     /// Where the user signs in, who is to come back to the page that asks.

@@ -25,14 +25,15 @@ struct ChangeRoutes: Sendable {
 
     /// Looks whether the source is known, and whether the head of the request can be its own.
     private func recognize(_ request: RelayRequest) async throws -> RelayRoute.Admission {
-        let key = try await callers.settings(request.containerKey()).key
+        let settings = try await callers.settings(request.containerKey())
+        let key = settings.key
         let name: SourceName = try request.identifier("source")
         guard let stored = try await dependencies.registry.source(name, of: key) else {
             throw APIError(.notFound, "there is no change source \"\(name)\" in \(key)")
         }
         let source = try sources.source(stored)
         try source.recognize(webhook(request))
-        return RelayRoute.Admission(container: key, key: "source/\(name)")
+        return RelayRoute.Admission(container: settings, key: "source/\(name)")
     }
 
     /// Verifies the raw bytes, decodes, appends, and only then answers 2xx.

@@ -26,14 +26,14 @@ struct UserRoutes: Sendable {
                 .client, "POST", "\(anywhere)/discover", effect: .reads,
                 respond: discover),
             RelayRoute(
-                .client, "POST", "\(prefix)/lookup/id", effect: .reads,
+                .client, "POST", "\(prefix)/lookup/id", effect: .reads, callers: .users,
                 respond: lookUp),
             RelayRoute(
-                .client, "POST", "\(prefix)/lookup/email", effect: .reads,
+                .client, "POST", "\(prefix)/lookup/email", effect: .reads, callers: .users,
                 respond: lookUp),
             RelayRoute(.client, "GET", "\(prefix)/lookup/contacts", respond: discoverAll),
             RelayRoute(
-                .client, "POST", "\(prefix)/lookup/contacts", effect: .reads,
+                .client, "POST", "\(prefix)/lookup/contacts", effect: .reads, callers: .users,
                 respond: discoverAll),
             RelayRoute(
                 .client, "GET", "/sign-in/1/{container}/{environment}", callers: .anybody,

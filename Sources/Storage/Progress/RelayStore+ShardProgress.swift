@@ -8,7 +8,7 @@ extension RelayStore: ShardProgress {
     }
 
     package func settle(_ step: SettledStep) async throws {
-        let writing = SettleStep(step, epoch: epoch, inboxLimit: settings.inboxPerUser)
+        let writing = try SettleStep(step, epoch: epoch, inboxLimit: settings.inboxPerUser)
         let rows = step.retries.count + step.deadLetters.count + step.inbox.count
         try await write(changes: max(1, rows)) { commit in
             try writing.run(in: &commit)

@@ -8,9 +8,9 @@ struct SettleStep: Sendable {
         let owed: OwedDelivery
         let body: String
 
-        init(_ owed: OwedDelivery) {
+        init(_ owed: OwedDelivery) throws(JSONContractError) {
             self.owed = owed
-            body = JSONValue.object(owed.delivery.storedForm).text
+            body = try JSONValue.object(owed.delivery.storedForm).storedText()
         }
     }
 
@@ -23,14 +23,18 @@ struct SettleStep: Sendable {
     private let deadLetters: [(letter: DeadLetter, delivery: StoredDelivery)]
 
     /// Encodes the step, so that the writer need not.
-    init(_ step: SettledStep, epoch: Int64, inboxLimit: Int) {
+    init(_ step: SettledStep, epoch: Int64, inboxLimit: Int) throws(JSONContractError) {
         self.inboxLimit = inboxLimit
         self.step = step
         self.epoch = epoch
         block = ReceiptBlock(step.receipts)
         ranges = RangeSettling(step)
-        retries = step.retries.map { ($0, StoredDelivery($0.delivery)) }
-        deadLetters = step.deadLetters.map { ($0, StoredDelivery($0.delivery)) }
+        retries = try step.retries.map { (retry) throws(JSONContractError) in
+            (retry, try StoredDelivery(retry.delivery))
+        }
+        deadLetters = try step.deadLetters.map { (letter) throws(JSONContractError) in
+            (letter, try StoredDelivery(letter.delivery))
+        }
     }
 
     func run(in commit: inout OpenCommit) throws {

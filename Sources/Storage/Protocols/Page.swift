@@ -14,6 +14,15 @@ package struct Page<Element: Sendable>: Sendable {
         self.elements = elements
         self.hasMore = hasMore
     }
+
+    /// The same page, with something made of each element.
+    package func map<Other: Sendable>(
+        _ transform: (Element) throws -> Other
+    ) rethrows -> Page<Other> {
+        var page = Page<Other>(try elements.map(transform), hasMore: hasMore)
+        page.bytes = bytes
+        return page
+    }
 }
 
 /// What a page may have.

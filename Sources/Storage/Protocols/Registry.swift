@@ -55,6 +55,10 @@ package protocol Registry:
     /// The subscriptions of one owner that ended because their conditions took too many steps,
     /// until they are saved anew or deleted; ordered by ID.
     func disabledSubscriptions(of owner: SubscriptionOwner) async throws -> [DisabledSubscription]
+    /// The same of a container, or of one user of it, by ascending serial.
+    func disabledPage(
+        of container: ContainerKey, user: UserID?, after serial: UInt64, _ bounds: PageBounds
+    ) async throws -> Page<DisabledSubscription>
     /// The active subscriptions of one owner with IDs after `id`, ordered by ID.
     func subscriptionPage(
         of owner: SubscriptionOwner, after id: SubscriptionID?, _ bounds: PageBounds

@@ -23,6 +23,8 @@ package struct ContainerSettings: Sendable, Hashable {
 
     /// How much it may have, where that is not as the configuration says.
     package var quotas = Quotas()
+    /// How often its keys and users may come, where that is not as the configuration says.
+    package var rates = RequestRates()
 
     /// Creates settings; pushes are kept for 30 days unless said otherwise.
     package init(key: ContainerKey, topics: [String]) {

@@ -51,8 +51,17 @@ package protocol Shadow: Sendable {
 
     /// One zone, deleted or not; `nil` if there never was one.
     func zone(_ zoneID: ZoneID, of place: RecordPlace) async throws -> ZoneMark?
-    /// The zones of a database, deleted ones included, ordered by name.
-    func zones(of place: RecordPlace) async throws -> [ZoneMark]
+    /// The zones of a database that are there, after `zoneID`, ordered by owner and name.
+    func zonePage(
+        of place: RecordPlace, after zoneID: ZoneID?, _ bounds: PageBounds
+    ) async throws -> Page<ZoneMark>
+    /// The zones of a database that changed since `since`, deleted ones included, in the order of
+    /// their edits, after the one with the number `edit`.
+    func zoneChanges(
+        of place: RecordPlace, since: ZoneHead, after edit: UInt64, _ bounds: PageBounds
+    ) async throws -> Page<ZoneMark>
+    /// How far the zones of a database have come.
+    func zoneHead(of place: RecordPlace) async throws -> ZoneHead
     /// Creates zones; one that is there already stays. Returns the zones as they are.
     func createZones(_ zones: [ZoneID], in place: RecordPlace) async throws -> [ZoneMark]
     /// Deletes a zone with its records, each of which fires; returns whether there was one.
@@ -235,6 +244,26 @@ package enum RecordRefusal: Sendable, Hashable {
     case tooMuchAtOnce(bytes: Int)
     /// A reference that validates leads nowhere.
     case missingReference(RecordID)
+}
+
+/// How far the zones of a database have come: their records, and they themselves.
+package struct ZoneHead: Sendable, Hashable {
+    /// The last change of a record in any of them.
+    package var position: LogPosition
+    /// The number of the last creation or deletion of one.
+    package var edit: UInt64
+    /// Up to which number deletions may have been forgotten.
+    package var prunedEdit: UInt64
+
+    /// Nothing was there.
+    package static let start = ZoneHead(position: .start, edit: 0)
+
+    /// Says how far.
+    package init(position: LogPosition, edit: UInt64, prunedEdit: UInt64 = 0) {
+        self.position = position
+        self.edit = edit
+        self.prunedEdit = prunedEdit
+    }
 }
 
 /// One zone as far as the shadow knows it.

@@ -23,6 +23,7 @@ extension RelayStore {
             try sealed(container.certificate?.storedForm.storedText(), "certificate"),
             container.keepsInbox, container.sessions?.minutes ?? 0, container.sessions?.days ?? 0,
             try container.costs.json?.storedText(), try container.quotas.json?.storedText(),
+            try container.rates.json?.storedText(),
         ]
         try await write { commit in
             try commit.db.execute(
@@ -30,8 +31,8 @@ extension RelayStore {
                     INSERT INTO container
                         (name, environment, topics, teamID, keyID, privateKeyPEM, userTokens,
                         expirationSeconds, savedAt, certificate, keepsInbox, sessionMinutes,
-                        sessionDays, costLimits, quotas)
-                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                        sessionDays, costLimits, quotas, rates)
+                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                     ON CONFLICT (name, environment) DO UPDATE SET topics = excluded.topics,
                         teamID = excluded.teamID, keyID = excluded.keyID,
                         privateKeyPEM = excluded.privateKeyPEM, userTokens = excluded.userTokens,
@@ -40,7 +41,8 @@ extension RelayStore {
                         keepsInbox = excluded.keepsInbox,
                         sessionMinutes = excluded.sessionMinutes,
                         sessionDays = excluded.sessionDays,
-                        costLimits = excluded.costLimits, quotas = excluded.quotas
+                        costLimits = excluded.costLimits, quotas = excluded.quotas,
+                        rates = excluded.rates
                     """, arguments: arguments)
         }
         containerSettings.forget(container.key)
@@ -268,10 +270,20 @@ extension ContainerSettings {
             costs = try CostBounds(JSONReader(try stored.json("costLimits")))
         }
         if row["quotas"] as String? != nil { quotas = try stored.quotas() }
+        if row["rates"] as String? != nil { rates = try stored.rates() }
     }
 }
 
 extension StoredRow {
+    /// The rates that a container sets itself.
+    func rates() throws -> RequestRates {
+        do {
+            return try RequestRates(JSONReader(try json("rates")))
+        } catch is JSONContractError {
+            throw damage("rates")
+        }
+    }
+
     /// The quotas that a container sets itself.
     func quotas() throws -> Quotas {
         do {

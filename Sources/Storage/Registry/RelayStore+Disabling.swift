@@ -96,10 +96,38 @@ extension RelayStore {
                     owner.container.container.rawValue, owner.container.environment.rawValue,
                     owner.user.rawValue, owner.database.rawValue,
                 ])
-            return try unreadable.readable(rows, in: "subscription") { row in
-                DisabledSubscription(
-                    version: try SubscriptionVersion(row: row), reason: row["reason"],
-                    position: LogPosition(stored: row["position"]))
+            return try unreadable.readable(rows, in: "subscription") {
+                try DisabledSubscription(row: $0)
+            }
+        }
+    }
+
+    package func disabledPage(
+        of container: ContainerKey, user: UserID?, after serial: UInt64, _ bounds: PageBounds
+    ) async throws -> Page<DisabledSubscription> {
+        try await read { [unreadable] db in
+            // They are few, and users may be millions: so they are looked through, and not those.
+            let rows = try Row.fetchCursor(
+                db,
+                sql: """
+                    SELECT disabledSubscription.*, user.name AS ownerName,
+                        container.name AS containerName, container.environment
+                    FROM disabledSubscription
+                        CROSS JOIN user ON user.id = disabledSubscription.owner
+                        CROSS JOIN container ON container.id = user.container
+                    WHERE serial > ?1 AND container.name = ?2 AND container.environment = ?3
+                        AND (?4 IS NULL OR user.name = ?4)
+                    ORDER BY serial
+                    """,
+                arguments: [
+                    serial.stored, container.container.rawValue, container.environment.rawValue,
+                    user?.rawValue,
+                ])
+            return try bounds.page(of: rows) { row in
+                let subscription = try unreadable.value(of: row, in: "subscription") {
+                    try DisabledSubscription(row: $0)
+                }
+                return (subscription, row.bytes(of: "body", "reason"))
             }
         }
     }
@@ -158,5 +186,13 @@ extension SubscriptionStep {
                 """
         ).execute(arguments: [user, owner.database.rawValue, id.rawValue])
         return commit.db.changesCount > 0
+    }
+}
+
+extension DisabledSubscription {
+    init(row: Row) throws {
+        self.init(
+            version: try SubscriptionVersion(row: row), reason: row["reason"],
+            position: LogPosition(stored: row["position"]))
     }
 }

@@ -72,7 +72,7 @@ struct SchemaStep {
                     """
             ).execute(arguments: [
                 container.id, type.name.rawValue, type.isKept, type.isInferred,
-                type.storedGrants,
+                try type.storedGrants(),
             ])
             for (name, field) in type.fields {
                 try db.cachedStatement(
@@ -113,10 +113,10 @@ struct SchemaStep {
 
 extension RecordTypeDefinition {
     /// `PERMISSION role` for each grant, as a JSON array.
-    var storedGrants: String {
-        JSONValue.array(
+    func storedGrants() throws(JSONContractError) -> String {
+        try JSONValue.array(
             grants.map { .array([.string($0.permission.rawValue), .string($0.role.rawValue)]) }
-        ).text
+        ).storedText(path: "grants")
     }
 
     init(row: Row) throws {

@@ -2,18 +2,76 @@ import GRDB
 package import RelayModel
 
 extension RelayStore {
-    package func zones(of place: RecordPlace) async throws -> [ZoneMark] {
+    package func zonePage(
+        of place: RecordPlace, after zoneID: ZoneID?, _ bounds: PageBounds
+    ) async throws -> Page<ZoneMark> {
+        try await zonePage(
+            of: place, bounds,
+            condition: "(zoneOwner, zoneName) > (?, ?) AND isDeleted = 0",
+            order: "zoneOwner, zoneName",
+            [zoneID?.ownerRecordName?.rawValue ?? "", zoneID?.zoneName ?? ""])
+    }
+
+    package func zoneChanges(
+        of place: RecordPlace, since: ZoneHead, after edit: UInt64, _ bounds: PageBounds
+    ) async throws -> Page<ZoneMark> {
+        // The unary plus keeps SQLite from walking the edits of all databases in their order.
+        try await zonePage(
+            of: place, bounds, condition: "(position > ? OR +edit > ?) AND +edit > ?",
+            order: "+edit", [since.position.stored, since.edit.stored, edit.stored])
+    }
+
+    private func zonePage(
+        of place: RecordPlace, _ bounds: PageBounds, condition: String, order: String,
+        _ arguments: StatementArguments
+    ) async throws -> Page<ZoneMark> {
         try await read { db in
-            guard let container = try db.containerIfKnown(place.container) else { return [] }
-            return try Row.fetchAll(
+            guard let container = try db.containerIfKnown(place.container) else {
+                return Page([], hasMore: false)
+            }
+            let rows = try Row.fetchCursor(
                 db,
                 sql: """
                     SELECT * FROM recordZone WHERE container = ? AND database = ? AND owner = ?
-                    ORDER BY zoneName, zoneOwner
-                    """,
-                arguments: [container.id, place.database.rawValue, place.owner?.rawValue ?? ""]
-            ).map(ZoneMark.init(row:))
+                        AND \(condition) ORDER BY \(order)
+                    """, arguments: Self.database(place, container) + arguments)
+            return try bounds.page(of: rows) { row in
+                (
+                    try ZoneMark(row: row),
+                    Self.bytesAroundZone + row.bytes(of: "zoneOwner", "zoneName")
+                )
+            }
         }
+    }
+
+    /// What an answer says of a zone beside its names: the token, and what they are called.
+    private static let bytesAroundZone = 256
+
+    package func zoneHead(of place: RecordPlace) async throws -> ZoneHead {
+        try await read { db in
+            guard let container = try db.containerIfKnown(place.container) else { return .start }
+            let row = try Row.fetchOne(
+                db,
+                sql: """
+                    SELECT coalesce(max(position), 0) AS position, coalesce(max(edit), 0) AS edit,
+                        coalesce((
+                            SELECT prunedEdit FROM zoneMemory
+                            WHERE container = ?1 AND database = ?2 AND owner = ?3), 0) AS pruned
+                    FROM recordZone WHERE container = ?1 AND database = ?2 AND owner = ?3
+                    """, arguments: Self.database(place, container))
+            guard let row else { return .start }
+            let stored = StoredRow(row: row, table: "recordZone")
+            let pruned = stored.number("pruned")
+            return ZoneHead(
+                position: LogPosition(stored: row["position"]),
+                edit: max(stored.number("edit"), pruned), prunedEdit: pruned)
+        }
+    }
+
+    private static func database(
+        _ place: RecordPlace, _ container: StoredContainer
+    ) -> StatementArguments {
+        [container.id, place.database.rawValue, place.owner?.rawValue ?? ""]
     }
 
     package func zone(_ zoneID: ZoneID, of place: RecordPlace) async throws -> ZoneMark? {
@@ -60,7 +118,7 @@ extension RelayStore {
                     _ = try step.apply(edit, in: &commit)
                 }
                 guard records.count < Self.deletedAtATime else { return nil }
-                try shelf.save(zoneID, position: .start, isDeleted: true, in: commit.db)
+                try shelf.save(zoneID, position: .start, deletedAt: now, in: commit.db)
                 return true
             }
             if let isGone { return isGone }
@@ -77,7 +135,7 @@ extension ShadowShelf {
         if let refusal = try refusal(of: zoneID, in: commit) {
             throw StorageError.overQuota(refusal)
         }
-        try save(zoneID, position: .start, isDeleted: false, in: commit.db)
+        try save(zoneID, position: .start, in: commit.db)
         guard let zone = try zone(zoneID, in: commit.db) else {
             throw StorageError.damaged(path: "recordZone", reason: "a saved zone is absent")
         }

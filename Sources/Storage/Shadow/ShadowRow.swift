@@ -86,22 +86,33 @@ struct ShadowShelf {
                 """
         ).execute(arguments: zone(zoneID) + [position.stored])
         guard db.changesCount == 0 else { return }
-        try save(zoneID, position: position, isDeleted: false, in: db)
+        try save(zoneID, position: position, in: db)
     }
 
-    /// Notes that a zone was created or deleted.
+    /// Notes that a zone was created, or deleted at `deletedAt`.
+    ///
+    /// One that comes again after its mark is gone remembers no record that it had.
     func save(
-        _ zoneID: ZoneID, position: LogPosition, isDeleted: Bool, in db: Database
+        _ zoneID: ZoneID, position: LogPosition, deletedAt: Timestamp? = nil, in db: Database
     ) throws {
         try db.cachedStatement(
             sql: """
                 INSERT INTO recordZone
-                    (container, database, owner, zoneOwner, zoneName, position, edit, isDeleted)
-                VALUES (?, ?, ?, ?, ?, ?, (SELECT coalesce(max(edit), 0) + 1 FROM recordZone), ?)
+                    (container, database, owner, zoneOwner, zoneName, position, edit, isDeleted,
+                    deletedAt, prunedTo)
+                VALUES (?1, ?2, ?3, ?4, ?5, ?6,
+                    1 + max(
+                        (SELECT coalesce(max(edit), 0) FROM recordZone),
+                        (SELECT coalesce(max(prunedEdit), 0) FROM zoneMemory)),
+                    ?7 IS NOT NULL, ?7,
+                    coalesce((
+                        SELECT prunedPosition FROM zoneMemory
+                        WHERE container = ?1 AND database = ?2 AND owner = ?3), 0))
                 ON CONFLICT DO UPDATE SET position = max(position, excluded.position),
-                    edit = excluded.edit, isDeleted = excluded.isDeleted
+                    edit = excluded.edit, isDeleted = excluded.isDeleted,
+                    deletedAt = excluded.deletedAt
                 """
-        ).execute(arguments: zone(zoneID) + [position.stored, isDeleted])
+        ).execute(arguments: zone(zoneID) + [position.stored, deletedAt?.stored])
     }
 
     /// A zone that was not deleted; `nil` if there is none.

@@ -20,6 +20,7 @@ extension RelayStore {
         }
         counts.shadows = try await pruneShadows(retention, at: now, portion)
         counts.marks = try await pruneMarks(retention, at: now, portion)
+        counts.marks += try await pruneZones(retention, at: now, portion)
         counts.logEntries = try await pruneLog(retention, at: now, portion)
         counts.receiptBlocks = try await pruneReceipts(retention, at: now, portion)
         counts.deadLetters = try await pruneDeadLetters(retention, at: now, portion)

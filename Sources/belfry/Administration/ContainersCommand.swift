@@ -136,6 +136,10 @@ struct ContainerSettingsOptions: ParsableArguments {
     @Option(help: "A quota as NAME=NUMBER; NAME= goes by the configuration again. Repeat for more.")
     var quota: [String] = []
 
+    @Option(
+        help: "Requests in a second as key=NUMBER or user=NUMBER; key= goes by the configuration.")
+    var rate: [String] = []
+
     /// Something that is on or off.
     enum Switch: String, ExpressibleByArgument {
         case on, off
@@ -150,17 +154,18 @@ struct ContainerSettingsOptions: ParsableArguments {
         if let userTokens = try userTokens() { body["userTokens"] = .object(userTokens) }
         body["expirationSeconds"] = expirationSeconds.map { .integer($0) }
         body["costLimits"] = costLimits()
-        if !quota.isEmpty { body["quotas"] = .object(try quotas()) }
+        if !quota.isEmpty { body["quotas"] = .object(try numbers(quota, "--quota")) }
+        if !rate.isEmpty { body["rates"] = .object(try numbers(rate, "--rate")) }
         return .object(body)
     }
 
-    private func quotas() throws -> JSONObject {
+    private func numbers(_ texts: [String], _ option: String) throws -> JSONObject {
         var object = JSONObject()
-        for text in quota {
+        for text in texts {
             let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             let number = parts.count == 2 && !parts[1].isEmpty ? Int64(parts[1]) : nil
             guard parts.count == 2, number != nil || parts[1].isEmpty else {
-                throw ValidationError("--quota \(text): NAME=NUMBER or NAME= is expected")
+                throw ValidationError("\(option) \(text): NAME=NUMBER or NAME= is expected")
             }
             object.members.append((String(parts[0]), number.map { .integer($0) } ?? .null))
         }

@@ -9,7 +9,8 @@ struct SubscriptionsCommand: AsyncParsableCommand {
         subcommands: [List.self, Delete.self, Index.self])
 
     struct List: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Lists the subscriptions.")
+        static let configuration = CommandConfiguration(
+            abstract: "Lists the subscriptions; of those that were disabled, why.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: ContainerOptions
         @Option(help: "Those of this user.") var user: String?
@@ -29,6 +30,7 @@ struct SubscriptionsCommand: AsyncParsableCommand {
                     .init("record type", "query.recordType"),
                     .init("fires on", "firesOn"),
                     .init("predicate", "query.canonicalPredicate"),
+                    .init("disabled", "disabled.reason"),
                 ])
         }
     }

@@ -13,6 +13,7 @@ package enum InboxConformance {
         ConformanceCase("marking read moves a notification to the end", check: marking),
         ConformanceCase("an inbox is its owner's alone", check: ownership),
         ConformanceCase("a device is not told of its own changes", check: ownChanges),
+        ConformanceCase("a client is not told of its own changes", check: ownClient),
         ConformanceCase("what was dropped is not missed silently", check: dropping),
         ConformanceCase("a session is started once, and ends when revoked", check: sessions),
     ]
@@ -136,6 +137,21 @@ package enum InboxConformance {
         try await store.settle(step([entry(1), entry(2, from: "phone"), entry(3, from: "pad")]))
         #expect(try await list(ann, in: store, device: "phone")?.texts == ["1.1", "3.1"])
         #expect(try await list(ann, in: store)?.texts == ["1.1", "2.1", "3.1"])
+    }
+
+    /// All devices of a client are one, whichever of them the change was made on and asks.
+    static func ownClient(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        let names = ["page", "page~token-0a1b2c3d", "pages", "page~token-0a1b", nil]
+        try await store.settle(
+            step(names.enumerated().map { entry(UInt64($0.offset + 1), from: $0.element) }))
+        for device in ["page", "page~token-0a1b2c3d", "page~token-ffffffff"] {
+            let page = try #require(try await list(ann, in: store, device: device))
+            #expect(page.texts == ["3.1", "4.1", "5.1"])
+            #expect(page.isComplete && page.next == 5)
+            let first = try #require(try await list(ann, in: store, limit: 2, device: device))
+            #expect(first.texts == ["3.1", "4.1"] && first.next == 4 && !first.isComplete)
+        }
     }
 
     static func dropping(_ factory: any StoreFactory) async throws {

@@ -1,0 +1,122 @@
+import Fanout
+import HTTPTypes
+import RelayModel
+import RelayServer
+import RelayTestKit
+import Storage
+import Synchronization
+import Testing
+
+/// What stands still, or fires no more, is shown to whoever operates the relay.
+@Suite struct DisabledListTests {
+    private static let path = "containers/iCloud.com.example.Art/development/subscriptions"
+
+    private static func save(_ relay: TestRelay, _ id: String, as user: String) async throws {
+        let saved = try await relay.post(
+            "subscriptions/modify",
+            """
+            {"operations":[{"operationType":"create","subscription":{"subscriptionID":"\(id)",
+            "subscriptionType":"query","query":{"recordType":"Artwork",
+            "predicate":"artist == '\(id)'"},"firesOn":["create"],
+            "notificationInfo":{"alertBody":"x"}}}]}
+            """, user: user)
+        #expect(saved.status == 200 && !saved.text.contains("serverErrorCode"), "\(saved.text)")
+    }
+
+    /// The IDs of a page, with an exclamation mark after those that are disabled, and where the
+    /// next begins.
+    private static func page(
+        _ relay: TestRelay, _ query: String
+    ) async throws -> (ids: [String], after: String?) {
+        let answer = try await relay.admin(.get, path + query)
+        #expect(answer.status == 200, "\(answer.text)")
+        guard case .array(let elements)? = answer["subscriptions"] else { return ([], nil) }
+        let ids = elements.compactMap { element -> String? in
+            guard case .string(let id)? = element.value(at: ["subscriptionID"]) else { return nil }
+            return element.value(at: ["disabled", "reason"]) == nil ? id : id + "!"
+        }
+        guard case .string(let after)? = answer["after"] else { return (ids, nil) }
+        return (ids, after)
+    }
+
+    @Test func `the operator's list has those that were disabled, and why`() async throws {
+        try await TestRelay.with { relay in
+            for (number, user) in ["_alice", "_alice", "_bob", "_bob", "_alice"].enumerated() {
+                try await Self.save(relay, "s\(number)", as: user)
+            }
+            #expect(try await Self.page(relay, "").ids == ["s0", "s1", "s2", "s3", "s4"])
+            var serials: [UInt64] = []
+            for user in ["_alice", "_bob"] {
+                let owner = SubscriptionOwner(
+                    container: TestRelay.container, database: .public, user: known(user))
+                serials += try await relay.store.subscriptions(of: owner)
+                    .filter { ["s1", "s3"].contains($0.subscription.id.rawValue) }.map(\.serial)
+            }
+            for position in 1...UInt64(RelayStore.strikesOfSubscription) {
+                _ = try await relay.store.setAside(
+                    DearEntry(
+                        position: LogPosition(position), container: TestRelay.container,
+                        dearest: serials, reason: "it took too many steps"), at: TestRelay.now)
+            }
+            #expect(try await Self.page(relay, "").ids == ["s0", "s1!", "s2", "s3!", "s4"])
+            #expect(try await Self.page(relay, "?user=_alice").ids == ["s0", "s1!", "s4"])
+            #expect(try await Self.page(relay, "?user=_carol").ids == [])
+            // Every size of pages leads through all of them, once and in order.
+            for limit in 1...6 {
+                var all: [String] = []
+                var after: String? = "0"
+                while let begin = after, all.count < 10 {
+                    let page = try await Self.page(relay, "?limit=\(limit)&after=\(begin)")
+                    #expect(page.ids.count <= limit)
+                    all += page.ids
+                    after = page.after
+                }
+                #expect(all == ["s0", "s1!", "s2", "s3!", "s4"], "\(limit)")
+            }
+            let shown = try await relay.admin(.get, Self.path)
+            #expect(
+                shown["subscriptions"]?.text.contains(
+                    "its condition takes too many steps: 3 changes were set aside for it") == true)
+        }
+    }
+
+    @Test func `readyz names a follower that stands still, and where`() async throws {
+        let elapsed = Elapsed()
+        let pulse = FollowerPulse { elapsed.duration }
+        try await TestRelay.with(readiness: Readiness(pulse)) { relay in
+            pulse.work(on: LogPosition(7))
+            elapsed.advance(by: .seconds(7))
+            #expect(try await relay.call(.get, "/readyz").status == 200)
+            elapsed.advance(by: .seconds(2))
+            let still = try await relay.call(.get, "/readyz")
+            #expect(still.status == 503)
+            #expect(
+                still["reasons"] == ["follower": "stands still at position 7 for 9 s"],
+                "\(still.text)")
+            // Alive it is all the while.
+            #expect(try await relay.call(.get, "/healthz").status == 200)
+            pulse.rest()
+            #expect(try await relay.call(.get, "/readyz").status == 200)
+        }
+    }
+
+    /// A clock that goes when it is told.
+    private final class Elapsed: Sendable {
+        private let value = Mutex(Duration.zero)
+
+        var duration: Duration { value.withLock { $0 } }
+
+        func advance(by step: Duration) {
+            value.withLock { $0 += step }
+        }
+    }
+
+    @Test func `what is not ready says why`() {
+        let pulse = FollowerPulse { .zero }
+        #expect(Readiness(pulse) == .ready)
+        #expect(
+            Readiness(pulse, unready: ["follower": "recovering"], shortage: "no room")
+                == .notReady(["follower": "recovering"]))
+        #expect(Readiness(pulse, shortage: "no room") == .notReady(["storage": "no room"]))
+    }
+}
