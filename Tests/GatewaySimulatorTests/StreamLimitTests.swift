@@ -129,6 +129,24 @@ import Testing
         }
     }
 
+    @Test func `a limit of requests ends the connection after the last of them`() async throws {
+        try await SimulatedGateway.run {
+            $0.requestLimit = RequestLimit(count: 3)
+        } _: { gateway in
+            let sender = try await TestSender.connect(to: gateway)
+            await sender.send(.numbered(1))
+            await sender.inbox.wait { $0.limits == [1, 1000] }
+            let streams = sender.begin((2...5).map { .numbered($0) })
+            var summaries: [String] = []
+            for stream in streams { summaries.append(await sender.outcome(of: stream).summary) }
+            #expect(summaries == ["200", "200", "lost", "lost"])
+            await sender.inbox.wait { $0.isClosed }
+            #expect(sender.inbox.read { $0.goAways.map(\.code) } == [.noError])
+            #expect(gateway.totals.received == 3)
+            #expect(gateway.totals.protocolErrors == 0)
+        }
+    }
+
     @Test func `without the guard a sender may reset as it likes`() async throws {
         try await SimulatedGateway.run {
             $0.script = .all(ScriptedAnswer(.accept, times: 1), ScriptedAnswer(.silence))

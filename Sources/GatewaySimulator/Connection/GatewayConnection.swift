@@ -59,6 +59,8 @@ final class GatewayConnection: ChannelInboundHandler {
     var limit: Int
     var unacknowledgedSettings = 1
     var isFrozen = false
+    /// How many requests it was sent.
+    private var requests = 0
     /// The last stream of a GOAWAY that was sent, and what is to follow it.
     var departure: (lastStream: HTTP2StreamID, ending: GoAway.Ending)?
     /// Whether an error of HTTP/2 has ended this connection.
@@ -157,6 +159,7 @@ extension GatewayConnection {
     private func received(_ content: HTTP2Frame.FramePayload.Headers, on id: HTTP2StreamID) {
         if streams[id] == nil {
             guard open(id, content.headers) else { return }
+            departIfWornOut(at: id)
         }
         if content.endStream { complete(id) }
     }
@@ -186,6 +189,13 @@ extension GatewayConnection {
                 lastStream: previous)
         }
         return false
+    }
+
+    /// Says goodbye with the last request that a connection may have.
+    private func departIfWornOut(at id: HTTP2StreamID) {
+        requests += 1
+        guard let limit = configuration.requestLimit, requests == limit.count else { return }
+        goAway(GoAway(ending: limit.ending, reason: nil), lastStream: id)
     }
 
     private func recordViolation(_ id: HTTP2StreamID) {
