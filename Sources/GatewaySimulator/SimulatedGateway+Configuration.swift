@@ -62,9 +62,9 @@ public struct ResetGuard: Sendable, Hashable {
 
 /// After how many requests a connection is ended, as proxies do.
 public struct RequestLimit: Sendable, Hashable {
-    /// The last request that is taken.
+    /// The last request that is processed.
     public var count: Int
-    /// What follows the GOAWAY; streams beyond the last one are not processed.
+    /// What follows the GOAWAY.
     public var ending: GoAway.Ending
 
     /// Creates a limit.

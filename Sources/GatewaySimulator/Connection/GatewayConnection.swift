@@ -59,7 +59,7 @@ final class GatewayConnection: ChannelInboundHandler {
     var limit: Int
     var unacknowledgedSettings = 1
     var isFrozen = false
-    /// How many requests it was sent.
+    /// How many pushes arrived whole.
     private var requests = 0
     /// The last stream of a GOAWAY that was sent, and what is to follow it.
     var departure: (lastStream: HTTP2StreamID, ending: GoAway.Ending)?
@@ -159,7 +159,6 @@ extension GatewayConnection {
     private func received(_ content: HTTP2Frame.FramePayload.Headers, on id: HTTP2StreamID) {
         if streams[id] == nil {
             guard open(id, content.headers) else { return }
-            departIfWornOut(at: id)
         }
         if content.endStream { complete(id) }
     }
@@ -191,7 +190,7 @@ extension GatewayConnection {
         return false
     }
 
-    /// Says goodbye with the last request that a connection may have.
+    /// Says goodbye with the last push that a connection may have.
     private func departIfWornOut(at id: HTTP2StreamID) {
         requests += 1
         guard let limit = configuration.requestLimit, requests == limit.count else { return }
@@ -239,6 +238,7 @@ extension GatewayConnection {
         let push = ledger.record(verdict.push)
         streams[id]?.push = push
         configuration.onPush?(push)
+        departIfWornOut(at: id)
         guard verdict.delay > .zero, let eventLoop = context?.eventLoop else {
             return answer(push, on: id, isAuthenticated: verdict.isAuthenticated)
         }
