@@ -20,6 +20,9 @@ package enum GatewayEvent: Sendable, Hashable {
     case clockIsWrong(ProviderTokenRecord.Key, age: Duration)
     /// The gateway's limit of streams was felt: so many requests are open on each connection now.
     case widthChanged(GatewayPoolName, width: Int)
+    /// The gateway was seen to end connections after a number of requests: for a while they are
+    /// replaced after so many, before it does.
+    case allowanceChanged(GatewayPoolName, requests: Int)
 }
 
 /// Names a pool of connections for logs: the endpoint and who connects, without any secret.

@@ -8,7 +8,8 @@ extension GatewayPool {
             guard let waiting = transfer.unload() else { continue }
             connection.free.append(transfer)
             connection.life.finish(.broke(cause), at: desk.now)
-            let fate: TransferVerdict.Fate = transfer.isPlaced ? .unknown : .moveOn
+            let isLost = transfer.isPlaced && !transfer.refusal.isProof
+            let fate: TransferVerdict.Fate = isLost ? .unknown : .moveOn
             lose(
                 waiting, transfer, fate, PushCause("the connection was given up: \(cause.rawValue)")
             )
@@ -26,12 +27,23 @@ extension GatewayPool {
         for transfer in transfers where transfer.connection === connection { transfer.unbind() }
         stock.append(contentsOf: connection.free)
         connection.free.removeAll()
+        learn(from: connection.life)
         guard case .draining(let cause) = connection.life.state else { return }
         desk.observe(
             .retired(
                 name, connection: connection.number, cause: cause,
                 age: desk.now.duration(since: connection.life.bornAt),
                 answered: connection.life.answered))
+    }
+
+    /// The gateway has ended a connection: perhaps it does so after as many requests.
+    private func learn(from life: ConnectionLife) {
+        guard let end = life.gatewaysEnd else { return }
+        let before = endurance.allowance(at: desk.now)
+        endurance.note(end, at: desk.now)
+        guard let allowance = endurance.allowance(at: desk.now), allowance != before else { return }
+        desk.observe(.allowanceChanged(name, requests: allowance))
+        for connection in connections { connection.life.allow(allowance) }
     }
 
     /// Connections that were opened for a crowd go when it has gone, the oldest one much later.

@@ -12,7 +12,7 @@ extension GatewayPool: TransferOwner {
         let verdict = TransferVerdict(
             .init(
                 code: code, isPlaced: transfer.isPlaced,
-                isConnectionEstablished: connection.isEstablished))
+                isConnectionEstablished: connection.isEstablished, refusal: transfer.refusal))
         switch verdict.fate {
         case .answered: answered(waiting, transfer, on: connection)
         case .moveOn, .notSent, .unknown:
@@ -22,7 +22,7 @@ extension GatewayPool: TransferOwner {
                 ?? TransferCause.text(
                     code: code, isEstablished: connection.isEstablished, detail: detail)
             connection.life.finish(verdict.ending, at: desk.now)
-            if verdict.fate == .unknown, connection.life.answered > 0 { narrow() }
+            if verdict.isCrowded, connection.life.answered > 0 { narrow() }
             lose(waiting, transfer, verdict.fate, cause)
             noteFailure(of: connection, cause)
         }
@@ -109,7 +109,7 @@ extension GatewayPool: TransferOwner {
         }
     }
 
-    /// How often a request is given to another connection unwritten.
+    /// How often a request is given to another connection unprocessed.
     private static let maximumMoves = 8
 
     /// A connection that the gateway ended without a single accepted push makes the pool wait

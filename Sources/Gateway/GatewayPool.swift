@@ -16,6 +16,8 @@ final class GatewayPool {
     var latency = AnswerLatency()
     var tolerance: SilenceTolerance
     private var growth = PoolGrowth()
+    /// After how many requests the gateway ends connections.
+    var endurance = ConnectionEndurance()
     /// When the next connection may be opened.
     var connecting = PoolBackOff()
     /// Whose requests wait a moment.
@@ -97,6 +99,7 @@ final class GatewayPool {
         let usable = connections.count { $0.life.takesRequests }
         let pause = connecting.remaining(at: desk.now)
         if mustWait(usable: usable, pause: pause) { return }
+        if pause == .zero, wantsSuccessor(usable: usable) { connect() }
         fill()
         if queue.isEmpty {
             growth.relax()
@@ -109,6 +112,15 @@ final class GatewayPool {
             connect()
             fill()
         }
+    }
+
+    /// Whether those that take requests are soon spent.
+    private func wantsSuccessor(usable: Int) -> Bool {
+        guard let allowance = endurance.allowance(at: desk.now),
+            usable < 2 * desk.settings.connectionsPerCredential
+        else { return false }
+        let remaining = connections.filter(\.life.takesRequests).map(\.life.remaining)
+        return ConnectionEndurance.wantsSuccessor(remaining: remaining, allowance: allowance)
     }
 
     /// Whether nothing can be handed over now; what would wait too long is completed.
@@ -200,12 +212,17 @@ extension GatewayPool {
         }
     }
 
-    /// The oldest connection with a place free.
+    /// The oldest connection with a place free, or one that needs a request to open itself.
     ///
     /// One after the other is filled, not all alike: what travels together costs less, and those
     /// that are not needed any more can go.
     func vacant() -> CurlConnection? {
-        connections.first { $0.life.vacancies(width: width.current) > 0 }
+        var oldest: CurlConnection?
+        for connection in connections where connection.life.vacancies(width: width.current) > 0 {
+            if connection.life.isRamping { return connection }
+            if oldest == nil { oldest = connection }
+        }
+        return oldest
     }
 
     private func start(
@@ -257,7 +274,8 @@ extension GatewayPool {
         guard
             let connection = CurlConnection(
                 number: desk.nextConnectionNumber(), width: width.maximum,
-                poll: desk.poll.descriptor, owner: self, bounds: bounds, now: desk.now)
+                poll: desk.poll.descriptor, owner: self, bounds: bounds,
+                allowance: endurance.allowance(at: desk.now), now: desk.now)
         else { return }
         connections.append(connection)
     }

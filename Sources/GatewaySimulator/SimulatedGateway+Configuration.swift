@@ -60,6 +60,20 @@ public struct ResetGuard: Sendable, Hashable {
     }
 }
 
+/// After how many requests a connection is ended, as proxies do.
+public struct RequestLimit: Sendable, Hashable {
+    /// The last request that is processed.
+    public var count: Int
+    /// What follows the GOAWAY.
+    public var ending: GoAway.Ending
+
+    /// Creates a limit.
+    public init(count: Int, ending: GoAway.Ending = .drain) {
+        self.count = count
+        self.ending = ending
+    }
+}
+
 extension SimulatedGateway {
     /// How a simulated gateway behaves; the defaults are APNs' ways as far as they are known.
     public struct Configuration: Sendable {
@@ -118,6 +132,8 @@ extension SimulatedGateway {
         public var settingsDelay = Duration.zero
         /// The guard against rapid resets; `nil` for none.
         public var resetGuard: ResetGuard?
+        /// After how many requests each connection is ended by a GOAWAY; `nil` for never.
+        public var requestLimit: RequestLimit?
 
         // MARK: Answers and record
 

@@ -129,6 +129,26 @@ import Testing
         }
     }
 
+    @Test func `a limit of requests ends the connection after the last of them`() async throws {
+        try await SimulatedGateway.run {
+            $0.requestLimit = RequestLimit(count: 3)
+        } _: { gateway in
+            let sender = try await TestSender.connect(to: gateway)
+            await sender.send(.numbered(1))
+            await sender.inbox.wait { $0.limits == [1, 1000] }
+            await sender.send(.numbered(2))
+            #expect(sender.inbox.read { $0.goAways } == [])
+            let last = await sender.send(.numbered(3))
+            #expect(last.summary == "200")
+            let totals = try await gateway.totals(within: .seconds(300)) { $0.openConnections == 0 }
+            let goAways = sender.inbox.read { $0.goAways }
+            #expect(goAways.map(\.lastStream) == [5])
+            #expect(goAways.map(\.code) == [.noError])
+            #expect(totals.received == 3)
+            #expect(totals.protocolErrors == 0)
+        }
+    }
+
     @Test func `without the guard a sender may reset as it likes`() async throws {
         try await SimulatedGateway.run {
             $0.script = .all(ScriptedAnswer(.accept, times: 1), ScriptedAnswer(.silence))

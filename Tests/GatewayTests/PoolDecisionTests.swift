@@ -234,6 +234,43 @@ struct CountingGenerator: RandomNumberGenerator, Sendable {
         }
     }
 
+    @Test func `what the gateway refused is proven not to be processed, whatever libcurl says`() {
+        let codes = [
+            CURLE_COULDNT_CONNECT, CURLE_HTTP2, CURLE_HTTP2_STREAM, CURLE_RECV_ERROR,
+            CURLE_SEND_ERROR, CURLE_OPERATION_TIMEDOUT, CURLE_PARTIAL_FILE,
+        ]
+        for code in codes {
+            for refusal in [StreamRefusal.stream, .goodbye] {
+                let verdict = verdict(code, refusal)
+                #expect(verdict.fate == .moveOn)
+                #expect(verdict.ending == .broke(.closing))
+            }
+            for refusal in [StreamRefusal.none, .unheard] {
+                #expect(verdict(code, refusal).fate == .unknown)
+            }
+        }
+        #expect(verdict(CURLE_OK, .goodbye).fate == .answered)
+    }
+
+    @Test func `only streams that were refused or reset alone are a sign of too many`() {
+        #expect(verdict(CURLE_COULDNT_CONNECT, .stream).isCrowded)
+        #expect(!verdict(CURLE_COULDNT_CONNECT, .goodbye).isCrowded)
+        #expect(!verdict(CURLE_COULDNT_CONNECT, .none).isCrowded)
+        #expect(verdict(CURLE_COULDNT_CONNECT, .unheard).isCrowded)
+        #expect(verdict(CURLE_HTTP2_STREAM, .none).isCrowded)
+        for code in [CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_HTTP2, CURLE_OPERATION_TIMEDOUT] {
+            #expect(!verdict(code, .none).isCrowded)
+            #expect(!verdict(code, .unheard).isCrowded)
+        }
+    }
+
+    private func verdict(_ code: CURLcode, _ refusal: StreamRefusal) -> TransferVerdict {
+        TransferVerdict(
+            .init(
+                code: code.rawValue, isPlaced: true, isConnectionEstablished: true,
+                refusal: refusal))
+    }
+
     @Test func `no code that libcurl knows is called an answer but success`() {
         for raw in 1...99 as ClosedRange<UInt32> {
             for isPlaced in [true, false] {

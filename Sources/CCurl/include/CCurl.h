@@ -44,6 +44,20 @@ CURLSHcode ccurl_share_tls_sessions(CURLSH *share);
  * 1 HTTP/2, 0 anything else, -1 not to be found out (another TLS library than OpenSSL). */
 int ccurl_negotiated_http2(CURL *easy);
 
+/* How the gateway refused a stream, which is proof that it did not process the request (RFC 9113
+ * section 8.7). libcurl's HTTP/2 library knows it, and libcurl does not pass it on. */
+enum {
+    CCURL_NOT_REFUSED = 0,
+    /* RST_STREAM with REFUSED_STREAM. */
+    CCURL_STREAM_REFUSED = 1,
+    /* The stream is above the last one of a GOAWAY. */
+    CCURL_BEYOND_GOAWAY = 2,
+};
+/* Takes note out of the refusal of what `easy` carried on this thread, if there was one. */
+int ccurl_take_refusal(CURL *easy);
+/* Whether refusals are heard of; known once a connection was made. */
+int ccurl_hears_http2(void);
+
 /* Client certificates, read with the OpenSSL that libcurl uses. */
 enum {
     CCURL_CERTIFICATE_GOOD = 0,

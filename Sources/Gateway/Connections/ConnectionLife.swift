@@ -14,6 +14,8 @@ package enum RetirementCause: String, Sendable, Hashable, CaseIterable {
     case silent = "nothing was answered for too long"
     /// An answer said so (expired token, shutdown, idle timeout …).
     case refused = "the gateway wants another one"
+    /// The gateway has ended others after little more than it has served.
+    case spent = "it has served as many as the gateway lets one serve"
     /// It has lived long enough; a new one sees new addresses.
     case aged = "it has lived long enough"
     /// It was not needed.
@@ -27,7 +29,7 @@ package enum RetirementCause: String, Sendable, Hashable, CaseIterable {
     var isGateways: Bool {
         switch self {
         case .connectFailed, .closing, .peerClosed, .broken, .unanswered, .silent, .refused: true
-        case .aged, .idle, .credentialReplaced, .shuttingDown: false
+        case .spent, .aged, .idle, .credentialReplaced, .shuttingDown: false
         }
     }
 
@@ -35,7 +37,8 @@ package enum RetirementCause: String, Sendable, Hashable, CaseIterable {
     var isGoodbye: Bool {
         switch self {
         case .connectFailed, .closing, .peerClosed, .broken: true
-        case .unanswered, .silent, .refused, .aged, .idle, .credentialReplaced, .shuttingDown:
+        case .unanswered, .silent, .refused, .spent, .aged, .idle, .credentialReplaced,
+            .shuttingDown:
             false
         }
     }
@@ -89,6 +92,13 @@ struct ConnectionLife: Sendable, Hashable {
     private(set) var state = State.connecting
     private(set) var openRequests = 0
     private(set) var answered: UInt64 = 0
+    /// How many requests it was given.
+    private(set) var handedOver = 0
+    /// How many it may be given in all, as far as that is known.
+    private(set) var allowance: Int?
+    /// When it stopped taking requests because the gateway was ending it, in the midst of work.
+    private var endedAt: MonotonicInstant?
+    private var lastAnswer: MonotonicInstant?
     /// Whether nothing was answered for the length of the watchdog: it takes nothing new until
     /// something is.
     private(set) var isSuspect = false
@@ -99,8 +109,9 @@ struct ConnectionLife: Sendable, Hashable {
     private var timeouts = 0
     private let bounds: ConnectionBounds
 
-    init(bornAt: MonotonicInstant, bounds: ConnectionBounds) {
+    init(bornAt: MonotonicInstant, bounds: ConnectionBounds, allowance: Int? = nil) {
         self.bornAt = bornAt
+        self.allowance = allowance
         lastProgress = bornAt
         self.bounds = bounds
     }
@@ -110,7 +121,7 @@ struct ConnectionLife: Sendable, Hashable {
         guard !isSuspect else { return 0 }
         return switch state {
         case .connecting, .probing: max(0, 1 - openRequests)
-        case .open: max(0, width - openRequests)
+        case .open: max(0, min(width - openRequests, remaining))
         case .draining: 0
         }
     }
@@ -126,6 +137,19 @@ struct ConnectionLife: Sendable, Hashable {
     /// Whether it is on its way to its full width.
     var isRamping: Bool { !isSuspect && (state == .connecting || state == .probing) }
 
+    /// How many more requests it may be given before it is replaced.
+    var remaining: Int { allowance.map { max(0, $0 - handedOver) } ?? .max }
+
+    /// Sets how many requests it may be given in all.
+    mutating func allow(_ requests: Int?) {
+        allowance = requests
+        retireIfSpent()
+    }
+
+    private mutating func retireIfSpent() {
+        if state == .open, remaining == 0 { retire(.spent) }
+    }
+
     /// How long nothing has been open on it at `now`.
     func idleTime(at now: MonotonicInstant) -> Duration {
         openRequests > 0 ? .zero : now.duration(since: lastProgress)
@@ -136,6 +160,8 @@ struct ConnectionLife: Sendable, Hashable {
         precondition(isUsable, "handed a request to a connection that is draining")
         if openRequests == 0 { lastProgress = now }
         openRequests += 1
+        handedOver += 1
+        retireIfSpent()
     }
 
     /// TLS is up: a request is about to be written.
@@ -154,6 +180,7 @@ struct ConnectionLife: Sendable, Hashable {
             hasAccepted = true
             progress(at: now)
             if state == .probing || state == .connecting { state = .open }
+            retireIfSpent()
         case .refused(let verdict):
             progress(at: now)
             if verdict == .retire { retire(.refused) }
@@ -164,8 +191,15 @@ struct ConnectionLife: Sendable, Hashable {
             isSuspect = false
             lastProgress = now
         case .broke(let cause):
+            noteEnd(cause, at: now)
             retire(cause)
         }
+    }
+
+    /// libcurl would need another socket at `now`: the gateway takes no more on this one.
+    mutating func closing(at now: MonotonicInstant) {
+        noteEnd(.closing, at: now)
+        retire(.closing)
     }
 
     /// Takes nothing new from now on; the first cause stays, except that a peer that has closed is
@@ -177,8 +211,26 @@ struct ConnectionLife: Sendable, Hashable {
     /// The peer closed its side, `now`; what was sent before may still arrive.
     mutating func peerClosed(at now: MonotonicInstant) {
         guard state != .draining(.peerClosed) else { return }
+        noteEnd(.peerClosed, at: now)
         state = .draining(.peerClosed)
         lastProgress = now
+    }
+
+    /// The gateway ends it, unless it takes nothing more anyway.
+    ///
+    /// An end long after the last answer is one of idleness and says nothing about a number.
+    private mutating func noteEnd(_ cause: RetirementCause, at now: MonotonicInstant) {
+        guard isUsable, cause.isGoodbye, hasAccepted, let lastAnswer,
+            now.duration(since: lastAnswer) < bounds.watchdog
+        else { return }
+        endedAt = now
+    }
+
+    /// The end that the gateway made of it while it was at work, or `nil` if there was none.
+    var gatewaysEnd: ConnectionEndurance.End? {
+        endedAt.map {
+            ConnectionEndurance.End(served: Int(clamping: answered), bornAt: bornAt, endedAt: $0)
+        }
     }
 
     /// Whether it counts as a failure, which it does once: the gateway ended it, and accepted
@@ -220,6 +272,7 @@ struct ConnectionLife: Sendable, Hashable {
     private mutating func progress(at now: MonotonicInstant) {
         isSuspect = false
         lastProgress = now
+        lastAnswer = now
         answered += 1
     }
 }

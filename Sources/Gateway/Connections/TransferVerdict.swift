@@ -1,5 +1,21 @@
 import CCurl
 
+/// How the gateway refused the stream of a request, which proves that it did not process it (RFC
+/// 9113 §8.7).
+enum StreamRefusal: Sendable, Hashable {
+    /// It did not.
+    case none
+    /// It reset this stream (REFUSED_STREAM): it takes fewer at a time.
+    case stream
+    /// It takes no more on the connection, and the stream is beyond the last one (GOAWAY).
+    case goodbye
+    /// Nobody knows: libcurl's HTTP/2 library cannot be listened to.
+    case unheard
+
+    /// Whether it is proven that the request was not processed.
+    var isProof: Bool { self == .stream || self == .goodbye }
+}
+
 /// What the end of one transfer means, judged by libcurl's code and what is known beside it.
 ///
 /// libcurl answers whether a transfer worked; a sender must know whether the request can have been
@@ -9,7 +25,7 @@ struct TransferVerdict: Sendable, Hashable {
     enum Fate: Sendable, Hashable {
         /// There is an answer with a status.
         case answered
-        /// It was never written, and this connection will not do it: give it to another one.
+        /// It was not processed, and this connection will not do it: give it to another one.
         case moveOn
         /// It was certainly not processed.
         case notSent
@@ -21,6 +37,9 @@ struct TransferVerdict: Sendable, Hashable {
     var fate: Fate
     /// What becomes of the connection; meaningless for ``Fate/answered``.
     var ending: ConnectionLife.Ending
+    /// Whether the gateway takes fewer requests at a time than are open: it refused or reset a
+    /// stream, and not the whole connection.
+    var isCrowded: Bool
 
     /// What is known about a transfer that ended.
     struct Evidence: Sendable, Hashable {
@@ -30,21 +49,26 @@ struct TransferVerdict: Sendable, Hashable {
         var isPlaced: Bool
         /// Whether any request was ever placed on this connection.
         var isConnectionEstablished: Bool
+        /// How its stream was refused.
+        var refusal = StreamRefusal.none
     }
 
     /// Judges the end of a transfer (libcurl: `libcurl-errors`).
     init(_ evidence: Evidence) {
         let code = CURLcode(rawValue: evidence.code)
+        isCrowded = Self.isCrowded(code, evidence)
         switch (code, evidence.isPlaced) {
         case (CURLE_OK, _):
             (fate, ending) = (.answered, .accepted)
+        case (_, true) where evidence.refusal.isProof:
+            (fate, ending) = (.moveOn, .broke(.closing))
         case (CURLE_OPERATION_TIMEDOUT, true):
             (fate, ending) = (.unknown, .timedOut)
         case (CURLE_HTTP2_STREAM, true):
             (fate, ending) = (.unknown, .failed)
         case (CURLE_COULDNT_CONNECT, true):
-            // The gateway refused the stream or closed the connection, libcurl wanted to send it
-            // again on a second socket, and was not given one.
+            // The gateway closed the connection, libcurl wanted to send it again on a second
+            // socket, and was not given one.
             (fate, ending) = (.unknown, .broke(.closing))
         case (_, true):
             (fate, ending) = (.unknown, .broke(.broken))
@@ -54,6 +78,17 @@ struct TransferVerdict: Sendable, Hashable {
             (fate, ending) = (.moveOn, .broke(.closing))
         case (_, false):
             (fate, ending) = (.notSent, .broke(.connectFailed))
+        }
+    }
+
+    private static func isCrowded(_ code: CURLcode, _ evidence: Evidence) -> Bool {
+        guard evidence.isPlaced, code != CURLE_OK else { return false }
+        return switch evidence.refusal {
+        case .stream: true
+        case .goodbye: false
+        case .none: code == CURLE_HTTP2_STREAM
+        // It may have been a refusal or the connection's end; few at a time are safe.
+        case .unheard: code == CURLE_HTTP2_STREAM || code == CURLE_COULDNT_CONNECT
         }
     }
 }

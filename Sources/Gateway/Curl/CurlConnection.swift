@@ -36,14 +36,14 @@ final class CurlConnection {
     /// `poll` is the descriptor that the thread waits on.
     init?(
         number: UInt64, width: Int, poll: Int32, owner: any TransferOwner,
-        bounds: ConnectionBounds, now: MonotonicInstant
+        bounds: ConnectionBounds, allowance: Int?, now: MonotonicInstant
     ) {
         guard let multi = curl_multi_init() else { return nil }
         self.number = number
         self.multi = multi
         self.poll = poll
         self.owner = owner
-        life = ConnectionLife(bornAt: now, bounds: bounds)
+        life = ConnectionLife(bornAt: now, bounds: bounds, allowance: allowance)
         clock = now
         let place = Unmanaged.passUnretained(self).toOpaque()
         _ = ccurl_multi_set_long(multi, CURLMOPT_PIPELINING, Int(CURLPIPE_MULTIPLEX))
@@ -254,7 +254,7 @@ extension CurlConnection {
         guard let place, let address else { return curl_socket_t(-1) }
         let connection = Unmanaged<CurlConnection>.fromOpaque(place).takeUnretainedValue()
         guard !connection.isEstablished else {
-            connection.life.retire(.closing)
+            connection.life.closing(at: connection.clock)
             return curl_socket_t(-1)
         }
         let socket = ccurl_socket_open(address)

@@ -22,6 +22,8 @@ final class CurlTransfer {
     private(set) var startedAt = MonotonicInstant(nanoseconds: 0)
     /// Whether libcurl was about to write it.
     private(set) var isPlaced = false
+    /// How the gateway refused the stream of the request that was taken out last.
+    private(set) var refusal = StreamRefusal.none
     /// The connection whose sockets it uses.
     private(set) var connection: CurlConnection?
     /// Its place among the open transfers of its connection.
@@ -84,7 +86,16 @@ final class CurlTransfer {
     /// Takes the request out when it has ended.
     func unload() -> WaitingPush? {
         defer { waiting = nil }
+        refusal = takeRefusal()
         return waiting
+    }
+
+    private func takeRefusal() -> StreamRefusal {
+        switch Int(ccurl_take_refusal(easy)) {
+        case CCURL_STREAM_REFUSED: .stream
+        case CCURL_BEYOND_GOAWAY: .goodbye
+        default: ccurl_hears_http2() == 0 ? .unheard : .none
+        }
     }
 
     /// Lets go of a connection that is gone.

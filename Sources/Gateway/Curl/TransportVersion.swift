@@ -42,7 +42,7 @@ package struct TransportVersion: Sendable, Hashable, CustomStringConvertible {
             if http2 == nil {
                 "libcurl was built without HTTP/2: no push can be sent"
             } else if number < 0x080000 {
-                "libcurl \(curl) resets every finished stream and hangs after some closings; "
+                "libcurl \(curl) would reset every finished stream and hangs after some closings; "
                     + "both are worked around, at a cost: 8.14 or later is recommended"
             } else {
                 nil

@@ -59,6 +59,8 @@ final class GatewayConnection: ChannelInboundHandler {
     var limit: Int
     var unacknowledgedSettings = 1
     var isFrozen = false
+    /// How many pushes arrived whole.
+    private var requests = 0
     /// The last stream of a GOAWAY that was sent, and what is to follow it.
     var departure: (lastStream: HTTP2StreamID, ending: GoAway.Ending)?
     /// Whether an error of HTTP/2 has ended this connection.
@@ -188,6 +190,13 @@ extension GatewayConnection {
         return false
     }
 
+    /// Says goodbye with the last push that a connection may have.
+    private func departIfWornOut(at id: HTTP2StreamID) {
+        requests += 1
+        guard let limit = configuration.requestLimit, requests == limit.count else { return }
+        goAway(GoAway(ending: limit.ending, reason: nil), lastStream: id)
+    }
+
     private func recordViolation(_ id: HTTP2StreamID) {
         ledger.record(
             StreamLimitViolation(
@@ -229,6 +238,7 @@ extension GatewayConnection {
         let push = ledger.record(verdict.push)
         streams[id]?.push = push
         configuration.onPush?(push)
+        departIfWornOut(at: id)
         guard verdict.delay > .zero, let eventLoop = context?.eventLoop else {
             return answer(push, on: id, isAuthenticated: verdict.isAuthenticated)
         }

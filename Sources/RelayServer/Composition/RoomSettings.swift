@@ -83,6 +83,10 @@ extension Logger {
                 metadata: ["team": "\(key.teamID)", "key": "\(key.keyID)", "age": "\(age)"])
         case .widthChanged(let pool, let width):
             debug("gateway width changed", metadata: ["pool": "\(pool)", "width": "\(width)"])
+        case .allowanceChanged(let pool, let requests):
+            info(
+                "the gateway ends connections after a number of requests",
+                metadata: ["pool": "\(pool)", "replacedAfter": "\(requests)"])
         }
     }
 }
