@@ -17,8 +17,8 @@ struct BenchMatchCommand: ParsableCommand {
             without a pause. Memory is what the index accounts for itself. In another dialect \
             the conditions are written and read as a save would; an index of the same conditions \
             as NSPredicates takes turns with it, and the last column is the ratio of the two \
-            throughputs. What a dialect has no word for is left out: shape e of ckquery, f of where, \
-            and of the mixture g, in both indexes, the conditions of these kinds.
+            throughputs. What a dialect has no word for is left out: shape e of ckquery, f of \
+            where, and of the mixture g, in both indexes, the conditions of these kinds.
             """)
 
     @Option(help: "The shapes: letters out of a to g.")
@@ -97,9 +97,9 @@ struct BenchMatchCommand: ParsableCommand {
 /// One line of the table.
 struct BenchRow {
     static let heading = """
-        | shape | dialect | N | matches | changes/s | lower bound | ratio | naive/s | p50 µs | p99 µs | \
-        p99/p50 | bytes | build µs | insert µs | remove µs | decode µs | verified/candidates | \
-        to NSPredicate |
+        | shape | dialect | N | matches | changes/s | lower bound | ratio | naive/s | p50 µs | \
+        p99 µs | p99/p50 | bytes | build µs | insert µs | remove µs | decode µs | \
+        verified/candidates | to NSPredicate |
         |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
         """
 
