@@ -14,11 +14,18 @@ struct BenchMatchCommand: ParsableCommand {
             which takes turns with the index in the same rounds. build is the mean of all \
             inserts into the growing index, each predicate made shortly before; insert and remove \
             are medians of single edits by the clock on the wall while another thread matches \
-            without a pause. Memory is what the index accounts for itself.
+            without a pause. Memory is what the index accounts for itself. In another dialect \
+            the conditions are written and read as a save would; an index of the same conditions \
+            as NSPredicates takes turns with it, and the last column is the ratio of the two \
+            throughputs. What a dialect has no word for is left out: shape e of ckquery, f of \
+            where, and of the mixture g, in both indexes, the conditions of these kinds.
             """)
 
     @Option(help: "The shapes: letters out of a to g.")
     var shapes = "abcdefg"
+
+    @Option(help: "The dialects, separated by commas: nspredicate, ckquery, rql, where.")
+    var dialects = "nspredicate"
 
     @Option(help: "Numbers of subscriptions, separated by commas.")
     var counts = "1000,10000,100000,1000000"
@@ -46,6 +53,10 @@ struct BenchMatchCommand: ParsableCommand {
         guard shapes.allSatisfy({ WorkloadShape(rawValue: String($0)) != nil }) else {
             throw ValidationError("--shapes: letters out of a to g are expected")
         }
+        guard !writers.isEmpty, writers.count == dialects.split(separator: ",").count else {
+            let names = WorkloadDialect.allCases.map(\.rawValue).joined(separator: ", ")
+            throw ValidationError("--dialects: \(names) are expected")
+        }
         guard numbers.allSatisfy({ (1...20_000_000).contains($0) }), !numbers.isEmpty else {
             throw ValidationError("--counts: numbers from 1 to 20000000 are expected")
         }
@@ -53,6 +64,11 @@ struct BenchMatchCommand: ParsableCommand {
 
     private var numbers: [Int] {
         counts.split(separator: ",").map { Int($0) ?? 0 }
+    }
+
+    private var writers: [DialectWriter] {
+        dialects.split(separator: ",").compactMap { WorkloadDialect(rawValue: String($0)) }
+            .map(DialectWriter.init)
     }
 
     mutating func run() throws {
@@ -66,10 +82,13 @@ struct BenchMatchCommand: ParsableCommand {
         for count in numbers {
             for letter in shapes {
                 guard let shape = WorkloadShape(rawValue: String(letter)),
-                    let workload = BenchWorkload(shape: shape, count: count, seed: seed)
+                    var workload = BenchWorkload(shape: shape, count: count, seed: seed)
                 else { continue }
-                var bench = MatchBench(workload: workload, changeCount: changes)
-                print(bench.run().text)
+                for writer in writers where writer.says(shape) {
+                    workload.writer = writer
+                    var bench = MatchBench(workload: workload, changeCount: changes)
+                    print(bench.run().text)
+                }
             }
         }
     }
@@ -78,12 +97,14 @@ struct BenchMatchCommand: ParsableCommand {
 /// One line of the table.
 struct BenchRow {
     static let heading = """
-        | shape | N | matches | changes/s | lower bound | ratio | naive/s | p50 µs | p99 µs | \
-        p99/p50 | bytes | build µs | insert µs | remove µs | decode µs | verified/candidates |
-        |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
+        | shape | dialect | N | matches | changes/s | lower bound | ratio | naive/s | p50 µs | \
+        p99 µs | p99/p50 | bytes | build µs | insert µs | remove µs | decode µs | \
+        verified/candidates | to NSPredicate |
+        |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
         """
 
     var shape = WorkloadShape.a
+    var dialect = WorkloadDialect.nspredicate
     var count = 0
     var matches = 0.0
     var throughput = 0.0
@@ -96,15 +117,17 @@ struct BenchRow {
     var remove = 0.0
     var decode = 0.0
     var confirmed = 0.0
+    /// The throughput by that of the same conditions as NSPredicates; 0 for these themselves.
+    var ratio = 0.0
 
     var text: String {
         let cells: [String] = [
-            shape.rawValue, "\(count)", format(matches, 1), format(throughput, 0),
+            shape.rawValue, dialect.rawValue, "\(count)", format(matches, 1), format(throughput, 0),
             format(bound, 0), format(throughput / bound, 2), format(naive, 0),
             format(latency.median, 2), format(latency.ninetyNinth, 2),
             format(latency.ninetyNinth / latency.median, 1), format(bytes, 1), format(build, 2),
             format(insert, 2), format(remove, 2), format(decode, 2),
-            format(confirmed, 2),
+            format(confirmed, 2), ratio == 0 ? "–" : format(ratio, 2),
         ]
         return "| " + cells.joined(separator: " | ") + " |"
     }

@@ -39,6 +39,10 @@ struct BenchWorkload {
 
     let shape: WorkloadShape
     let count: Int
+    /// The dialect in which conditions are written.
+    var writer = DialectWriter(dialect: .nspredicate)
+    /// A dialect that must be able to say what is asked for, so that two dialects ask the same.
+    var spares: DialectWriter?
     private var generator: SplitMix
     private let artists: Int
     private let owners: Int
@@ -75,9 +79,16 @@ struct BenchWorkload {
     // MARK: Subscriptions
 
     mutating func subscription(_ serial: Int) -> IndexedSubscription {
-        IndexedSubscription(
+        // Where the dialect has no word for a part of the mixture, an artist is asked for.
+        let node = node()
+        return IndexedSubscription(
             serial: UInt64(serial), database: .public, owner: owner, recordType: recordType,
-            predicate: RecordPredicate(node()))
+            predicate: predicate(node) ?? writer.predicate(artist()))
+    }
+
+    private func predicate(_ node: Node) -> RecordPredicate? {
+        if let spares, spares.predicate(node) == nil { return nil }
+        return writer.predicate(node)
     }
 
     private mutating func node() -> Node {

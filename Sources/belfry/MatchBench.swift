@@ -9,6 +9,8 @@ struct MatchBench {
     private let workload: BenchWorkload
     private let changeCount: Int
     private let index = SubscriptionIndex(seed: 0x5EED_5EED)
+    /// The same conditions as NSPredicates, where they are in another dialect.
+    private let plainIndex: SubscriptionIndex?
     private var changes: [RecordChange] = []
     /// Changes in the state in which a relay matches them: just decoded.
     private let decoded = (0..<MatchBench.batch).map { _ in DecodedChange() }
@@ -21,16 +23,20 @@ struct MatchBench {
     init(workload: BenchWorkload, changeCount: Int) {
         self.workload = workload
         self.changeCount = changeCount
+        let isPlain = workload.writer.dialect == .nspredicate
+        plainIndex = isPlain ? nil : SubscriptionIndex(seed: 0x5EED_5EED)
     }
 
     mutating func run() -> BenchRow {
         var row = BenchRow()
         row.shape = workload.shape
         row.count = workload.count
+        row.dialect = workload.writer.dialect
         build(&row)
+        buildPlain()
         row.bytes = Double(index.statistics.bytes) / Double(workload.count)
         row.decode = decodeTime()
-        let bound = HashProbeBound(Predicates(workload: workload))
+        let bound = HashProbeBound(Predicates(workload: plainWorkload))
         measureMatches(bound, &row)
         measureEdits(&row)
         row.naive = naiveThroughput()
@@ -52,6 +58,20 @@ struct MatchBench {
         changes = (0..<changeCount).map { _ in source.change() }
     }
 
+    /// The workload as NSPredicates: what the other dialect cannot say is left out of both.
+    private var plainWorkload: BenchWorkload {
+        var plain = workload
+        plain.spares = workload.writer
+        plain.writer = DialectWriter(dialect: .nspredicate)
+        return plain
+    }
+
+    private func buildPlain() {
+        guard let plainIndex else { return }
+        var source = plainWorkload
+        for number in 0..<workload.count { plainIndex.insert(source.subscription(number)) }
+    }
+
     private func decodeTime() -> Double {
         let scratch = DecodedChange()
         let sample = changes.prefix(20_000)
@@ -65,10 +85,17 @@ struct MatchBench {
         let prepared = changes.map { bound.change($0.after?.fields ?? [:]) }
         var serials: [UInt64] = []
         var (ours, bounds, found) = ([Double](), [Double](), 0)
+        var ratios: [Double] = []
         var (medians, ninetyNinths) = ([Double](), [Double]())
         let before = index.statistics
         for round in 0...Self.rounds {
-            let spent = batches { index.matches(for: decoded[$0 - $1], into: &serials) }
+            let spent = batches(index) { index.matches(for: decoded[$0 - $1], into: &serials) }
+            if let plainIndex {
+                let plain = batches(plainIndex) {
+                    plainIndex.matches(for: decoded[$0 - $1], into: &serials)
+                }
+                ratios.append(plain / spent)
+            }
             ours.append(Double(changes.count) / spent)
             bounds.append(
                 Double(changes.count)
@@ -78,6 +105,7 @@ struct MatchBench {
             if round == 0 {
                 ours.removeAll()
                 bounds.removeAll()
+                ratios.removeAll()
                 continue
             }
             medians.append(latencies[latencies.count / 2])
@@ -88,12 +116,15 @@ struct MatchBench {
         row.confirmed =
             candidates == 0 ? 1 : Double(after.confirmed - before.confirmed) / candidates
         row.throughput = median(ours)
+        row.ratio = ratios.isEmpty ? 0 : median(ratios)
         row.bound = found > 0 ? median(bounds) : 0
         row.latency = (median(medians), median(ninetyNinths))
     }
 
     /// Goes through all changes, a batch decoded and then used; the seconds of the use alone.
-    private func batches(_ body: (_ index: Int, _ first: Int) -> Void) -> Double {
+    private func batches(
+        _ index: SubscriptionIndex, _ body: (_ index: Int, _ first: Int) -> Void
+    ) -> Double {
         var spent = 0.0
         for first in stride(from: 0, to: changes.count, by: Self.batch) {
             let range = first..<min(first + Self.batch, changes.count)
@@ -121,7 +152,7 @@ struct MatchBench {
         let clock = ContinuousClock()
         var (latencies, total) = ([Double](), 0)
         latencies.reserveCapacity(changes.count)
-        _ = batches { number, first in
+        _ = batches(index) { number, first in
             let start = clock.now
             index.matches(for: decoded[number - first], into: &serials)
             latencies.append((clock.now - start).inSeconds * 1e6)

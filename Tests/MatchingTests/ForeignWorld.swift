@@ -80,7 +80,7 @@ extension RandomWorld {
         "2023-11-14T22:13:20.000000+00:00",
     ]
 
-    private mutating func filters() -> RecordPredicate? {
+    mutating func filters() -> RecordPredicate? {
         let comparators = [
             "EQUALS", "NOT_EQUALS", "LESS_THAN", "LESS_THAN_OR_EQUALS", "GREATER_THAN",
             "GREATER_THAN_OR_EQUALS", "IN", "NOT_IN", "BEGINS_WITH", "NOT_BEGINS_WITH",
@@ -104,7 +104,7 @@ extension RandomWorld {
         return try? RecordPredicate(filterBy: .array(filters))
     }
 
-    private mutating func window() -> RecordPredicate? {
+    mutating func window() -> RecordPredicate? {
         let kinds: FirebaseQuery.Kinds = generator.holds(oneIn: 2) ? .ordered : .sameAsBound
         guard
             let ordered = try? FirebaseQuery(kinds: kinds)

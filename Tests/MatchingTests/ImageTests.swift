@@ -52,6 +52,17 @@ import Testing
         }
     }
 
+    /// An index of before the dialects had keys has none of theirs, and would go on without.
+    @Test func `an image of the version before is refused`() throws {
+        let index = SubscriptionIndex(seed: 1)
+        var before = try index.image()
+        #expect(before.prefix(4) == [5, 0, 0, 0])
+        before[0] = 4
+        #expect(throws: ImageDamage("the index is of another version")) {
+            _ = try SubscriptionIndex(image: before)
+        }
+    }
+
     /// Whoever plans, hashes or lays out differently must raise ``SubscriptionIndex/imageVersion``,
     /// or old snapshots would be misread; then set the figures here anew.
     @Test func `the bytes of an image mean what they meant`() throws {
@@ -64,6 +75,6 @@ import Testing
                 UInt64(SubscriptionIndex.imageVersion), UInt64(statistics.keys),
                 UInt64(statistics.plainPostings), UInt64(statistics.rangePostings),
                 UInt64(statistics.guardedPostings), UInt64(statistics.programs),
-            ] == [4, 194, 117, 14, 201, 169])
+            ] == [5, 194, 117, 14, 201, 169])
     }
 }

@@ -8,10 +8,14 @@ import Testing
 /// What predicates cost, as those who save and those who operate see it.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct CostScenarioTests {
     private static func create(_ id: String, _ predicate: String) -> String {
-        SubscriptionScenarioTests.create(
+        create(id, condition: ["predicate": .string(predicate)])
+    }
+
+    private static func create(_ id: String, condition: JSONValue) -> String {
+        let members = condition.text.dropFirst()
+        return SubscriptionScenarioTests.create(
             #"{"subscriptionID":"\#(id)","subscriptionType":"query","query":{"recordType":"Artwork","#
-                + #""predicate":\#(JSONValue.string(predicate).text)},"firesOn":["create"],"#
-                + #""notificationInfo":{"alertBody":"new"}}"#)
+                + #"\#(members),"firesOn":["create"],"notificationInfo":{"alertBody":"new"}}"#)
     }
 
     private func entry(_ answer: TestRelay.Answer) -> JSONObject {
@@ -125,11 +129,50 @@ import Testing
         }
     }
 
+    /// What is found by a value does not count, in whatever dialect it is written.
+    @Test func `the bound of a user is for conditions that no value finds, in every dialect`()
+        async throws
+    {
+        try await RunningRelay.with(["--limits-user-cost", "3"]) { relay in
+            let found: [JSONObject] = [
+                ["rql": "artist == 'a#'"], ["rql": "price >= # AND price < #.5"],
+                ["rql": "artist BEGINSWITH[c] 'name#'"], ["where": ["artist": ["$eq": "a#"]]],
+                ["predicate": "artist = 'a#'"],
+            ]
+            for number in 0..<8 {
+                for (place, condition) in found.enumerated() {
+                    let text = JSONValue.object(condition).text.replacing("#", with: "\(number)")
+                    let said = try await save(
+                        JSONValue(parsing: text), "f\(place)-\(number)", as: "alice", relay)
+                    #expect(said == "saved", "\(text)")
+                }
+            }
+            let others: [JSONObject] = [
+                ["rql": "NOT artist == 'x'"], ["where": ["artist": ["$ne": "x"]]],
+                ["rql": "price + 1 > 2"],
+            ]
+            var answers: [String] = []
+            for (place, condition) in others.enumerated() {
+                answers.append(
+                    try await save(.object(condition), "u\(place)", as: "alice", relay))
+            }
+            #expect(answers == ["saved", "saved", "limits.userCost"])
+            let one: JSONValue = ["rql": "artist == 'another'"]
+            #expect(try await save(one, "last", as: "alice", relay) == "saved")
+        }
+    }
+
     /// Saves and waits until the follower has it; says what became of it.
     private func save(
         _ predicate: String, _ id: String, as user: String, _ relay: RunningRelay
     ) async throws -> String {
-        let body = try JSONValue(parsing: Self.create(id, predicate))
+        try await save(["predicate": .string(predicate)], id, as: user, relay)
+    }
+
+    private func save(
+        _ condition: JSONValue, _ id: String, as user: String, _ relay: RunningRelay
+    ) async throws -> String {
+        let body = try JSONValue(parsing: Self.create(id, condition: condition))
         let reply = try await relay.container.call(
             "subscriptions/modify", body, as: user, in: "public"
         ).expect(200)

@@ -24,6 +24,12 @@ enum KeyKind: UInt8, Codable {
     case open
     /// Nothing but the record type is asked.
     case every
+    /// The field has this value, or is a list with it, as another dialect's rules see it.
+    case any
+    /// The field is a list of numbers or dates, of which two may satisfy the bounds of an interval.
+    case hull
+    /// The field is a list of just these values, in this order.
+    case sequence
 }
 
 /// What one key is about, apart from its bytes; interned to a number.
@@ -101,8 +107,8 @@ struct Shelf: Codable {
                 systemPaths.append(number)
                 readsSystemFields = true
             }
-        case .members, .record: needsValues = true
-        case .folded: break
+        case .members, .record, .viewedMembers: needsValues = true
+        case .folded, .viewed: break
         }
         if origin != .field {
             derivedNumbers[origin] = number
@@ -177,6 +183,15 @@ struct Catalog {
             return makePath(field, inner, shelf)
         }
         return makePath("", .folded(base, folding), shelf)
+    }
+
+    /// The number of a field, or of a member inside it, as another dialect's rules see it; `nil` if
+    /// the record type has too many already.
+    mutating func makePath(
+        _ field: String, inner: [String], view: ValueView, shelf: Int
+    ) -> Int? {
+        if !inner.isEmpty { return makePath("", .viewedMembers([field] + inner, view), shelf) }
+        return makePath(field, [], shelf).flatMap { makePath("", .viewed($0, view), shelf) }
     }
 
     /// The number of the path to the whole record, which only words are looked up in.

@@ -145,9 +145,27 @@ extension IndexCore {
     @inline(__always)
     private func values(_ kind: IntervalKind, _ change: DecodedChange) -> (Int64, Int64)? {
         let slot = change.slots[kind.path]
-        guard slot.kind == kind.valueClass else { return nil }
+        guard slot.kind == kind.valueClass else {
+            return slot.form.contains(.bag) ? ends(of: slot, kind, change) : nil
+        }
         let above = slot.tail == 0 ? slot.order : slot.order + 1
         return kind.isMirrored ? (~above, ~slot.order) : (slot.order, above)
+    }
+
+    /// The same of a bag, of which any value may satisfy the lower bound, and any the upper.
+    @inline(never)
+    private func ends(
+        of slot: FieldSlot, _ kind: IntervalKind, _ change: DecodedChange
+    ) -> (Int64, Int64)? {
+        var (least, greatest) = (Int64.max, Int64.min)
+        for index in 0..<Int(slot.length) {
+            let element = change.encoder.elements[Int(slot.offset) + index]
+            guard element.kind == kind.valueClass else { continue }
+            least = min(least, element.tail == 0 ? element.order : element.order + 1)
+            greatest = max(greatest, element.order)
+        }
+        if greatest == .min { return nil }
+        return kind.isMirrored ? (~least, ~greatest) : (greatest, least)
     }
 
     @inline(__always)

@@ -106,8 +106,9 @@ extension IndexCore {
         while slot >= 0 {
             let head = KeyTable.block(of: store.table.slots[slot])
             let count = store.verified(in: head)
-            let isEvery = planner.isEvery(PostingBlock(store.arena, head).dimension)
-            if count >= Self.crowd, !isEvery, misfilings.looks(at: hash, postings: count) {
+            let dimension = PostingBlock(store.arena, head).dimension
+            let hasChoice = !planner.isEvery(dimension) && !planner.isHull(dimension)
+            if count >= Self.crowd, hasChoice, misfilings.looks(at: hash, postings: count) {
                 store.forEachVerified(in: head) { misfilings.enqueue($0) }
             }
             slot = store.table.next(hash, from: slot + 1)

@@ -70,6 +70,8 @@ final class IndexCore {
         for index in 0..<count {
             let key = planner.keys[index]
             isInDirectory = file(key, word, filing) || isInDirectory
+            // Hardly any change looks there.
+            if planner.isHull(key.dimension) { continue }
             let others = self.crowd(under: key, filing)
             crowd = max(crowd, others)
             guard others >= Self.crowd else { continue }
@@ -123,9 +125,11 @@ final class IndexCore {
         var isShared = false
         var isInDirectory = false
         if let interval = filing.interval {
-            let (kind, low, high) = interval.mirrored
+            var (kind, low, high) = interval.mirrored
+            let isInCell = filing.isInCell && !planner.isHull(planned.dimension)
+            if !isInCell { kind.cells = nil }
             (isShared, isInDirectory) = store.insertRange(
-                key, filing.isInCell ? .sorted : .range, kind,
+                key, isInCell ? .sorted : .range, kind,
                 RangePosting(word: word, program: program, low: low, high: high))
         } else if program != 0 {
             isShared = store.insertGuarded(key, word, program: program)

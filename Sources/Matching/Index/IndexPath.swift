@@ -4,7 +4,8 @@ package import RelayModel
 package struct IndexPath: Sendable, Hashable {
     /// The record type; `nil` for subscriptions to all.
     package let recordType: RecordType?
-    /// The field; empty where nothing but the record type is asked, or the value is derived.
+    /// The field; empty where nothing but the record type is asked, or the value is derived from
+    /// it otherwise than by another dialect's rules.
     package let field: String
     /// What is asked of it: `equal`, `element`, `prefix`, `cell` and so on.
     package let asks: String
@@ -22,6 +23,14 @@ extension SubscriptionIndex {
     }
 }
 
+extension Shelf {
+    /// The field of a path, also where it is seen by another dialect's rules.
+    func field(of path: Int) -> String {
+        if case .viewed(let base, _) = paths[path].origin { return paths[base].field }
+        return paths[path].field
+    }
+}
+
 extension IndexContent {
     /// The keys by field and by what they ask, most keys first.
     var paths: [IndexPath] {
@@ -32,7 +41,7 @@ extension IndexContent {
             let shelf = catalog.shelves[Int(dimension.shelf)]
             let path = Int(dimension.path)
             let field =
-                dimension.kind == .every || path >= shelf.paths.count ? "" : shelf.paths[path].field
+                dimension.kind == .every || path >= shelf.paths.count ? "" : shelf.field(of: path)
             let place = IndexPath(
                 recordType: shelf.recordType, field: field, asks: "\(dimension.kind)", keys: 0)
             sums[place, default: 0] += counts[number]

@@ -12,6 +12,18 @@ enum PathOrigin: Hashable, Codable {
     case folded(Int, TextOptions)
     /// The whole record.
     case record
+    /// Another path's values as another dialect's rules see them.
+    case viewed(Int, ValueView)
+    /// A member inside a field as these rules find and see it, by the names on the way.
+    case viewedMembers([String], ValueView)
+
+    /// Whether values are bags of scalars.
+    var isView: Bool {
+        switch self {
+        case .viewed, .viewedMembers: true
+        case .field, .members, .folded, .record: false
+        }
+    }
 }
 
 /// The keys that changes of one record type are looked up by: what saved predicates ask for, and
@@ -25,10 +37,16 @@ struct PathUse: Codable {
     var equal = ClassNumbers()
     /// The same for elements of collections.
     var element = ClassNumbers()
+    /// The same for values in views, alone or in a list.
+    var any = ClassNumbers()
     /// The same for cells; numbers and dates only.
     var cell = ClassNumbers()
     /// The same for open intervals.
     var open = ClassNumbers()
+    /// The same for intervals that lists of several numbers or dates may satisfy.
+    var hull = ClassNumbers()
+    /// The dimension of whole lists, plus 1.
+    var sequence: UInt32 = 0
     /// The dimension of texts of any content, plus 1.
     var text: UInt32 = 0
     /// The dimension of prefixes, plus 1.
@@ -55,7 +73,7 @@ struct PathUse: Codable {
 
 /// A number for each class that can be a key.
 struct ClassNumbers: Codable {
-    private var numbers: InlineArray<9, UInt32> = .init(repeating: 0)
+    private var numbers: InlineArray<10, UInt32> = .init(repeating: 0)
 
     @inline(__always)
     subscript(kind: ValueClass) -> UInt32 {
@@ -90,6 +108,9 @@ extension PathUse {
         case .token: token
         case .place: place
         case .prefix: prefix
+        case .any: any[dimension.valueClass]
+        case .hull: hull[dimension.valueClass]
+        case .sequence: sequence
         case .every: 0
         }
     }
@@ -105,6 +126,9 @@ extension PathUse {
         case .token: token = number + 1
         case .place: place = number + 1
         case .prefix: prefix = number + 1
+        case .any: any[dimension.valueClass] = number + 1
+        case .hull: hull[dimension.valueClass] = number + 1
+        case .sequence: sequence = number + 1
         case .every: break
         }
     }

@@ -3,6 +3,8 @@
 struct Interval {
     var path: Int
     var valueClass: ValueClass
+    /// Whether values are bags: one value may satisfy the lower bound, and another the upper.
+    var isLoose = false
     var low: Int64 = .min
     var high: Int64 = .max
     /// The size of the cells under which it is filed, where that is its key.

@@ -14,13 +14,18 @@ enum KeyClue {
     case elements([FieldValue])
     /// It is a place within so many metres.
     case near(Location, metres: Double)
+    /// It is a number or date from one to the other.
+    case between(FieldValue, FieldValue)
+    /// It refers to a record of one of these names, or stands for one.
+    case links([String])
 
     /// How many keys it gives, about.
     var keys: Int {
         switch self {
-        case .prefix, .part, .near: 1
+        case .prefix, .part, .near, .between: 1
         case .words(let words): max(words.count, 1)
         case .elements(let values): max(values.count, 1)
+        case .links(let names): max(names.count, 1)
         }
     }
 }
@@ -98,7 +103,7 @@ extension Leaf {
     mutating func fold(_ options: TextOptions) {
         guard !options.isEmpty else { return }
         switch clue {
-        case .words, .near: return
+        case .words, .near, .between, .links: return
         case .elements(let values):
             folding = options
             clue = .elements(values.map { $0.folded(options) })

@@ -23,10 +23,18 @@ struct Leaf {
     /// For ``RowTest/reference`` and ``RowTest/like``: what is known about values for which the
     /// comparison holds.
     var clue: KeyClue?
+    /// How another dialect's rules see the values; `nil` under NSPredicate's.
+    var view: ValueView?
+    /// Whether it is the contrary that the comparison asks for.
+    var isTurned = false
 
     /// Reads a comparison; `nil` if only the reference evaluator can judge it and it has no keys.
     init?(_ comparison: Comparison) {
-        guard comparison.rules == .apple, comparison.rightQuantifier == nil,
+        guard comparison.rules == .apple else {
+            self.init(foreign: comparison)
+            return
+        }
+        guard comparison.rightQuantifier == nil,
             !comparison.options.contains(.normalized)
         else { return nil }
         switch comparison.quantifier {

@@ -16,7 +16,8 @@ struct PatternText {
     static let many: UInt8 = 0xFF
     static let one: UInt8 = 0xFE
 
-    init(_ pattern: String) {
+    /// Takes a pattern apart; by Realm's rules a backslash makes anything plain, and is gone.
+    init(_ pattern: String, escapesAnything: Bool = false) {
         var literal = String.UnicodeScalarView()
         var isEscaped = false
         for scalar in pattern.unicodeScalars {
@@ -30,12 +31,14 @@ struct PatternText {
                 literal.removeAll()
                 bytes.append(scalar == "*" ? Self.many : Self.one)
             } else {
-                if isEscaped, !isSpecial, scalar != "\\" { append("\\", to: &literal) }
+                if isEscaped, !isSpecial, scalar != "\\", !escapesAnything {
+                    append("\\", to: &literal)
+                }
                 append(scalar, to: &literal)
             }
             isEscaped = false
         }
-        if isEscaped { append("\\", to: &literal) }
+        if isEscaped, !escapesAnything { append("\\", to: &literal) }
         let isWhole = !hasWildcards
         end(literal)
         hasWildcards = !isWhole

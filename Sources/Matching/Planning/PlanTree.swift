@@ -16,6 +16,8 @@ struct PlanItem: BitwiseCopyable {
     var kind: Kind
     /// Whether it stands under an odd number of NOTs.
     var isNegated: Bool
+    /// How another dialect's rules see the path's values; `nil` under NSPredicate's.
+    var view: ValueView?
     /// What a constant says.
     var holds = false
     var test = RowTest.reference
@@ -46,6 +48,8 @@ struct PlanItem: BitwiseCopyable {
 
     /// Whether all members must hold, NOTs taken into account.
     var isConjunction: Bool { (kind == .all) != isNegated }
+    /// Whether it follows another dialect's rules, under which values are bags.
+    var isLoose: Bool { view != nil }
     /// Whether it compares by order.
     var isOrdering: Bool { kind == .comparison && test.isOrdering }
 }

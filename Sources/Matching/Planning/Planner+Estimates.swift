@@ -93,6 +93,7 @@ extension Planner {
             return nil
         }
         var interval = Interval(path: Int(item.path), valueClass: item.constant.kind)
+        interval.isLoose = item.isLoose
         interval.narrow(item.test, bound)
         if item.hasUpper {
             guard let upper = Interval.bound(item.upper) else { return nil }
@@ -142,12 +143,15 @@ extension Planner {
     private func guess(_ key: PlannedKey) -> Double {
         let dimension = keyDimensions[Int(key.dimension)]
         switch dimension.kind {
-        case .equal, .element:
+        case .equal, .element, .any:
             let isNumber = dimension.valueClass == .number && key.length >= 8
             let order = isNumber ? keyOrder(key) : 2
             let guess = Selectivity.guess(
                 dimension.valueClass, order: order, length: Int(key.length))
             return dimension.kind == .element ? min(guess * 4, 1) : guess
+        // Fields in which numbers are looked for are seldom lists of them.
+        case .hull: return 0
+        case .sequence: return 0.001
         case .prefix: return key.length < 3 ? 0.05 : 0.005
         case .gram: return 0.05
         case .token, .place: return 0.01

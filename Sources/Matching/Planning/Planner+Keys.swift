@@ -14,6 +14,8 @@ extension RowTest {
 extension PlanItem {
     /// Whether the comparison never has an evaluation error.
     func isSafe(_ clues: [KeyClue]) -> Bool {
+        // By other dialects' rules kinds that cannot be compared do not match; ANY wants a list.
+        if isLoose { return test != .anyEqual && test != .reference }
         switch test {
         case .equal, .notEqual, .member: return true
         case .reference:
@@ -31,7 +33,8 @@ extension PlanItem {
         switch test {
         case .equal, .begins, .ends, .has, .anyEqual: !isNegated
         case .member: !isNegated && memberCount <= Planner.mostKeys
-        case .notEqual: isNegated
+        // All in an empty list are equal.
+        case .notEqual: isNegated && !isLoose
         case .like, .reference:
             !isNegated && clue >= 0 && (1...Planner.mostKeys).contains(clues[Int(clue)].keys)
         default: false
@@ -123,36 +126,79 @@ extension Planner {
     func emit(_ item: PlanItem, _ catalog: inout Catalog) {
         let path = Int(item.path)
         switch item.test {
-        case .equal, .notEqual: addValue(.equal, path, item.constant, &catalog)
-        case .member:
-            for index in Int(item.firstMember)..<Int(item.firstMember + item.memberCount) {
-                addValue(.equal, path, tree.members[index], &catalog)
-            }
+        case .equal, .notEqual:
+            addValue(item.isLoose ? .any : .equal, path, item.constant, &catalog)
+        case .member: emitMembers(of: item, &catalog)
         case .anyEqual: addValue(.element, path, item.constant, &catalog)
         case .has:
-            addValue(.element, path, item.constant, &catalog)
-            if item.constant.kind == .string { addPart(path, item.constant, &catalog) }
-        case .begins: addPrefix(path, item.constant, &catalog)
-        case .ends: addPart(path, item.constant, &catalog)
+            if !item.isLoose { addValue(.element, path, item.constant, &catalog) }
+            if item.constant.kind == .string {
+                addPart(path, item.constant, isLoose: item.isLoose, &catalog)
+            }
+        case .begins: addPrefix(path, item.constant, isLoose: item.isLoose, &catalog)
+        case .ends: addPart(path, item.constant, isLoose: item.isLoose, &catalog)
         case .like, .reference:
-            if item.clue >= 0 { emit(tree.clues[Int(item.clue)], path, &catalog) }
+            if item.clue >= 0 { emit(tree.clues[Int(item.clue)], item, &catalog) }
         default: return
         }
     }
 
-    private func emit(_ clue: KeyClue, _ path: Int, _ catalog: inout Catalog) {
+    private func emitMembers(of item: PlanItem, _ catalog: inout Catalog) {
+        let path = Int(item.path)
+        for index in Int(item.firstMember)..<Int(item.firstMember + item.memberCount) {
+            addValue(.equal, path, tree.members[index], &catalog)
+        }
+        guard item.isLoose, item.memberCount > 0 else { return }
+        // A list is compared with the members one by one, in order.
+        let start = encoder.bytes.count
+        for index in Int(item.firstMember)..<Int(item.firstMember + item.memberCount) {
+            encoder.append(member: tree.members[index])
+        }
+        addValue(.sequence, path, encoder.string(from: start), &catalog)
+    }
+
+    private func emit(_ clue: KeyClue, _ item: PlanItem, _ catalog: inout Catalog) {
         let mark = keys.count
+        let path = Int(item.path)
+        let isLoose = item.isLoose
         switch clue {
-        case .prefix(let text): addPrefix(path, encoder.string(text), &catalog)
-        case .part(let text): addPart(path, encoder.string(text), &catalog)
+        case .prefix(let text):
+            let slot = isLoose ? encoder.raw(text) : encoder.string(text)
+            addPrefix(path, slot, isLoose: isLoose, &catalog)
+        case .part(let text):
+            let slot = isLoose ? encoder.raw(text) : encoder.string(text)
+            addPart(path, slot, isLoose: isLoose, &catalog)
         case .words(let words):
             for word in words { addWord(path, word, &catalog) }
             return
         case .elements(let values):
-            for value in values { addValue(.element, path, encoder.encode(value), &catalog) }
+            for value in values {
+                let slot = encode(value, in: item.view)
+                addValue(.element, path, slot, &catalog)
+            }
         case .near(let place, let metres): addPlaces(path, place, metres, &catalog)
+        case .between(let low, let high): emitBounds(low, high, path, &catalog)
+        case .links(let names):
+            for name in names {
+                var slot = encoder.raw(name)
+                slot.kind = .reference
+                addValue(.any, path, slot, &catalog)
+            }
         }
         for index in mark..<keys.count { keys[index].isExact = false }
+    }
+
+    /// Adds the key of an interval that only single values can lie in.
+    private func emitBounds(
+        _ low: FieldValue, _ high: FieldValue, _ path: Int, _ catalog: inout Catalog
+    ) {
+        let lower = encoder.encode(low)
+        var interval = Interval(path: path, valueClass: lower.kind)
+        if let bound = Interval.bound(lower) { interval.narrow(.greaterOrEqual, bound) }
+        if let bound = Interval.bound(encoder.encode(high)) {
+            interval.narrow(.lessOrEqual, bound)
+        }
+        emit(interval, &catalog)
     }
 
     func addValue(
@@ -169,9 +215,14 @@ extension Planner {
         }
     }
 
-    private func addPrefix(_ path: Int, _ slot: FieldSlot, _ catalog: inout Catalog) {
-        // Nothing begins with the empty text.
-        if slot.length == 0 { return }
+    private func addPrefix(
+        _ path: Int, _ slot: FieldSlot, isLoose: Bool, _ catalog: inout Catalog
+    ) {
+        // Nothing begins with the empty text, but by other dialects' rules every text does.
+        if slot.length == 0 {
+            if isLoose { addPart(path, slot, isLoose: true, &catalog) }
+            return
+        }
         let dimension = dimension(.prefix, path, .string)
         let wanted = min(Int(slot.length), KeyBytes.longestPrefix)
         _ = catalog.makeDimension(dimension)
@@ -189,6 +240,8 @@ extension Planner {
 
     /// Adds the key of an interval: the cell in which it begins, or the list of those too wide for
     /// cells.
+    ///
+    /// Where values are bags, one that begins in a cell is in the list for bags as well.
     ///
     /// - Returns: the size of the cells.
     @discardableResult
@@ -211,6 +264,10 @@ extension Planner {
         encoder.bytes.append(cells.code)
         addKey(dimension, start, isExact: true, &catalog)
         if !isEstimating { catalog.useCell(cells, dimension) }
+        if interval.isLoose {
+            let hull = self.dimension(.hull, interval.path, interval.valueClass)
+            addKey(hull, begin(), isExact: true, &catalog)
+        }
         return cells
     }
 

@@ -131,21 +131,43 @@ extension Planner {
         }
         item.path = Int32(path)
         item.test = leaf.test
+        item.view = leaf.view
+        if leaf.isTurned { item.isNegated.toggle() }
         if let clue = leaf.clue { item.clue = tree.keep(clue) }
         switch leaf.test {
         case .reference: item.source = tree.keep(node)
-        case .member: _ = readMembers(leaf.members, &item)
+        case .member: readMembers(of: leaf, &item)
         case .like:
             if case .string(let text) = leaf.constant {
-                item.constant = encoder.pattern(PatternText(text).bytes)
+                let pattern = PatternText(text, escapesAnything: item.isLoose)
+                item.constant = encoder.pattern(pattern.bytes)
             }
-        default: item.constant = encoder.encode(leaf.constant)
+        default: item.constant = encode(leaf.constant, in: leaf.view)
         }
         if let upper = leaf.upper {
             item.upper = encoder.encode(upper)
             item.hasUpper = true
             item.rows = 2
         }
+    }
+
+    private func readMembers(of leaf: Leaf, _ item: inout PlanItem) {
+        guard leaf.view != nil else {
+            _ = readMembers(leaf.members, &item)
+            return
+        }
+        item.firstMember = Int32(tree.members.count)
+        item.memberCount = Int32(leaf.members.count)
+        for value in leaf.members {
+            let slot = encode(value, in: leaf.view)
+            tree.members.append(slot)
+        }
+    }
+
+    /// Encodes a constant as the values are that it is compared with.
+    func encode(_ value: FieldValue, in view: ValueView?) -> FieldSlot {
+        guard let view else { return encoder.encode(value) }
+        return encoder.constant(value, in: view)
     }
 
     /// Notes that the evaluator will ask for system fields.
@@ -161,7 +183,10 @@ extension Planner {
 
     /// The number of a comparison's field; `nil` where there are too many.
     private func path(of leaf: Leaf, _ catalog: inout Catalog) -> Int? {
-        leaf.field.isEmpty && leaf.clue != nil
+        if let view = leaf.view {
+            return catalog.makePath(leaf.field, inner: leaf.inner, view: view, shelf: shelf)
+        }
+        return leaf.field.isEmpty && leaf.clue != nil
             ? catalog.makeRecordPath(shelf: shelf)
             : catalog.makePath(
                 leaf.field, inner: leaf.inner, folding: leaf.folding, shelf: shelf)

@@ -7,9 +7,11 @@ extension Planner {
     /// is a text.
     ///
     /// It proves nothing.
-    func addPart(_ path: Int, _ slot: FieldSlot, _ catalog: inout Catalog) {
-        // Nothing has the empty text inside.
-        if slot.length == 0 { return }
+    func addPart(
+        _ path: Int, _ slot: FieldSlot, isLoose: Bool, _ catalog: inout Catalog
+    ) {
+        // Nothing has the empty text inside, but by other dialects' rules every text has.
+        if slot.length == 0, !isLoose { return }
         guard slot.length >= 3 else {
             addKey(dimension(.text, path, .string), begin(), isExact: false, &catalog)
             return

@@ -179,9 +179,13 @@ final class Planner {
             }
             if number == tree.intervals.count {
                 tree.intervals.append(narrower)
-            } else {
-                tree.intervals[number].unite(with: narrower)
+                continue
             }
+            var united = tree.intervals[number]
+            united.unite(with: narrower)
+            // Two values of a list may satisfy what no single one does: a row verifies that.
+            if united.isLoose, united.isEmpty { continue }
+            tree.intervals[number] = united
         }
     }
 
@@ -223,6 +227,11 @@ final class Planner {
     /// Whether keys of a dimension ask nothing but the record type.
     func isEvery(_ dimension: UInt32) -> Bool {
         Int(dimension) < keyDimensions.count && keyDimensions[Int(dimension)].kind == .every
+    }
+
+    /// Whether keys of a dimension are those under which intervals are found by lists of values.
+    func isHull(_ dimension: UInt32) -> Bool {
+        Int(dimension) < keyDimensions.count && keyDimensions[Int(dimension)].kind == .hull
     }
 
     /// Forgets dimensions that were taken back.

@@ -90,6 +90,7 @@ struct Selectivity: ~Copyable {
     static func guess(_ kind: ValueClass, order: Int64, length: Int) -> Double {
         switch kind {
         case .null: 0.3
+        case .boolean: 0.4
         case .number:
             order == 0 || order == OrderedNumber.order(of: 1) ? 0.4 : 0.02
         case .string: length < 4 ? 0.02 : 0.005

@@ -103,8 +103,8 @@ extension Planner {
     ) {
         draft.append(
             ProgramRow(
-                test, isNegated: item.isNegated, path: Int(item.path), constant: constant,
-                onTrue: onTrue, onFalse: onFalse))
+                test, isNegated: item.isNegated, isLoose: item.isLoose, path: Int(item.path),
+                constant: constant, onTrue: onTrue, onFalse: onFalse))
     }
 
     private func constants(of item: PlanItem) -> UInt32 {

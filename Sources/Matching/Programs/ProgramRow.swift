@@ -38,6 +38,8 @@ struct ProgramRow {
     var test: RowTest
     /// Whether the row stands under an odd number of NOTs.
     var isNegated: Bool
+    /// Whether it follows another dialect's rules: any scalar in the value's bag may satisfy it.
+    var isLoose: Bool
     var path: UInt16
     /// Where the constant begins, in words from the program's first constant; of
     /// ``RowTest/reference`` the number of the comparison.
@@ -47,7 +49,8 @@ struct ProgramRow {
 
     var words: (UInt32, UInt32, UInt32) {
         (
-            UInt32(test.rawValue) | (isNegated ? 1 << 8 : 0) | UInt32(path) << 16, constant,
+            UInt32(test.rawValue) | (isNegated ? 1 << 8 : 0) | (isLoose ? 1 << 9 : 0)
+                | UInt32(path) << 16, constant,
             UInt32(onTrue) | UInt32(onFalse) << 16
         )
     }
@@ -56,6 +59,7 @@ struct ProgramRow {
     init(_ words: UnsafePointer<UInt32>) {
         test = RowTest(rawValue: UInt8(truncatingIfNeeded: words[0])) ?? .reference
         isNegated = words[0] & 1 << 8 != 0
+        isLoose = words[0] & 1 << 9 != 0
         path = UInt16(truncatingIfNeeded: words[0] >> 16)
         constant = words[1]
         onTrue = UInt16(truncatingIfNeeded: words[2])
@@ -63,11 +67,12 @@ struct ProgramRow {
     }
 
     init(
-        _ test: RowTest, isNegated: Bool, path: Int, constant: UInt32, onTrue: UInt16,
-        onFalse: UInt16
+        _ test: RowTest, isNegated: Bool, isLoose: Bool = false, path: Int, constant: UInt32,
+        onTrue: UInt16, onFalse: UInt16
     ) {
         self.test = test
         self.isNegated = isNegated
+        self.isLoose = isLoose
         self.path = UInt16(path)
         self.constant = constant
         self.onTrue = onTrue

@@ -13,6 +13,8 @@ enum ValueClass: UInt8, Codable {
     case location
     case uuid
     case objectID
+    /// A truth value, where the rules do not take it for a number.
+    case boolean
     /// A list, a set or a dictionary; its elements are slots of their own.
     case collection
     /// Absent from a partial image.
@@ -21,21 +23,27 @@ enum ValueClass: UInt8, Codable {
     case notANumber
 
     /// Whether a value of this class can be a key on its own.
-    var isScalar: Bool { rawValue <= ValueClass.objectID.rawValue }
+    var isScalar: Bool { rawValue <= ValueClass.boolean.rawValue }
 }
 
 /// One decoded value, in 24 bytes: everything that rows compare, and where its bytes are.
 struct FieldSlot: BitwiseCopyable {
     /// Its kind.
     var kind: ValueClass
+    /// What else there is to know of it.
+    var form: SlotForm = []
     /// What an ``OrderedNumber`` has beyond ``order``.
     var tail: UInt16 = 0
     /// Bytes of the canonical form, or elements of a collection.
     var length: UInt32 = 0
-    /// Numbers and dates: an integer in the order of the values.
+    /// Numbers and dates: an integer in the order of the values; of data in a view, where the text
+    /// lies that is searched.
     var order: Int64 = 0
     /// Where the bytes or elements begin.
     var offset: UInt32 = 0
+
+    /// Whether a list with it is more than scalars whose bytes are here.
+    var isDeep: Bool { kind == .notANumber || form.contains(.altered) }
 
     /// A slot without bytes.
     init(_ kind: ValueClass) {

@@ -36,12 +36,19 @@ struct ProbeWriter {
         case .unknown:
             if use.pointee.token != 0 { recordWords(use.pointee, compartment, change) }
         case .notANumber: return
-        case .collection: elements(use.pointee, slot, compartment, change)
+        case .collection:
+            slot.form.contains(.bag)
+                ? bag(use.pointee, slot, compartment, change)
+                : elements(use.pointee, slot, compartment, change)
         default:
             let dimension = use.pointee.equal[slot.kind]
             if dimension != 0 { scalar(dimension, slot, compartment, change) }
+            let any = use.pointee.any[slot.kind]
+            if any != 0 { scalar(any, slot, compartment, change) }
             switch slot.kind {
             case .string: texts(use.pointee, slot, compartment, change)
+            case .bytes where use.pointee.origin.isView:
+                data(use.pointee, slot, compartment, change, isElement: false)
             case .number, .date: cells(use.pointee, slot, compartment, change)
             case .location:
                 if use.pointee.place != 0 { places(use.pointee, slot, compartment, change) }
@@ -64,11 +71,15 @@ struct ProbeWriter {
         if use.token != 0 { elementWords(use, slot, compartment, change) }
     }
 
-    private func texts(
+    /// Adds the keys of a text; if it is one of many, those that are there already are left out.
+    func texts(
         _ use: borrowing PathUse, _ slot: FieldSlot, _ compartment: UInt32,
-        _ change: DecodedChange
+        _ change: DecodedChange, isRepeated: Bool = false
     ) {
-        if use.text != 0 { add(use.text, from: begin(compartment, change), change) }
+        if use.text != 0 {
+            add(use.text, from: begin(compartment, change), change)
+            if isRepeated { change.dropRepetition() }
+        }
         if use.gram != 0 { grams(use, slot, compartment, change) }
         if use.token != 0 { words(use, slot, compartment, change) }
         var lengths = use.prefixLengths
@@ -79,10 +90,11 @@ struct ProbeWriter {
             var part = slot
             part.length = UInt32(length)
             scalar(use.prefix, part, compartment, change)
+            if isRepeated { change.dropRepetition() }
         }
     }
 
-    private func cells(
+    func cells(
         _ use: borrowing PathUse, _ slot: FieldSlot, _ compartment: UInt32,
         _ change: DecodedChange
     ) {

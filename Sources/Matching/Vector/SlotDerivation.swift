@@ -12,6 +12,8 @@ struct SlotDerivation {
             // Nothing is compared with the whole record.
             case .record: change.slots[path] = FieldSlot(.unknown)
             case .members(let names): members(names, path, change)
+            case .viewed(let base, let view): viewed(base, view, path, change)
+            case .viewedMembers(let names, let view): viewedMembers(names, view, path, change)
             case .folded(let base, let options):
                 change.slots[path] = change.encoder.folded(change.slots[base], options)
             }
@@ -19,13 +21,39 @@ struct SlotDerivation {
     }
 
     private func members(_ names: [String], _ path: Int, _ change: DecodedChange) {
-        guard let first = names.first else { return }
-        let isSystem = SystemField(named: first) != nil
-        guard let value = (isSystem ? change.judgedFields : change.fields)?[first] else {
-            if isSystem { change.slots[path] = FieldSlot(.unknown) }
-            return
-        }
+        guard let first = names.first, let value = value(of: first, path, change) else { return }
         change.slots[path] = change.encoder.encode(value.value(at: names.dropFirst()))
+    }
+
+    private func viewed(
+        _ base: Int, _ view: ValueView, _ path: Int, _ change: DecodedChange
+    ) {
+        let slot = change.slots[base]
+        if let viewed = change.encoder.viewed(slot, in: view) {
+            change.slots[path] = viewed
+        } else if let value = value(of: shelf.paths[base].field, path, change) {
+            change.slots[path] = change.encoder.encode(value, in: view)
+        }
+    }
+
+    private func viewedMembers(
+        _ names: [String], _ view: ValueView, _ path: Int, _ change: DecodedChange
+    ) {
+        guard let first = names.first, let value = value(of: first, path, change) else { return }
+        let record = FieldValue.map([first: value])
+        let found =
+            view == .minapp ? record.minappValue(at: names) : record.realmValue(at: names)
+        change.slots[path] = change.encoder.encode(found, in: view)
+    }
+
+    /// The value of a field; of a system field that nobody knows the path becomes unknown.
+    private func value(
+        of field: String, _ path: Int, _ change: DecodedChange
+    ) -> FieldValue? {
+        guard SystemField(named: field) != nil else { return change.fields[field] }
+        let value = change.judgedFields?[field]
+        if value == nil { change.slots[path] = FieldSlot(.unknown) }
+        return value
     }
 }
 

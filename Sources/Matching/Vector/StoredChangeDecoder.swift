@@ -239,6 +239,7 @@ struct StoredChangeDecoder {
         repeat {
             guard let element = element(&cursor, decoded) else { return nil }
             decoded.encoder.elements.append(element)
+            if element.isDeep { slot.form.insert(.deep) }
         } while cursor.take(UInt8(ascii: ","))
         slot.length = UInt32(decoded.encoder.elements.count - start)
         return cursor.take(UInt8(ascii: "]")) ? slot : nil
@@ -262,9 +263,9 @@ struct StoredChangeDecoder {
         case UInt8(ascii: "\""): return string(&cursor, decoded)
         case UInt8(ascii: "n"): return cursor.take("null") ? FieldSlot(.null) : nil
         case UInt8(ascii: "t"):
-            return cursor.take("true") ? decoded.encoder.number(OrderedNumber(1 as Int64)) : nil
+            return cursor.take("true") ? decoded.encoder.number(true) : nil
         case UInt8(ascii: "f"):
-            return cursor.take("false") ? decoded.encoder.number(OrderedNumber(0 as Int64)) : nil
+            return cursor.take("false") ? decoded.encoder.number(false) : nil
         case UInt8(ascii: "{"): return value(&cursor).map { decoded.encoder.encode($0) }
         default: break
         }

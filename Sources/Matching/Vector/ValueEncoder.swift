@@ -19,9 +19,15 @@ struct ValueEncoder: ~Copyable {
         switch value {
         case .list(let values): collection(values)
         case .set(let values): collection(values)
-        case .map(let members): collection(members.values)
+        case .map(let members): dictionary(members)
         default: scalar(value)
         }
+    }
+
+    private mutating func dictionary(_ members: RecordFields) -> FieldSlot {
+        var slot = collection(members.values)
+        slot.form.insert(.deep)
+        return slot
     }
 
     private mutating func collection(_ values: some Collection<FieldValue>) -> FieldSlot {
@@ -31,6 +37,7 @@ struct ValueEncoder: ~Copyable {
         for value in values {
             let element = scalar(value)
             elements.append(element)
+            if element.isDeep { slot.form.insert(.deep) }
         }
         slot.offset = UInt32(start)
         slot.length = UInt32(values.count)
@@ -40,7 +47,7 @@ struct ValueEncoder: ~Copyable {
     private mutating func scalar(_ value: FieldValue) -> FieldSlot {
         switch value {
         case .null: return FieldSlot(.null)
-        case .bool(let flag): return number(OrderedNumber(flag ? 1 : 0))
+        case .bool(let flag): return number(flag)
         case .integer(let integer): return number(OrderedNumber(integer))
         case .double(let double):
             return OrderedNumber(double).map { number($0) } ?? FieldSlot(.notANumber)
@@ -55,6 +62,13 @@ struct ValueEncoder: ~Copyable {
             // A collection inside a collection equals no scalar, and that is all rows ask.
             return FieldSlot(.notANumber)
         }
+    }
+
+    /// Encodes a truth value as the number for which NSPredicate takes it.
+    mutating func number(_ flag: Bool) -> FieldSlot {
+        var slot = number(OrderedNumber(flag ? 1 : 0 as Int64))
+        slot.form = .boolean
+        return slot
     }
 
     mutating func number(_ number: OrderedNumber) -> FieldSlot {
@@ -88,8 +102,12 @@ struct ValueEncoder: ~Copyable {
             if let base = utf8.baseAddress { bytes.append(from: base, count: utf8.count) }
             return true
         }
-        if isPlain != true { append(IndexedText.composed(text).utf8) }
-        return string(from: start)
+        if isPlain == true { return string(from: start) }
+        let composed = IndexedText.composed(text)
+        append(composed.utf8)
+        var slot = string(from: start)
+        if !composed.utf8.elementsEqual(text.utf8) { slot.form = .altered }
+        return slot
     }
 
     /// The slot of the text whose normalised bytes were appended from `start` on.
@@ -156,6 +174,7 @@ struct ValueEncoder: ~Copyable {
         return slot
     }
 
+    /// Adds canonical bytes.
     mutating func append(_ content: some Collection<UInt8>) {
         bytes.reserve(content.count)
         for byte in content { bytes.append(byte) }

@@ -1,0 +1,245 @@
+import PredicateLanguage
+import RelayModel
+
+/// What comparisons under another dialect's rules see of a value.
+///
+/// By these rules a value is a bag of scalars, of which any may satisfy a comparison: a list stands
+/// for its elements, a scalar for itself. What is in the bag, and when two scalars are equal, is
+/// what the views differ in. Texts are bytes, and truth values are no numbers, in all of them.
+enum ValueView: UInt8, Codable {
+    /// Realm's rules: a dictionary, be it in a list, stands for its members.
+    case realm
+    /// The same where case is ignored.
+    case realmFolded
+    /// Minapp's rules: lists in lists are opened, a text may be a date too, and a reference is the
+    /// name of its record.
+    case minapp
+}
+
+/// What else there is to know of a slot.
+struct SlotForm: OptionSet, BitwiseCopyable {
+    let rawValue: UInt8
+
+    /// A number that is a truth value.
+    static let boolean = SlotForm(rawValue: 1)
+    /// A text that was not in normal form C: its bytes are not here.
+    static let altered = SlotForm(rawValue: 2)
+    /// A collection that is more than a list of scalars whose bytes are here.
+    static let deep = SlotForm(rawValue: 4)
+    /// The bag of a view.
+    static let bag = SlotForm(rawValue: 8)
+    /// A bag that is one dictionary's.
+    static let map = SlotForm(rawValue: 16)
+    /// A bag of a list in which there are dictionaries.
+    static let holdsMaps = SlotForm(rawValue: 32)
+    /// In a bag: from inside a dictionary.
+    static let inner = SlotForm(rawValue: 64)
+    /// In a bag: the record that a dictionary stands for, which is only ever looked up.
+    static let link = SlotForm(rawValue: 128)
+}
+
+extension ValueEncoder {
+    /// Encodes a value as a view has it.
+    mutating func encode(_ value: FieldValue, in view: ValueView) -> FieldSlot {
+        switch value {
+        case .list, .set: return bag(of: value, in: view)
+        case .map where view != .minapp: return bag(of: value, in: view)
+        case .string(let text) where view == .minapp && Self.mayBeMoment(text.utf8):
+            return bag(of: value, in: view)
+        default: return scalar(value, in: view)
+        }
+    }
+
+    /// Encodes a constant that values in a view are compared with.
+    ///
+    /// Data equals the text of the same bytes: so constants of both are texts.
+    mutating func constant(_ value: FieldValue, in view: ValueView) -> FieldSlot {
+        guard case .bytes(let content) = value, view != .realmFolded else {
+            return scalar(value, in: view)
+        }
+        return pattern(content)
+    }
+
+    // MARK: From what is encoded already
+
+    /// The same value as a view has it; `nil` where canonical bytes do not do.
+    mutating func viewed(_ slot: FieldSlot, in view: ValueView) -> FieldSlot? {
+        guard slot.kind == .collection else { return viewedScalar(slot, in: view) }
+        if slot.form.contains(.deep) { return nil }
+        elements.reserve(Int(slot.length))
+        let start = elements.count
+        for index in 0..<Int(slot.length) {
+            guard let element = viewedScalar(elements[Int(slot.offset) + index], in: view) else {
+                elements.count = start
+                return nil
+            }
+            elements.append(element)
+        }
+        return bag(from: start, .bag)
+    }
+
+    private mutating func viewedScalar(_ slot: FieldSlot, in view: ValueView) -> FieldSlot? {
+        switch slot.kind {
+        case .null, .unknown, .notANumber, .date, .location, .uuid, .objectID: return slot
+        case .number:
+            return slot.form.contains(.boolean)
+                ? boolean(slot.order == OrderedNumber.order(of: 1)) : slot
+        case .string:
+            if slot.form.contains(.altered) { return nil }
+            let content = UnsafeBufferPointer(
+                start: bytes.base + Int(slot.offset), count: Int(slot.length))
+            switch view {
+            case .realm: return slot
+            case .realmFolded:
+                return content.allSatisfy { $0 < 0x80 } ? folded(slot, .ignoringCase) : nil
+            case .minapp: return Self.mayBeMoment(content) ? nil : slot
+            }
+        case .bytes, .reference, .boolean, .collection: return nil
+        }
+    }
+
+    // MARK: Bags
+
+    private func bag(from start: Int, _ form: SlotForm) -> FieldSlot {
+        var slot = FieldSlot(.collection)
+        slot.offset = UInt32(start)
+        slot.length = UInt32(elements.count - start)
+        slot.form = form
+        return slot
+    }
+
+    private mutating func bag(of value: FieldValue, in view: ValueView) -> FieldSlot {
+        let start = elements.count
+        var form = SlotForm.bag
+        if view == .minapp {
+            addOpened(value)
+        } else {
+            switch value {
+            case .list(let values): for value in values { add(value, in: view, &form) }
+            case .set(let values): for value in values { add(value, in: view, &form) }
+            case .map(let members):
+                form.insert(.map)
+                add(members, in: view)
+            default: add(value, in: view, &form)
+            }
+        }
+        return bag(from: start, form)
+    }
+
+    /// Adds an element of a list by Realm's rules.
+    private mutating func add(_ value: FieldValue, in view: ValueView, _ form: inout SlotForm) {
+        guard case .map(let members) = value else {
+            let slot = scalar(value, in: view)
+            elements.append(slot)
+            return
+        }
+        form.insert(.holdsMaps)
+        add(members, in: view)
+    }
+
+    private mutating func add(_ members: RecordFields, in view: ValueView) {
+        for value in members.values {
+            var slot = scalar(value, in: view)
+            slot.form.insert(.inner)
+            elements.append(slot)
+        }
+        guard let name = FieldValue.linkName(members) else { return }
+        var slot = raw(name)
+        slot.kind = .reference
+        slot.form = [.inner, .link]
+        elements.append(slot)
+    }
+
+    /// Adds a value by Minapp's rules, under which lists in lists are opened as well.
+    private mutating func addOpened(_ value: FieldValue) {
+        switch value {
+        case .list(let values): for value in values { addOpened(value) }
+        case .set(let values): for value in values { addOpened(value) }
+        default:
+            let slot = scalar(value, in: .minapp)
+            elements.append(slot)
+            guard case .string(let text) = value, let moment = IndexedText.moment(of: text) else {
+                return
+            }
+            let date = encode(.timestamp(moment))
+            elements.append(date)
+        }
+    }
+
+    // MARK: Scalars
+
+    private mutating func scalar(_ value: FieldValue, in view: ValueView) -> FieldSlot {
+        switch value {
+        case .bool(let flag): return boolean(flag)
+        case .string(let text):
+            guard view == .realmFolded else { return raw(text) }
+            return raw(IndexedText.realmText(value, ignoringCase: true))
+        case .bytes(let content): return data(content, in: view)
+        case .reference(let reference):
+            var slot = raw(reference.recordID.recordName.rawValue)
+            if view != .minapp { slot.kind = .reference }
+            return slot
+        // A collection inside a collection equals no scalar.
+        case .list, .set, .map: return FieldSlot(.notANumber)
+        default: return encode(value)
+        }
+    }
+
+    private mutating func boolean(_ flag: Bool) -> FieldSlot {
+        var slot = FieldSlot(.boolean)
+        slot.offset = UInt32(bytes.count)
+        slot.length = 1
+        bytes.append(flag ? 1 : 0)
+        return slot
+    }
+
+    /// Encodes a text as it is spelled.
+    mutating func raw(_ text: String) -> FieldSlot {
+        let start = bytes.count
+        append(text.utf8)
+        return string(from: start)
+    }
+
+    /// Data equals texts byte by byte, and is searched as if its bytes were code points: that text
+    /// lies behind the bytes.
+    private mutating func data(_ content: [UInt8], in view: ValueView) -> FieldSlot {
+        guard view != .realmFolded else {
+            return raw(IndexedText.realmText(.bytes(content), ignoringCase: true))
+        }
+        var slot = pattern(content)
+        slot.kind = .bytes
+        let text = raw(IndexedText.realmText(.bytes(content), ignoringCase: false))
+        slot.order = Int64(text.offset) << 32 | Int64(text.length)
+        return slot
+    }
+
+    /// Appends what tells a scalar from others in a row of them.
+    mutating func append(member slot: FieldSlot) {
+        let kind: ValueClass = slot.kind == .bytes ? .string : slot.kind
+        bytes.append(kind.rawValue)
+        KeyBytes.append(slot.length, to: &bytes)
+        let length = Int(slot.length)
+        // What is appended lies in the same memory.
+        bytes.reserve(length)
+        bytes.append(from: bytes.base + Int(slot.offset), count: length)
+    }
+
+    /// Whether a text has the outlines of a date; few others begin so.
+    private static func mayBeMoment(_ text: some Collection<UInt8>) -> Bool {
+        guard let first = text.first, first &- 0x30 < 10, (20...40).contains(text.count) else {
+            return false
+        }
+        return text.dropFirst(4).first == UInt8(ascii: "-")
+    }
+}
+
+extension FieldSlot {
+    /// Of data in a view: what a search in it sees; of a text that text.
+    var searched: FieldSlot {
+        guard kind == .bytes else { return self }
+        var slot = FieldSlot(.string)
+        slot.offset = UInt32(truncatingIfNeeded: order >> 32)
+        slot.length = UInt32(truncatingIfNeeded: order)
+        return slot
+    }
+}

@@ -1,0 +1,58 @@
+import Foundation
+import RelayModel
+import Testing
+
+/// `belfry match`: files of subscriptions and changes in, what fires out.
+@Suite struct MatchCommandTests {
+    /// One condition that asks for the same in each form, and one that is not fulfilled.
+    private static let subscriptions = #"""
+        {"id":1,"recordType":"Art","predicate":"artist == %@ AND price < 10","args":["ada"]}
+        {"id":2,"recordType":"Art","predicate":"artist == 'bob'"}
+        {"id":3,"recordType":"Art","rql":"artist == $0 AND price < 10","args":["ada"]}
+        {"id":4,"recordType":"Art","rql":"artist == 'bob'"}
+        {"id":5,"recordType":"Art","where":{"artist":{"$eq":"ada"},"price":{"$lt":10}}}
+        {"id":6,"recordType":"Art","where":{"artist":{"$eq":"bob"}}}
+        {"id":7,"recordType":"Art","filterBy":[{"comparator":"EQUALS","fieldName":"artist","fieldValue":{"value":"ada"}}]}
+        {"id":8,"recordType":"Art","filterBy":[{"comparator":"EQUALS","fieldName":"artist","fieldValue":{"value":"bob"}}]}
+        {"id":"refused","recordType":"Art","rql":"artist =="}
+        {"id":"two","recordType":"Art","rql":"a == 1","where":{"a":{"$eq":1}}}
+        """#
+
+    private static let changes = #"""
+        {"id":"one","recordType":"Art","operation":"create","after":{"artist":"ada","price":9.5}}
+        {"id":"list","recordType":"Art","operation":"create","after":{"artist":["ada"],"price":[90,9]}}
+        {"id":"other","recordType":"Art","operation":"delete","before":{"artist":"bob"}}
+        """#
+
+    @Test(arguments: ["index", "reference"])
+    func `every form of a condition is matched`(engine: String) async throws {
+        let folder = try Folder.make()
+        let paths = ["s.jsonl", "c.jsonl", "out.jsonl"].map { folder.appending(path: $0).path }
+        try Data(Self.subscriptions.utf8).write(to: URL(filePath: paths[0]))
+        try Data(Self.changes.utf8).write(to: URL(filePath: paths[1]))
+        let ending = try await BuiltBelfry.run([
+            "match", "--subscriptions", paths[0], "--changes", paths[1], "--matches", paths[2],
+            "--engine", engine,
+        ])
+        #expect(ending.code == 0, "\(ending.complaint)")
+        #expect(ending.complaint.contains("s.jsonl:9: "))
+        #expect(ending.complaint.contains("s.jsonl:10: "))
+        let report = try JSONValue(parsing: ending.output)
+        guard case .object(let object) = report else {
+            Issue.record("no report: \(ending.output)")
+            return
+        }
+        #expect(object["subscriptions"] == 8)
+        #expect(object["refused"] == 2)
+        #expect(object["matches"] == 10)
+        let lines = try String(contentsOfFile: paths[2], encoding: .utf8)
+        // A list without a quantifier means ANY to Realm and Minapp alone.
+        let expected = #"""
+            {"id":"one","matches":[1,3,5,7]}
+            {"id":"list","matches":[3,5]}
+            {"id":"other","matches":[2,4,6,8]}
+
+            """#
+        #expect(lines == expected)
+    }
+}

@@ -1,0 +1,226 @@
+import Foundation
+import Matching
+import PredicateLanguage
+import RelayModel
+import Testing
+
+/// Conditions under each dialect's own rules: the index says what the reference evaluation does.
+@Suite struct DialectTests: ArtworkSuite {
+    /// Conditions saved for each seed: `BELFRY_ORACLE_DIALECTS` for a longer run.
+    private static let conditions =
+        ProcessInfo.processInfo.environment["BELFRY_ORACLE_DIALECTS"].flatMap(Int.init) ?? 400
+    private static let appended = Timestamp(seconds: 1_700_000_000)
+
+    @Test(arguments: WrittenDialect.allCases, 1...4 as ClosedRange<UInt64>)
+    func `the index agrees with the reference evaluator`(
+        dialect: WrittenDialect, seed: UInt64
+    ) throws {
+        var world = DialectWorld(dialect, seed: seed &* 7919)
+        var index = SubscriptionIndex(seed: seed)
+        var reference = ReferenceIndex()
+        for round in 0..<4 {
+            for _ in 0..<Self.conditions / 4 {
+                let serial = world.world.generator.below(Self.conditions * 2 / 3)
+                let saved = try subscription(serial, world.condition())
+                index.insert(saved)
+                reference.insert(saved)
+            }
+            for _ in 0..<Self.conditions / 20 {
+                let serial = UInt64(world.world.generator.below(Self.conditions * 2 / 3))
+                let isKnown = reference.remove(serial)
+                #expect(index.remove(serial: serial) == isKnown)
+            }
+            if round == 2 { index = try SubscriptionIndex(image: try index.image()) }
+            for _ in 0..<40 { try compare(index, reference, &world, "\(dialect) \(seed)") }
+        }
+        for serial in reference.subscriptions.keys { index.remove(serial: serial) }
+        #expect(index.statistics.keys == 0)
+        #expect(index.statistics.programs == 0)
+    }
+
+    /// A change as a value, and as the log keeps it.
+    private func compare(
+        _ index: SubscriptionIndex, _ reference: ReferenceIndex, _ world: inout DialectWorld,
+        _ place: String
+    ) throws {
+        let isPartial = world.world.generator.holds(oneIn: 5)
+        let change = try change(world.fields(), isPartial ? .partial : .full)
+        let expected = reference.matches(for: change)
+        let found = index.matches(for: change)
+        for serial in Set(found).symmetricDifference(expected).sorted().prefix(3) {
+            let side = expected.contains(serial) ? "missed" : "invented"
+            let text = reference.subscriptions[serial]?.predicate?.canonicalText ?? "-"
+            let fields = change.after?.fields ?? [:]
+            Issue.record("\(place): \(side) \(text) on \(isPartial ? "partial " : "")\(fields)")
+        }
+        #expect(found == found.sorted())
+        // Of a dictionary NSPredicate's rules take what comes first, an answer or an error, and
+        // two equal dictionaries may differ in their order.
+        guard world.dialect.takesAny else { return }
+        var stored: [UInt64] = []
+        let text = JSONValue.object(change.storedForm).text
+        let isRead = index.matches(
+            forStored: text, appendedAt: Self.appended, into: &stored)
+        #expect(isRead)
+        let read = try RecordChange(storedForm: try JSONValue(parsing: text))
+        #expect(stored == index.matches(for: read), "\(place): \(text)")
+    }
+
+    // MARK: Keys
+
+    private struct PathCase: CustomTestStringConvertible {
+        /// The condition; `#` is the number of the subscription.
+        var condition: String
+        /// What the seventh of a thousand is told of.
+        var fields: RecordFields
+        var testDescription: String { condition }
+    }
+
+    private static let cases: [PathCase] = [
+        PathCase(condition: "name == 'n#'", fields: ["name": .string("n7")]),
+        PathCase(condition: "'n#' == name", fields: ["name": .bytes(Array("n7".utf8))]),
+        PathCase(condition: "name ==[c] 'É#'", fields: ["name": .string("é7")]),
+        PathCase(condition: "name == 'n#'", fields: ["name": .list([.string("n7"), .null])]),
+        PathCase(condition: "ANY name == 'n#'", fields: ["name": .list([.string("n7")])]),
+        PathCase(condition: "'n#' IN name", fields: ["name": .list([.string("n7")])]),
+        PathCase(condition: "name IN {'a#', 'b#'}", fields: ["name": .string("b7")]),
+        PathCase(
+            condition: "name IN {'a#', 'b#'}",
+            fields: ["name": .list([.string("a7"), .string("b7")])]),
+        PathCase(condition: "name BEGINSWITH 'ab#x'", fields: ["name": .string("ab7xyz")]),
+        PathCase(condition: "name BEGINSWITH[c] 'ab#x'", fields: ["name": .string("AB7XYZ")]),
+        PathCase(condition: "name CONTAINS 'q#w'", fields: ["name": .string("a q7w b")]),
+        PathCase(condition: "name ENDSWITH 'q#w'", fields: ["name": .string("a q7w")]),
+        PathCase(condition: "name LIKE 'ab#x*'", fields: ["name": .string("ab7x and")]),
+        PathCase(condition: "score == #", fields: ["score": .double(7)]),
+        PathCase(condition: "score >= # AND score <= #", fields: ["score": .integer(7)]),
+        PathCase(condition: "score >= #.25 AND score < #.5", fields: ["score": .double(7.3)]),
+        PathCase(condition: "score BETWEEN {#.25, #.5}", fields: ["score": .double(7.3)]),
+        PathCase(
+            condition: "score >= #.25 AND score < #.5",
+            fields: ["score": .list([.double(7.3), .double(7.4)])]),
+        PathCase(
+            condition: "home.city == 'c#'", fields: ["home": .map(["city": .string("c7")])]),
+        PathCase(
+            condition: "maker == obj('Maker', 'm#')",
+            fields: ["maker": .map(["recordName": .string("m7")])]),
+        PathCase(condition: #"{"name": {"$eq": "n#"}}"#, fields: ["name": .string("n7")]),
+        PathCase(
+            condition: #"{"$or": [{"name": {"$eq": "n#"}}, {"name": {"$eq": "o#"}}]}"#,
+            fields: ["name": .list([.list([.string("o7")])])]),
+        PathCase(
+            condition: #"{"score": {"$gte": #, "$lte": #}}"#, fields: ["score": .double(7)]),
+        PathCase(
+            condition: ##"{"seen": {"$eq": "2023-11-14T22:13:20.######Z"}}"##,
+            fields: ["seen": .string("2023-11-14T23:13:20.777777+01:00")]),
+    ]
+
+    private func read(_ text: String) throws -> RecordPredicate {
+        text.hasPrefix("{")
+            ? try RecordPredicate(where: JSONValue(parsing: text))
+            : try RecordPredicate(rql: text)
+    }
+
+    @Test(arguments: cases)
+    private func `of a thousand conditions a change looks at a few`(_ one: PathCase) throws {
+        let index = SubscriptionIndex(seed: 7)
+        for serial in 0..<1000 {
+            let text = one.condition.replacing("#", with: "\(serial)")
+            let cost = index.insert(try subscription(serial, try read(text)))
+            #expect(!cost.isResidual)
+        }
+        #expect(index.matches(for: try change(one.fields)) == [7])
+        #expect(index.statistics.candidates <= 120)
+        for serial in 0..<1000 { index.remove(serial: UInt64(serial)) }
+        #expect(index.statistics.keys == 0)
+    }
+
+    @Test func `what no value can be looked up for is looked at with every change`() throws {
+        let index = SubscriptionIndex(seed: 7)
+        let texts = [
+            "NOT name == 'x'", "name != 'x'", "ALL name == 'x'", "NONE name == 'x'",
+            "name == other", "name.@count > 1", "score + 1 > 2",
+            #"{"name": {"$ne": "x"}}"#,
+        ]
+        for (serial, text) in texts.enumerated() {
+            #expect(index.insert(try subscription(serial, try read(text))).isResidual, "\(text)")
+        }
+        #expect(index.statistics.residuals == texts.count)
+    }
+
+    // MARK: Rules
+
+    @Test func `two values of a list may satisfy the two bounds of an interval`() throws {
+        let index = SubscriptionIndex(seed: 7)
+        for serial in 0..<2000 {
+            let text = "score > \(serial) AND score < \(serial + 1)"
+            index.insert(try subscription(serial, try read(text)))
+        }
+        index.insert(try subscription(5000, try read("score > 30 AND score < 10")))
+        index.insert(try subscription(5001, try read(#"{"score": {"$gt": 30, "$lt": 10}}"#)))
+        let list = FieldValue.list([.double(40.5), .double(3.5)])
+        // Above a bound that the greatest exceeds, below one that the least does not reach.
+        let found = index.matches(for: try change(["score": list]))
+        #expect(found == (3...40).map { UInt64($0) } + [5000, 5001])
+        #expect(index.matches(for: try change(["score": .double(40.5)])) == [40])
+        let outside = FieldValue.list([.integer(-1), .integer(-2)])
+        #expect(index.matches(for: try change(["score": outside])) == [])
+        for serial in 0...5001 { index.remove(serial: UInt64(serial)) }
+        #expect(index.statistics.keys == 0)
+    }
+
+    @Test func `truth values, texts in two spellings, data and nil are told apart`() throws {
+        let index = SubscriptionIndex(seed: 7)
+        let texts = [
+            "a == 1", "a == TRUE", "a == 'é'", "a == 'e\u{301}'", "a == nil", "a != nil", "a > 0",
+            "a BEGINSWITH ''", #"{"a": {"$eq": 1}}"#, #"{"a": {"$eq": true}}"#,
+            #"{"a": {"$ne": true}}"#,
+        ]
+        for (serial, text) in texts.enumerated() {
+            index.insert(try subscription(serial, try read(text)))
+        }
+        let answers: [(FieldValue, [UInt64])] = [
+            (.integer(1), [0, 5, 6, 8, 10]), (.bool(true), [1, 5, 9]),
+            (.string("é"), [2, 5, 7, 10]), (.string("e\u{301}"), [3, 5, 7, 10]),
+            (.bytes([0xC3, 0xA9]), [2, 5, 7, 10]), (.null, [4, 10]), (.list([]), [10]),
+            (.list([.null, .bool(true)]), [1, 4, 5, 9]), (.map(["b": .null]), [5, 10]),
+            (.map(["b": .integer(1)]), [0, 5, 6, 10]),
+        ]
+        for (value, expected) in answers {
+            #expect(index.matches(for: try change(["a": value])) == expected, "\(value)")
+        }
+    }
+
+    /// Sixteen passes and more are counted: the keys stay, and the counted evaluation decides.
+    @Test func `a condition that is counted keeps its keys`() throws {
+        let index = SubscriptionIndex(seed: 7)
+        var reference = ReferenceIndex()
+        for serial in 0..<200 {
+            let members = (0..<12).map { "name == 'n\(serial)-\($0)'" }
+            let saved = try subscription(
+                serial, try read(members.joined(separator: " OR ")))
+            #expect(!index.insert(saved).isResidual)
+            reference.insert(saved)
+        }
+        let short = try change(["name": .string("n7-11")])
+        #expect(index.matches(for: short) == [7])
+        // Beyond the budget there is no answer, whatever the key proves.
+        let list = FieldValue.list(
+            Array(repeating: .string("x"), count: 60_000) + [.string("n7-11")])
+        let long = try change(["name": list])
+        #expect(reference.matches(for: long) == [])
+        #expect(index.matches(for: long) == [])
+        #expect(index.errors == [7: 1])
+    }
+
+    @Test func `a change with a long list is looked up once for each of its values`() throws {
+        let index = SubscriptionIndex(seed: 7)
+        for serial in 0..<500 {
+            let text = serial % 2 == 0 ? "name BEGINSWITH 'ab'" : "name CONTAINS 'needle'"
+            index.insert(try subscription(serial, try read(text)))
+        }
+        let list = FieldValue.list(Array(repeating: .string("ab needle"), count: 5000))
+        #expect(index.matches(for: try change(["name": list])).count == 500)
+        #expect(index.statistics.candidates <= 20)
+    }
+}
