@@ -165,7 +165,7 @@ import Testing
             DearChange.Cost(serial: $0, steps: 10_000_000)
         }
         let change = DearChange(steps: 600_000_000, costs: costs)
-        // Every fourth serial from the second on is mallory's, the first is ann's, the rest others'.
+        // Every fourth from the second on is mallory's, the first is ann's, the rest others'.
         let blamed = change.blamed { serial in
             serial % 4 == 2 ? "mallory" : serial == 1 ? "ann" : "user \(serial / 4)"
         }

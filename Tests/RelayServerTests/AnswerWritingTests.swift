@@ -63,7 +63,7 @@ import Testing
             let connection = try await RawConnection.open(
                 await relay.relay.ports.port(of: "http"))
             try await connection.send(
-                "POST \(Self.path(relay, "private/records/modify")) HTTP/1.1\r\nHost: relay\r\n"
+                "POST \(Self.path(relay, "public/records/query")) HTTP/1.1\r\nHost: relay\r\n"
                     + "Expect: 100-continue\r\nContent-Length: 999999999\r\n\r\n")
             let answer = await connection.hear(until: "\r\n\r\n")
             #expect(answer.hasPrefix("HTTP/1.1 413"), "\(answer)")

@@ -23,9 +23,9 @@ extension StringProtocol {
     }
 }
 
-extension Unicode.Scalar {
+private extension Unicode.Scalar {
     /// Whether canonical ordering may move it, or a part of what it is decomposed into.
-    fileprivate var isCombiningMark: Bool {
+    var isCombiningMark: Bool {
         switch value {
         // Most of the letters of the world, which need no look into the tables.
         case ..<0x300, 0x370..<0x483, 0x3100..<0xA66F, 0xAC00..<0xFB1E: false
