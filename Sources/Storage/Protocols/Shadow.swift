@@ -224,10 +224,11 @@ package enum RecordRefusal: Sendable, Hashable {
     case notFound
     /// There is no such zone.
     case zoneNotFound
-    /// A record of this name exists already.
-    case exists(ShadowRecord)
-    /// The record was changed since the client saw it.
-    case conflict(ShadowRecord)
+    /// A record of this name exists already; `nil` where those of the refusals before it are as
+    /// much as an answer holds.
+    case exists(ShadowRecord?)
+    /// The record was changed since the client saw it; `nil` as above.
+    case conflict(ShadowRecord?)
     /// An update must name the version that it is made of.
     case tagRequired
     /// The record exists with another type.
