@@ -97,4 +97,37 @@ import Testing
             }
         }
     }
+
+    @Test func `the tag of a change that is gone writes over no other`() async throws {
+        @Sendable func write(
+            _ relay: TestRelay, _ kind: String, _ title: String, tag: String? = nil
+        ) async throws -> TestRelay.Answer {
+            let record = RecordScenarioTests.artwork(
+                "r", #"{"title":{"value":"\#(title)"}}"#, tag: tag)
+            return try await relay.post(
+                "records/modify",
+                RecordScenarioTests.body(RecordScenarioTests.operation(kind, record)),
+                database: "private")
+        }
+        @Sendable func tag(_ answer: TestRelay.Answer) -> String {
+            let tag = answer.json.value(at: ["records", "0", "recordChangeTag"])
+            if case .string(let text)? = tag { return text }
+            Issue.record("\(answer.text)")
+            return ""
+        }
+        try await TestRelay.with { relay in
+            let kept = tag(try await write(relay, "create", "one"))
+            let backup = relay.store.path + "-backup"
+            _ = try RelayStore.backUp(path: relay.store.path, to: backup)
+            let gone = tag(try await write(relay, "forceUpdate", "two"))
+            try await TestRelay.restored(from: backup) { relay in
+                let other = tag(try await write(relay, "update", "other", tag: kept))
+                let late = try await write(relay, "update", "three", tag: gone)
+                #expect(
+                    late.json.value(at: ["records", "0", "serverErrorCode"]) == "CONFLICT",
+                    "\(late.text)")
+                _ = tag(try await write(relay, "update", "four", tag: other))
+            }
+        }
+    }
 }

@@ -53,10 +53,11 @@ struct TestRelay: Sendable {
         let path = backup + "-restored.sqlite"
         _ = try RelayStore.restore(from: backup, to: path)
         let store = try RelayStore.open(path: path)
-        try await serve(
-            store,
-            dependencies(
-                store, readiness: .ready, limits: RequestLimits(), adminToken: adminToken), body)
+        var dependencies = dependencies(
+            store, readiness: .ready, limits: RequestLimits(), adminToken: adminToken)
+        // Restoring takes its time.
+        dependencies.now = { now.advanced(by: .seconds(60)) }
+        try await serve(store, dependencies, body)
     }
 
     private static func serve(

@@ -161,7 +161,12 @@ package struct ShadowRecord: Sendable, Hashable {
     }
 
     /// CloudKit's record change tag: another one after each change.
-    package var changeTag: String { String(position.rawValue, radix: 36) }
+    ///
+    /// The moment is in it because a restored store gives a position to another change.
+    package var changeTag: String {
+        let moment = UInt64(bitPattern: modified.at.milliseconds)
+        return "\(String(position.rawValue, radix: 36))-\(String(moment, radix: 36))"
+    }
 }
 
 /// One operation on a record.
