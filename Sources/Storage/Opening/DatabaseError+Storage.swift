@@ -99,7 +99,7 @@ extension StorageError {
             guard access(path, R_OK) != 0 else {
                 let folder = URL(filePath: path).deletingLastPathComponent().path
                 return access(folder, W_OK) == 0
-                    ? "it cannot be opened"
+                    ? "it, or its -wal or -shm beside it, cannot be opened"
                     : "nothing can be written to \(folder): \(String(cString: strerror(errno)))"
             }
             return errno == ENOENT
@@ -132,7 +132,7 @@ extension DatabaseError {
         guard extendedResultCode == .SQLITE_IOERR_FSYNC, code != 0 else { return "" }
         let isFull = code == ENOSPC || code == EDQUOT
         return ": \(String(cString: strerror(code)))"
-            + (isFull ? "; what the disk has no room for is lost to it: make room, then start" : "")
+            + (isFull ? "; make room on the disk, then start again" : "")
     }
 
     /// Whether it is unknown, after this, what is on the disk.
