@@ -26,6 +26,7 @@ struct page_file {
 
 static sqlite3_vfs *below;
 static atomic_llong bad_page;
+static atomic_int sync_error;
 
 static sqlite3_file *inner(sqlite3_file *file) {
     return (sqlite3_file *)((struct page_file *)file + 1);
@@ -141,7 +142,14 @@ static int page_truncate(sqlite3_file *file, sqlite3_int64 size) {
 }
 
 static int page_sync(sqlite3_file *file, int flags) {
-    return inner(file)->pMethods->xSync(inner(file), flags);
+    sqlite3_file *next = inner(file);
+    int result = next->pMethods->xSync(next, flags);
+    int error = 0;
+    if (result != SQLITE_OK
+        && next->pMethods->xFileControl(next, SQLITE_FCNTL_LAST_ERRNO, &error) == SQLITE_OK) {
+        atomic_store(&sync_error, error);
+    }
+    return result;
 }
 
 static int page_size(sqlite3_file *file, sqlite3_int64 *size) {
@@ -177,7 +185,11 @@ static int page_device(sqlite3_file *file) {
 }
 
 static int page_shm_map(sqlite3_file *file, int region, int size, int extend, void volatile **at) {
-    return inner(file)->pMethods->xShmMap(inner(file), region, size, extend, at);
+    errno = 0;
+    int result = inner(file)->pMethods->xShmMap(inner(file), region, size, extend, at);
+    // Making the file fails for want of room as growing it does, and SQLite tells that of one only.
+    int is_full = errno == ENOSPC || errno == EDQUOT;
+    return (result & 0xff) == SQLITE_IOERR && is_full ? SQLITE_IOERR_SHMSIZE : result;
 }
 
 static int page_shm_lock(sqlite3_file *file, int offset, int count, int flags) {
@@ -303,6 +315,10 @@ int belfry_sqlite_is_sealed(struct sqlite3 *connection) {
 
 long long belfry_sqlite_bad_page(void) {
     return atomic_load(&bad_page);
+}
+
+int belfry_sqlite_sync_error(void) {
+    return atomic_load(&sync_error);
 }
 
 int belfry_pages_reseal(int file) {

@@ -201,11 +201,8 @@ package final class RelayStore: Sendable {
     ) -> StorageError? {
         do {
             // A reader may have kept the log.
-            if LogTrimmer.size(of: path + "-wal") == 0 {
-                try ledger.noteEnd(head: head)
-            } else {
-                try ledger.noteBeginning(head: head)
-            }
+            try ledger.noteEnd(
+                head: head, isLogKept: LogTrimmer.size(of: path + "-wal") != 0)
             return nil
         } catch {
             return error as? StorageError ?? .closed("\(error)")

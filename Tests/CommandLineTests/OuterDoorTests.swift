@@ -17,11 +17,12 @@ import Testing
             on: home.path, for: gateway,
             ["--tls-certificate-file": chain, "--tls-private-key-file": key])
         let port = try #require(relay.client.adminURL.split(separator: ":").last)
-        func overview(_ chain: String, caFile: String) async throws -> BuiltBelfry.Ending {
+        func overview(_ chain: String, caFile: String? = nil) async throws -> BuiltBelfry.Ending {
             let file = folder.appending(path: "belfry.json")
+            let authority = caFile.map { #", "caFile": "\#($0)""# } ?? ""
             let text = """
                 {"admin": {"port": \(port)}, "tls": {
-                "certificateFile": "\(chain)", "privateKeyFile": "\(key)", "caFile": "\(caFile)"}}
+                "certificateFile": "\(chain)", "privateKeyFile": "\(key)"\(authority)}}
                 """
             try Data(text.utf8).write(to: file)
             return try await BuiltBelfry.run(
@@ -30,12 +31,22 @@ import Testing
         }
         let verified = try await overview(chain, caFile: kept.appending(path: "ca.pem").path)
         #expect(verified.code == 0, "\(verified.complaint)")
-        // Another authority is not believed.
+        // Its own certificate needs nobody who vouches for it.
+        let own = try await overview(chain)
+        #expect(own.code == 0, "\(own.complaint)")
+        // Another authority is not believed, nor another certificate.
         let elsewhere = try Folder.make()
         let other = try await SampleGateway.start(in: elsewhere)
-        let refused = try await overview(
-            elsewhere.appending(path: "gateway/server.pem").path, caFile: other.caFile)
-        #expect(refused.code == 69, "\(refused.output)")
+        let foreign = elsewhere.appending(path: "gateway/server.pem").path
+        // One that was renewed meanwhile is verified.
+        let renewed = try await overview(foreign, caFile: kept.appending(path: "ca.pem").path)
+        #expect(renewed.code == 0, "\(renewed.complaint)")
+        for caFile in [other.caFile, nil] {
+            let refused = try await overview(foreign, caFile: caFile)
+            #expect(refused.code == 69, "\(refused.output)")
+            #expect(refused.complaint.contains("tls.caFile"), "\(refused.complaint)")
+            #expect(!refused.complaint.contains("CERTIFICATE_VERIFY_FAILED"))
+        }
         #expect(await relay.end() == 0)
         await gateway.simulated.stop()
         await other.simulated.stop()

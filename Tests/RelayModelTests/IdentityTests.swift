@@ -15,6 +15,18 @@ import Testing
         #expect([composed: 1, decomposed: 2][composed] == 1)
     }
 
+    @Test func `a reader is named by bytes`() throws {
+        let composed = try #require(UserID(rawValue: "Ren\u{E9}e"))
+        let decomposed = try #require(UserID(rawValue: "Rene\u{301}e"))
+        #expect(RecordChange.names(composed, in: ["b", composed.rawValue]))
+        #expect(!RecordChange.names(decomposed, in: ["b", composed.rawValue]))
+        #expect(RecordChange.names(decomposed, in: ["world"]))
+        #expect(RecordChange.names(nil, in: ["world"]) && !RecordChange.names(nil, in: ["b"]))
+        #expect(RecordChange.isSame(["a", "b"], as: ["a", "b"]))
+        #expect(!RecordChange.isSame([composed.rawValue], as: [decomposed.rawValue]))
+        #expect(!RecordChange.isSame(["a"], as: ["a", "b"]))
+    }
+
     @Test func `names are as long as their limit allows`() {
         #expect(RecordName(rawValue: "") == nil)
         #expect(RecordName(rawValue: texts(1)) != nil)

@@ -310,4 +310,23 @@ import Testing
             }
         }
     }
+    @Test func `who asks for no fields finds that again, and one name is used at a time`()
+        async throws
+    {
+        @Sendable func info(_ members: String) -> String {
+            #"{"operations":[{"operationType":"create","subscription":{"subscriptionID":"s","#
+                + #""subscriptionType":"query","query":{"recordType":"Note"},"#
+                + #""firesOn":["create"],"notificationInfo":{\#(members)}}}]}"#
+        }
+        try await TestRelay.with { relay in
+            let both = try await relay.post(
+                "subscriptions/modify", info(#""desiredKeys":["a"],"additionalFields":["b"]"#))
+            let refused = both.json.value(at: ["subscriptions", "0", "reason"])
+            #expect(refused?.text.contains("additionalFields") == true, "\(both.text)")
+            let none = try await relay.post(
+                "subscriptions/modify", info(#""alertBody":"x","desiredKeys":[]"#))
+            let kept = none.json.value(at: ["subscriptions", "0", "notificationInfo"])
+            #expect(kept == ["alertBody": "x", "desiredKeys": []], "\(none.text)")
+        }
+    }
 }

@@ -1,8 +1,9 @@
 import RelayModel
-import RelayServer
 import RelayTestKit
 import Storage
 import Testing
+
+@testable import RelayServer
 
 /// Lists are answered by the type of their elements, empty ones too, as the service does; whatever
 /// a client calls them is understood.
@@ -141,6 +142,20 @@ import Testing
             #expect(
                 answer.json.value(at: ["records", "0", "serverErrorCode"]) == "BAD_REQUEST",
                 "\(answer.text)")
+        }
+    }
+
+    /// Databases send what no client may write.
+    @Test func `a list has no null in it, whatever a database sent`() {
+        let cases: [(FieldValue, String, JSONValue)] = [
+            (.list([.integer(1), .string("a"), .null]), "STRING_LIST", ["1", "a"]),
+            (.list([.null]), "STRING_LIST", []), (.set([.null]), "STRING_LIST", []),
+            (.list([.integer(1), .null]), "INT64_LIST", [1]),
+            (.list([.list([.null])]), "STRING_LIST", ["[null]"]),
+        ]
+        for (value, type, answered) in cases {
+            let field = AnsweredField(value, wire: nil, known: nil, numbers: .asNumbers)
+            #expect(field.type == type && field.value == answered, "\(value): \(field)")
         }
     }
 

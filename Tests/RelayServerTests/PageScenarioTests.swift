@@ -42,6 +42,41 @@ import Testing
         }
     }
 
+    @Test func `a record that is named many times is answered as often as it fits`() async throws {
+        try await TestRelay.with { relay in
+            try await Self.fill(relay, zone: nil, 1)
+            let names = Array(repeating: #"{"recordName":"r1"}"#, count: 199).joined(separator: ",")
+            let answer = try await relay.post(
+                "records/lookup", #"{"records":["absent",\#(names)]}"#, database: "private")
+            let entries = Self.list(answer, "records")
+            #expect(entries.count == 200)
+            #expect(entries.filter { $0["fields"] != nil }.count == 5)
+            #expect(entries.first?["serverErrorCode"] == "NOT_FOUND")
+            #expect(entries.suffix(194).allSatisfy { $0["serverErrorCode"] == "QUOTA_EXCEEDED" })
+            #expect(answer.text.utf8.count < 6_000_000)
+        }
+    }
+
+    @Test(arguments: [("update", "CONFLICT"), ("create", "EXISTS")])
+    func `refusals show as many records as fit`(operation: String, code: String) async throws {
+        try await TestRelay.with { relay in
+            try await Self.fill(relay, zone: nil, 7)
+            let operations = (1...7).map {
+                RecordScenarioTests.operation(
+                    operation,
+                    #"{"recordName":"r\#($0)","recordType":"Art","recordChangeTag":"zz"}"#)
+            }
+            let answer = try await relay.post(
+                "records/modify", #"{"operations":[\#(operations.joined(separator: ","))]}"#,
+                database: "private")
+            let entries = Self.list(answer, "records")
+            #expect(
+                entries.map { $0["serverErrorCode"] } == Array(repeating: .string(code), count: 7))
+            #expect(entries.filter { $0["serverRecord"] != nil }.count == 5)
+            #expect(answer.text.utf8.count < 6_000_000)
+        }
+    }
+
     @Test func `the zones of one request share a page, and each goes on from its token`()
         async throws
     {

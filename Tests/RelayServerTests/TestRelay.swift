@@ -43,12 +43,32 @@ struct TestRelay: Sendable {
             store, readiness: readiness, limits: limits, adminToken: adminToken)
         dependencies.queries = QueryDesk(settings: queries, clock: ContinuousClock())
         try await prepare(store)
+        try await serve(store, dependencies, body)
+    }
+
+    /// Runs `body` with a relay on a store that is made of the backup at `backup`.
+    static func restored(
+        from backup: String, _ body: @escaping @Sendable (TestRelay) async throws -> Void
+    ) async throws {
+        let path = backup + "-restored.sqlite"
+        _ = try RelayStore.restore(from: backup, to: path)
+        let store = try RelayStore.open(path: path)
+        var dependencies = dependencies(
+            store, readiness: .ready, limits: RequestLimits(), adminToken: adminToken)
+        // Restoring takes its time.
+        dependencies.now = { now.advanced(by: .seconds(60)) }
+        try await serve(store, dependencies, body)
+    }
+
+    private static func serve(
+        _ store: RelayStore, _ dependencies: RelayDependencies,
+        _ body: @escaping @Sendable (TestRelay) async throws -> Void
+    ) async throws {
         let router = RelayRouter.make(
             dependencies, surfaces: Set(RelayRoute.Surface.allCases))
         let application = Application(router: router, logger: dependencies.logger)
-        let inner = dependencies
-        try await application.test(.router) { [inner] client in
-            try await body(TestRelay(store: store, dependencies: inner, client: client))
+        try await application.test(.router) { client in
+            try await body(TestRelay(store: store, dependencies: dependencies, client: client))
         }
         await store.close()
     }

@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import RelayModel
 import RelayTestKit
 import Testing
 
@@ -40,6 +41,41 @@ import Testing
             Issue.record("not damage")
             return
         }
+    }
+
+    @Test(arguments: ["", "-wal", "-shm", "-witness"])
+    func `a directory in the place of a file is named`(ending: String) async throws {
+        let home = try TemporaryStore()
+        await (try home.open()).close()
+        let name = home.path + ending
+        try? FileManager.default.removeItem(atPath: name)
+        try FileManager.default.createDirectory(
+            atPath: name, withIntermediateDirectories: false)
+        let error = #expect(throws: StorageError.self) { _ = try home.open() }
+        let sentence = error.map { "\($0)" } ?? ""
+        #expect(sentence.contains("\(name) cannot be used"), "\(sentence)")
+        #expect(sentence.lowercased().contains("is a directory"), "\(sentence)")
+    }
+
+    @Test func `a start waits while the witness has no room`() throws {
+        let home = try TemporaryStore()
+        let name = home.path + StoreWitness.ending
+        try FileManager.default.createSymbolicLink(
+            atPath: name, withDestinationPath: "/dev/full")
+        let witness = try StoreWitness(of: home.path)
+        let record = WitnessRecord(
+            identity: UUIDBytes(high: 1, low: 2), commits: 1, head: LogPosition(1), salt: 0,
+            isSealed: true)
+        let error = #expect(throws: StorageError.self) { try witness.noteAtStart(record) }
+        #expect(error?.passes == true)
+        #expect("\(try #require(error))".contains("\(name): it cannot be written: No space left"))
+        #expect(throws: StorageError.self) { try witness.noteFolding(after: record) }
+    }
+
+    @Test(arguments: [ENOSPC, EDQUOT])
+    func `what fails for want of room at a start is waited for`(code: Int32) {
+        #expect(StorageError.failed("/file", "it cannot be written", code).passes)
+        #expect(!StorageError.failed("/file", "it cannot be written", EIO).passes)
     }
 
     @Test func `a witness without room stays behind, and another failure is one`() {

@@ -50,6 +50,9 @@ int belfry_sqlite_is_sealed(struct sqlite3 *connection);
 /// The page whose checksum differed last, in any file; 0 if there was none.
 long long belfry_sqlite_bad_page(void);
 
+// The error of the system at the last sync that failed; 0 if none did.
+int belfry_sqlite_sync_error(void);
+
 /// The checksum of the first `length` bytes of page `number`.
 uint64_t belfry_page_checksum(const unsigned char *page, int length, long long number);
 

@@ -46,7 +46,17 @@ extension RecordChange {
     public static let everybody = "world"
 
     /// Whether `user` is among `readers`; a missing list is none of this question's business.
+    ///
+    /// Names are bytes, as those of ``ValidatedIdentifier`` are: two spellings of one letter are
+    /// equal as texts, and two users.
     public static func names(_ user: UserID?, in readers: [String]) -> Bool {
-        readers.contains { $0 == everybody || $0 == user?.rawValue }
+        readers.contains { reader in
+            reader == everybody || user?.rawValue.utf8.elementsEqual(reader.utf8) == true
+        }
+    }
+
+    /// Whether two lists name the same readers in the same order.
+    public static func isSame(_ readers: [String], as others: [String]) -> Bool {
+        readers.elementsEqual(others) { $0.utf8.elementsEqual($1.utf8) }
     }
 }

@@ -50,6 +50,11 @@ extension NotificationInfo {
             reader.value("desiredKeys") == nil ? .additionalFields : .desiredKeys
         desiredKeys = try reader.fieldNames(
             desiredKeysName.rawValue, atMost: Limits.maximumDesiredKeys)
+        guard desiredKeysName == .additionalFields || reader.value("additionalFields") == nil
+        else {
+            throw reader.failure(
+                "additionalFields", "is another name of desiredKeys: give one of them")
+        }
         expirationSeconds = try reader.integer("expirationSeconds")
         if let seconds = expirationSeconds, !(0...31_536_000).contains(seconds) {
             throw reader.failure("expirationSeconds", "must be 0 to 31536000")
@@ -86,6 +91,8 @@ extension NotificationInfo {
         object["shouldSendMutableContent"] = shouldSendMutableContent ? true : nil
         object.set("collapseIDKey", collapseIDKey)
         object.set(desiredKeysName.rawValue, desiredKeys)
+        // Who asks for none finds that again; the web's name is also that of who asks for nothing.
+        if desiredKeys.isEmpty, desiredKeysName == .desiredKeys { object["desiredKeys"] = [] }
         object["expirationSeconds"] = expirationSeconds.map { .integer($0) }
         object["priority"] = priority.map { .integer($0) }
         return .object(object)

@@ -25,7 +25,8 @@ package enum ConfigurationKeys {
         ConfigurationKey(
             "tls.caFile", .text,
             "The certificate authorities, in PEM form, by which the relay's own commands verify "
-                + "its certificate, besides the chain itself and the system's."),
+                + "its certificate, besides the system's, where it is not the one in "
+                + "tls.certificateFile."),
         ConfigurationKey(
             "admin.host", .text, default: "127.0.0.1",
             "The address of the administrative surface."),
@@ -56,9 +57,6 @@ package enum ConfigurationKeys {
             "secrets.previousKeyFile", .text,
             "The file with the key before, while one replaces another: what it encrypted is "
                 + "encrypted anew at the start."),
-        ConfigurationKey(
-            "storage.create", .choice(["never", "whenMissing"]), default: "never",
-            "Whether a new store is made where there is none; the first start needs it."),
         ConfigurationKey(
             "storage.commitMilliseconds", .integer(0...1000), default: "2",
             "How long a commit waits for company while others are writing."),

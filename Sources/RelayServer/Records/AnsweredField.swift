@@ -31,7 +31,8 @@ struct AnsweredField {
             elements.compactMap { SchemaFieldType.Element(of: $0)?.answered })
         let element = Self.element(of: words, known: known?.element.answered)
         type = element + "_LIST"
-        value = element == Self.text ? Self.texts(json) : json
+        let whole = Self.withoutNulls(json)
+        value = element == Self.text ? Self.texts(whole) : whole
     }
 
     private static let text = SchemaFieldType.Element.string.answered
@@ -47,13 +48,19 @@ struct AnsweredField {
         return words.count == 1 ? first : text
     }
 
+    /// A list without what a database has put into it and CloudKit's lists do not have.
+    private static func withoutNulls(_ json: JSONValue) -> JSONValue {
+        guard case .array(let elements) = json else { return json }
+        return .array(elements.filter { $0 != .null })
+    }
+
     /// A list in which everything is a text, as CloudKit has no list of lists or of objects.
     private static func texts(_ json: JSONValue) -> JSONValue {
         guard case .array(let elements) = json else { return json }
         return .array(
             elements.map { element in
                 switch element {
-                case .string, .null: element
+                case .string: element
                 default: .string(element.text)
                 }
             })

@@ -9,9 +9,11 @@ struct MarkerSeal: Sendable {
     private let chance: @Sendable (Int) -> [UInt8]
 
     /// Makes a seal of the store's secret; `chance` gives unpredictable bytes.
-    init(secret: [UInt8], chance: @escaping @Sendable (Int) -> [UInt8]) {
+    ///
+    /// A store that was made of a copy has the copy's secret: its identity makes the difference.
+    init(secret: [UInt8], store: UUIDBytes, chance: @escaping @Sendable (Int) -> [UInt8]) {
         key = HKDF<SHA256>.deriveKey(
-            inputKeyMaterial: SymmetricKey(data: secret),
+            inputKeyMaterial: SymmetricKey(data: secret), salt: store.bytes,
             info: Data("continuationMarker".utf8), outputByteCount: 32)
         self.chance = chance
     }

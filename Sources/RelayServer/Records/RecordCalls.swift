@@ -30,7 +30,8 @@ struct RecordCalls: Sendable {
             place: RecordPlace(container: key, database: database, owner: owner),
             user: admitted.caller.user, isServer: admitted.caller.proof != .apiToken,
             schema: try await shadow.schema(of: key), redirectURL: admitted.redirectURL,
-            queryPlaces: admitted.settings.quotas.limits[.queries])
+            queryPlaces: admitted.settings.quotas.limits[.queries],
+            store: dependencies.registry.storeIdentity)
     }
 }
 
@@ -43,6 +44,8 @@ struct RecordCaller: Sendable {
     let redirectURL: String
     /// Queries of the container at a time, where that is not as the configuration says.
     var queryPlaces: Int?
+    /// The store that the places in tokens are of.
+    let store: UUIDBytes
 
     /// The same caller, with what was learned since the schema was read.
     func knowing(_ additions: [RecordTypeDefinition]) -> RecordCaller {
@@ -138,22 +141,28 @@ struct RecordCaller: Sendable {
 
     // MARK: Tokens
 
-    /// A token for a place in what changed, good for this database and `part` only.
+    /// A token for a place in what changed, good for this database and `part` of this store only.
     func token(_ numbers: [UInt64], of part: String) -> String {
-        let text = ([seal(of: part)] + numbers.map { String($0) }).joined(separator: ":")
+        let text = ([seal(of: part), StoreMark(store).text] + numbers.map { String($0) })
+            .joined(separator: ":")
         return Base64.encode(Array(text.utf8))
     }
 
     /// The numbers of a token that ``token(_:of:)`` made; zeros without one.
     ///
-    /// - Throws: 400 if it is another one's.
+    /// - Throws: 400 if it is another one's; with `changeTokenExpired` if it is of another store,
+    ///   as after a backup was restored: that store's places are taken by other changes here.
     func numbers(_ token: String?, count: Int, of part: String) throws(APIError) -> [UInt64] {
         guard let token else { return Array(repeating: 0, count: count) }
         guard let bytes = Base64.decode(token) else { throw Self.foreignToken }
         let parts = String(decoding: bytes, as: UTF8.self).split(separator: ":")
-        let numbers = parts.dropFirst().compactMap { UInt64($0) }
-        guard parts.count == count + 1, numbers.count == count, String(parts[0]) == seal(of: part)
+        let numbers = parts.dropFirst(2).compactMap { UInt64($0) }
+        guard parts.count == count + 2, numbers.count == count, String(parts[0]) == seal(of: part)
         else { throw Self.foreignToken }
+        guard String(parts[1]) == StoreMark(store).text else {
+            throw NotificationToken.expired(
+                "it was made before a backup was restored; begin again without one")
+        }
         return numbers
     }
 
@@ -165,6 +174,18 @@ struct RecordCaller: Sendable {
         let text =
             "\(place.container)/\(place.database.rawValue)/\(place.owner?.rawValue ?? "")/\(part)"
         return Hexadecimal.encode(SHA256.hash(data: Array(text.utf8)).prefix(6))
+    }
+}
+
+/// Names a store in what clients keep of it, without telling the identity itself, of which the
+/// IDs of its pushes are made.
+struct StoreMark: Sendable, Hashable {
+    /// Eight bytes in hexadecimal digits.
+    let text: String
+
+    init(_ store: UUIDBytes) {
+        text = Hexadecimal.encode(
+            SHA256.hash(data: Array("belfry store".utf8) + store.bytes).prefix(8))
     }
 }
 

@@ -36,6 +36,7 @@ struct RecordFeedRoutes: Sendable {
             body, for: caller,
             markers: MarkerSeal(
                 secret: try await dependencies.registry.sessionSecret(),
+                store: dependencies.registry.storeIdentity,
                 chance: dependencies.randomBytes))
         if let zoneID = query.zoneID { try await check(zoneID, caller) }
         let (records, marker) = try await dependencies.queries.run(
@@ -112,7 +113,9 @@ struct RecordFeedRoutes: Sendable {
         let part = "zone/\(zoneID.sealName)"
         let since = try caller.numbers(try body.string("syncToken"), count: 1, of: part)[0]
         let limit = try body.resultsLimit()
-        let types = try body.strings("desiredRecordTypes").map { Set($0) }
+        let types = try body.strings("desiredRecordTypes").map {
+            Set($0.compactMap(RecordType.init(rawValue:)))
+        }
         var page = Page<ShadowRecord>([], hasMore: true)
         if room > 0 {
             page = try await calls.shadow.recordChanges(
@@ -121,7 +124,7 @@ struct RecordFeedRoutes: Sendable {
         }
         try await checkMemory(of: zoneID, since: LogPosition(since), caller)
         let records = page.elements.filter {
-            caller.mayRead($0) && types?.contains($0.recordType.rawValue) != false
+            caller.mayRead($0) && types?.contains($0.recordType) != false
         }
         let entries = records.map { JSONValue.object(shown.record($0, for: caller)) }
         room -= page.bytes

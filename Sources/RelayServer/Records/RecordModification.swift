@@ -280,11 +280,11 @@ extension RecordRefusal {
     func error(about edit: RecordEdit, for caller: RecordCaller, _ view: RecordJSON) -> APIError {
         let name = edit.recordID.recordName
         func withServerRecord(
-            _ code: ServerErrorCode, _ text: String, _ record: ShadowRecord
+            _ code: ServerErrorCode, _ text: String, _ record: ShadowRecord?
         )
             -> APIError
         {
-            guard caller.mayRead(record) else { return APIError(code, text) }
+            guard let record, caller.mayRead(record) else { return APIError(code, text) }
             return APIError(
                 code, text, details: ["serverRecord": .object(view.record(record, for: caller))])
         }
@@ -294,10 +294,10 @@ extension RecordRefusal {
         case .exists(let record):
             return withServerRecord(.exists, "record to insert already exists: \"\(name)\"", record)
         case .conflict(let record):
+            let named = "\"\(edit.changeTag?.shortened ?? "")\""
+            let text = record.map { "its recordChangeTag is \"\($0.changeTag)\", not \(named)" }
             return withServerRecord(
-                .conflict,
-                "the record was changed: its recordChangeTag is \"\(record.changeTag)\", not "
-                    + "\"\(edit.changeTag?.shortened ?? "")\"", record)
+                .conflict, "the record was changed: \(text ?? "\(named) is not its tag")", record)
         case .tagRequired:
             return APIError(
                 .badRequest,

@@ -82,21 +82,26 @@ struct RecordRoutes: Sendable {
         _ wanted: [(id: RecordID, view: RecordJSON)], _ request: RelayRequest,
         _ caller: RecordCaller
     ) async throws -> RelayAnswer {
+        // Who names a record many times reads it once, and is answered it as often as it fits.
+        var named: Set<RecordID> = []
         let (all, unread) = try await calls.shadow.records(
-            named: wanted.map(\.id), in: caller.place, bytes: Limits.maximumPageBytes)
+            named: wanted.map(\.id).filter { named.insert($0).inserted }, in: caller.place,
+            bytes: Limits.maximumPageBytes)
         let found = all.filter(caller.mayRead)
         // Of a name that records of several types have, the one that changed last is meant.
         let latest = Dictionary(found.map { ($0.recordID, $0) }) { first, second in
             first.position > second.position ? first : second
         }
+        var page = AnswerPage(limit: wanted.count)
         let entries = wanted.map { id, view -> JSONValue in
-            if let record = latest[id] { return .object(view.record(record, for: caller)) }
-            if unread.contains(id) {
-                return APIError.answerIsFull
-                    .entry(recordName: id.recordName.rawValue, uuid: request.uuid)
+            if let record = latest[id], !page.isFull {
+                let entry = JSONValue.object(view.record(record, for: caller))
+                page.take(entry)
+                return entry
             }
-            return APIError.noRecord(id.recordName)
-                .entry(recordName: id.recordName.rawValue, uuid: request.uuid)
+            let isLeftOut = latest[id] != nil || unread.contains(id)
+            let error = isLeftOut ? APIError.answerIsFull : .noRecord(id.recordName)
+            return error.entry(recordName: id.recordName.rawValue, uuid: request.uuid)
         }
         return RelayAnswer(json: ["records": .array(entries)]).keepingUserToken(of: request)
     }

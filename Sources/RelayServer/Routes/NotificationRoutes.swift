@@ -38,7 +38,11 @@ struct NotificationRoutes: Sendable {
         let page = try NotificationListing(request)
         var wanted = InboxRequest(
             owner: owner, database: database, limit: page.limit, device: page.device)
-        wanted.after = try page.token.map { try NotificationToken($0, owner: owner).sequence } ?? 0
+        let store = dependencies.registry.storeIdentity
+        wanted.after =
+            try page.token.map {
+                try NotificationToken($0, owner: owner, store: store).sequence
+            } ?? 0
         let reading = try await dependencies.registry.notifications(wanted)
         guard case .page(let notifications, let next, let isComplete) = reading else {
             throw NotificationToken.expired(
@@ -46,7 +50,8 @@ struct NotificationRoutes: Sendable {
         }
         return RelayAnswer(json: [
             "notifications": .array(notifications.map(\.json)),
-            "syncToken": .string(NotificationToken(sequence: next).text(owner: owner)),
+            "syncToken": .string(
+                NotificationToken(sequence: next).text(owner: owner, store: store)),
             "moreComing": .bool(!isComplete),
         ]).keepingUserToken(of: request)
     }

@@ -4,8 +4,9 @@ import Storage
 
 /// A place in an inbox, opaque on the wire.
 ///
-/// It names whose inbox it is of, so that a client that changed users or containers is told to
-/// begin again and does not miss half. It is no credential.
+/// It names whose inbox it is of, and in which store, so that a client that changed users or
+/// containers, or whose relay went on from a backup, is told to begin again and does not miss half.
+/// It is no credential.
 struct NotificationToken: Sendable, Hashable {
     /// The number of the last notification that was seen.
     let sequence: UInt64
@@ -14,27 +15,28 @@ struct NotificationToken: Sendable, Hashable {
         self.sequence = sequence
     }
 
-    /// Reads a token of `owner`'s inbox.
+    /// Reads a token of `owner`'s inbox in `store`.
     ///
     /// - Throws: 400 that says to begin again if it is of another inbox, or none.
-    init(_ text: String, owner: InboxOwner) throws(APIError) {
+    init(_ text: String, owner: InboxOwner, store: UUIDBytes) throws(APIError) {
         let bytes = Base64.decode(text) ?? []
         guard bytes.count == 16 else {
             throw APIError(.badRequest, "syncToken: not one that notifications/list answered with")
         }
-        guard Array(bytes[8...]) == Self.mark(of: owner) else {
+        guard Array(bytes[8...]) == Self.mark(of: owner, store) else {
             throw Self.expired(
-                "it is of another user or container; begin again without a syncToken")
+                "it is of another user or container, or of before a backup was restored; begin "
+                    + "again without a syncToken")
         }
         sequence = bytes[..<8].reduce(0) { $0 << 8 | UInt64($1) }
     }
 
-    /// The token's text for `owner`.
-    func text(owner: InboxOwner) -> String {
+    /// The token's text for `owner` in `store`.
+    func text(owner: InboxOwner, store: UUIDBytes) -> String {
         let number = stride(from: UInt64(56), through: 0, by: -8).map {
             UInt8(truncatingIfNeeded: sequence >> $0)
         }
-        return Base64.encode(number + Self.mark(of: owner))
+        return Base64.encode(number + Self.mark(of: owner, store))
             .replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
     }
 
@@ -44,8 +46,8 @@ struct NotificationToken: Sendable, Hashable {
             .badRequest, "syncToken: \(reason)", details: ["changeTokenExpired": true])
     }
 
-    private static func mark(of owner: InboxOwner) -> [UInt8] {
-        let text = "inbox/\(owner.container)/\(owner.user.rawValue)"
+    private static func mark(of owner: InboxOwner, _ store: UUIDBytes) -> [UInt8] {
+        let text = "inbox/\(StoreMark(store).text)/\(owner.container)/\(owner.user.rawValue)"
         return Array(SHA256.hash(data: Array(text.utf8)).prefix(8))
     }
 }

@@ -139,14 +139,14 @@ struct StoreConnections {
 
     /// The file holds secrets: a new one is for its owner alone, whatever the umask says, and the
     /// files beside it inherit that.
-    private func createForOwnerOnly() throws {
-        let files = FileManager.default
-        guard !files.fileExists(atPath: path) else { return }
-        let isCreated = files.createFile(
-            atPath: path, contents: nil, attributes: [.posixPermissions: 0o600])
-        guard isCreated else {
-            throw StorageError.damaged(path: path, reason: "the file cannot be created")
+    private func createForOwnerOnly() throws(StorageError) {
+        let created = Glibc.open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard created >= 0 else {
+            if errno == EEXIST { return }
+            throw .failed(path, "it cannot be created", errno)
         }
+        fchmod(created, 0o600)
+        close(created)
     }
 
     /// One connection, with the settings that every connection has.
@@ -225,7 +225,7 @@ struct StoreConnections {
     /// GRDB would turn any SQLite file into WAL mode; a look at the header comes before.
     private func checkHeader() throws {
         guard LogTrimmer.size(of: path) > 0 else { return }
-        guard let header = try lock?.header(100) ?? unlockedHeader(),
+        guard let header = try lock.map({ try $0.header(100) }) ?? unlockedHeader(),
             header.starts(with: Array("SQLite format 3\0".utf8))
         else {
             throw StorageError.damaged(path: path, reason: "not an SQLite database")
@@ -240,15 +240,18 @@ struct StoreConnections {
         }
     }
 
-    private func unlockedHeader() throws -> [UInt8]? {
-        guard let file = FileHandle(forReadingAtPath: path) else { return nil }
-        defer { try? file.close() }
-        let bytes = try file.read(upToCount: 100) ?? Data()
-        return bytes.count == 100 ? Array(bytes) : nil
+    private func unlockedHeader() throws(StorageError) -> [UInt8]? {
+        let file = Glibc.open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { throw .failed(path, "it cannot be opened", errno) }
+        defer { close(file) }
+        var bytes = [UInt8](repeating: 0, count: 100)
+        let read = pread(file, &bytes, bytes.count, 0)
+        guard read >= 0 else { throw .failed(path, "it cannot be read", errno) }
+        return read == bytes.count ? bytes : nil
     }
 
     private func checkPages(_ db: Database) throws {
-        let size = try FileManager.default.attributesOfItem(atPath: path)[.size] as? UInt64 ?? 0
+        let size = UInt64(LogTrimmer.size(of: path))
         let isSmall = size <= settings.quickCheckBytes
         let tables = isSmall ? [nil] : ["store", "container", "shardHead", "progress", "retry"]
         for table in tables where try table.map({ try db.tableExists($0) }) ?? true {

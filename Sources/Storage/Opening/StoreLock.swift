@@ -31,12 +31,20 @@ struct FileIdentity: Sendable, Hashable {
     let inode: UInt64
     /// How many names it has.
     let names: Int
+    private let kind: UInt32
 
     init(_ found: stat) {
         device = UInt64(found.st_dev)
         inode = UInt64(found.st_ino)
         names = Int(found.st_nlink)
+        kind = found.st_mode & S_IFMT
     }
+
+    /// Whether it is a file with contents.
+    var isRegular: Bool { kind == S_IFREG }
+
+    /// What it is instead, for people.
+    var oddity: String { kind == S_IFDIR ? "it is a directory" : "it is no regular file" }
 
     /// The file at `path`; `nil` if there is none.
     init?(path: String) {
@@ -80,8 +88,7 @@ final class StoreLock: Sendable {
         let lockPath = path + ".lock"
         let opened = Glibc.open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard opened >= 0 else {
-            throw .inaccessible(
-                path: path, reason: "cannot open \(lockPath): \(String(cString: strerror(errno)))")
+            throw .failed(path, "cannot open \(lockPath)", errno)
         }
         guard flock(opened, LOCK_EX | LOCK_NB) == 0 else {
             Glibc.close(opened)
@@ -110,6 +117,9 @@ final class StoreLock: Sendable {
         guard held.withLock({ $0 != nil && $0?.file == nil }),
             let identity = FileIdentity(path: path)
         else { return }
+        guard identity.isRegular else {
+            throw .inaccessible(path: path, reason: identity.oddity)
+        }
         guard identity.names == 1 else {
             throw .inaccessible(
                 path: path,
@@ -119,8 +129,7 @@ final class StoreLock: Sendable {
         }
         let opened = Glibc.open(path, O_RDWR | O_CLOEXEC)
         guard opened >= 0 else {
-            let cause = String(cString: strerror(errno))
-            throw .inaccessible(path: path, reason: "it cannot be opened to be written: \(cause)")
+            throw .failed(path, "it cannot be opened to be written", errno)
         }
         guard flock(opened, LOCK_EX | LOCK_NB) == 0 else {
             Glibc.close(opened)
@@ -142,12 +151,17 @@ final class StoreLock: Sendable {
     }
 
     /// The first `count` bytes of the file, read beside SQLite; `nil` if there are fewer.
-    func header(_ count: Int) -> [UInt8]? {
-        held.withLock { held in
-            guard let file = held?.file else { return nil }
+    ///
+    /// - Throws: ``StorageError/inaccessible(path:reason:)`` if the disk cannot read them.
+    func header(_ count: Int) throws(StorageError) -> [UInt8]? {
+        let (bytes, code) = held.withLock { held -> ([UInt8]?, Int32) in
+            guard let file = held?.file else { return (nil, 0) }
             var bytes = [UInt8](repeating: 0, count: count)
-            return pread(file, &bytes, count, 0) == count ? bytes : nil
+            let read = pread(file, &bytes, count, 0)
+            return read == count ? (bytes, 0) : (nil, read < 0 ? errno : 0)
         }
+        guard code == 0 else { throw .failed(path, "it cannot be read", code) }
+        return bytes
     }
 
     /// Writes the checksums of the pages anew, as the pages are; returns `errno`, 0 if it is done.

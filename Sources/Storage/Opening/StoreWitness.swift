@@ -47,11 +47,15 @@ final class StoreWitness: Sendable {
         self.path = path
         descriptor = Glibc.open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {
-            throw .inaccessible(
-                path: name, reason: "it cannot be opened: \(String(cString: strerror(errno)))")
+            throw .failed(name, "it cannot be opened", errno)
         }
-        let newest = Self.slots(in: descriptor).map(\.sequence).max()
-        sequence = Mutex(newest ?? 0)
+        do throws(StorageError) {
+            let newest = try Self.slots(in: descriptor, of: name).map(\.sequence).max()
+            sequence = Mutex(newest ?? 0)
+        } catch {
+            close(descriptor)
+            throw error
+        }
     }
 
     deinit {
@@ -75,7 +79,7 @@ final class StoreWitness: Sendable {
     /// Notes a commit.
     ///
     /// - Throws: `errno` as a ``WitnessFailure`` if it cannot be written.
-    func note(_ record: WitnessRecord) throws {
+    func note(_ record: WitnessRecord) throws(WitnessFailure) {
         let number = sequence.withLock { sequence in
             sequence += 1
             return sequence
@@ -90,16 +94,23 @@ final class StoreWitness: Sendable {
     func noteFolding(after known: WitnessRecord) throws(StorageError) {
         var record = known
         record.salt = 0
+        try noteAtStart(record)
+    }
+
+    /// Notes how far the store is before anything is acknowledged, durably.
+    ///
+    /// - Throws: ``StorageError/noRoom(_:)`` if there is none, so that the start waits.
+    func noteAtStart(_ record: WitnessRecord) throws(StorageError) {
         do {
             try note(record)
             try sync()
         } catch {
-            throw .inaccessible(path: path + Self.ending, reason: "\(error)")
+            throw .failed(path + Self.ending, "it cannot be written", error.code)
         }
     }
 
     /// Has what was noted written to the disk.
-    func sync() throws {
+    func sync() throws(WitnessFailure) {
         guard fdatasync(descriptor) == 0 else { throw WitnessFailure(code: errno) }
     }
 
@@ -111,11 +122,10 @@ final class StoreWitness: Sendable {
         let descriptor = Glibc.open(name, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else {
             if errno == ENOENT { return nil }
-            throw .inaccessible(
-                path: name, reason: "it cannot be opened: \(String(cString: strerror(errno)))")
+            throw .failed(name, "it cannot be opened", errno)
         }
         defer { close(descriptor) }
-        if let newest = slots(in: descriptor).max(by: { $0.sequence < $1.sequence }) {
+        if let newest = try slots(in: descriptor, of: name).max(by: { $0.sequence < $1.sequence }) {
             return newest.record
         }
         throw .damaged(
@@ -126,15 +136,20 @@ final class StoreWitness: Sendable {
 
     // MARK: Slots
 
+    /// The records that can be understood.
+    ///
+    /// One that the disk cannot read may be the newer: it is not done without.
     private static func slots(
-        in descriptor: Int32
-    ) -> [(record: WitnessRecord, sequence: UInt64)] {
-        [0, 1].compactMap { slot in
+        in descriptor: Int32, of name: String
+    ) throws(StorageError) -> [(record: WitnessRecord, sequence: UInt64)] {
+        var found: [(record: WitnessRecord, sequence: UInt64)] = []
+        for slot in [0, 1] {
             var bytes = [UInt8](repeating: 0, count: slotBytes)
-            guard pread(descriptor, &bytes, slotBytes, off_t(slot * slotDistance)) == slotBytes
-            else { return nil }
-            return decode(bytes)
+            let count = pread(descriptor, &bytes, slotBytes, off_t(slot * slotDistance))
+            guard count >= 0 else { throw .failed(name, "it cannot be read", errno) }
+            if count == slotBytes, let slot = decode(bytes) { found.append(slot) }
         }
+        return found
     }
 
     private static func encode(_ record: WitnessRecord, _ sequence: UInt64) -> [UInt8] {

@@ -7,6 +7,10 @@ package import RelayModel
 package protocol Registry:
     AdministrationRegistry, CourierQueue, InboxRegistry, SessionRegistry, Sendable
 {
+    /// Bytes that no other store has, also none that was made of a copy of this one: what clients
+    /// keep of one store means nothing in another.
+    var storeIdentity: UUIDBytes { get }
+
     // MARK: Containers, keys, sources
 
     /// Saves a container's settings, new or not.

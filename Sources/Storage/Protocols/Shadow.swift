@@ -161,7 +161,12 @@ package struct ShadowRecord: Sendable, Hashable {
     }
 
     /// CloudKit's record change tag: another one after each change.
-    package var changeTag: String { String(position.rawValue, radix: 36) }
+    ///
+    /// The moment is in it because a restored store gives a position to another change.
+    package var changeTag: String {
+        let moment = UInt64(bitPattern: modified.at.milliseconds)
+        return "\(String(position.rawValue, radix: 36))-\(String(moment, radix: 36))"
+    }
 }
 
 /// One operation on a record.
@@ -224,10 +229,11 @@ package enum RecordRefusal: Sendable, Hashable {
     case notFound
     /// There is no such zone.
     case zoneNotFound
-    /// A record of this name exists already.
-    case exists(ShadowRecord)
-    /// The record was changed since the client saw it.
-    case conflict(ShadowRecord)
+    /// A record of this name exists already; `nil` where those of the refusals before it are as
+    /// much as an answer holds.
+    case exists(ShadowRecord?)
+    /// The record was changed since the client saw it; `nil` as above.
+    case conflict(ShadowRecord?)
     /// An update must name the version that it is made of.
     case tagRequired
     /// The record exists with another type.

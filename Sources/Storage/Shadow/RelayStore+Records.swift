@@ -78,11 +78,12 @@ struct RecordEditStep {
         _ edits: [RecordEdit], _ atomicity: EditAtomicity, in commit: inout OpenCommit
     ) throws -> [RecordEditOutcome] {
         let beginning = commit.bookmark
+        var room = Limits.maximumPageBytes
         return try commit.apply(edits, atomicity) { edit, commit in
             guard commit.bytes(since: beginning) < Self.maximumBytes else {
                 return .refused(.tooMuchAtOnce(bytes: Self.maximumBytes))
             }
-            return try apply(edit, in: &commit)
+            return try apply(edit, in: &commit).told(within: &room)
         }
     }
 
@@ -172,8 +173,32 @@ struct RecordEditStep {
 }
 
 extension RecordEditOutcome {
+    /// The outcome as it is told: a refusal has the record that is in the way while there is room.
+    ///
+    /// A small request could otherwise be answered a large record for each operation.
+    func told(within room: inout Int) -> RecordEditOutcome {
+        switch self {
+        case .refused(.exists(let record?)):
+            guard room > 0 else { return .refused(.exists(nil)) }
+            room -= record.toldBytes
+        case .refused(.conflict(let record?)):
+            guard room > 0 else { return .refused(.conflict(nil)) }
+            room -= record.toldBytes
+        default: break
+        }
+        return self
+    }
+
     /// Whether it was refused.
     var isRefusal: Bool {
         if case .refused = self { true } else { false }
+    }
+}
+
+extension ShadowRecord {
+    /// The bytes of its fields in an answer, about.
+    var toldBytes: Int {
+        JSONValue.object(FieldValue.notation(fields: fields)).utf8.count
+            + JSONValue.object(wire).utf8.count
     }
 }

@@ -93,7 +93,9 @@ extension RecordChange {
     mutating func inheritReaders(of shadow: ShadowRecord?) {
         guard let shadow, !shadow.isDeleted, let earlier = shadow.readers else { return }
         guard let readers else { return readers = earlier }
-        if operation == .update, readers != earlier { readersBefore = earlier }
+        if operation == .update, !RecordChange.isSame(readers, as: earlier) {
+            readersBefore = earlier
+        }
     }
 
     /// The change with what the last known version of its record adds to its images.

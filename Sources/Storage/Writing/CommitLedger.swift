@@ -54,25 +54,32 @@ final class CommitLedger: Sendable {
         if isDue { try sync() }
     }
 
-    /// Notes that everything is in the file, and the log gone.
-    func noteEnd(head: LogPosition) throws {
-        try write(head: head, salt: 0)
+    /// Notes how far the store is at its end, durably: everything is in the file, or a reader kept
+    /// the log.
+    func noteEnd(head: LogPosition, isLogKept: Bool) throws {
+        try write(head: head, salt: isLogKept ? witness.salt() : 0)
         try sync()
     }
 
-    /// Notes how far the store is, durably.
-    func noteBeginning(head: LogPosition) throws {
-        try write(head: head, salt: witness.salt())
-        try sync()
+    /// Notes how far the store is at a start, durably.
+    ///
+    /// The file says then that it has a witness: so this one must be there.
+    ///
+    /// - Throws: ``StorageError/noRoom(_:)`` if there is none.
+    func noteBeginning(head: LogPosition) throws(StorageError) {
+        try witness.noteAtStart(record(head: head, salt: witness.salt()))
+    }
+
+    private func record(head: LogPosition, salt: UInt32) -> WitnessRecord {
+        WitnessRecord(
+            identity: identity, commits: counted.load(ordering: .relaxed), head: head, salt: salt,
+            isSealed: isSealed)
     }
 
     private func write(head: LogPosition, salt: UInt32) throws {
-        let record = WitnessRecord(
-            identity: identity, commits: counted.load(ordering: .relaxed), head: head, salt: salt,
-            isSealed: isSealed)
         do {
-            try witness.note(record)
-        } catch let failure as WitnessFailure {
+            try witness.note(record(head: head, salt: salt))
+        } catch let failure {
             // It knows less then, and never more than there is.
             if !failure.isNoRoom { throw StorageError.closed("\(failure)") }
         }
@@ -81,7 +88,7 @@ final class CommitLedger: Sendable {
     private func sync() throws {
         do {
             try witness.sync()
-        } catch let failure as WitnessFailure {
+        } catch let failure {
             throw StorageError.closed("\(failure)")
         }
     }

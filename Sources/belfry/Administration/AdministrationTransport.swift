@@ -50,18 +50,15 @@ struct HTTPTransport: AdministrationTransport {
     let url: String
     /// Its token.
     let token: String
-    private let client: HTTPClient
+    /// In the order in which they are tried.
+    private let clients: [HTTPClient]
 
     init(url: String, token: String, trust: RelayTrust) {
         self.url = url
         self.token = token
-        var configuration = HTTPClient.Configuration()
-        configuration.tlsConfiguration = trust.configuration
-        configuration.dnsOverride = trust.places
-        configuration.timeout.connect = .seconds(5)
-        // A relay that is not there shall be said at once.
-        configuration.connectionPool.retryConnectionEstablishment = false
-        client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
+        clients = trust.configurations.map {
+            HTTPClient(eventLoopGroupProvider: .singleton, configuration: $0)
+        }
     }
 
     func call(
@@ -72,7 +69,7 @@ struct HTTPTransport: AdministrationTransport {
         request.headers.add(name: "Authorization", value: "Bearer \(token)")
         if let body { request.body = .bytes(ByteBuffer(bytes: body.utf8)) }
         do {
-            let response = try await client.execute(request, timeout: .seconds(60))
+            let response = try await execute(request)
             let answer = try await response.body.collect(upTo: 64 * 1024 * 1024)
             let text = Array(answer.readableBytesView)
             guard let json = try? JSONValue(stored: text) else {
@@ -85,13 +82,23 @@ struct HTTPTransport: AdministrationTransport {
         } catch {
             throw CommandFailure(
                 .unavailable,
-                "no relay answers at \(url): \(error)\n"
+                "no relay answers at \(url): \(ReachingFailure(error))\n"
                     + "Start one, name another with --url, or work on its file with --database.")
         }
     }
 
+    /// Makes the call with the first client that knows the other end.
+    private func execute(_ request: HTTPClientRequest) async throws -> HTTPClientResponse {
+        for client in clients.dropLast() {
+            do {
+                return try await client.execute(request, timeout: .seconds(60))
+            } catch is OtherCertificate {}
+        }
+        return try await clients[clients.count - 1].execute(request, timeout: .seconds(60))
+    }
+
     func close() async {
-        try? await client.shutdown()
+        for client in clients { try? await client.shutdown() }
     }
 }
 

@@ -1,10 +1,14 @@
+import AsyncHTTPClient
+import NIOCore
 import NIOSSL
 
 /// How a command knows the relay when it speaks TLS.
 ///
 /// The certificate is for the name by which clients reach the relay, and a command on the same
 /// machine reaches it by another: so it asks for the name that the certificate has, at the address
-/// that is configured, and verifies all of it.
+/// that is configured, and verifies all of it. Who has the relay's own certificate needs nobody who
+/// vouches for it: the same one, byte for byte, is the relay's, whoever signed it. The handshake
+/// proves that the other end has its key.
 struct RelayTrust {
     private var roots: [NIOSSLCertificate] = []
     private var own: NIOSSLCertificate?
@@ -42,10 +46,43 @@ struct RelayTrust {
         return "https://\(name):\(port)"
     }
 
-    /// What the relay's certificate is verified by.
-    var configuration: TLSConfiguration {
-        var configuration = TLSConfiguration.makeClientConfiguration()
-        if !roots.isEmpty { configuration.additionalTrustRoots = [.certificates(roots)] }
+    /// What clients are configured by, in the order in which they are to be tried.
+    ///
+    /// One knows the relay's own certificate; one has it verified, as when it was renewed and the
+    /// relay still has the old one. The first sends nothing where it finds another certificate.
+    var configurations: [HTTPClient.Configuration] {
+        guard let own else { return [verifying] }
+        return [comparing(own), verifying]
+    }
+
+    private var verifying: HTTPClient.Configuration {
+        var tls = TLSConfiguration.makeClientConfiguration()
+        if !roots.isEmpty { tls.additionalTrustRoots = [.certificates(roots)] }
+        return configuration(tls)
+    }
+
+    private func comparing(_ own: NIOSSLCertificate) -> HTTPClient.Configuration {
+        var tls = TLSConfiguration.makeClientConfiguration()
+        tls.certificateVerification = .none
+        var configuration = configuration(tls)
+        // It runs when the handshake is done, and before the connection gets a request.
+        let compare: @Sendable (any Channel) -> EventLoopFuture<Void> = { channel in
+            channel.nioSSL_peerCertificate().flatMapThrowing { found in
+                guard found == own else { throw OtherCertificate() }
+            }
+        }
+        configuration.http1_1ConnectionDebugInitializer = compare
+        configuration.http2ConnectionDebugInitializer = compare
+        return configuration
+    }
+
+    private func configuration(_ tls: TLSConfiguration) -> HTTPClient.Configuration {
+        var configuration = HTTPClient.Configuration()
+        configuration.tlsConfiguration = tls
+        configuration.dnsOverride = places
+        configuration.timeout.connect = .seconds(5)
+        // A relay that is not there shall be said at once.
+        configuration.connectionPool.retryConnectionEstablishment = false
         return configuration
     }
 
@@ -56,5 +93,26 @@ struct RelayTrust {
             let text = String(decoding: name.contents, as: UTF8.self)
             return text.hasPrefix("*.") ? "relay" + text.dropFirst() : text
         }
+    }
+}
+
+/// The other end has another certificate than the relay's own.
+struct OtherCertificate: Error {}
+
+/// Why a relay was not reached, for people.
+struct ReachingFailure: CustomStringConvertible {
+    let description: String
+
+    init(_ error: any Error) {
+        let text = "\(error)"
+        // BoringSSL says in which line of its sources it found out.
+        let plain = text.replacing(#/ at \S+:[0-9]+/#, with: "")
+        guard text.contains("CERTIFICATE_VERIFY_FAILED") else {
+            description = plain
+            return
+        }
+        description =
+            "its certificate is signed by nobody who is known here: name the authority that signed "
+            + "it (tls.caFile, BELFRY_TLS_CA_FILE, --ca-file)"
     }
 }
