@@ -131,6 +131,7 @@ struct SubscriptionOperationReading {
         try checkRecordType(subscription, path: reader.path)
         subscription.scope = try completed(
             subscription.scope, firesOn: subscription.firesOn, path: reader.path)
+        subscription.notificationInfo.dropEmptyTexts()
         if let fault = subscription.notificationInfo.unsendable {
             throw APIError(
                 .badRequest, "\(reader.path).notificationInfo.\(fault.member): \(fault.rule)")
