@@ -222,7 +222,8 @@ extension IndexedSubscription {
     package init(_ subscription: Subscription, serial: UInt64) throws {
         var predicate: RecordPredicate?
         if case .query(let query, _) = subscription.scope {
-            predicate = try query.recordPredicate()
+            predicate = try query.recordPredicate(
+                implying: subscription.database.impliedOwner(subscription.owner))
         }
         self.init(
             serial: serial, database: subscription.database, owner: subscription.owner,

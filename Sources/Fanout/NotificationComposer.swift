@@ -68,7 +68,8 @@ package struct NotificationComposer: Sendable {
         let info = subscription.notificationInfo
         return PushPayload(
             // What only decorates an alert must not be in a background push (APNs).
-            alert: info.hasAlert ? alert(info) : [:], badge: badge, sound: info.soundName,
+            alert: info.hasAlert ? alert(info) : [:], badge: badge,
+            sound: info.soundName?.isEmpty == false ? info.soundName : nil,
             category: info.category,
             // APNs takes a push that shows nothing only as a background push, which must have it.
             isContentAvailable: info.shouldSendContentAvailable || !info.isVisible,

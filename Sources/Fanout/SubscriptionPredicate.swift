@@ -8,8 +8,16 @@ extension SubscriptionQuery {
     /// it again for what was saved. A text of NSPredicate is read whole, not only as far as
     /// CloudKit's CKQuery allows: what goes further is our extension.
     ///
+    /// - Parameter owner: whose name as the owner of a zone says no more than none.
+    /// - Returns: The predicate as it is meant of records in the subscriber's database.
     /// - Throws: `PredicateError`; its path, or its offset, lies within ``source``.
-    package func recordPredicate() throws(PredicateError) -> RecordPredicate {
+    package func recordPredicate(
+        implying owner: UserID? = nil
+    ) throws(PredicateError) -> RecordPredicate {
+        try written().meant(implying: owner)
+    }
+
+    private func written() throws(PredicateError) -> RecordPredicate {
         guard let form else { return .everyRecord }
         let arguments = try argumentValues(of: form)
         if form == .rql, case .string(let text) = source {
@@ -31,7 +39,7 @@ extension SubscriptionQuery {
         for (index, argument) in arguments.enumerated() {
             do {
                 let path = "\(form.rawValue)Arguments[\(index)]"
-                try FieldValue.checkArgument(argument, path: path)
+                try FieldValue.checkArgument(argument, of: form.dialect, path: path)
             } catch {
                 throw PredicateError(.parse, error.reason, path: error.path)
             }

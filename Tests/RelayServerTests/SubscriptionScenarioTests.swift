@@ -32,7 +32,10 @@ import Testing
 
     // MARK: What could never be sent
 
-    @Test(arguments: [" art", "art ", " ", "", "a\\nb", String(repeating: "x", count: 65)])
+    @Test(arguments: [
+        " art", "art ", " ", "", "a\\nb", String(repeating: "x", count: 65), "x\u{85}y", "x\u{A0}",
+        "\u{3000}x", "x\u{2028}", "x\u{2028}y", "x\u{200B}", "\u{FEFF}x", "x\u{9F}",
+    ])
     func `a collapse ID that the gateway would refuse is refused`(key: String) async throws {
         try await TestRelay.with { relay in
             let refused = try await relay.post(
@@ -47,6 +50,41 @@ import Testing
                 "subscriptions/modify",
                 Self.create(Self.query("q", info: #"{"collapseIDKey":"a b"}"#)))
             #expect(member(entries(saved).first, "activationPosition") != nil, "\(saved.text)")
+        }
+    }
+
+    @Test func `blanks and joiners within a collapse ID are the application's own`() async throws {
+        try await TestRelay.with { relay in
+            for (index, key) in ["a b", "a\u{A0}b", "👩‍👧", "é"].enumerated() {
+                let saved = try await relay.post(
+                    "subscriptions/modify",
+                    Self.create(
+                        Self.query(
+                            "q\(index)", type: "T\(index)",
+                            info: #"{"collapseIDKey":"\#(key)"}"#)))
+                #expect(member(entries(saved).first, "activationPosition") != nil, "\(saved.text)")
+            }
+        }
+    }
+
+    @Test(arguments: [
+        "alertBody", "alertLocalizationKey", "title", "titleLocalizationKey", "subtitle",
+        "subtitleLocalizationKey", "soundName",
+    ])
+    func `a text of nothing is none`(name: String) async throws {
+        try await TestRelay.with { relay in
+            let saved = try await relay.post(
+                "subscriptions/modify",
+                Self.create(Self.query("q", info: #"{"\#(name)":"","category":""}"#)))
+            #expect(
+                member(entries(saved).first, "notificationInfo")
+                    == ["shouldSendContentAvailable": true], "\(saved.text)")
+            let urgent = try await relay.post(
+                "subscriptions/modify",
+                Self.create(Self.query("r", info: #"{"\#(name)":"","priority":10}"#)))
+            #expect(
+                member(entries(urgent).first, "reason")?.text.contains(
+                    "notificationInfo.priority: 10 needs an alert") == true, "\(urgent.text)")
         }
     }
 

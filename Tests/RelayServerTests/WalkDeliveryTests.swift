@@ -70,6 +70,21 @@ import Testing
         }
     }
 
+    @Test(arguments: ["alertBody", "alertLocalizationKey", "soundName"])
+    func `a push with a text of nothing shows nothing, and is a background push`(
+        name: String
+    ) async throws {
+        try await RunningRelay.with { relay in
+            try await relay.container.save(
+                .query("q", info: JSONObject([(name: name, value: "")])), as: "bob")
+            try await relay.container.post(.change("create", "a1"))
+            #expect(try await relay.arrivals() == ["bobs: qry q created a1"])
+            let push = try #require(relay.gateway.simulated.pushes.first)
+            #expect(push.json.value(at: ["aps"]) == ["content-available": 1])
+            #expect(push.header("apns-push-type") == "background")
+        }
+    }
+
     @Test func `one change gives a user one notification ID and each push an ID of its own`()
         async throws
     {

@@ -56,28 +56,14 @@ enum BelfryReading {
         var stated = StatedPlace()
         stated.database = try reader.choice("database")
         stated.owner = try reader.identifier("owner")
-        switch reader.value("zoneID") {
-        case nil: break
-        case .string(let name)?:
-            stated.zoneID = ZoneID(zoneName: name)
-            guard stated.zoneID != nil else {
-                throw reader.failure("zoneID", "must be a zone name of 1 to 255 bytes")
-            }
-        default:
-            let zone = try reader.require("zoneID", try reader.reader("zoneID"))
-            stated.zoneID = try zoneID(zone)
-        }
+        stated.zoneID = try zoneID(of: reader)
         return stated
     }
 
-    static func zoneID(_ reader: JSONReader) throws(JSONContractError) -> ZoneID {
-        try reader.allowOnly(["zoneName", "ownerRecordName", "zoneType"])
-        let name = try reader.require("zoneName", try reader.string("zoneName"))
-        guard
-            let zoneID = ZoneID(
-                zoneName: name, ownerRecordName: try reader.identifier("ownerRecordName"))
-        else { throw reader.failure("zoneName", "must be a zone name of 1 to 255 bytes") }
-        return zoneID
+    /// The zone in the member `zoneID`: a dictionary, or the bare name.
+    static func zoneID(of reader: JSONReader) throws(JSONContractError) -> ZoneID? {
+        guard let zone = reader.value("zoneID") else { return nil }
+        return try ZoneID(json: zone, path: reader.path(of: "zoneID"))
     }
 
     private static func image(

@@ -144,7 +144,7 @@ private enum CloudKitType: String {
     ) throws(JSONContractError) -> RecordReference {
         try reader.allowOnly(["recordName", "zoneID", "action"])
         let name: RecordName = try reader.require("recordName", try reader.identifier("recordName"))
-        let zoneID = try reader.reader("zoneID").map(BelfryReading.zoneID)
+        let zoneID = try BelfryReading.zoneID(of: reader)
         return RecordReference(RecordID(recordName: name, zoneID: zoneID ?? .default))
     }
 }

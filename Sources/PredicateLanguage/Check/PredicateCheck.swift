@@ -59,7 +59,7 @@ struct PredicateCheck {
         try check(comparison.right, at: comparison.rightSpan)
         try checkQuantifier(comparison)
         if comparison.rules == .apple { try checkConstants(comparison) }
-        guard let schema else { return }
+        guard let schema, schema.concerns(comparison) else { return }
         if comparison.rules == .realm {
             try RealmSchemaCheck(schema: schema).check(comparison, [:])
         } else {

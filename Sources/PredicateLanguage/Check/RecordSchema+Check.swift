@@ -43,27 +43,38 @@ extension RecordSchema {
     }
 
     private func checkEquality(_ sides: Sides) throws(PredicateError) {
-        guard let left = sides.left, let right = sides.right, !left.agrees(with: right) else {
-            return
-        }
-        // Under Realm's rules a list without quantifier means ANY of its elements.
-        if sides.comparison.rules == .realm {
+        guard let left = sides.left, let right = sides.right else { return }
+        switch sides.comparison.rules {
+        case .minapp: if left.agreesInMinapp(with: right) { return }
+        case .realm:
+            // A list without quantifier means ANY of its elements.
             if let element = left.element, element.agrees(with: right) { return }
             if let element = right.element, element.agrees(with: left) { return }
+            fallthrough
+        case .apple, .firebase: if left.agrees(with: right) { return }
         }
         let constantIsLeft = sides.comparison.left.literal != nil
         throw mismatch(
             "\(left.word) and \(right.word) cannot be compared",
             constantIsLeft ? sides.comparison.leftSpan : sides.comparison.rightSpan,
             found: constantIsLeft ? left.word : right.word,
-            expected: constantIsLeft ? right.word : left.word)
+            expected: constantIsLeft ? right.word : left.word,
+            hint: Self.hint(left, right))
+    }
+
+    /// How to ask for the record to which a reference leads.
+    private static func hint(_ left: FieldType, _ right: FieldType) -> String? {
+        guard left == .reference && right == .string || left == .string && right == .reference
+        else { return nil }
+        return "give a reference {recordName}, or compare the member recordName"
     }
 
     private func checkOrder(
         _ type: FieldType?, _ span: SourceSpan, _ sides: Sides
     ) throws(PredicateError) {
         guard let type, !type.hasOrder else { return }
-        if sides.comparison.rules == .realm, type.element?.hasOrder == true { return }
+        let rules = sides.comparison.rules
+        if rules == .realm || rules == .minapp, type.element?.hasOrder == true { return }
         throw mismatch(
             "`\(sides.word)` needs an order, which \(type.word) does not have", span,
             found: type.word, expected: "a number, a text or a date")
@@ -116,9 +127,10 @@ extension RecordSchema {
     }
 
     func mismatch(
-        _ reason: String, _ span: SourceSpan, found: String, expected: String
+        _ reason: String, _ span: SourceSpan, found: String, expected: String,
+        hint: String? = nil
     ) -> PredicateError {
-        PredicateError(.check, reason, at: span, found: found, expected: expected)
+        PredicateError(.check, reason, at: span, found: found, expected: expected, hint: hint)
     }
 }
 

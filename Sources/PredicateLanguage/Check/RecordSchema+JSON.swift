@@ -9,7 +9,7 @@ extension RecordSchema {
     ///
     /// - Throws: ``JSONContractError`` at the first field that cannot be read.
     public init(json: JSONValue, path: String = "schema") throws(JSONContractError) {
-        fields = try Self.fields(json, path: path, depth: 0)
+        self.init(try Self.fields(json, path: path, depth: 0))
     }
 
     private static func fields(

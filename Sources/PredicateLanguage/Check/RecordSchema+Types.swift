@@ -103,6 +103,8 @@ extension RecordSchema {
     private func type(of path: RecordPredicate.RecordPath) throws(PredicateError) -> FieldType? {
         guard case .member(let name)? = path.components.first else { return nil }
         if name == "allTokens", fields[name] == nil { return .string }
+        if isOpen, !isKnown(path) { return nil }
+        try checkSystemPath(path)
         guard var current = try fieldType(name, in: fields, path.span, isTop: true) else {
             return nil
         }
@@ -215,6 +217,18 @@ extension RecordSchema.FieldType {
             true
         case (.list(let a), .list(let b)): a.agrees(with: b)
         default: self == other
+        }
+    }
+
+    /// Whether values of this type can match one of the other by Minapp's rules: booleans are no
+    /// numbers, a text names the record of a reference, and of a list any element counts.
+    func agreesInMinapp(with wanted: Self) -> Bool {
+        switch (self, wanted) {
+        case (.boolean, .integer), (.boolean, .double), (.integer, .boolean), (.double, .boolean):
+            false
+        case (.reference, .string): true
+        case (.list(let element), _): element.agreesInMinapp(with: wanted)
+        default: agrees(with: wanted)
         }
     }
 

@@ -53,8 +53,62 @@ public struct RecordSchema: Sendable, Hashable {
     /// The fields by name.
     public var fields: [String: Field]
 
-    /// Creates a schema.
+    /// Whether records may have other fields, of which nothing is known.
+    let isOpen: Bool
+
+    /// Creates a schema of all fields that there are.
     public init(_ fields: [String: Field]) {
         self.fields = fields
+        isOpen = false
+    }
+
+    /// Creates a schema of fields beside which there may be others, of which nothing is known.
+    ///
+    /// A predicate is checked only where it asks for what every record has, or for one of these.
+    public init(knownOnly fields: [String: Field]) {
+        self.fields = fields
+        isOpen = true
+    }
+
+    /// What holds of every record: the system fields have their kinds.
+    public static let ofAnyRecord = RecordSchema(knownOnly: [:])
+}
+
+extension RecordSchema {
+    /// Whether anything is known of the fields of a comparison.
+    func concerns(_ comparison: Comparison) -> Bool {
+        !isOpen || concerns(comparison.left) || concerns(comparison.right)
+    }
+
+    private func concerns(_ expression: Expression) -> Bool {
+        switch expression {
+        case .constant, .variable, .anyKey: false
+        case .path(let path): isKnown(path)
+        case .member(let base, _): concerns(base)
+        case .list(let elements), .call(_, let elements): elements.contains(where: concerns)
+        case .arithmetic(_, let left, let right): concerns(left) || concerns(right)
+        case .negative(let inner), .complement(let inner), .cast(let inner, _),
+            .assignment(_, let inner), .subquery(let inner, _, _):
+            concerns(inner)
+        case .conditional(_, let yes, let other): concerns(yes) || concerns(other)
+        }
+    }
+
+    /// Whether the first step of a path leads to a field of which something is known.
+    func isKnown(_ path: RecordPredicate.RecordPath) -> Bool {
+        guard case .member(let name)? = path.components.first else { return false }
+        return fields[name] != nil || Self.systemFields[name] != nil
+    }
+
+    /// Refuses to go further into a system field than to the name of a reference: there is nothing.
+    func checkSystemPath(_ path: RecordPredicate.RecordPath) throws(PredicateError) {
+        guard case .member(let name)? = path.components.first, fields[name] == nil,
+            Self.systemFields[name] == .reference,
+            case .member(let member)? =
+                path.components.dropFirst().first, member != "recordName", member != "recordID"
+        else { return }
+        throw mismatch(
+            "\(name) has no member \(member.prefix(60))", path.span, found: member,
+            expected: "\(name).recordName")
     }
 }

@@ -129,15 +129,25 @@ enum CloudKitValue {
     ) throws(JSONContractError) -> FieldValue {
         let reader = try JSONReader(value, path: path)
         let name: RecordName = try reader.require("recordName", try reader.identifier("recordName"))
-        guard let zone = try reader.reader("zoneID") else {
-            return .reference(RecordReference(RecordID(recordName: name, zoneID: .default)))
+        return .reference(
+            RecordReference(RecordID(recordName: name, zoneID: try zoneID(of: reader))))
+    }
+
+    /// The zone of a reference: a dictionary or the bare name; without one the default zone.
+    ///
+    /// What else stands in the dictionary was never asked for, and what was saved is read again.
+    private static func zoneID(of reader: JSONReader) throws(JSONContractError) -> ZoneID {
+        if let name = reader.value("zoneID"), case .string = name {
+            return try ZoneID(json: name, path: reader.path(of: "zoneID"))
         }
-        let zoneName = try zone.string("zoneName") ?? ZoneID.defaultName
-        let owner: UserID? = try zone.identifier("ownerRecordName")
-        guard let zoneID = ZoneID(zoneName: zoneName, ownerRecordName: owner) else {
+        guard let zone = try reader.reader("zoneID") else { return .default }
+        let owner: UserID? = try zone.identifier(
+            zone.value("ownerRecordName") == nil ? "ownerName" : "ownerRecordName")
+        let name = try zone.string("zoneName") ?? ZoneID.defaultName
+        guard let zoneID = ZoneID(zoneName: name, ownerRecordName: owner) else {
             throw zone.failure("zoneName", "not a zone name")
         }
-        return .reference(RecordReference(RecordID(recordName: name, zoneID: zoneID)))
+        return zoneID
     }
 
     private static func location(_ object: JSONObject) -> FieldValue? {

@@ -16,10 +16,13 @@ extension FieldValue {
     /// Refuses an argument with an object that no client of CloudKit writes as a value.
     ///
     /// It would be a dictionary, which equals no reference and no number, silently. Who means a
-    /// dictionary writes `{"$map": {…}}`.
+    /// dictionary writes `{"$map": {…}}`. In RQL a GeoJSON polygon is a shape.
     ///
     /// - Throws: ``JSONContractError`` at the object.
-    public static func checkArgument(_ json: JSONValue, path: String) throws(JSONContractError) {
+    public static func checkArgument(
+        _ json: JSONValue, of dialect: PredicateDialect, path: String
+    ) throws(JSONContractError) {
+        if dialect == .rql, PredicateArgument.isPolygon(json) { return }
         try PredicateArgument.check(json, path)
     }
 }
@@ -69,6 +72,14 @@ private enum PredicateArgument {
                     + "a place {latitude, longitude}, or a dictionary as {$map: {…}}")
         default: return
         }
+    }
+
+    /// Whether it is the object that GEOWITHIN takes for a shape, and nothing else would take.
+    static func isPolygon(_ json: JSONValue) -> Bool {
+        guard case .object(let object) = json, object["type"] == "Polygon",
+            case .array? = object["coordinates"]
+        else { return false }
+        return true
     }
 
     private static func form(of object: JSONObject) -> Form {

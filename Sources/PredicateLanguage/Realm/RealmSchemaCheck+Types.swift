@@ -12,6 +12,8 @@ extension RealmSchemaCheck {
             guard let type = variables[name] else { return SideType(element: .mixed) }
             return SideType(element: type)
         case .path(let path):
+            if schema.isOpen, !schema.isKnown(path) { return SideType(element: .mixed) }
+            try schema.checkSystemPath(path)
             return try walk(path, from: .map(fields), variables)
         case .member(.subquery(let list, let variable, let node), _):
             try checkSubquery(list, variable, node, variables)

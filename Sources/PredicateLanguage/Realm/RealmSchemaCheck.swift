@@ -28,8 +28,11 @@ struct RealmSchemaCheck {
 
     /// The fields of the record, those included that every record has.
     let fields: [String: RecordSchema.Field]
+    /// What was said of the record type.
+    let schema: RecordSchema
 
     init(schema: RecordSchema) {
+        self.schema = schema
         fields = schema.fields.merging(
             RecordSchema.systemFields.mapValues { RecordSchema.Field($0) }
         ) { own, _ in own }

@@ -43,9 +43,45 @@ public struct RecordTypeDefinition: Sendable, Hashable {
         self.isInferred = isInferred
     }
 
+    /// The fields of a record as this type means them: CloudKit has no boolean, so in a field that
+    /// somebody wrote down as INT64 it is 0 or 1, however a database posts it.
+    public func meant(_ record: RecordFields) -> RecordFields {
+        guard !isInferred else { return record }
+        var meant = record
+        for (name, value) in record where fields[name]?.type.element == .int64 {
+            meant[name] = value.withoutBooleans
+        }
+        return meant
+    }
+
     /// Whether everybody of `role` may do this.
     public func grants(_ permission: RecordGrant.Permission, to role: RoleName) -> Bool {
         grants.contains(RecordGrant(permission, to: role))
+    }
+}
+
+extension FieldValue {
+    /// A boolean as a number, by itself and in a list.
+    var withoutBooleans: FieldValue {
+        switch self {
+        case .bool(let flag): .integer(flag ? 1 : 0)
+        case .list(let values): .list(values.map(\.withoutBooleans))
+        case .set(let values): .set(Set(values.map(\.withoutBooleans)))
+        default: self
+        }
+    }
+}
+
+extension RecordChange {
+    /// The change with its fields as the container's schema means them.
+    public func meant(by schema: ContainerSchema) -> RecordChange {
+        guard let definition = schema.recordTypes[recordType], !definition.isInferred else {
+            return self
+        }
+        var change = self
+        change.before?.fields = definition.meant(before?.fields ?? [:])
+        change.after?.fields = definition.meant(after?.fields ?? [:])
+        return change
     }
 }
 

@@ -63,11 +63,13 @@ extension NotificationInfo {
         if let priority, ![1, 5, 10].contains(priority) {
             throw reader.failure("priority", "must be 1, 5 or 10 (APNs)")
         }
-        if let priority, priority != 5, !isVisible {
-            throw reader.failure(
-                "priority",
-                "\(priority) needs an alert, a sound or a badge: background pushes have 5 (APNs)")
+        if let priority, priority != 5, !mentionsAlert {
+            throw reader.failure("priority", Self.backgroundRule(priority))
         }
+    }
+
+    static func backgroundRule(_ priority: Int64) -> String {
+        "\(priority) needs an alert, a sound or a badge: background pushes have 5 (APNs)"
     }
 
     /// The wire form; members without a value are left out.

@@ -3,12 +3,19 @@ extension NotificationInfo {
     ///
     /// Reading does not ask for it, so that what was saved before the rule stays readable.
     public var unsendable: (member: String, rule: String)? {
-        if let collapseIDKey, !collapseIDKey.isHeaderText(upTo: Limits.maximumCollapseIDBytes) {
+        if let collapseIDKey,
+            !collapseIDKey.isHeaderText(upTo: Limits.maximumCollapseIDBytes)
+                || !collapseIDKey.showsItsEnds
+        {
             return (
                 "collapseIDKey",
                 "must be 1 to \(Limits.maximumCollapseIDBytes) UTF-8 bytes without control "
-                    + "characters, and without a blank at its beginning or end (APNs)"
+                    + "characters and line ends, and without a blank or an invisible character "
+                    + "at its beginning or end (APNs)"
             )
+        }
+        if let priority, priority != 5, !isVisible {
+            return ("priority", Self.backgroundRule(priority))
         }
         let keys = [
             ("alertLocalizationKey", alertLocalizationKey),
@@ -28,5 +35,28 @@ extension NotificationInfo {
         var written: [UInt8] = []
         JSONValue.write(key, to: &written)
         return written.count - 2 > Limits.maximumNotificationTextBytes
+    }
+}
+
+extension String {
+    /// Whether nothing in it controls or ends a line, and its ends are characters to be seen.
+    ///
+    /// Within it a blank or a joiner of letters or emoji may stand.
+    var showsItsEnds: Bool {
+        let ends = [unicodeScalars.first, unicodeScalars.last].compactMap(\.self)
+        return !unicodeScalars.contains { $0.properties.generalCategory.controls }
+            && !ends.contains {
+                $0.properties.isWhitespace || $0.properties.generalCategory == .format
+            }
+    }
+}
+
+extension Unicode.GeneralCategory {
+    /// Whether its characters are controls or separators of lines and paragraphs.
+    var controls: Bool {
+        switch self {
+        case .control, .lineSeparator, .paragraphSeparator: true
+        default: false
+        }
     }
 }

@@ -61,14 +61,34 @@ public struct NotificationInfo: Sendable, Hashable {
     ///
     /// If not, it is a background push.
     public var isVisible: Bool {
-        hasAlert || soundName != nil || shouldBadge
+        hasAlert || soundName?.isEmpty == false || shouldBadge
     }
 
-    /// Whether there is any text to show.
+    /// Whether there is any text to show; a text of nothing shows nothing.
     public var hasAlert: Bool {
+        alertTexts.contains { $0?.isEmpty == false }
+    }
+
+    /// Whether any member is there that could show or sound, be it empty.
+    var mentionsAlert: Bool {
+        alertTexts.contains { $0 != nil } || soundName != nil || shouldBadge
+    }
+
+    private var alertTexts: [String?] {
         [
             alertBody, alertLocalizationKey, title, titleLocalizationKey, subtitle,
             subtitleLocalizationKey,
-        ].contains { $0 != nil }
+        ]
+    }
+
+    /// Takes texts, keys and names of nothing for absent, as a client means them that always writes
+    /// all members.
+    public mutating func dropEmptyTexts() {
+        let texts: [WritableKeyPath<NotificationInfo, String?>] = [
+            \.alertBody, \.alertLocalizationKey, \.title, \.titleLocalizationKey, \.subtitle,
+            \.subtitleLocalizationKey, \.alertActionLocalizationKey, \.alertLaunchImage,
+            \.soundName, \.category,
+        ]
+        for text in texts where self[keyPath: text]?.isEmpty == true { self[keyPath: text] = nil }
     }
 }

@@ -95,13 +95,11 @@ struct RecordCaller: Sendable {
 
     // MARK: Zones
 
-    /// The zone that a client means: its own name as the owner is the same as none.
-    func zoneID(_ stated: ZoneID) -> ZoneID {
-        guard place.database != .shared, stated.ownerRecordName == place.owner else {
-            return stated
-        }
-        return ZoneID(zoneName: stated.zoneName) ?? stated
-    }
+    /// Whose name as the owner of a zone is the same as none.
+    var impliedOwner: UserID? { place.database.impliedOwner(place.owner) }
+
+    /// The zone that a client means.
+    func zoneID(_ stated: ZoneID) -> ZoneID { stated.implying(impliedOwner) }
 
     /// A zone as CloudKit's answers name it.
     func json(_ zoneID: ZoneID) -> JSONValue {

@@ -7,6 +7,8 @@ import RelayModel
 struct RecordFieldReading {
     /// The record's type, if it is known.
     let definition: RecordTypeDefinition?
+    /// Whose name as the owner of a zone is the same as none.
+    let impliedOwner: UserID?
 
     /// What was read of a record's fields.
     struct Reading {
@@ -60,8 +62,9 @@ struct RecordFieldReading {
                     member.name,
                     "is what the relay itself knows of a record; choose another name")
             }
-            let (value, raw, type) = try read(member.value, name: member.name, in: reader)
-            try value.checkDepth(path: reader.path(of: member.name))
+            let (stated, raw, type) = try read(member.value, name: member.name, in: reader)
+            try stated.checkDepth(path: reader.path(of: member.name))
+            let value = stated.implying(impliedOwner)
             reading.fields[member.name] = value
             if let raw, value.outlinesLess(than: raw) { reading.wire[member.name] = raw }
             if value == .list([]), let type, type != Self.unknownList {

@@ -209,7 +209,9 @@ struct RecordOperationReading {
     private mutating func readFields(_ record: JSONReader, into edit: inout RecordEdit) throws {
         let fields = try Self.fields(of: record)
         let definition = edit.recordType.flatMap { inference.definition(of: $0) }
-        let reading = try RecordFieldReading(definition: definition).read(fields)
+        let reading = try RecordFieldReading(
+            definition: definition, impliedOwner: caller.impliedOwner
+        ).read(fields)
         guard JSONValue.object(fields.object).utf8.count <= Limits.maximumRecordBytes else {
             throw APIError(
                 .quotaExceeded, "a record has at most \(Limits.maximumRecordBytes) bytes")

@@ -37,7 +37,7 @@ struct RecordQuery {
         let predicate: RecordPredicate
         do throws(PredicateError) {
             try query.checkArguments()
-            predicate = try query.recordPredicate()
+            predicate = try query.recordPredicate(implying: caller.impliedOwner)
             try predicate.check(schema: schema)
             self.predicate = try PreparedPredicate(predicate)
         } catch {

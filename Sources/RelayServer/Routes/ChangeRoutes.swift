@@ -99,10 +99,7 @@ struct ChangeIntake: Sendable {
                 "\(batch.items.count) changes in one request; allowed are "
                     + "\(Limits.maximumChangesPerRequest)")
         }
-        let changes = batch.items.compactMap { item -> ChangeToAppend? in
-            guard case .change(let change, let key) = item else { return nil }
-            return ChangeToAppend(change, key: key)
-        }
+        let changes = try await normalized(batch)
         var outcomes: [AppendOutcome] = []
         if !changes.isEmpty {
             outcomes = try await dependencies.inTurn(
@@ -134,6 +131,20 @@ struct ChangeIntake: Sendable {
             results.parkConflicts(try await park(body, at: now), body)
         }
         return results
+    }
+
+    /// The changes in the form in which clients' own are: the zones of private databases, and what
+    /// the schema says of fields.
+    ///
+    /// Their keys stay those of what was posted.
+    private func normalized(_ batch: DecodedBatch) async throws -> [ChangeToAppend] {
+        let posted = batch.items.compactMap { item -> ChangeToAppend? in
+            guard case .change(let change, let key) = item else { return nil }
+            return ChangeToAppend(change.withOwnZonesImplied, key: key)
+        }
+        guard !posted.isEmpty else { return [] }
+        let schema = try await dependencies.shadow.schema(of: container)
+        return posted.map { ChangeToAppend($0.change.meant(by: schema), key: $0.key) }
     }
 
     /// In development the schema learns what record types and fields there are.

@@ -131,6 +131,8 @@ struct SubscriptionOperationReading {
         try checkRecordType(subscription, path: reader.path)
         subscription.scope = try completed(
             subscription.scope, firesOn: subscription.firesOn, path: reader.path)
+        try checkChangedKeys(subscription, path: reader.path)
+        subscription.notificationInfo.dropEmptyTexts()
         if let fault = subscription.notificationInfo.unsendable {
             throw APIError(
                 .badRequest, "\(reader.path).notificationInfo.\(fault.member): \(fault.rule)")
@@ -140,6 +142,17 @@ struct SubscriptionOperationReading {
             subscription.notificationInfo.shouldSendContentAvailable = true
         }
         return subscription
+    }
+
+    /// Of system fields each update changes some, and none the others; sources list neither.
+    private func checkChangedKeys(_ subscription: Subscription, path: String) throws(APIError) {
+        let keys = subscription.changedKeys
+        guard let index = keys.firstIndex(where: { SystemField(named: $0) != nil }) else { return }
+        throw APIError(
+            .badRequest,
+            "\(path).changedKeys[\(index)]: \"\(keys[index])\" is what the relay knows of a "
+                + "record, not a field of it; every update changes when and by whom a record was "
+                + "modified, and none its name or its creation")
     }
 
     /// The dictionary with the types of filters that the client left to the schema.
@@ -181,8 +194,8 @@ struct SubscriptionOperationReading {
         }
         do throws(PredicateError) {
             try query.checkArguments()
-            let predicate = try query.recordPredicate()
-            try predicate.check(schema: registered(query.recordType))
+            let predicate = try query.recordPredicate(implying: impliedOwner)
+            try predicate.check(schema: known(of: query.recordType))
             try checkKnowable(predicate, firesOn, query.recordType)
             query.canonical = predicate.canonicalText
         } catch {
@@ -196,7 +209,7 @@ struct SubscriptionOperationReading {
     private func checkKnowable(
         _ predicate: RecordPredicate, _ firesOn: FiresOn, _ type: RecordType
     ) throws(PredicateError) {
-        guard let definition = schema.recordTypes[type], !definition.isKept else { return }
+        guard schema.recordTypes[type]?.isKept != true else { return }
         for name in (predicate.fieldsRead ?? []).sorted() {
             let needed: FiresOn
             switch SystemField(named: name) {
@@ -208,8 +221,10 @@ struct SubscriptionOperationReading {
             let words = needed.operations.map { "\"\($0.rawValue)\"" }.joined(separator: " or ")
             throw PredicateError(
                 .check,
-                "`\(name)` of such a change is never known: the relay does not keep records of "
-                    + "type \(type)",
+                "`\(name)` of such a change is never known: the relay "
+                    + (schema.recordTypes[type] == nil
+                        ? "does not know the type \(type) yet, and keeps no records of it"
+                        : "does not keep records of type \(type)"),
                 found: name,
                 expected: "\(words) in firesOn, or a record type that the schema keeps")
         }
@@ -217,18 +232,17 @@ struct SubscriptionOperationReading {
 
     /// In the private database the user's own name as a zone's owner is the same as none: zones are
     /// answered with it, and come back so.
-    private func own(_ zoneID: ZoneID) -> ZoneID {
-        guard owner.database == .private, zoneID.ownerRecordName == owner.user else {
-            return zoneID
-        }
-        return ZoneID(zoneName: zoneID.zoneName) ?? zoneID
-    }
+    private var impliedOwner: UserID? { owner.database.impliedOwner(owner.user) }
 
-    /// What somebody wrote down of a record type; what was inferred knows only the fields that
-    /// happened to arrive.
-    private func registered(_ type: RecordType) -> RecordSchema? {
-        guard let definition = schema.recordTypes[type], !definition.isInferred else { return nil }
-        return RecordSchema(definition)
+    private func own(_ zoneID: ZoneID) -> ZoneID { zoneID.implying(impliedOwner) }
+
+    /// What somebody wrote down of a record type.
+    ///
+    /// What was inferred knows only the fields that happened to arrive: then what holds of every
+    /// record is known, and which fields had references.
+    private func known(of type: RecordType) -> RecordSchema {
+        guard let definition = schema.recordTypes[type] else { return .ofAnyRecord }
+        return definition.isInferred ? .inferred(definition) : RecordSchema(definition)
     }
 }
 

@@ -28,9 +28,10 @@ struct FilterTypes {
             case .string(let name)? = filter["fieldName"] ?? filter["systemFieldName"],
             let raw = value["value"], raw != .null
         else { return json }
-        if definition?.fields[name] == nil, let field = SystemField(named: name) {
+        if let field = SystemField(named: name) {
             value["value"] = Self.fitted(raw, to: field)
-            if value["value"] != raw { value["type"] = nil }
+            let isNamed = field.element == .reference && Self.isText(raw)
+            if isNamed || value["value"] != raw { value["type"] = nil }
         }
         if Self.isUntyped(value["type"]), let element = element(of: name) {
             let isList = if case .array = raw { true } else { false }
@@ -47,13 +48,21 @@ struct FilterTypes {
     }
 
     /// Clients write the name of a record or user as a text and as a reference, whatever the field
-    /// holds.
+    /// holds; a text is compared with the name (`RecordPredicate.meant`), whatever type it states.
     private static func fitted(_ raw: JSONValue, to field: SystemField) -> JSONValue {
         switch (raw, field.element) {
         case (.array(let elements), _): .array(elements.map { fitted($0, to: field) })
         case (.object(let object), .string): object["recordName"] ?? raw
-        case (.string, .reference): ["recordName": raw]
         default: raw
+        }
+    }
+
+    /// Whether a value is a text, or a list of texts.
+    private static func isText(_ raw: JSONValue) -> Bool {
+        switch raw {
+        case .string: true
+        case .array(let elements): !elements.isEmpty && elements.allSatisfy(isText)
+        default: false
         }
     }
 

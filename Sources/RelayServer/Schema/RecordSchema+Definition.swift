@@ -12,6 +12,13 @@ extension RecordSchema {
         self.init(fields)
     }
 
+    /// What may be taken from what was inferred: which fields hold references, because a text in
+    /// the place of one never matches, and nobody is told.
+    static func inferred(_ definition: RecordTypeDefinition) -> RecordSchema {
+        let references = definition.fields.filter { $0.value.type.element == .reference }
+        return RecordSchema(knownOnly: references.mapValues { Field(type($0.type)) })
+    }
+
     private static func type(_ type: SchemaFieldType) -> FieldType {
         let element: FieldType =
             switch type.element {
