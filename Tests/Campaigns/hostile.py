@@ -115,6 +115,35 @@ def conditions(state, place):
         b=[f"b{n}" for n in range(20_000)]))
 
 
+@attack(1)
+def expressions(state, place):
+    """Regular expressions whose automaton is too large, and texts that make it so."""
+    user = f"regular{state['id']}"
+    if state["n"] == 0:
+        for number in range(10):
+            request(state, place, "POST", place.path("subscriptions/modify", user), {"operations": [{
+                "operationType": "create", "subscription": {
+                    "subscriptionID": f"expression{number}", "subscriptionType": "query",
+                    "query": {"recordType": "Noise",
+                              "predicate": f"t MATCHES '[ab]*a[ab]{{{990 - number}}}c'"},
+                    "firesOn": ["create"], "notificationInfo": {"alertBody": "x"}}}]})
+    state["n"] += 1
+    request(state, place, "POST", HOSTILE_CHANGES, change(
+        f"e{state['id']}-{state['n']}", t="".join(random.choices("ab", k=70_000))))
+
+
+@attack(2)
+def marks(state, place):
+    """Texts whose combining marks take the square of their number to compare, as a name too."""
+    state["n"] += 1
+    text = "a" + "\u0323\u0301" * 100_000
+    if state["n"] % 2:
+        request(state, place, "POST", place.path("records/query"), {
+            text: 1, "query": {"recordType": "Kept"}})
+    else:
+        request(state, place, "POST", HOSTILE_CHANGES, change(f"m{state['n']}", text=text))
+
+
 @attack(8)
 def queries(state, place):
     """Queries of records without a user, over all that there is."""

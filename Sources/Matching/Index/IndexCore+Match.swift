@@ -323,7 +323,7 @@ extension IndexCore {
     }
 
     /// Steps from which an evaluation is worth a name, if the change should take too many.
-    private static var dearSteps: Int { 500_000 }
+    private static var dearSteps: Int { 50_000 }
 
     /// What the conditions took that took much, by subscription.
     func costs(_ scratch: inout MatchScratch, _ operation: FiresOn) -> [(id: UInt32, steps: Int)] {
