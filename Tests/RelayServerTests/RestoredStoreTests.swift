@@ -76,6 +76,27 @@ import Testing
         }
     }
 
+    @Test func `a place between two pages of zones is answered as one that has expired`()
+        async throws
+    {
+        try await TestRelay.with { relay in
+            let place = RecordPlace(
+                container: TestRelay.container, database: .private, owner: known("_alice"))
+            let zones = try (0...1000).map { try #require(ZoneID(zoneName: "z\($0)")) }
+            _ = try await relay.store.createZones(zones, in: place)
+            let backup = relay.store.path + "-backup"
+            _ = try RelayStore.backUp(path: relay.store.path, to: backup)
+            let call = Self.calls[1]
+            #expect(try await Self.ask(relay, call, with: nil)["moreComing"] == true)
+            let token = try await Self.token(relay, call)
+            #expect(try await Self.ask(relay, call, with: token).status == 200)
+            try await TestRelay.restored(from: backup) { relay in
+                let answer = try await Self.ask(relay, call, with: token)
+                #expect(answer["changeTokenExpired"] == true, "\(answer.text)")
+            }
+        }
+    }
+
     @Test func `a continuation marker of the store before is refused`() async throws {
         try await TestRelay.with { relay in
             try await Self.create(relay, ["a", "b", "c"])

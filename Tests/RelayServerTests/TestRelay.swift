@@ -54,7 +54,7 @@ struct TestRelay: Sendable {
         _ = try RelayStore.restore(from: backup, to: path)
         let store = try RelayStore.open(path: path)
         var dependencies = dependencies(
-            store, readiness: .ready, limits: RequestLimits(), adminToken: adminToken)
+            store, readiness: { .ready }, limits: RequestLimits(), adminToken: adminToken)
         // Restoring takes its time.
         dependencies.now = { now.advanced(by: .seconds(60)) }
         try await serve(store, dependencies, body)

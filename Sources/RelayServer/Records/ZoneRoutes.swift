@@ -255,13 +255,25 @@ struct ZoneFeedPlace {
     ///
     /// - Throws: 400 if it is another one's.
     init(_ token: String?, of caller: RecordCaller) throws(APIError) {
-        if let token, let numbers = try? caller.numbers(token, count: 5, of: Self.sequel) {
+        if let token, let numbers = try Self.sequel(token, of: caller) {
             since = ZoneHead(position: LogPosition(numbers[0]), edit: numbers[1])
             edit = numbers[2]
             until = ZoneHead(position: LogPosition(numbers[3]), edit: numbers[4])
         } else {
             let numbers = try caller.numbers(token, count: 2, of: Self.part)
             since = ZoneHead(position: LogPosition(numbers[0]), edit: numbers[1])
+        }
+    }
+
+    /// The numbers of a token for the next page; `nil` if it is none.
+    private static func sequel(
+        _ token: String, of caller: RecordCaller
+    ) throws(APIError) -> [UInt64]? {
+        do {
+            return try caller.numbers(token, count: 5, of: sequel)
+        } catch {
+            guard error.details["changeTokenExpired"] == true else { return nil }
+            throw error
         }
     }
 
