@@ -121,9 +121,10 @@ package struct Follower: ~Copyable {
             }
             turns.look(ahead: entries)
             for entry in entries {
-                pulse?.work(on: entry.position)
+                pulse?.work(
+                    on: FollowerPulse.Entry(position: entry.position, container: entry.container))
                 try await work(entry, from: offset)
-                pulse?.rest()
+                pulse?.finish()
                 offset = 0
                 position = entry.position
                 worked = position

@@ -1,7 +1,8 @@
 package import RelayModel
 import Synchronization
 
-/// What the follower is at, and since when: whoever looks can tell that it stands still.
+/// What the follower is at, since when, and what whose entries took: whoever looks can tell that it
+/// stands still, and for whom it works.
 ///
 /// One that waits at the head, or for room to hand deliveries over, is at rest.
 /// Concurrency: a lock; the follower writes, the watch reads.
@@ -14,10 +15,51 @@ package final class FollowerPulse: Sendable {
         package let duration: Duration
     }
 
+    /// What the entries of one container took.
+    package struct Work: Sendable, Hashable {
+        /// How many there were.
+        package var entries = 0
+        /// How long the follower was at them.
+        package var time = Duration.zero
+
+        /// Says what entries took.
+        package init(entries: Int = 0, time: Duration = .zero) {
+            self.entries = entries
+            self.time = time
+        }
+    }
+
+    /// An entry in hand.
+    package struct Entry: Sendable {
+        /// Its place.
+        package let position: LogPosition
+        /// Whose it is.
+        package let container: ContainerKey
+
+        /// Names an entry.
+        package init(position: LogPosition, container: ContainerKey) {
+            self.position = position
+            self.container = container
+        }
+    }
+
+    private struct State {
+        var current: (entry: Entry, since: Duration)?
+        var work: [ContainerKey: Work] = [:]
+
+        /// Notes what the entry in hand took until `now`, and lays it aside.
+        mutating func rest(at now: Duration) -> Entry? {
+            guard let (entry, since) = current else { return nil }
+            current = nil
+            work[entry.container, default: Work()].time += now - since
+            return entry
+        }
+    }
+
     /// From then on a follower stands still: ordinary entries take a thousandth of a second.
     package static let patience: Duration = .seconds(8)
 
-    private let current = Mutex<(position: LogPosition, since: Duration)?>(nil)
+    private let state = Mutex(State())
     private let clock: @Sendable () -> Duration
 
     /// Creates a pulse at rest; `clock` is a clock that never goes back.
@@ -25,27 +67,45 @@ package final class FollowerPulse: Sendable {
         self.clock = clock
     }
 
-    /// The follower begins with an entry.
-    package func work(on position: LogPosition) {
+    /// The follower begins with an entry, or goes on with it.
+    package func work(on entry: Entry) {
         let now = clock()
-        current.withLock { $0 = (position, now) }
+        state.withLock { $0.current = (entry, now) }
     }
 
-    /// The follower is done, or waits; returns the entry that it was at.
+    /// The follower waits; returns the entry that it was at.
     @discardableResult
-    package func rest() -> LogPosition? {
-        current.withLock { current in
-            defer { current = nil }
-            return current?.position
+    package func rest() -> Entry? {
+        let now = clock()
+        return state.withLock { $0.rest(at: now) }
+    }
+
+    /// The follower is done with its entry.
+    package func finish() {
+        let now = clock()
+        state.withLock { state in
+            guard let entry = state.rest(at: now) else { return }
+            state.work[entry.container]?.entries += 1
+        }
+    }
+
+    /// What whose entries took since the last call, of those that are done.
+    package func takeWork() -> [ContainerKey: Work] {
+        state.withLock { state in
+            let done = state.work.filter { $0.value.entries > 0 }
+            for container in done.keys { state.work[container] = nil }
+            return done
         }
     }
 
     /// Where the follower stands still; `nil` if it does not.
     package var stand: Stand? {
         let now = clock()
-        return current.withLock { current in
-            guard let current, now - current.since >= Self.patience else { return nil }
-            return Stand(position: current.position, duration: now - current.since)
+        return state.withLock { state in
+            guard let (entry, since) = state.current, now - since >= Self.patience else {
+                return nil
+            }
+            return Stand(position: entry.position, duration: now - since)
         }
     }
 }

@@ -82,9 +82,8 @@ public enum Limits {
     public static let maximumEvaluationSteps = 10_000_000
     /// Steps of all evaluations that one change asks for; beyond, the change is set aside.
     ///
-    /// Where an evaluation turns out to take longer than its steps say, the time that it took
-    /// counts, 2 ns a step.
-    public static let maximumStepsPerChange = 500_000_000
+    /// Of what could take long, the time that it took counts, 2 ns a step: a fifth of a second.
+    public static let maximumStepsPerChange = 100_000_000
     /// The text of a regular expression in a predicate.
     public static let maximumRegularExpressionBytes = 4096
 

@@ -130,16 +130,18 @@ import Testing
         let elapsed = Mutex(Duration.zero)
         let pulse = FollowerPulse { elapsed.withLock { $0 } }
         #expect(pulse.stand == nil)
-        pulse.work(on: LogPosition(7))
+        pulse.work(
+            on: FollowerPulse.Entry(position: LogPosition(7), container: Fixtures.container))
         elapsed.withLock { $0 += .seconds(5) }
         #expect(pulse.stand == nil)
         elapsed.withLock { $0 += .seconds(4) }
         #expect(pulse.stand?.position == LogPosition(7))
         #expect(pulse.stand?.duration == .seconds(9))
-        #expect(pulse.rest() == LogPosition(7))
+        #expect(pulse.rest()?.position == LogPosition(7))
         elapsed.withLock { $0 += .seconds(100) }
         #expect(pulse.stand == nil)
-        pulse.work(on: LogPosition(8))
+        pulse.work(
+            on: FollowerPulse.Entry(position: LogPosition(8), container: Fixtures.container))
         #expect(pulse.stand == nil)
     }
 }

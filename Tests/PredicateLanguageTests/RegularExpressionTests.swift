@@ -77,7 +77,7 @@ import Testing
         #expect(predicate.evaluate(on: ["s": .string(text)]) == .error(.budgetExceeded))
         #expect(predicate.evaluate(on: ["s": .string("xy")]) == .false)
         let word = try RecordPredicate(format: "s MATCHES '\\\\w+'")
-        #expect(word.evaluate(on: ["s": .string(String(text.prefix(40_000)))]) == .true)
+        #expect(word.evaluate(on: ["s": .string(String(text.prefix(10_000)))]) == .true)
     }
 
     @Test func `LIKE takes no longer for many stars`() throws {

@@ -84,7 +84,8 @@ import Testing
         let elapsed = Elapsed()
         let pulse = FollowerPulse { elapsed.duration }
         try await TestRelay.with(readiness: Readiness(pulse)) { relay in
-            pulse.work(on: LogPosition(7))
+            pulse.work(
+                on: FollowerPulse.Entry(position: LogPosition(7), container: Fixtures.container))
             elapsed.advance(by: .seconds(7))
             #expect(try await relay.call(.get, "/readyz").status == 200)
             elapsed.advance(by: .seconds(2))

@@ -1,4 +1,5 @@
 import Delivery
+import Fanout
 import RelayModel
 import RelayTestKit
 import Storage
@@ -20,7 +21,10 @@ import Testing
         /// How long a change of the busy container takes to follow.
         var each: Duration
         private var head: UInt64 = 0
-        private var log: [(position: UInt64, end: Duration)] = []
+        private var log:
+            [(
+                position: UInt64, end: Duration, container: ContainerKey, work: FollowerPulse.Work
+            )] = []
         private var free = Duration.zero
 
         init(each: Duration) { self.each = each }
@@ -32,7 +36,11 @@ import Testing
         ) -> Duration {
             head += UInt64(changes)
             free = max(free, now) + each * changes
-            log.append((head, free))
+            log.append(
+                (
+                    head, free, container,
+                    FollowerPulse.Work(entries: changes, time: each * changes)
+                ))
             _ = shares.appended(
                 container, changes: changes, upTo: LogPosition(head), at: now)
             return free
@@ -44,7 +52,9 @@ import Testing
             now = moment
             while let first = log.first, first.end <= moment {
                 log.removeFirst()
-                let numbers = shares.followed(upTo: LogPosition(first.position), at: first.end)
+                let numbers = shares.followed(
+                    upTo: LogPosition(first.position), work: [first.container: first.work],
+                    at: first.end)
                 released += numbers.count
                 for _ in numbers { append(IntakeSharesTests.busy, changes: 1, each: each) }
             }
@@ -154,6 +164,24 @@ import Testing
         // About what a gateway has whose answers take twice as long as the quickest, 1.1 ms, and
         // 2 ms; with one change more than has room.
         #expect((5...60).contains(most))
+    }
+
+    @Test func `who is not dear is not held for what others take`() {
+        var shares = IntakeShares()
+        _ = shares.ask(Self.quiet, changes: 1, at: .zero)
+        _ = shares.appended(Self.quiet, changes: 1, upTo: LogPosition(1), at: .zero)
+        _ = shares.ask(Self.busy, changes: 1, at: .zero)
+        _ = shares.appended(Self.busy, changes: 1, upTo: LogPosition(2), at: .zero)
+        let work = [
+            Self.quiet: FollowerPulse.Work(entries: 1, time: .microseconds(50)),
+            Self.busy: FollowerPulse.Work(entries: 1, time: .seconds(1)),
+        ]
+        #expect(shares.followed(upTo: LogPosition(2), work: work, at: .seconds(1)) == [])
+        #expect(shares.ask(Self.busy, changes: 1, at: .seconds(1)) == .enters)
+        #expect(shares.ask(Self.busy, changes: 1, at: .seconds(1)) == .waits(1))
+        for _ in 1...63 {
+            #expect(shares.ask(Self.quiet, changes: 1, at: .seconds(1)) == .enters)
+        }
     }
 
     @Test func `pushes of somebody else, or of before the start, count for nobody`() {

@@ -55,17 +55,18 @@ struct ReferenceRow: Sendable {
         return !(fields?.allSatisfy { values[$0] != nil } ?? false)
     }
 
-    /// Adds what an evaluation took: its steps, or the thread's time if that is more.
+    /// Adds what an evaluation took by the thread's own time, or its steps if that stood still.
     ///
     /// Only how many of them one change may take depends on it, which is decided once and kept;
-    /// an evaluation's own answer depends on its steps alone.
+    /// an evaluation's own answer depends on its steps alone, which are reckoned for the worst.
     private func measured(
         by change: DecodedChange, steps: inout Int, _ evaluate: (inout Int) -> RowAnswer
     ) -> RowAnswer {
         let began = change.threadTime()
         var counted = 0
         let answer = evaluate(&counted)
-        steps += max(counted, Int((change.threadTime() &- began) / 2))
+        let nanoseconds = change.threadTime() &- began
+        steps += nanoseconds > 0 ? Int(nanoseconds / 2) : counted
         return answer
     }
 

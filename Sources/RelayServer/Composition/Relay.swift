@@ -218,9 +218,10 @@ package final class Relay: Service {
             rangeThreshold: configuration.rangeThreshold, now: world.now, clock: world.clock,
             settings: { [board] key in board[key] }, logger: logger, board: indexes,
             keeper: keeper, pulse: pulse, onSuppression: onSuppression,
-            take: { [worker, turns] batch in
+            take: { [worker, turns, pulse] batch in
                 try await worker.accept(batch)
-                if let position = batch.finished { turns.followed(upTo: position) }
+                guard let position = batch.finished else { return }
+                turns.followed(upTo: position, work: pulse.takeWork())
             })
         let mark = worker.recordedMark
         try await follower.recover(at: mark, from: store) { stage in

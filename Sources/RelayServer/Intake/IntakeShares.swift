@@ -1,21 +1,26 @@
 import Delivery
 import DequeModule
+import Fanout
 import RelayModel
 
 /// How much of the log each container may have that is not followed yet, while others write too.
 ///
 /// The log is followed in its order: what one container has in it before another's change, that
 /// change waits for. So a container that appends faster than it is followed is held at the door.
-/// How many of its changes may be unfollowed follows from how long they stay so: fewer when they
-/// take longer than ``Settings/wait``, more when they take less and it wants more. A change
-/// that is dear to match thereby counts for many that are cheap. With nobody beside it, a
-/// container has the log to itself, and a burst goes in as quickly as the disk takes it.
+/// How many of its changes may be unfollowed follows from what the follower takes for each of them:
+/// so many as make others wait for ``Settings/wait``. A change that is dear to match thereby counts
+/// for many that are cheap, and what others' changes take is not held against it. With nobody beside
+/// it, a container has the log to itself, and a burst goes in as quickly as the disk takes it.
+///
+/// Behind the log there is the window of deliveries, which all share as well: so beside others a
+/// container has as many pushes with the gateway as make its answers wait little there
+/// (``Delivery/PushPace``), and what it has in the log counts for the pushes that will come of it.
 ///
 /// A value without a clock: moments come in, as durations since any beginning.
 struct IntakeShares: Sendable {
     /// What can be set.
     struct Settings: Sendable, Hashable {
-        /// How long a change of a container that is held may be unfollowed, in the mean.
+        /// How long the follower may take for what a container has in the log beside others.
         ///
         /// It is what one container adds to the way of another's changes.
         var wait = Duration.milliseconds(5)
@@ -43,7 +48,6 @@ struct IntakeShares: Sendable {
     struct Passed: Sendable {
         let position: LogPosition
         let changes: Int
-        let since: Duration
     }
 
     struct Share: Sendable {
@@ -54,16 +58,13 @@ struct IntakeShares: Sendable {
         var passed: Deque<Passed> = []
         var line: Deque<(number: UInt64, changes: Int)> = []
         var seen: Duration
-        /// Since the width was last adjusted.
-        var followed = 0
-        var waited = Duration.zero
+        /// What the follower takes for one change, as far as it is known.
+        var cost: Duration?
         /// What is with the gateway.
         var pushes: PushPace
         /// Pushes that began since changes were last followed, and how many one change makes.
         var begun = 0
         var pushesPerChange = 1.0
-        /// Whether it had to wait since then: only then does it need more.
-        var wasHeld = false
     }
 
     private let settings: Settings
@@ -92,7 +93,6 @@ struct IntakeShares: Sendable {
             share.open += changes
             return .enters
         }
-        share.wasHeld = true
         guard share.line.count < settings.line else { return .refused }
         nextNumber += 1
         share.line.append((nextNumber, changes))
@@ -110,29 +110,30 @@ struct IntakeShares: Sendable {
         if let position, position > followedUpTo {
             // Commits answer in the order of the log, but callers come here in any.
             let place = share.passed.lastIndex { $0.position < position }.map { $0 + 1 } ?? 0
-            share.passed.insert(
-                Passed(position: position, changes: changes, since: now), at: place)
+            share.passed.insert(Passed(position: position, changes: changes), at: place)
         } else {
             share.open -= changes
-            if position != nil { share.note(.zero, of: changes, settings.wait) }
         }
         let released = share.release()
         shares[container] = share
         return released
     }
 
-    /// The log is followed up to `position`.
+    /// The log is followed up to `position`, and what whose entries took for that.
     ///
     /// - Returns: The requests that go in now.
-    mutating func followed(upTo position: LogPosition, at now: Duration) -> [UInt64] {
+    mutating func followed(
+        upTo position: LogPosition, work: [ContainerKey: FollowerPulse.Work] = [:],
+        at now: Duration
+    ) -> [UInt64] {
         followedUpTo = max(followedUpTo, position)
+        for (container, work) in work { shares[container]?.learn(work, settings.wait) }
         var released: [UInt64] = []
         for container in Array(shares.keys) {
             guard var share = shares.removeValue(forKey: container) else { continue }
             while let first = share.passed.first, first.position <= position {
                 share.passed.removeFirst()
                 share.open -= first.changes
-                share.note(now - first.since, of: first.changes, settings.wait)
                 share.learnPushes(of: first.changes)
             }
             released += share.release()
@@ -201,21 +202,16 @@ extension IntakeShares.Share {
         begun = 0
     }
 
-    /// Learns how long changes were unfollowed.
-    mutating func note(_ wait: Duration, of changes: Int, _ goal: Duration) {
-        followed += changes
-        waited += wait * changes
-        guard followed >= width else { return }
-        let mean = waited / followed
-        if mean > goal {
-            // What is far too much at once is not taken back by steps.
-            width = max(1, min(width - max(1, width / 4), Int(Double(width) * (goal / mean))))
-        } else if wasHeld {
-            width = min(IntakeShares.widths.most, width + max(1, width / 8))
-        }
-        followed = 0
-        waited = .zero
-        wasHeld = !line.isEmpty
+    /// Learns what entries took.
+    mutating func learn(_ work: FollowerPulse.Work, _ goal: Duration) {
+        guard work.entries > 0 else { return }
+        let each = work.time / work.entries
+        // The last eight or so count, so that the first dear ones do.
+        let weight = max(1 / 8, min(1, Double(work.entries) / 64))
+        let cost = cost.map { $0 + (each - $0) * weight } ?? each
+        self.cost = cost
+        let most = Double(IntakeShares.widths.most)
+        width = Int(max(1, min(most, goal / max(cost, .nanoseconds(1)))))
     }
 
     /// Lets in from the line what there is room for.

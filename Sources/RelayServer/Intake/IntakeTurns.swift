@@ -1,4 +1,5 @@
 package import Delivery
+package import Fanout
 package import RelayModel
 import Storage
 import Synchronization
@@ -70,11 +71,13 @@ package final class IntakeTurns: Sendable {
         }
     }
 
-    /// The log is followed up to `position`.
-    package func followed(upTo position: LogPosition) {
+    /// The log is followed up to `position`, and what whose entries took for that.
+    package func followed(
+        upTo position: LogPosition, work: [ContainerKey: FollowerPulse.Work] = [:]
+    ) {
         let now = elapsed()
         let waiters = state.withLock { state in
-            state.take(state.shares.followed(upTo: position, at: now))
+            state.take(state.shares.followed(upTo: position, work: work, at: now))
         }
         for waiter in waiters { waiter.resume(returning: true) }
     }
