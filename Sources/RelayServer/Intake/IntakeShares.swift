@@ -9,8 +9,9 @@ import RelayModel
 /// change waits for. So a container that appends faster than it is followed is held at the door.
 /// How many of its changes may be unfollowed follows from what the follower takes for each of them:
 /// so many as make others wait for ``Settings/wait``. A change that is dear to match thereby counts
-/// for many that are cheap, and what others' changes take is not held against it. With nobody beside
-/// it, a container has the log to itself, and a burst goes in as quickly as the disk takes it.
+/// for many that are cheap, and what others' changes take is not held against it. With nobody
+/// beside it, a container has the log to itself, and a burst goes in as quickly as the disk takes
+/// it.
 ///
 /// Behind the log there is the window of deliveries, which all share as well: so beside others a
 /// container has as many pushes with the gateway as make its answers wait little there
