@@ -54,11 +54,11 @@ SCRIPTED = {
     # Those above the last stream were not processed: they go on another connection, and leave a
     # receipt if that takes longer than a moment.
     "goAway": cut(0, None, do="goAway"),
-    "goAwayBeforeThis": cut(1, REFUSED, do="goAway", lastStream="beforeThis"),
+    "goAwayBeforeThis": cut(1, None, do="goAway", lastStream="beforeThis"),
     "goAwayClosing": cut(COUNT, CLOSED, do="goAway", ending="close"),
     "connectionReset": cut(COUNT, CLOSED, do="closeConnection", end="reset"),
     "connectionEnded": cut(COUNT, CLOSED, do="closeConnection", end="finish"),
-    "streamRefused": cut(1, REFUSED, do="resetStream", code="refused"),
+    "streamRefused": cut(1, None, do="resetStream", code="refused"),
     "streamReset": cut(1, RESET, do="resetStream", code="internalError"),
     "stalledStream": (after_ten(do="silence"), 1, GIVEN_UP, [LATE]),
     "halfOpen": (after_ten(do="freezeConnection"), COUNT, GIVEN_UP, [LATE]),
