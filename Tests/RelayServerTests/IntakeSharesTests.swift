@@ -42,7 +42,7 @@ import Testing
                     FollowerPulse.Work(entries: changes, time: each * changes)
                 ))
             _ = shares.appended(
-                container, changes: changes, upTo: LogPosition(head), at: now)
+                container, changes: changes, upTo: LogPosition(head))
             return free
         }
 
@@ -124,7 +124,7 @@ import Testing
         #expect(shares.ask(Self.busy, changes: 1, at: .zero) == .waits(1))
         #expect(shares.ask(Self.busy, changes: 1, at: .zero) == .waits(2))
         #expect(shares.leave(3, of: Self.busy) == false)
-        let released = shares.appended(Self.busy, changes: 1000, upTo: nil, at: .zero)
+        let released = shares.appended(Self.busy, changes: 1000, upTo: nil)
         #expect(released == [1, 2])
         #expect(shares.leave(1, of: Self.busy) == false)
     }
@@ -140,7 +140,7 @@ import Testing
         // Each change makes ten pushes, and the gateway answers one in each tenth of a millisecond.
         func enter() {
             position += 1
-            _ = shares.appended(Self.busy, changes: 1, upTo: LogPosition(position), at: now)
+            _ = shares.appended(Self.busy, changes: 1, upTo: LogPosition(position))
             shares.began(Self.busy, pushes: 10)
             open += 10
             waiting += shares.followed(upTo: LogPosition(position), at: now)
@@ -169,9 +169,9 @@ import Testing
     @Test func `who is not dear is not held for what others take`() {
         var shares = IntakeShares()
         _ = shares.ask(Self.quiet, changes: 1, at: .zero)
-        _ = shares.appended(Self.quiet, changes: 1, upTo: LogPosition(1), at: .zero)
+        _ = shares.appended(Self.quiet, changes: 1, upTo: LogPosition(1))
         _ = shares.ask(Self.busy, changes: 1, at: .zero)
-        _ = shares.appended(Self.busy, changes: 1, upTo: LogPosition(2), at: .zero)
+        _ = shares.appended(Self.busy, changes: 1, upTo: LogPosition(2))
         let work = [
             Self.quiet: FollowerPulse.Work(entries: 1, time: .microseconds(50)),
             Self.busy: FollowerPulse.Work(entries: 1, time: .seconds(1)),
@@ -191,7 +191,7 @@ import Testing
         shares.began(Self.busy, pushes: 5000)
         #expect(shares.ask(Self.quiet, changes: 1, at: .zero) == .enters)
         #expect(shares.ask(Self.busy, changes: 1, at: .zero) == .enters)
-        _ = shares.appended(Self.busy, changes: 1, upTo: LogPosition(1), at: .zero)
+        _ = shares.appended(Self.busy, changes: 1, upTo: LogPosition(1))
         #expect(shares.followed(upTo: LogPosition(1), at: .zero) == [])
         #expect(shares.ended([end, end]) == [])
         shares.began(Self.busy, pushes: 64)

@@ -105,7 +105,7 @@ struct IntakeShares: Sendable {
     ///
     /// - Returns: The requests that go in now.
     mutating func appended(
-        _ container: ContainerKey, changes: Int, upTo position: LogPosition?, at now: Duration
+        _ container: ContainerKey, changes: Int, upTo position: LogPosition?
     ) -> [UInt64] {
         guard var share = shares[container] else { return [] }
         if let position, position > followedUpTo {

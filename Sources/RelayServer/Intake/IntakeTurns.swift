@@ -96,10 +96,9 @@ package final class IntakeTurns: Sendable {
     private func appended(
         _ container: ContainerKey, _ changes: Int, upTo position: LogPosition?
     ) {
-        let now = elapsed()
         let waiters = state.withLock { state in
             state.take(
-                state.shares.appended(container, changes: changes, upTo: position, at: now))
+                state.shares.appended(container, changes: changes, upTo: position))
         }
         for waiter in waiters { waiter.resume(returning: true) }
     }
