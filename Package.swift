@@ -109,7 +109,7 @@ let package = Package(
                 "RelayModel", "PredicateLanguage", "Matching", "ChangeSources", "Storage",
                 "Fanout", "Gateway", "Delivery", configuration, crypto, cryptoExtras, httpTypes,
                 hummingbird, hummingbirdCore, hummingbirdTLS, logging, metrics, coreMetrics,
-                nioCore, nioHTTP1, nioHTTPTypes, nioPosix, nioSSL, serviceLifecycle,
+                nioCore, nioHTTP1, nioHTTPTypes, nioPosix, nioSSL, serviceLifecycle, "CMalloc",
             ],
             resources: [.embedInCode("OpenAPI/openapi.json")]),
         .target(
@@ -121,9 +121,9 @@ let package = Package(
             name: "belfry",
             dependencies: [
                 "RelayModel", "PredicateLanguage", "Matching", "ChangeSources", "Storage",
-                "Fanout", "Gateway", "Delivery", "RelayServer", "GatewaySimulator", "CMalloc",
-                argumentParser, asyncHTTPClient, configuration, coreMetrics, crypto, httpTypes,
-                logging, nioCore, nioHTTP1, nioPosix, nioSSL, serviceLifecycle, unixSignals,
+                "Fanout", "Gateway", "RelayServer", "GatewaySimulator", argumentParser,
+                asyncHTTPClient, crypto, logging, metrics, nioCore, nioHTTP1, nioSSL,
+                serviceLifecycle, unixSignals,
             ]),
 
         // What is not Swift, and the schema.
@@ -202,6 +202,15 @@ let package = Package(
             name: "simulate", dependencies: ["SimulationKit", argumentParser],
             path: "Tests/Simulate"),
         .testTarget(name: "SimulationTests", dependencies: ["SimulationKit"]),
+        .executableTarget(
+            name: "bench",
+            dependencies: [
+                "RelayModel", "PredicateLanguage", "Matching", "ChangeSources", "Storage",
+                "Fanout", "Gateway", "Delivery", "RelayServer", "GatewaySimulator",
+                argumentParser, coreMetrics, crypto, logging, metrics, nioCore, nioPosix, nioSSL,
+                serviceLifecycle,
+            ],
+            path: "Tests/Benchmarks", exclude: ["count-allocations"]),
         .testTarget(name: "TidyTests"),
     ],
     swiftLanguageModes: [.v6]

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import RelayServer
 
 @main
 struct Belfry: AsyncParsableCommand {
@@ -13,20 +14,20 @@ struct Belfry: AsyncParsableCommand {
 
     static func main() async {
         let process = ProcessInfo.processInfo
-        MemoryArenas.limit(
+        ProcessMemory.limitArenas(
             environment: process.environment, processors: process.activeProcessorCount)
         OneLineStream.bootstrap()
         await main(nil)
     }
 }
 
+/// What an operator measures on a machine that has the executable and nothing else.
+///
+/// That is the disk, which bounds what the relay can take in. The other benchmarks are a program of
+/// their own, in `Tests/Benchmarks`.
 struct BenchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "bench",
-        abstract: "Measure the rooms, each against a baseline in the same run.",
-        subcommands: [
-            BenchDecodeCommand.self, BenchIntakeCommand.self, BenchLoadingCommand.self,
-            BenchMatchCommand.self, BenchPredicateCommand.self, BenchPushCommand.self,
-            BenchRelayCommand.self, BenchStorageCommand.self,
-        ])
+        abstract: "Measure what this machine's disk can take in.",
+        subcommands: [BenchStorageCommand.self])
 }

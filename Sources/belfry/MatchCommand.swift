@@ -51,17 +51,17 @@ struct MatchCommand: ParsableCommand {
         let (ids, saved, refused) = try readSubscriptions()
         let (names, list, decoding) = try readChanges()
         var matcher: any ChangeMatcher
-        let start = ProcessorTime.now
+        let start = ThreadTime.seconds
         switch engine {
         case .index: matcher = IndexMatcher(saved)
         case .reference: matcher = try ReferenceMatcher(saved)
         }
-        let build = ProcessorTime.now - start
+        let build = ThreadTime.seconds - start
         matcher.prepare(list)
         var report = MatchReport(subscriptions: saved.count, refused: refused, changes: list.count)
         report.buildSeconds = build
         report.bytesPerSubscription = Double(matcher.bytes) / Double(max(saved.count, 1))
-        report.parseSeconds = decoding.parse.inSeconds
+        report.parseSeconds = decoding.parse / .seconds(1)
         report.decodeMicroseconds = matcher.decodeMicroseconds(list)
         var output = try matches.map(MatchOutput.init)
         try measure(&matcher, list, names, ids, &output, &report)
@@ -80,17 +80,17 @@ struct MatchCommand: ParsableCommand {
         for index in changes.indices {
             let before = clock.now
             matcher.match(index, into: &serials)
-            latencies.append((clock.now - before).inSeconds * 1e6)
+            latencies.append((clock.now - before) / .microseconds(1))
             report.matches += serials.count
             try output?.write(names[index], serials.map { ids[Int($0)] })
         }
-        let start = (wall: clock.now, processor: ProcessorTime.now)
+        let start = (wall: clock.now, processor: ThreadTime.seconds)
         for _ in 0..<repetitions {
             for index in changes.indices { matcher.match(index, into: &serials) }
         }
         report.finish(
-            latencies: latencies, seconds: ProcessorTime.now - start.processor,
-            wallSeconds: (clock.now - start.wall).inSeconds, count: changes.count * repetitions)
+            latencies: latencies, seconds: ThreadTime.seconds - start.processor,
+            wallSeconds: (clock.now - start.wall) / .seconds(1), count: changes.count * repetitions)
     }
 
     private func readSubscriptions() throws -> ([LineID], [IndexedSubscription], Int) {
@@ -143,12 +143,5 @@ struct MatchCommand: ParsableCommand {
             }
         }
         return (names, list, (clock.now - start, list.count))
-    }
-}
-
-extension Duration {
-    /// The seconds as a double.
-    var inSeconds: Double {
-        Double(components.seconds) + Double(components.attoseconds) * 1e-18
     }
 }

@@ -1,6 +1,5 @@
 import Foundation
 import Matching
-import PredicateLanguage
 import RelayModel
 
 /// Whoever says what a change fires.
@@ -39,9 +38,9 @@ struct IndexMatcher: ChangeMatcher {
     func decodeMicroseconds(_ changes: [RecordChange]) -> Double? {
         let sample = changes.prefix(20_000)
         let scratch = DecodedChange()
-        let start = ProcessorTime.now
+        let start = ThreadTime.seconds
         for change in sample { index.decode(change, into: scratch) }
-        return (ProcessorTime.now - start) * 1e6 / Double(max(sample.count, 1))
+        return (ThreadTime.seconds - start) * 1e6 / Double(max(sample.count, 1))
     }
 
     mutating func match(_ number: Int, into serials: inout [UInt64]) {
@@ -51,13 +50,11 @@ struct IndexMatcher: ChangeMatcher {
 
 /// The slow evaluator, subscription by subscription.
 struct ReferenceMatcher: ChangeMatcher {
-    private let subscriptions: [(IndexedSubscription, PreparedPredicate?)]
+    private let scan: ReferenceScan
     private var changes: [RecordChange] = []
 
     init(_ subscriptions: [IndexedSubscription]) throws {
-        self.subscriptions = try subscriptions.map {
-            ($0, try $0.predicate.map(PreparedPredicate.init))
-        }
+        scan = try ReferenceScan(subscriptions)
     }
 
     var bytes: Int { 0 }
@@ -69,34 +66,7 @@ struct ReferenceMatcher: ChangeMatcher {
     func decodeMicroseconds(_ changes: [RecordChange]) -> Double? { nil }
 
     mutating func match(_ number: Int, into serials: inout [UInt64]) {
-        let change = changes[number]
-        serials.removeAll(keepingCapacity: true)
-        for (subscription, predicate) in subscriptions {
-            guard covers(subscription, change) else { continue }
-            if let predicate {
-                guard holds(predicate, on: change) else { continue }
-            }
-            serials.append(subscription.serial)
-        }
-    }
-
-    /// Whether a predicate holds on a change, whatever is unknown of it.
-    private func holds(_ prepared: PreparedPredicate, on change: RecordChange) -> Bool {
-        let now = change.occurredAt
-        guard let judged = prepared.predicate.judged(change, at: now) else { return false }
-        // Where all is known, what was made ready judges.
-        return judged.predicate == prepared.predicate
-            ? prepared.evaluate(on: judged.fields, now: now) == .true
-            : judged.predicate.evaluate(on: judged.fields, now: now) == .true
-    }
-
-    /// Whether the change lies in what the subscription watches (design §4.1, 4.7).
-    private func covers(_ subscription: IndexedSubscription, _ change: RecordChange) -> Bool {
-        subscription.firesOn.contains(FiresOn(change.operation))
-            && subscription.database == change.database
-            && (change.database == .public || subscription.owner == change.owner)
-            && (subscription.zoneID == nil || subscription.zoneID == change.recordID.zoneID)
-            && (subscription.recordType == nil || subscription.recordType == change.recordType)
+        scan.matches(for: changes[number], into: &serials)
     }
 }
 

@@ -118,7 +118,7 @@ struct Upkeep: Sendable {
         let settled = progress()
         let lag = head.rawValue - min(head.rawValue, settled.rawValue)
         let footprint = store.footprint
-        let memory = Self.residentBytes
+        let memory = ProcessMemory.residentBytes
         let amounts: [(IntakeBound, amount: Int, most: Int, what: String)] = [
             (.logLag, Int(clamping: lag), settings.logLag, "entries of the log are not settled"),
             (.retries, backlog.retries, settings.retries, "deliveries wait to be tried again"),
@@ -213,14 +213,5 @@ struct Upkeep: Sendable {
             logger.info(
                 "changes are taken again", metadata: ["bound": "\(bound.rawValue)"])
         }
-    }
-
-    /// The memory that the process has in use, in bytes (Linux: the second number of `statm`).
-    private static var residentBytes: Int {
-        guard let text = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8) else {
-            return 0
-        }
-        let pages = text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
-        return pages * Int(sysconf(Int32(_SC_PAGESIZE)))
     }
 }

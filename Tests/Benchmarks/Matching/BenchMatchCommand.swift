@@ -1,7 +1,7 @@
 import ArgumentParser
 import Foundation
 
-/// `belfry bench match`: how fast the index is, beside a naive scan and a hash-probe lower bound.
+/// `bench match`: how fast the index is, beside a naive scan and a hash-probe lower bound.
 struct BenchMatchCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "match",
@@ -134,14 +134,5 @@ struct BenchRow {
 
     private func format(_ number: Double, _ digits: Int) -> String {
         String(format: "%.\(digits)f", number)
-    }
-}
-
-/// The processor time of this thread, so that a busy machine does not count.
-enum ProcessorTime {
-    static var now: Double {
-        var time = timespec()
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
-        return Double(time.tv_sec) + Double(time.tv_nsec) * 1e-9
     }
 }

@@ -5,6 +5,7 @@ import Foundation
 import Gateway
 import GatewaySimulator
 import RelayModel
+import RelayServer
 import Synchronization
 
 /// Measures the gateway room alone: pushes against a gateway that answers at once.
@@ -96,12 +97,7 @@ struct BenchPushCommand: AsyncParsableCommand {
         guard let key else { throw ExitCode.failure }
         return GatewayWorld(
             credentials: { _, _ in .signingKey(key) },
-            wallClock: {
-                var now = timespec()
-                clock_gettime(CLOCK_REALTIME, &now)
-                return Timestamp(seconds: Int64(now.tv_sec), nanoseconds: Int32(now.tv_nsec))
-            },
-            generator: SystemRandomNumberGenerator())
+            wallClock: World.real.now, generator: World.real.generator)
     }
 }
 
@@ -182,7 +178,7 @@ private final class PushLoad: Sendable {
                 count(completion, into: &state)
                 if state.ended == warmUp { state.startedAt = Usage.now }
                 if state.ended % max(1, total / 10) == 0 {
-                    state.residentMegabytes.append(Int64(Usage.residentKilobytes / 1024))
+                    state.residentMegabytes.append(Int64(ProcessMemory.residentBytes >> 20))
                 }
             }
             if state.ended == total { state.endedAt = Usage.now }
@@ -291,15 +287,6 @@ struct Usage {
             Double(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec)
             + Double(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6
         return Usage(wall: wallNow, cpu: cpu)
-    }
-
-    /// What the process holds of memory now.
-    static var residentKilobytes: Int {
-        guard let text = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8) else {
-            return 0
-        }
-        let pages = text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
-        return pages * Int(getpagesize()) / 1024
     }
 
     static var maximumResidentKilobytes: Int {

@@ -1,4 +1,5 @@
 import Glibc
+import Matching
 import NIOCore
 import NIOPosix
 import NIOSSL
@@ -38,21 +39,13 @@ final class BenchPushSink: Sendable {
     /// The CPU seconds that its thread has used.
     var cpuSeconds: Double {
         get async throws {
-            try await channel.eventLoop.submit {
-                var time = timespec()
-                clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
-                return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
-            }.get()
+            try await channel.eventLoop.submit { ThreadTime.seconds }.get()
         }
     }
 
     /// The same, for callers that cannot suspend; not from the sink's own thread.
     var cpuSecondsNow: Double {
-        (try? channel.eventLoop.submit {
-            var time = timespec()
-            clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
-            return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
-        }.wait()) ?? 0
+        (try? channel.eventLoop.submit { ThreadTime.seconds }.wait()) ?? 0
     }
 
     /// Stops serving.

@@ -2,7 +2,7 @@ import Matching
 import PredicateLanguage
 import RelayModel
 
-/// The shapes of predicates of `belfry bench match`.
+/// The shapes of predicates of `bench match`.
 enum WorkloadShape: String, CaseIterable {
     /// Equality of high cardinality.
     case a

@@ -2,7 +2,7 @@ import ArgumentParser
 import PredicateLanguage
 import RelayModel
 
-/// `belfry bench predicate`: what an evaluation costs, beside a plain loop over the same values.
+/// `bench predicate`: what an evaluation costs, beside a plain loop over the same values.
 struct BenchPredicateCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "predicate",

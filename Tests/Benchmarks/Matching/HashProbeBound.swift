@@ -8,7 +8,7 @@ import RelayModel
 /// What a hash table made for one workload alone can reach: static, on bare memory, without keys to
 /// compare, without sorting its answers, with the hashes of the changes at hand.
 ///
-/// It is the yardstick of `belfry bench match`, not an index: it knows just the predicates that
+/// It is the yardstick of `bench match`, not an index: it knows just the predicates that
 /// ``BenchWorkload`` makes, and trusts 64 bits of hash. It does what the researchers' C++ program
 /// of
 /// the same purpose does, and reaches about the same (docs/matching.md).

@@ -85,19 +85,32 @@ struct BenchIntakeCommand: AsyncParsableCommand {
 
     private static func furnish(_ path: String) async throws {
         let store = try RelayStore.open(path: path)
-        let key = try DevHouse.containerKey()
+        let key = try IntakeTarget.containerKey
         let now = World.real.now()
         try await store.save(ContainerSettings(key: key, topics: ["com.example.Art"]), at: now)
         let definition: JSONValue = [
-            "name": .string(DevHouse.source), "preset": "belfry",
+            "name": .string(IntakeTarget.source), "preset": "belfry",
             "verification": ["scheme": "none"],
         ]
-        guard let name = SourceName(rawValue: DevHouse.source) else { throw ExitCode.failure }
+        guard let name = SourceName(rawValue: IntakeTarget.source) else { throw ExitCode.failure }
         try await store.save(
             StoredSource(
                 container: key, name: name,
                 definition: .object(try ChangeSource(json: definition).json), savedAt: now))
         await store.close()
+    }
+}
+
+/// Where the changes are posted.
+enum IntakeTarget {
+    static let container = "iCloud.com.example.bench"
+    static let source = "database"
+
+    static var containerKey: ContainerKey {
+        get throws {
+            guard let name = ContainerID(rawValue: container) else { throw ExitCode.failure }
+            return ContainerKey(container: name, environment: .development)
+        }
     }
 }
 

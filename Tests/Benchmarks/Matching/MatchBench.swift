@@ -155,7 +155,7 @@ struct MatchBench {
         _ = batches(index) { number, first in
             let start = clock.now
             index.matches(for: decoded[number - first], into: &serials)
-            latencies.append((clock.now - start).inSeconds * 1e6)
+            latencies.append((clock.now - start) / .microseconds(1))
             total += serials.count
         }
         latencies.sort()
@@ -179,12 +179,12 @@ struct MatchBench {
             for one in batch {
                 let start = clock.now
                 index.remove(serial: one.serial)
-                removes.append((clock.now - start).inSeconds * 1e6)
+                removes.append((clock.now - start) / .microseconds(1))
             }
             for one in batch {
                 let start = clock.now
                 index.insert(one)
-                inserts.append((clock.now - start).inSeconds * 1e6)
+                inserts.append((clock.now - start) / .microseconds(1))
             }
             batch.removeAll(keepingCapacity: true)
         }
@@ -198,14 +198,13 @@ struct MatchBench {
         let part = min(workload.count, 100_000)
         var source = workload
         let subscriptions = (0..<part).map { source.subscription($0) }
-        guard var matcher = try? ReferenceMatcher(subscriptions) else { return 0 }
-        matcher.prepare(changes)
+        guard let scan = try? ReferenceScan(subscriptions) else { return 0 }
         var serials: [UInt64] = []
         var done = 0
         let spent = seconds {
-            let start = ProcessorTime.now
-            while done < changes.count, ProcessorTime.now - start < 0.3 {
-                matcher.match(done, into: &serials)
+            let start = ThreadTime.seconds
+            while done < changes.count, ThreadTime.seconds - start < 0.3 {
+                scan.matches(for: changes[done], into: &serials)
                 done += 1
             }
         }
@@ -215,9 +214,9 @@ struct MatchBench {
     private func median(_ values: [Double]) -> Double { values.sorted()[values.count / 2] }
 
     private func seconds(_ body: () -> Void) -> Double {
-        let start = ProcessorTime.now
+        let start = ThreadTime.seconds
         body()
-        return ProcessorTime.now - start
+        return ThreadTime.seconds - start
     }
 
     /// The predicates of a workload, made again.

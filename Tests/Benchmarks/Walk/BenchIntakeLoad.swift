@@ -65,7 +65,7 @@ struct IntakeLoad: Sendable {
         }
         if batch > 1 { body += "]" }
         let head =
-            "POST /changes/1/\(DevHouse.container)/development/\(DevHouse.source) HTTP/1.1\r\n"
+            "POST /changes/1/\(IntakeTarget.container)/development/\(IntakeTarget.source) HTTP/1.1\r\n"
             + "Host: localhost\r\nContent-Type: application/json\r\nwebhook-id: \(name)\r\n"
             + "Content-Length: \(body.utf8.count)\r\n\r\n"
         return Array((head + body).utf8)

@@ -67,7 +67,7 @@ struct HostileBench {
             index.decode(change, into: decoded)
             let start = clock.now
             index.matches(for: decoded, into: &serials)
-            latencies.append((clock.now - start).inSeconds * 1e6)
+            latencies.append((clock.now - start) / .microseconds(1))
         }
         let runs = index.statistics.runs - before
         for change in changes.prefix(200) {

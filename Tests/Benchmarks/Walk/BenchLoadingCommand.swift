@@ -118,7 +118,7 @@ struct BenchLoadingCommand: AsyncParsableCommand {
     private func child(_ phase: Phase, _ path: String) throws -> JSONValue {
         let process = Process()
         process.executableURL = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath()
-        process.arguments = ["bench", "loading", "--store", path, "--phase", phase.rawValue]
+        process.arguments = ["loading", "--store", path, "--phase", phase.rawValue]
         let output = Pipe()
         process.standardOutput = output
         try process.run()
@@ -139,7 +139,7 @@ struct BenchLoadingCommand: AsyncParsableCommand {
                 UUIDBytes(high: .random(in: 0...(.max)), low: .random(in: 0...(.max)))
             }, logger: Logger(label: "belfry.bench"))
         let mark = try await store.mark()
-        let before = Self.residentKilobytes
+        let before = ProcessMemory.residentBytes
         var follower = Follower(
             log: store, progress: store, identity: DeliveryIdentity(store: store.storeIdentity),
             indexSeed: 7, clock: ContinuousClock(), settings: { _ in nil },
@@ -148,8 +148,8 @@ struct BenchLoadingCommand: AsyncParsableCommand {
         let start = ContinuousClock.now
         try await follower.recover(at: mark, from: store)
         var figures: JSONObject = ["seconds": .number(Self.seconds(since: start))]
-        let after = Self.residentKilobytes
-        figures["residentMegabytes"] = .integer(Int64((after - before) / 1024))
+        let after = ProcessMemory.residentBytes
+        figures["residentMegabytes"] = .integer(Int64((after - before) >> 20))
         figures["peakMegabytes"] = .integer(Int64(Usage.maximumResidentKilobytes / 1024))
         let begun = ContinuousClock.now
         if let image = follower.lastImage() {
@@ -168,12 +168,5 @@ struct BenchLoadingCommand: AsyncParsableCommand {
 
     private static func seconds(since start: ContinuousClock.Instant) -> Double {
         (start.duration(to: .now) / .milliseconds(1)).rounded() / 1000
-    }
-
-    /// What the process has in memory now, by the kernel.
-    private static var residentKilobytes: Int {
-        let text = (try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8)) ?? ""
-        let pages = text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
-        return pages * 4
     }
 }
