@@ -29,21 +29,46 @@ struct AdministrationRoutes: Sendable {
             NotificationAdministration(dependencies).routes,
             TokenAdministration(dependencies).routes,
         ]
-        return tables.flatMap { $0 }.map(guarded)
+        let desk = AdministrationDesk(dependencies)
+        return tables.flatMap { $0 }.map { $0.admitted(by: desk) }
+    }
+}
+
+/// One administrative call.
+struct AdministrationRoute: Sendable {
+    /// What answers a call that was let in.
+    typealias Respond = @Sendable (RelayRequest, Administrator) async throws -> RelayAnswer
+
+    /// The method, in capitals.
+    let method: String
+    /// The path, with `{name}` for its variable parts.
+    let path: String
+    /// What answers it.
+    let respond: Respond
+
+    /// Describes a call; `path` is the whole one.
+    init(_ method: String, _ path: String, respond: @escaping Respond) {
+        self.method = method
+        self.path = path
+        self.respond = respond
     }
 
-    /// The same route, for those tokens that may make the call.
-    private func guarded(_ route: RelayRoute) -> RelayRoute {
-        let desk = AdministrationDesk(dependencies)
-        let need = AdministrationNeed(of: route)
+    /// Describes a call to which it is all the same whose token makes it.
+    init(_ method: String, _ path: String, respond: @escaping RelayRoute.Respond) {
+        self.init(method, path, respond: { request, _ in try await respond(request) })
+    }
+
+    /// The route for those tokens that may make the call.
+    func admitted(by desk: AdministrationDesk) -> RelayRoute {
+        let need = AdministrationNeed(effect: RelayRoute.Effect(of: method), path: path)
         return RelayRoute(
-            route.surface, route.method, route.path, bodyLimit: route.bodyLimit,
-            patience: route.patience, effect: route.effect
-        ) { request in
-            try await desk.answer(request, need, route.respond)
-        }.admitting { request in
-            RelayRoute.Admission(administrator: try await desk.admit(request))
-        }
+            .administration, method, path,
+            admit: { [respond] head in
+                let administrator = try await desk.admit(head)
+                return RelayRoute.Admission { request in
+                    try await desk.answer(request, by: administrator, need, respond)
+                }
+            })
     }
 }
 
@@ -89,7 +114,7 @@ extension AdministrationTable {
     ///
     /// - Throws: 404 if it is unknown.
     func settings(_ request: RelayRequest) async throws -> ContainerSettings {
-        try await CallerLookup(dependencies).settings(request.containerKey())
+        try await dependencies.registry.settings(of: request.containerKey())
     }
 
     /// The key of the container that the path names.
@@ -102,9 +127,15 @@ extension AdministrationTable {
     /// A call of the administrative surface below a container.
     func route(
         _ method: String, _ path: String, respond: @escaping RelayRoute.Respond
-    ) -> RelayRoute {
-        RelayRoute(
-            .administration, method, AdministrationRoutes.container + path, respond: respond)
+    ) -> AdministrationRoute {
+        AdministrationRoute(method, AdministrationRoutes.container + path, respond: respond)
+    }
+
+    /// The same, where it matters whose token makes the call.
+    func route(
+        _ method: String, _ path: String, respond: @escaping AdministrationRoute.Respond
+    ) -> AdministrationRoute {
+        AdministrationRoute(method, AdministrationRoutes.container + path, respond: respond)
     }
 }
 

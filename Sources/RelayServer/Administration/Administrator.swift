@@ -39,11 +39,11 @@ struct AdministrationNeed: Sendable, Hashable {
     /// Whether everything that it touches belongs to the container that its path names.
     let isOfContainer: Bool
 
-    init(of route: RelayRoute) {
-        effect = route.effect
+    init(effect: RelayRoute.Effect, path: String) {
+        self.effect = effect
         isOfContainer =
-            route.path == AdministrationRoutes.container
-            || route.path.hasPrefix(AdministrationRoutes.container + "/")
+            path == AdministrationRoutes.container
+            || path.hasPrefix(AdministrationRoutes.container + "/")
     }
 
     /// Lets `administrator` make the call `request`.
@@ -99,11 +99,9 @@ struct AdministrationDesk: Sendable {
     /// a known token is refused is noted too. Where the store has no room for the note, the call
     /// goes on and the log says so: it may be the one that makes room.
     func answer(
-        _ request: RelayRequest, _ need: AdministrationNeed, _ respond: RelayRoute.Respond
+        _ request: RelayRequest, by administrator: Administrator, _ need: AdministrationNeed,
+        _ respond: AdministrationRoute.Respond
     ) async throws -> RelayAnswer {
-        guard let administrator = request.administrator else {
-            preconditionFailure("an administrative call came in without its token being looked at")
-        }
         do {
             try need.check(administrator, request)
         } catch {
@@ -111,10 +109,10 @@ struct AdministrationDesk: Sendable {
             await end(note, status: error.apiError.code.httpStatus, error.apiError.code)
             throw error
         }
-        guard need.effect == .changes else { return try await respond(request) }
+        guard need.effect == .changes else { return try await respond(request, administrator) }
         let note = await begin(request, by: administrator)
         do {
-            let answer = try await respond(request)
+            let answer = try await respond(request, administrator)
             await end(note, status: answer.status, nil)
             return answer
         } catch {

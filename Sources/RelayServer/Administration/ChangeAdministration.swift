@@ -10,7 +10,7 @@ struct ChangeAdministration: AdministrationTable {
         self.dependencies = dependencies
     }
 
-    var routes: [RelayRoute] {
+    var routes: [AdministrationRoute] {
         [
             route("GET", "/changes", respond: list),
             route("GET", "/changes/parked", respond: parked),

@@ -10,9 +10,9 @@ struct ContainerAdministration: AdministrationTable {
         self.dependencies = dependencies
     }
 
-    var routes: [RelayRoute] {
+    var routes: [AdministrationRoute] {
         [
-            RelayRoute(.administration, "GET", "/admin/1/containers", respond: list),
+            AdministrationRoute("GET", "/admin/1/containers", respond: list),
             route("GET", "", respond: show),
             route("PUT", "", respond: create),
             route("PATCH", "", respond: set),
@@ -48,12 +48,14 @@ struct ContainerAdministration: AdministrationTable {
     }
 
     /// Creates a container; one that is there already is left alone.
-    private func create(_ request: RelayRequest) async throws -> RelayAnswer {
+    private func create(
+        _ request: RelayRequest, _ administrator: Administrator
+    ) async throws -> RelayAnswer {
         let key = try request.containerKey()
         guard try await dependencies.registry.container(key) == nil else {
             throw APIError(.exists, "the container \(key) exists; change it with PATCH")
         }
-        let settings = try newSettings(key, request)
+        let settings = try newSettings(key, request, administrator)
         try await dependencies.registry.save(settings, at: request.receivedAt)
         dependencies.containerSaved(settings)
         return RelayAnswer(status: 201, json: settings.shownJSON)
@@ -63,10 +65,10 @@ struct ContainerAdministration: AdministrationTable {
     // coroutine around a mutating call with typed throws.
     @inline(never)
     private func newSettings(
-        _ key: ContainerKey, _ request: RelayRequest
+        _ key: ContainerKey, _ request: RelayRequest, _ administrator: Administrator
     ) throws -> ContainerSettings {
         var settings = ContainerSettings(key: key, topics: [])
-        try Self.checkBounds(try request.optionalJSONBody(), request)
+        try Self.checkBounds(try request.optionalJSONBody(), administrator)
         try settings.apply(request.optionalJSONBody())
         guard !settings.topics.isEmpty else {
             throw APIError(.badRequest, "topics: at least one is required (APNs: a bundle ID)")
@@ -76,17 +78,19 @@ struct ContainerAdministration: AdministrationTable {
 
     @inline(never)
     private func changed(
-        _ settings: ContainerSettings, _ request: RelayRequest
+        _ settings: ContainerSettings, _ request: RelayRequest, _ administrator: Administrator
     ) throws -> ContainerSettings {
         var settings = settings
-        try Self.checkBounds(try request.jsonBody(), request)
+        try Self.checkBounds(try request.jsonBody(), administrator)
         try settings.apply(request.jsonBody())
         return settings
     }
 
     /// What keeps containers from slowing each other is not for the token of one of them.
-    private static func checkBounds(_ body: JSONReader, _ request: RelayRequest) throws {
-        guard request.administrator?.container != nil else { return }
+    private static func checkBounds(
+        _ body: JSONReader, _ administrator: Administrator
+    ) throws {
+        guard administrator.container != nil else { return }
         for name in ContainerSettings.operatorMembers where body.object[name] != nil {
             throw AuthenticationRefusal.notAllowed(
                 "\(name): this token is good for one container, and may not set its bounds")
@@ -94,8 +98,10 @@ struct ContainerAdministration: AdministrationTable {
     }
 
     /// Changes what the body names and leaves the rest.
-    private func set(_ request: RelayRequest) async throws -> RelayAnswer {
-        let settings = try changed(try await settings(request), request)
+    private func set(
+        _ request: RelayRequest, _ administrator: Administrator
+    ) async throws -> RelayAnswer {
+        let settings = try changed(try await settings(request), request, administrator)
         try await dependencies.registry.save(settings, at: request.receivedAt)
         dependencies.containerSaved(settings)
         return RelayAnswer(json: settings.shownJSON)

@@ -9,9 +9,9 @@ struct DeliveryAdministration: AdministrationTable {
         self.dependencies = dependencies
     }
 
-    var routes: [RelayRoute] {
+    var routes: [AdministrationRoute] {
         [
-            RelayRoute(.administration, "GET", "/admin/1/receipts", respond: receipts),
+            AdministrationRoute("GET", "/admin/1/receipts", respond: receipts),
             route("GET", "/retries", respond: retries),
             route("GET", "/deadLetters", respond: deadLetters),
             route("POST", "/deadLetters/redrive", respond: redrive),

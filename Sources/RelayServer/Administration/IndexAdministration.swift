@@ -13,7 +13,7 @@ struct IndexAdministration: AdministrationTable {
     /// Fields that are listed at the most.
     private static let mostPaths = 1000
 
-    var routes: [RelayRoute] {
+    var routes: [AdministrationRoute] {
         [route("GET", "/index", respond: index)]
     }
 

@@ -10,7 +10,7 @@ struct KeyAdministration: AdministrationTable {
         self.dependencies = dependencies
     }
 
-    var routes: [RelayRoute] {
+    var routes: [AdministrationRoute] {
         [
             route("GET", "/keys", respond: list),
             route("POST", "/keys", respond: create),

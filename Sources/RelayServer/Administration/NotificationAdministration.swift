@@ -9,7 +9,7 @@ struct NotificationAdministration: AdministrationTable {
         self.dependencies = dependencies
     }
 
-    var routes: [RelayRoute] {
+    var routes: [AdministrationRoute] {
         [
             route("GET", "/notifications/{user}", respond: notifications),
             route("GET", "/couriers", respond: couriers),

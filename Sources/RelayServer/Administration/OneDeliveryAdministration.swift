@@ -15,11 +15,10 @@ struct OneDeliveryAdministration: AdministrationTable {
     /// Receipts that are looked at for one list.
     private static let receiptLimit = 10_000
 
-    var routes: [RelayRoute] {
+    var routes: [AdministrationRoute] {
         [
-            RelayRoute(.administration, "GET", "/admin/1/deliveries", respond: list),
-            RelayRoute(
-                .administration, "GET", "/admin/1/deliveries/{delivery}", respond: show),
+            AdministrationRoute("GET", "/admin/1/deliveries", respond: list),
+            AdministrationRoute("GET", "/admin/1/deliveries/{delivery}", respond: show),
         ]
     }
 

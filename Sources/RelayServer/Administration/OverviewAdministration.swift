@@ -12,8 +12,8 @@ struct OverviewAdministration: AdministrationTable {
     /// Beyond this many, a count reads "1000 or more".
     private static let countLimit = 1000
 
-    var routes: [RelayRoute] {
-        [RelayRoute(.administration, "GET", "/admin/1/overview", respond: overview)]
+    var routes: [AdministrationRoute] {
+        [AdministrationRoute("GET", "/admin/1/overview", respond: overview)]
     }
 
     private func overview(_ request: RelayRequest) async throws -> RelayAnswer {

@@ -9,7 +9,7 @@ struct SchemaAdministration: AdministrationTable {
         self.dependencies = dependencies
     }
 
-    var routes: [RelayRoute] {
+    var routes: [AdministrationRoute] {
         [
             route("GET", "/schema", respond: export),
             route("PUT", "/schema", respond: replace),

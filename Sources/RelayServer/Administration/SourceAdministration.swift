@@ -10,7 +10,7 @@ struct SourceAdministration: AdministrationTable {
         self.dependencies = dependencies
     }
 
-    var routes: [RelayRoute] {
+    var routes: [AdministrationRoute] {
         [
             route("GET", "/sources", respond: list),
             route("GET", "/sources/{source}", respond: show),

@@ -9,7 +9,7 @@ struct SubscriptionAdministration: AdministrationTable {
         self.dependencies = dependencies
     }
 
-    var routes: [RelayRoute] {
+    var routes: [AdministrationRoute] {
         [
             route("GET", "/subscriptions", respond: list),
             route(

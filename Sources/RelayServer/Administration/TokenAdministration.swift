@@ -9,13 +9,13 @@ struct TokenAdministration: AdministrationTable {
         self.dependencies = dependencies
     }
 
-    var routes: [RelayRoute] {
+    var routes: [AdministrationRoute] {
         [
-            RelayRoute(.administration, "GET", "/admin/1/tokens", respond: list),
-            RelayRoute(.administration, "POST", "/admin/1/tokens", respond: create),
-            RelayRoute(.administration, "DELETE", "/admin/1/tokens/{token}", respond: revoke),
-            RelayRoute(.administration, "GET", "/admin/1/audit", respond: audit),
-            RelayRoute(.administration, "GET", "/admin/1/secrets", respond: secrets),
+            AdministrationRoute("GET", "/admin/1/tokens", respond: list),
+            AdministrationRoute("POST", "/admin/1/tokens", respond: create),
+            AdministrationRoute("DELETE", "/admin/1/tokens/{token}", respond: revoke),
+            AdministrationRoute("GET", "/admin/1/audit", respond: audit),
+            AdministrationRoute("GET", "/admin/1/secrets", respond: secrets),
         ]
     }
 
@@ -32,7 +32,7 @@ struct TokenAdministration: AdministrationTable {
             try request.jsonBody(), id: identifiers.digits(bytes: 8),
             verifier: Secrets.verifier(of: secret), at: request.receivedAt)
         if let container = token.container {
-            _ = try await CallerLookup(dependencies).settings(container)
+            _ = try await dependencies.registry.settings(of: container)
         }
         try await dependencies.registry.save(token)
         var object = token.shownJSON

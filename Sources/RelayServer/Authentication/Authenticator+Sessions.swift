@@ -38,8 +38,8 @@ extension Authenticator {
         guard let userTokens = settings.userTokens else { throw .noUserTokenSettings }
         if SessionToken.isOne(token) { return try sessionUser(of: token, now: now) }
         let user: UserID
-        do {
-            user = try UserTokenVerifier(userTokens).user(of: token, now: now)
+        do throws(UserTokenRefusal) {
+            user = try verified(token, by: userTokens).user(at: now)
         } catch .expired {
             throw .userTokenExpired(redirectURL: redirectURL)
         } catch {
@@ -50,6 +50,32 @@ extension Authenticator {
             throw .userTokenExpired(redirectURL: redirectURL)
         }
         return user
+    }
+
+    /// The identity provider's token of `request`, once its signature has been verified; `nil` if
+    /// `key` is none for users, or the request has no such token.
+    ///
+    /// - Throws: ``AuthenticationRefusal``.
+    func verifiedToken(
+        of request: RelayRequest, holding key: AccessKey
+    ) throws(AuthenticationRefusal) -> VerifiedUserToken? {
+        guard key.kind == .apiToken, let token = Self.userToken(of: request),
+            !SessionToken.isOne(token)
+        else { return nil }
+        guard let userTokens = settings.userTokens else { throw .noUserTokenSettings }
+        do {
+            return try verified(token, by: userTokens)
+        } catch {
+            throw .userToken(error)
+        }
+    }
+
+    /// The signature of a text stays good for as long as the settings say the same.
+    private func verified(
+        _ token: String, by userTokens: UserTokenSettings
+    ) throws(UserTokenRefusal) -> VerifiedUserToken {
+        if let verified, verified.isOf(token, by: userTokens) { return verified }
+        return try UserTokenVerifier(userTokens).verify(token)
     }
 
     private func sessionUser(

@@ -1,4 +1,4 @@
-package import RelayModel
+import RelayModel
 package import Storage
 
 /// Finds out who is calling: a pure decision over the request, the container's settings and keys.
@@ -13,7 +13,9 @@ package struct Authenticator: Sendable {
     /// Where users sign in.
     let redirectURL: String
     /// What is known of the session of the request's user token.
-    let session: SessionStanding?
+    var session: SessionStanding?
+    /// The identity provider's token whose signature has been verified before.
+    var verified: VerifiedUserToken?
 
     /// Decides for one container.
     package init(
@@ -26,13 +28,12 @@ package struct Authenticator: Sendable {
         self.session = session
     }
 
-    /// The caller of `request`, which asks for `database`; `nil` means a call outside databases.
+    /// The caller of `request`, who was recognized by `key` and asks for `database`.
     ///
     /// - Throws: ``AuthenticationRefusal`` that names the part that failed.
-    package func caller(
-        of request: RelayRequest, database: DatabaseScope?
+    func caller(
+        of request: RelayRequest, database: DatabaseScope, holding key: AccessKey
     ) throws(AuthenticationRefusal) -> Caller {
-        let key = try recognizeKey(of: request)
         if key.kind == .serverToServer { try verifySignature(of: request, database: database) }
         return try caller(holding: key, request)
     }
@@ -81,7 +82,7 @@ package struct Authenticator: Sendable {
 
     /// A server-to-server key is good for the public database only, as the key's own identity.
     private func verifySignature(
-        of request: RelayRequest, database: DatabaseScope?
+        of request: RelayRequest, database: DatabaseScope
     ) throws(AuthenticationRefusal) {
         do {
             try ServerSignature(request)?.verify(request, keys: keys)
@@ -90,8 +91,8 @@ package struct Authenticator: Sendable {
         }
         guard database == .public else {
             throw .notAllowed(
-                "a server-to-server key may use the public database only, not "
-                    + (database.map { "the \($0.rawValue) one" } ?? "devices"))
+                "a server-to-server key may use the public database only, not the "
+                    + "\(database.rawValue) one")
         }
     }
 

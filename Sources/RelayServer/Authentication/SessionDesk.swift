@@ -4,65 +4,77 @@ import Storage
 
 /// Looks sessions up, starts and renews them.
 struct SessionDesk: Sendable {
-    private let dependencies: RelayDependencies
-    private let settings: ContainerSettings
+    private let registry: any SessionRegistry
+    private let randomBytes: @Sendable (Int) -> [UInt8]
+    private let logger: Logger
 
-    init(_ dependencies: RelayDependencies, settings: ContainerSettings) {
-        self.dependencies = dependencies
-        self.settings = settings
+    init(_ dependencies: RelayDependencies) {
+        registry = dependencies.registry
+        randomBytes = dependencies.randomBytes
+        logger = dependencies.logger
     }
 
     /// What is known of the session of the request's user token; `nil` if it has none.
-    func standing(of request: RelayRequest) async throws -> SessionStanding? {
+    ///
+    /// Whoever has asked before has the `secret`, which stays the same.
+    func standing(
+        of request: RelayRequest, in container: ContainerSettings, secret: [UInt8]? = nil
+    ) async throws -> SessionStanding? {
         guard (request.query["ckAPIToken"] ?? request.header("ckAPIToken")) != nil,
             let token = Authenticator.userToken(of: request),
             let id = SessionStanding.sessionID(of: token)
         else { return nil }
+        var known = secret
+        if known == nil { known = try await registry.sessionSecret() }
         return SessionStanding(
-            secret: try await dependencies.registry.sessionSecret(), id: id,
-            session: try await dependencies.registry.session(id, of: settings.key))
+            secret: known ?? [], id: id,
+            session: try await registry.session(id, of: container.key))
     }
 
-    /// Leaves a fresh token for the answer, if the container has sessions.
+    /// A fresh token for the answer; `nil` if the container has no sessions.
     ///
     /// An identity provider's token begins a session, or begins it anew when it has ended. Where
     /// the store cannot write that now, the call goes on without.
-    func renew(_ standing: SessionStanding?, for caller: Caller, _ request: RelayRequest) async {
-        guard let standing, let user = caller.user, let lifetime = settings.sessions else { return }
+    func renewed(
+        _ standing: SessionStanding?, of container: ContainerSettings, for caller: Caller,
+        _ request: RelayRequest
+    ) async -> String? {
+        guard let standing, let user = caller.user, let lifetime = container.sessions else {
+            return nil
+        }
         let now = request.receivedAt
         var session = standing.session
         if session.map({ $0.endsAt <= now }) ?? true {
             let fresh = UserSession(
-                id: standing.id, container: settings.key, user: user, startedAt: now,
+                id: standing.id, container: container.key, user: user, startedAt: now,
                 endsAt: now.advanced(by: .seconds(lifetime.days * 86_400)),
                 tokenEndsAt: Authenticator.userToken(of: request).flatMap(Self.expiration))
             do {
-                session = try await dependencies.registry.startSession(fresh)
+                session = try await registry.startSession(fresh)
             } catch {
-                dependencies.logger.warning(
-                    "could not start a session", metadata: ["reason": "\(error)"])
-                return
+                logger.warning("could not start a session", metadata: ["reason": "\(error)"])
+                return nil
             }
         }
-        guard let session, session.revokedAt == nil, session.user == user else { return }
+        guard let session, session.revokedAt == nil, session.user == user else { return nil }
         let wanted = now.advanced(by: .seconds(lifetime.minutes * 60))
-        request.renewal.renew(
-            SessionToken.make(
-                session: session.id, expiresAt: min(wanted, session.endsAt),
-                container: settings.key, secret: standing.secret,
-                chance: dependencies.randomBytes(8)))
+        return SessionToken.make(
+            session: session.id, expiresAt: min(wanted, session.endsAt),
+            container: container.key, secret: standing.secret, chance: randomBytes(8))
     }
 
     /// Ends the session of the request's user token, and with it every token of the session; the
     /// identity provider's token from which it began does not count any more either.
-    func signOut(_ request: RelayRequest, user: UserID) async throws {
-        guard let standing = try await standing(of: request) else { return }
+    func signOut(
+        _ request: RelayRequest, user: UserID, of container: ContainerSettings
+    ) async throws {
+        guard let standing = try await standing(of: request, in: container) else { return }
         let now = request.receivedAt
-        let days = settings.sessions?.days ?? SessionSettings().days
+        let days = container.sessions?.days ?? SessionSettings().days
         let end = now.advanced(by: .seconds(days * 86_400))
-        try await dependencies.registry.revokeSession(
+        try await registry.revokeSession(
             UserSession(
-                id: standing.id, container: settings.key, user: user, startedAt: now,
+                id: standing.id, container: container.key, user: user, startedAt: now,
                 endsAt: end,
                 tokenEndsAt: Authenticator.userToken(of: request).flatMap(Self.expiration)), at: now
         )

@@ -21,13 +21,17 @@ package struct UserTokenVerifier: Sendable {
     /// - Returns: The user that it names.
     /// - Throws: ``UserTokenRefusal`` that names the part that failed.
     package func user(of token: String, now: Timestamp) throws(UserTokenRefusal) -> UserID {
+        try verify(token).user(at: now)
+    }
+
+    /// Verifies the signature of `token`, and nothing else of it.
+    ///
+    /// - Throws: ``UserTokenRefusal`` that names the part that failed.
+    func verify(_ token: String) throws(UserTokenRefusal) -> VerifiedUserToken {
         let parts = try SplitToken(token)
         let keySet = try settings.keySet.map(JSONWebKeySet.init(text:))
         try checkSignature(parts, keySet: keySet)
-        try checkTimes(parts.claims, now: now)
-        try checkIssuer(parts.claims)
-        try checkAudience(parts.claims)
-        return try user(parts.claims)
+        return VerifiedUserToken(text: token, settings: settings, claims: parts.claims)
     }
 
     /// The algorithms for which the settings have a key.
@@ -62,7 +66,34 @@ package struct UserTokenVerifier: Sendable {
         guard keys.contains(where: { $0.verifies(token) }) else { throw .signature }
     }
 
-    // MARK: Claims
+}
+
+/// A token whose signature fits, and whose claims are still to be judged.
+struct VerifiedUserToken: Sendable {
+    private let text: String
+    private let settings: UserTokenSettings
+    private let claims: JSONObject
+
+    init(text: String, settings: UserTokenSettings, claims: JSONObject) {
+        self.text = text
+        self.settings = settings
+        self.claims = claims
+    }
+
+    /// Whether it is `token`, and was verified by these settings.
+    func isOf(_ token: String, by settings: UserTokenSettings) -> Bool {
+        text == token && self.settings == settings
+    }
+
+    /// The user whom the token names at the moment `now`.
+    ///
+    /// - Throws: ``UserTokenRefusal`` that names the claim that failed.
+    func user(at now: Timestamp) throws(UserTokenRefusal) -> UserID {
+        try checkTimes(claims, now: now)
+        try checkIssuer(claims)
+        try checkAudience(claims)
+        return try user(claims)
+    }
 
     private func checkTimes(_ claims: JSONObject, now: Timestamp) throws(UserTokenRefusal) {
         guard let end = try moment("exp", claims) else { throw .claim("exp", "is required") }

@@ -74,31 +74,33 @@ struct RelayDoor: Sendable {
         var call = RelayRequest(
             method: request.method.rawValue, target: request.head.path ?? "",
             headers: request.headers,
-            parameters: Self.parameters(of: request.uri.path, template: place.path),
+            parameters: place.parameters(of: context),
             uuid: uuid, receivedAt: dependencies.now())
         call.authority = request.head.authority
-        call.effect = route.effect
         call.peer = peer
-        if let admit = route.admit {
+        let respond: RelayRoute.Respond
+        switch route.entrance {
+        case .open(let answer): respond = answer
+        case .guarded(let admit):
             let admission = try await admit(call)
             if let container = admission.container, let key = admission.key {
                 try dependencies.turnstile.use(key: key, of: container)
             }
             held.container = admission.container?.key
-            call.administrator = admission.administrator
             let maximum = maximumBody(of: route)
             call.body = try await readBody(
                 request, goOn, maximum: min(maximum, admission.maximumBody ?? maximum), &held)
             // Waiting for it took its time: signatures and tokens are judged as of now.
             call.receivedAt = dependencies.now()
+            respond = admission.respond
         }
-        guard context.isConnected else { return try await route.respond(call) }
+        guard context.isConnected else { return try await respond(call) }
         switch route.patience {
-        case .prompt: return try await route.respond(call)
-        case .held: return try await hold(call, request, route)
+        case .prompt: return try await respond(call)
+        case .held: return try await hold(call, request, respond)
         case .watched:
             let departure = try await ClientWatch.departure(of: context)
-            return try await departure.ending { [call] in try await route.respond(call) }
+            return try await departure.ending { [call] in try await respond(call) }
         }
     }
 
@@ -115,10 +117,10 @@ struct RelayDoor: Sendable {
 
     /// Answers while watching whether the client is still there; if it goes, the task is cancelled.
     private func hold(
-        _ call: RelayRequest, _ request: Request, _ route: RelayRoute
+        _ call: RelayRequest, _ request: Request, _ respond: @escaping RelayRoute.Respond
     ) async throws -> RelayAnswer {
         try await request.body.consumeWithCancellationOnInboundClose { _ in
-            try await route.respond(call)
+            try await respond(call)
         }
     }
 
@@ -195,28 +197,6 @@ struct RelayDoor: Sendable {
     }
 
     // MARK: The form of requests and answers
-
-    /// The variable parts of a path, decoded; `template` matched it.
-    static func parameters(of path: String, template: String) -> [String: String] {
-        var parameters: [String: String] = [:]
-        var names = template.utf8[...]
-        var parts = path.utf8[...]
-        while let name = nextPart(of: &names), let part = nextPart(of: &parts) {
-            guard name.first == UInt8(ascii: "{") else { continue }
-            parameters[String(Substring(name.dropFirst().dropLast()))] =
-                QueryParameters.decodePath(Substring(part))
-        }
-        return parameters
-    }
-
-    /// Takes the next part of a path that is not empty; `nil` at its end.
-    private static func nextPart(of path: inout Substring.UTF8View) -> Substring.UTF8View? {
-        path = path.drop { $0 == UInt8(ascii: "/") }
-        guard !path.isEmpty else { return nil }
-        let part = path.prefix { $0 != UInt8(ascii: "/") }
-        path = path[part.endIndex...]
-        return part
-    }
 
     /// What browsers must be told before they let a page read the answer.
     ///

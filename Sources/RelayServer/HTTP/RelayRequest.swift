@@ -39,14 +39,8 @@ package struct RelayRequest: Sendable {
     package var receivedAt: Timestamp
     /// The host, and port, that the client asked for, if it said so.
     package var authority: String?
-    /// What the call does, as its route says.
-    package var effect = RelayRoute.Effect.changes
-    /// Who makes an administrative call; nobody is known before the token was looked at.
-    var administrator: Administrator?
     /// Who is at the other end of the connection; `nil` for a call within the process.
     package var peer: Peer?
-    /// The user's token for the next request, once the caller is known.
-    package let renewal = TokenRenewal()
 
     /// Creates a request; the query is read from `target`.
     package init(

@@ -29,30 +29,7 @@ package struct RelayRoute: Sendable {
         case changes
     }
 
-    /// Who may call, as far as that shows before the body is read.
-    enum Callers: Sendable, Hashable {
-        /// Those whom the head of their request makes known; nobody else's body is read.
-        case known
-        /// Those of them as whom a user acts.
-        case users
-        /// The same, except in the public database, where anybody may act who is known.
-        case owners
-        /// Anybody; no body is read.
-        case anybody
-
-        /// Whether a user is needed for `request`.
-        func needUser(of request: RelayRequest) -> Bool {
-            switch self {
-            case .known, .anybody: false
-            case .users: true
-            case .owners:
-                // A word that is no database is refused as that.
-                ["private", "shared"].contains(request.parameters["database"])
-            }
-        }
-    }
-
-    /// What is known of a request before its body is read.
+    /// What is known of a request as soon as its head is there.
     struct Admission: Sendable {
         /// The container that it is for, where it is for one.
         var container: ContainerSettings?
@@ -60,12 +37,21 @@ package struct RelayRoute: Sendable {
         var key: String?
         /// The longest body that is read, where that is less than the limit for all.
         var maximumBody: Int?
-        /// Whose token an administrative call has.
-        var administrator: Administrator?
+        /// What answers the whole request, once its body is there: it holds what the head told,
+        /// and judges again what may have changed since.
+        let respond: Respond
     }
 
     /// Looks at the head of a request.
     typealias Admit = @Sendable (RelayRequest) async throws -> Admission
+
+    /// How requests come in.
+    enum Entrance: Sendable {
+        /// Anybody may call, and no body is read.
+        case open(Respond)
+        /// Those may whom the head of their request makes known; nobody else's body is read.
+        case guarded(Admit)
+    }
 
     /// The part of the surface that a call belongs to; a listener serves some of them.
     package enum Surface: String, Sendable, Hashable, CaseIterable {
@@ -106,55 +92,47 @@ package struct RelayRoute: Sendable {
     package let patience: Patience
     /// What it does: unless said otherwise GET reads, and everything else may change something.
     package let effect: Effect
-    /// Who may call.
-    private(set) var callers: Callers
-    /// Looks at the head of a request; without it no body is read.
-    var admit: Admit?
-    /// What answers.
-    package let respond: Respond
+    /// How requests come in.
+    let entrance: Entrance
 
-    /// Describes a call.
+    /// Describes a call that anybody may make.
     init(
-        _ surface: Surface, _ method: String, _ path: String, bodyLimit: BodyLimit = .request,
-        patience: Patience = .prompt, effect: Effect? = nil, callers: Callers = .known,
+        open surface: Surface, _ method: String, _ path: String, patience: Patience = .prompt,
         respond: @escaping Respond
     ) {
-        self.effect = effect ?? (method == "GET" ? .reads : .changes)
+        self.init(
+            surface, method, path, bodyLimit: .request, patience: patience, effect: nil,
+            .open(respond))
+    }
+
+    /// Describes a call of those whom `admit` lets in.
+    init(
+        _ surface: Surface, _ method: String, _ path: String, bodyLimit: BodyLimit = .request,
+        patience: Patience = .prompt, effect: Effect? = nil, admit: @escaping Admit
+    ) {
+        self.init(
+            surface, method, path, bodyLimit: bodyLimit, patience: patience, effect: effect,
+            .guarded(admit))
+    }
+
+    private init(
+        _ surface: Surface, _ method: String, _ path: String, bodyLimit: BodyLimit,
+        patience: Patience, effect: Effect?, _ entrance: Entrance
+    ) {
         self.surface = surface
         self.method = method
         self.path = path
         self.bodyLimit = bodyLimit
         self.patience = patience
-        switch surface {
-        case .operation, .metrics: self.callers = .anybody
-        case .client, .changes, .administration:
-            // A courier is known by its path alone.
-            self.callers = patience == .held ? .anybody : callers
-        }
-        self.respond = respond
+        self.effect = effect ?? Effect(of: method)
+        self.entrance = entrance
     }
 }
 
-extension [RelayRoute] {
-    /// The same calls, for `callers` where they say no more than that they are for the known.
-    func only(_ callers: RelayRoute.Callers) -> [RelayRoute] {
-        map { $0.callers == .known ? $0.only(callers) : $0 }
-    }
-}
-
-extension RelayRoute {
-    /// The same call, for `callers`.
-    func only(_ callers: Callers) -> RelayRoute {
-        var route = self
-        route.callers = callers
-        return route
-    }
-
-    /// The same call, for those whom `admit` lets in.
-    func admitting(_ admit: @escaping Admit) -> RelayRoute {
-        var route = self
-        route.admit = admit
-        return route
+extension RelayRoute.Effect {
+    /// What a call with `method` does unless it says otherwise.
+    init(of method: String) {
+        self = method == "GET" ? .reads : .changes
     }
 }
 

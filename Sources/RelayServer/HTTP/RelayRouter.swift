@@ -43,6 +43,28 @@ struct RelayPlace: Sendable {
     let allowed: String
     /// What pages of other origins may do with its answers.
     let pages: RelayRoute.Pages
+    /// The names of its variable parts.
+    private let names: [String]
+
+    init(path: String, allowed: String, pages: RelayRoute.Pages) {
+        self.path = path
+        self.allowed = allowed
+        self.pages = pages
+        names = path.split(separator: "/").filter { $0.hasPrefix("{") }.map {
+            String($0.dropFirst().dropLast())
+        }
+    }
+
+    /// The variable parts, decoded.
+    ///
+    /// Only those of this path: the router leaves behind what it met on ways that led nowhere.
+    func parameters(of context: RelayContext) -> [String: String] {
+        var parameters: [String: String] = [:]
+        for name in names {
+            parameters[name] = context.parameters.get(name).map { QueryParameters.decodePath($0) }
+        }
+        return parameters
+    }
 }
 
 /// Builds Hummingbird's router from the table of routes.
@@ -77,26 +99,18 @@ package enum RelayRouter {
         return router
     }
 
-    /// Every call, in the order of the documentation, with what stands before it.
+    /// Every call, in the order of the documentation.
     package static func routes(_ dependencies: RelayDependencies) -> [RelayRoute] {
-        let callers = CallerLookup(dependencies)
-        return table(dependencies).map { route in
-            guard route.callers != .anybody, route.admit == nil else { return route }
-            return route.admitting { [callers] in
-                try await callers.recognize($0, as: route.callers)
-            }
-        }
-    }
-
-    private static func table(_ dependencies: RelayDependencies) -> [RelayRoute] {
-        SubscriptionRoutes(dependencies).routes.only(.users)
-            + TokenRoutes(dependencies).routes.only(.users)
-            + RecordRoutes(dependencies).routes.only(.owners)
-            + RecordFeedRoutes(dependencies).routes.only(.owners)
-            + ZoneRoutes(dependencies).routes.only(.owners)
+        let clients = ClientAdmission(dependencies)
+        return SubscriptionRoutes(dependencies, clients).routes
+            + TokenRoutes(dependencies, clients).routes
+            + RecordRoutes(dependencies, clients).routes
+            + RecordFeedRoutes(dependencies, clients).routes
+            + ZoneRoutes(dependencies, clients).routes
             + CourierRoutes(dependencies).routes
-            + NotificationRoutes(dependencies).routes.only(.users)
-            + UserRoutes(dependencies).routes + SignOutRoutes(dependencies).routes.only(.users)
+            + NotificationRoutes(dependencies, clients).routes
+            + UserRoutes(dependencies, clients).routes
+            + SignOutRoutes(dependencies, clients).routes
             + ChangeRoutes(dependencies).routes + OperationRoutes(dependencies).routes
             + OpenAPIRoutes(publicURL: dependencies.publicURL).routes
             + AdministrationRoutes(dependencies).routes

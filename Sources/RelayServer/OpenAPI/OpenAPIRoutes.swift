@@ -26,7 +26,7 @@ package struct OpenAPIRoutes: Sendable {
 
     var routes: [RelayRoute] {
         [
-            RelayRoute(.operation, "GET", "/openapi.json") { [text] _ in
+            RelayRoute(open: .operation, "GET", "/openapi.json") { [text] _ in
                 var answer = RelayAnswer(status: 200)
                 answer.contentType = "application/json; charset=utf-8"
                 answer.body = text

@@ -5,25 +5,34 @@ import Storage
 /// What the calls on records and zones have in common: who calls, in which database.
 struct RecordCalls: Sendable {
     let dependencies: RelayDependencies
-    private let callers: CallerLookup
+    let clients: ClientAdmission
 
     /// The path of a database.
     static let prefix = "/database/1/{container}/{environment}/{database}"
 
-    init(_ dependencies: RelayDependencies) {
+    init(_ dependencies: RelayDependencies, _ clients: ClientAdmission) {
         self.dependencies = dependencies
-        callers = CallerLookup(dependencies)
+        self.clients = clients
     }
 
     var shadow: any Shadow { dependencies.shadow }
 
+    /// A call on records of those who may own some.
+    func route(
+        _ method: String, _ path: String, patience: RelayRoute.Patience = .prompt,
+        effect: RelayRoute.Effect? = nil,
+        respond: @escaping @Sendable (RelayRequest, RecordCaller) async throws -> RelayAnswer
+    ) -> RelayRoute {
+        clients.route(
+            method, Self.prefix + path, for: .owners, patience: patience, effect: effect
+        ) { request, admitted in
+            try await respond(request, try await caller(admitted))
+        }
+    }
+
     /// Who makes the call, and what there is to know of the database.
-    ///
-    /// - Throws: 404 for an unknown container, ``AuthenticationRefusal``; 421 if the database is
-    ///   somebody's and nobody is signed in.
-    func caller(of request: RelayRequest) async throws -> RecordCaller {
-        let database: DatabaseScope = try request.choice("database")
-        let admitted = try await callers.admit(request, database: database)
+    private func caller(_ admitted: AdmittedCaller) async throws -> RecordCaller {
+        let database = admitted.database
         let owner = database == .public ? nil : try admitted.user()
         let key = admitted.settings.key
         return RecordCaller(

@@ -5,30 +5,30 @@ import Storage
 struct RecordFeedRoutes: Sendable {
     private let calls: RecordCalls
 
-    init(_ dependencies: RelayDependencies) {
-        calls = RecordCalls(dependencies)
+    init(_ dependencies: RelayDependencies, _ clients: ClientAdmission) {
+        calls = RecordCalls(dependencies, clients)
     }
 
     var routes: [RelayRoute] {
-        let prefix = RecordCalls.prefix
         return [
-            RelayRoute(
-                .client, "POST", "\(prefix)/records/query", patience: .watched,
+            calls.route(
+                "POST", "/records/query", patience: .watched,
                 effect: .reads, respond: query),
-            RelayRoute(
-                .client, "POST", "\(prefix)/records/changes", effect: .reads,
+            calls.route(
+                "POST", "/records/changes", effect: .reads,
                 respond: recordChanges),
-            RelayRoute(
-                .client, "POST", "\(prefix)/changes/zone", effect: .reads,
+            calls.route(
+                "POST", "/changes/zone", effect: .reads,
                 respond: zoneChanges),
-            RelayRoute(
-                .client, "POST", "\(prefix)/changes/database", effect: .reads,
+            calls.route(
+                "POST", "/changes/database", effect: .reads,
                 respond: databaseChanges),
         ]
     }
 
-    private func query(_ request: RelayRequest) async throws -> RelayAnswer {
-        let caller = try await calls.caller(of: request)
+    private func query(
+        _ request: RelayRequest, _ caller: RecordCaller
+    ) async throws -> RelayAnswer {
         let body = try request.jsonBody()
         let shown = try RecordJSON(body)
         let dependencies = calls.dependencies
@@ -49,31 +49,33 @@ struct RecordFeedRoutes: Sendable {
             "records": .array(records.map { .object(shown.record($0, for: caller)) })
         ]
         answer["continuationMarker"] = marker.map { .string($0) }
-        return RelayAnswer(json: .object(answer)).keepingUserToken(of: request)
+        return RelayAnswer(json: .object(answer))
     }
 
-    private func recordChanges(_ request: RelayRequest) async throws -> RelayAnswer {
-        let caller = try await calls.caller(of: request)
+    private func recordChanges(
+        _ request: RelayRequest, _ caller: RecordCaller
+    ) async throws -> RelayAnswer {
         let body = try request.jsonBody()
         let zoneID = try caller.zoneID(body)
         let shown = try RecordJSON(body)
         return try await calls.dependencies.lists.turn(of: caller.place.container) {
             var room = Limits.maximumPageBytes
             let feed = try await feed(zoneID, body, caller, shown, &room)
-            return RelayAnswer(json: .object(feed)).keepingUserToken(of: request)
+            return RelayAnswer(json: .object(feed))
         }
     }
 
     /// The newer call: several zones, each with its own token.
-    private func zoneChanges(_ request: RelayRequest) async throws -> RelayAnswer {
-        let caller = try await calls.caller(of: request)
+    private func zoneChanges(
+        _ request: RelayRequest, _ caller: RecordCaller
+    ) async throws -> RelayAnswer {
         let body = try request.jsonBody()
         let shown = try RecordJSON(body)
         let zones = try body.zones()
         try calls.dependencies.limits.check(zones.count, of: "zones")
         return try await calls.dependencies.lists.turn(of: caller.place.container) {
             let answers = try await feeds(zones, request, caller, shown)
-            return RelayAnswer(json: ["zones": .array(answers)]).keepingUserToken(of: request)
+            return RelayAnswer(json: ["zones": .array(answers)])
         }
     }
 
@@ -138,8 +140,9 @@ struct RecordFeedRoutes: Sendable {
     }
 
     /// Which zones have something new.
-    private func databaseChanges(_ request: RelayRequest) async throws -> RelayAnswer {
-        let caller = try await calls.caller(of: request)
+    private func databaseChanges(
+        _ request: RelayRequest, _ caller: RecordCaller
+    ) async throws -> RelayAnswer {
         let body = try request.optionalJSONBody()
         let token = try body.string("syncToken")
         return try await calls.dependencies.lists.turn(of: caller.place.container) {
@@ -147,7 +150,7 @@ struct RecordFeedRoutes: Sendable {
             return RelayAnswer(json: [
                 "zones": .array(feed.zones), "syncToken": .string(feed.token),
                 "moreComing": .bool(feed.hasMore),
-            ]).keepingUserToken(of: request)
+            ])
         }
     }
 

@@ -5,21 +5,22 @@ import Storage
 struct RecordRoutes: Sendable {
     private let calls: RecordCalls
 
-    init(_ dependencies: RelayDependencies) {
-        calls = RecordCalls(dependencies)
+    init(_ dependencies: RelayDependencies, _ clients: ClientAdmission) {
+        calls = RecordCalls(dependencies, clients)
     }
 
     var routes: [RelayRoute] {
         [
-            RelayRoute(.client, "POST", "\(RecordCalls.prefix)/records/modify", respond: modify),
-            RelayRoute(
-                .client, "POST", "\(RecordCalls.prefix)/records/lookup", effect: .reads,
+            calls.route("POST", "/records/modify", respond: modify),
+            calls.route(
+                "POST", "/records/lookup", effect: .reads,
                 respond: lookup),
         ]
     }
 
-    private func modify(_ request: RelayRequest) async throws -> RelayAnswer {
-        let caller = try await calls.caller(of: request)
+    private func modify(
+        _ request: RelayRequest, _ caller: RecordCaller
+    ) async throws -> RelayAnswer {
         let identifiers = RandomIdentifiers(calls.dependencies.randomBytes)
         let body = try request.jsonBody()
         let modification = try RecordModification(
@@ -32,7 +33,7 @@ struct RecordRoutes: Sendable {
         }
         try modification.requireUser(outcomes: outcomes, for: caller)
         let entries = modification.entries(outcomes: outcomes, for: caller, uuid: request.uuid)
-        return RelayAnswer(json: ["records": .array(entries)]).keepingUserToken(of: request)
+        return RelayAnswer(json: ["records": .array(entries)])
     }
 
     private func modify(
@@ -67,8 +68,9 @@ struct RecordRoutes: Sendable {
         ) { first, _ in first }
     }
 
-    private func lookup(_ request: RelayRequest) async throws -> RelayAnswer {
-        let caller = try await calls.caller(of: request)
+    private func lookup(
+        _ request: RelayRequest, _ caller: RecordCaller
+    ) async throws -> RelayAnswer {
         let body = try request.jsonBody()
         let shown = try RecordJSON(body)
         let wanted = try recordIDs(body, caller, shown)
@@ -103,7 +105,7 @@ struct RecordRoutes: Sendable {
             let error = isLeftOut ? APIError.answerIsFull : .noRecord(id.recordName)
             return error.entry(recordName: id.recordName.rawValue, uuid: request.uuid)
         }
-        return RelayAnswer(json: ["records": .array(entries)]).keepingUserToken(of: request)
+        return RelayAnswer(json: ["records": .array(entries)])
     }
 
     /// Dictionaries with `recordName`, each with `desiredKeys` of its own or not; or bare names.

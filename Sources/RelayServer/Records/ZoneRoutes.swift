@@ -5,30 +5,30 @@ import Storage
 struct ZoneRoutes: Sendable {
     private let calls: RecordCalls
 
-    init(_ dependencies: RelayDependencies) {
-        calls = RecordCalls(dependencies)
+    init(_ dependencies: RelayDependencies, _ clients: ClientAdmission) {
+        calls = RecordCalls(dependencies, clients)
     }
 
     var routes: [RelayRoute] {
-        let prefix = RecordCalls.prefix
         return [
-            RelayRoute(.client, "GET", "\(prefix)/zones/list", respond: list),
+            calls.route("GET", "/zones/list", respond: list),
             // Some clients post an empty object.
-            RelayRoute(
-                .client, "POST", "\(prefix)/zones/list", effect: .reads,
+            calls.route(
+                "POST", "/zones/list", effect: .reads,
                 respond: list),
-            RelayRoute(
-                .client, "POST", "\(prefix)/zones/lookup", effect: .reads,
+            calls.route(
+                "POST", "/zones/lookup", effect: .reads,
                 respond: lookup),
-            RelayRoute(.client, "POST", "\(prefix)/zones/modify", respond: modify),
-            RelayRoute(
-                .client, "POST", "\(prefix)/zones/changes", effect: .reads,
+            calls.route("POST", "/zones/modify", respond: modify),
+            calls.route(
+                "POST", "/zones/changes", effect: .reads,
                 respond: changes),
         ]
     }
 
-    private func list(_ request: RelayRequest) async throws -> RelayAnswer {
-        let caller = try await calls.caller(of: request)
+    private func list(
+        _ request: RelayRequest, _ caller: RecordCaller
+    ) async throws -> RelayAnswer {
         let marker = try request.zoneMarker()
         return try await calls.dependencies.lists.turn(of: caller.place.container) {
             let page = try await ZoneFeed(calls, caller).live(after: marker)
@@ -39,12 +39,13 @@ struct ZoneRoutes: Sendable {
             if page.hasMore, let last = page.elements.last {
                 json["continuationMarker"] = .string(last.zoneID.marker)
             }
-            return RelayAnswer(json: .object(json)).keepingUserToken(of: request)
+            return RelayAnswer(json: .object(json))
         }
     }
 
-    private func lookup(_ request: RelayRequest) async throws -> RelayAnswer {
-        let caller = try await calls.caller(of: request)
+    private func lookup(
+        _ request: RelayRequest, _ caller: RecordCaller
+    ) async throws -> RelayAnswer {
         let body = try request.jsonBody()
         let elements = try body.zones()
         try calls.dependencies.limits.check(elements.count, of: "zones")
@@ -63,8 +64,9 @@ struct ZoneRoutes: Sendable {
         return answer(entries, request)
     }
 
-    private func changes(_ request: RelayRequest) async throws -> RelayAnswer {
-        let caller = try await calls.caller(of: request)
+    private func changes(
+        _ request: RelayRequest, _ caller: RecordCaller
+    ) async throws -> RelayAnswer {
         let body = try request.optionalJSONBody()
         // The service knows `metaSyncToken`; clients written by Apple's text say `syncToken`.
         let token = try body.string("metaSyncToken") ?? body.string("syncToken")
@@ -73,7 +75,7 @@ struct ZoneRoutes: Sendable {
             return RelayAnswer(json: [
                 "zones": .array(feed.zones), "metaSyncToken": .string(feed.token),
                 "syncToken": .string(feed.token), "moreComing": .bool(feed.hasMore),
-            ]).keepingUserToken(of: request)
+            ])
         }
     }
 
@@ -83,8 +85,9 @@ struct ZoneRoutes: Sendable {
         case create, delete
     }
 
-    private func modify(_ request: RelayRequest) async throws -> RelayAnswer {
-        let caller = try await calls.caller(of: request)
+    private func modify(
+        _ request: RelayRequest, _ caller: RecordCaller
+    ) async throws -> RelayAnswer {
         guard caller.place.database == .private else {
             throw APIError(
                 .badRequest, "zones are created and deleted in the private database only")
@@ -143,7 +146,7 @@ struct ZoneRoutes: Sendable {
     }
 
     private func answer(_ entries: [JSONValue], _ request: RelayRequest) -> RelayAnswer {
-        RelayAnswer(json: ["zones": .array(entries)]).keepingUserToken(of: request)
+        RelayAnswer(json: ["zones": .array(entries)])
     }
 }
 

@@ -6,48 +6,50 @@ import Storage
 /// Where change sources post (design §5).
 struct ChangeRoutes: Sendable {
     private let dependencies: RelayDependencies
-    private let callers: CallerLookup
     private let sources = SourceMemory()
 
     init(_ dependencies: RelayDependencies) {
         self.dependencies = dependencies
-        callers = CallerLookup(dependencies)
     }
 
     var routes: [RelayRoute] {
         [
             RelayRoute(
                 .changes, "POST", "/changes/1/{container}/{environment}/{source}",
-                bodyLimit: .webhook, respond: post
-            ).admitting(recognize)
+                bodyLimit: .webhook, admit: recognize)
         ]
     }
 
     /// Looks whether the source is known, and whether the head of the request can be its own.
     private func recognize(_ request: RelayRequest) async throws -> RelayRoute.Admission {
-        let settings = try await callers.settings(request.containerKey())
-        let key = settings.key
-        let name: SourceName = try request.identifier("source")
-        guard let stored = try await dependencies.registry.source(name, of: key) else {
-            throw APIError(.notFound, "there is no change source \"\(name)\" in \(key)")
-        }
-        let source = try sources.source(stored)
+        let (settings, source) = try await source(of: request)
         try source.recognize(webhook(request))
-        return RelayRoute.Admission(container: settings, key: "source/\(name)")
+        return RelayRoute.Admission(
+            container: settings, key: "source/\(source.name)", respond: post)
+    }
+
+    /// The source that the path names, and the settings of its container.
+    private func source(
+        of request: RelayRequest
+    ) async throws -> (ContainerSettings, ChangeSource) {
+        let settings = try await dependencies.registry.settings(of: request.containerKey())
+        let name: SourceName = try request.identifier("source")
+        guard let stored = try await dependencies.registry.source(name, of: settings.key) else {
+            throw APIError(
+                .notFound, "there is no change source \"\(name)\" in \(settings.key)")
+        }
+        return (settings, try sources.source(stored))
     }
 
     /// Verifies the raw bytes, decodes, appends, and only then answers 2xx.
+    ///
+    /// The source is looked up again: it may have been deleted while the body came.
     private func post(_ request: RelayRequest) async throws -> RelayAnswer {
-        let key = try await callers.settings(request.containerKey()).key
-        let name: SourceName = try request.identifier("source")
-        guard let stored = try await dependencies.registry.source(name, of: key) else {
-            throw APIError(.notFound, "there is no change source \"\(name)\" in \(key)")
-        }
-        let source = try sources.source(stored)
+        let (settings, source) = try await source(of: request)
         let webhook = webhook(request)
         try source.verify(webhook)
         let batch = try source.decode(webhook)
-        let intake = ChangeIntake(dependencies, container: key, source: source)
+        let intake = ChangeIntake(dependencies, container: settings.key, source: source)
         let results = try await intake.take(batch, of: webhook, at: request.receivedAt)
         return results.answer(requiredAnswer: source.preset.requiredAnswer, uuid: request.uuid)
     }

@@ -19,7 +19,8 @@ struct CourierRoutes: Sendable {
     var routes: [RelayRoute] {
         // CloudKit JS and MistKit get, cloudkit_flutter posts nothing.
         ["GET", "POST"].map {
-            RelayRoute(.client, $0, "/courier/1/{secret}", patience: .held, respond: poll)
+            RelayRoute(
+                open: .client, $0, "/courier/1/{secret}", patience: .held, respond: poll)
         }
     }
 

@@ -8,11 +8,11 @@ import Storage
 /// that of the subscriptions in one database.
 struct NotificationRoutes: Sendable {
     private let dependencies: RelayDependencies
-    private let callers: CallerLookup
+    private let clients: ClientAdmission
 
-    init(_ dependencies: RelayDependencies) {
+    init(_ dependencies: RelayDependencies, _ clients: ClientAdmission) {
         self.dependencies = dependencies
-        callers = CallerLookup(dependencies)
+        self.clients = clients
     }
 
     var routes: [RelayRoute] {
@@ -22,20 +22,23 @@ struct NotificationRoutes: Sendable {
         ]
         return places.map { "\($0)/notifications" }.flatMap { prefix in
             [
-                RelayRoute(.client, "GET", "\(prefix)/list", respond: list),
-                RelayRoute(
-                    .client, "POST", "\(prefix)/list", effect: .reads,
-                    respond: list),
-                RelayRoute(.client, "POST", "\(prefix)/markRead", respond: markRead),
+                clients.route("GET", "\(prefix)/list", respond: list),
+                clients.route("POST", "\(prefix)/list", effect: .reads, respond: list),
+                clients.route("POST", "\(prefix)/markRead", respond: markRead),
             ]
         }
     }
 
     // MARK: list
 
-    private func list(_ request: RelayRequest) async throws -> RelayAnswer {
-        let (owner, database) = try await owner(of: request)
+    private func list(
+        _ request: RelayRequest, _ admitted: AdmittedCaller
+    ) async throws -> RelayAnswer {
+        let owner = try Self.owner(admitted)
         let page = try NotificationListing(request)
+        // Where the path names no database the inbox is that of the container. A server key's own
+        // identity subscribes in the public one alone, so that is what its whole container holds.
+        let database = request.parameters["database"].map { _ in admitted.database }
         var wanted = InboxRequest(
             owner: owner, database: database, limit: page.limit, device: page.device)
         let store = dependencies.registry.storeIdentity
@@ -53,13 +56,15 @@ struct NotificationRoutes: Sendable {
             "syncToken": .string(
                 NotificationToken(sequence: next).text(owner: owner, store: store)),
             "moreComing": .bool(!isComplete),
-        ]).keepingUserToken(of: request)
+        ])
     }
 
     // MARK: markRead
 
-    private func markRead(_ request: RelayRequest) async throws -> RelayAnswer {
-        let (owner, _) = try await owner(of: request)
+    private func markRead(
+        _ request: RelayRequest, _ admitted: AdmittedCaller
+    ) async throws -> RelayAnswer {
+        let owner = try Self.owner(admitted)
         let body = try request.jsonBody()
         try body.allowOnly(["notificationIDs"])
         let texts = try body.require("notificationIDs", try body.strings("notificationIDs"))
@@ -77,18 +82,10 @@ struct NotificationRoutes: Sendable {
             return .object(entry)
         }
         return RelayAnswer(json: ["notifications": .array(entries)])
-            .keepingUserToken(of: request)
     }
 
     /// Whose inbox: the caller's own, never anybody else's.
-    private func owner(
-        of request: RelayRequest
-    ) async throws -> (InboxOwner, DatabaseScope?) {
-        let database: DatabaseScope? =
-            request.parameters["database"] == nil ? nil : try request.choice("database")
-        // A server key's own identity subscribes in the public database alone, so that is what its
-        // whole container holds.
-        let admitted = try await callers.admit(request, database: database ?? .public)
+    private static func owner(_ admitted: AdmittedCaller) throws -> InboxOwner {
         let user = try admitted.user()
         guard admitted.settings.keepsInbox else {
             throw APIError(
@@ -96,7 +93,7 @@ struct NotificationRoutes: Sendable {
                 "this container keeps no notifications: an operator switches it on with "
                     + "`belfry containers set --inbox on`")
         }
-        return (InboxOwner(container: admitted.settings.key, user: user), database)
+        return InboxOwner(container: admitted.settings.key, user: user)
     }
 }
 

@@ -12,11 +12,12 @@ struct OperationRoutes: Sendable {
     var routes: [RelayRoute] {
         [
             // Alive is whoever answers.
-            RelayRoute(.operation, "GET", "/healthz") { _ in
+            RelayRoute(open: .operation, "GET", "/healthz") { _ in
                 RelayAnswer(json: ["status": "ok"])
             },
-            RelayRoute(.operation, "GET", "/readyz", respond: readiness),
-            RelayRoute(.metrics, "GET", "/metrics") { [render = dependencies.renderMetrics] _ in
+            RelayRoute(open: .operation, "GET", "/readyz", respond: readiness),
+            RelayRoute(open: .metrics, "GET", "/metrics") {
+                [render = dependencies.renderMetrics] _ in
                 RelayAnswer(
                     text: render(), contentType: "text/plain; version=0.0.4; charset=utf-8")
             },

@@ -4,24 +4,25 @@ import Storage
 /// Signing out: CloudKit's clients only forget their token, ours can make everybody forget it.
 struct SignOutRoutes: Sendable {
     private let dependencies: RelayDependencies
-    private let callers: CallerLookup
+    private let clients: ClientAdmission
 
-    init(_ dependencies: RelayDependencies) {
+    init(_ dependencies: RelayDependencies, _ clients: ClientAdmission) {
         self.dependencies = dependencies
-        callers = CallerLookup(dependencies)
+        self.clients = clients
     }
 
     var routes: [RelayRoute] {
         [
-            RelayRoute(
-                .client, "POST", "/database/1/{container}/{environment}/public/users/signOut",
-                respond: signOut)
+            clients.route(
+                "POST", "/database/1/{container}/{environment}/public/users/signOut",
+                tokens: .ended, respond: signOut)
         ]
     }
 
     /// Ends the session of the user token, and the device that the body names, if it names one.
-    private func signOut(_ request: RelayRequest) async throws -> RelayAnswer {
-        let admitted = try await callers.admit(request, database: .public)
+    private func signOut(
+        _ request: RelayRequest, _ admitted: AdmittedCaller
+    ) async throws -> RelayAnswer {
         let user = try admitted.user()
         let body = try request.optionalJSONBody()
         try body.allowOnly(["deviceID", "clientId", "clientID", "apnsToken"])
@@ -32,8 +33,7 @@ struct SignOutRoutes: Sendable {
                 choice, of: user, in: admitted.settings.key, at: request.receivedAt)
             answer["deviceID"] = forgotten.map { .string($0.rawValue) }
         }
-        try await SessionDesk(dependencies, settings: admitted.settings)
-            .signOut(request, user: user)
+        try await SessionDesk(dependencies).signOut(request, user: user, of: admitted.settings)
         return RelayAnswer(json: .object(answer))
     }
 }

@@ -4,11 +4,11 @@ import Storage
 /// CloudKit's calls on subscriptions: list, lookup and modify.
 struct SubscriptionRoutes: Sendable {
     private let dependencies: RelayDependencies
-    private let callers: CallerLookup
+    private let clients: ClientAdmission
 
-    init(_ dependencies: RelayDependencies) {
+    init(_ dependencies: RelayDependencies, _ clients: ClientAdmission) {
         self.dependencies = dependencies
-        callers = CallerLookup(dependencies)
+        self.clients = clients
     }
 
     /// Members of CloudKit's requests that clients send with every call, and that mean nothing to
@@ -21,22 +21,20 @@ struct SubscriptionRoutes: Sendable {
 
     var routes: [RelayRoute] {
         [
-            RelayRoute(.client, "GET", "\(Self.prefix)/list", respond: list),
+            clients.route("GET", "\(Self.prefix)/list", respond: list),
             // Some clients post an empty object.
-            RelayRoute(
-                .client, "POST", "\(Self.prefix)/list", effect: .reads,
-                respond: list),
-            RelayRoute(
-                .client, "POST", "\(Self.prefix)/lookup", effect: .reads,
-                respond: lookup),
-            RelayRoute(.client, "POST", "\(Self.prefix)/modify", respond: modify),
+            clients.route("POST", "\(Self.prefix)/list", effect: .reads, respond: list),
+            clients.route("POST", "\(Self.prefix)/lookup", effect: .reads, respond: lookup),
+            clients.route("POST", "\(Self.prefix)/modify", respond: modify),
         ]
     }
 
     // MARK: list
 
-    private func list(_ request: RelayRequest) async throws -> RelayAnswer {
-        let owner = try await owner(of: request)
+    private func list(
+        _ request: RelayRequest, _ admitted: AdmittedCaller
+    ) async throws -> RelayAnswer {
+        let owner = try SubscriptionOwner(admitted)
         let marker = try request.continuationMarker()
         return try await dependencies.lists.turn(of: owner.container) {
             let page = try await dependencies.registry.subscriptionPage(
@@ -56,14 +54,16 @@ struct SubscriptionRoutes: Sendable {
                 let marker = Base64.encode(Array(last.subscription.id.rawValue.utf8))
                 answer["continuationMarker"] = .string(marker)
             }
-            return RelayAnswer(json: .object(answer)).keepingUserToken(of: request)
+            return RelayAnswer(json: .object(answer))
         }
     }
 
     // MARK: lookup
 
-    private func lookup(_ request: RelayRequest) async throws -> RelayAnswer {
-        let owner = try await owner(of: request)
+    private func lookup(
+        _ request: RelayRequest, _ admitted: AdmittedCaller
+    ) async throws -> RelayAnswer {
+        let owner = try SubscriptionOwner(admitted)
         let ids = try SubscriptionLookup(request.jsonBody(), limits: dependencies.limits).ids
         return try await dependencies.lists.turn(of: owner.container) {
             var page = AnswerPage(limit: ids.count)
@@ -88,16 +88,18 @@ struct SubscriptionRoutes: Sendable {
                 }
                 entries.append(error.entry(subscriptionID: id.rawValue, uuid: request.uuid))
             }
-            return answer(entries).keepingUserToken(of: request)
+            return answer(entries)
         }
     }
 
     // MARK: modify
 
-    private func modify(_ request: RelayRequest) async throws -> RelayAnswer {
-        let (owner, settings) = try await sender(of: request)
+    private func modify(
+        _ request: RelayRequest, _ admitted: AdmittedCaller
+    ) async throws -> RelayAnswer {
+        let owner = try SubscriptionOwner(admitted)
         var limits = dependencies.limits
-        limits.costs = limits.costs.narrowed(by: settings.costs)
+        limits.costs = limits.costs.narrowed(by: admitted.settings.costs)
         let identifiers = RandomIdentifiers(dependencies.randomBytes)
         let modification = try SubscriptionModification(
             request.jsonBody(), owner: owner, limits: limits,
@@ -105,7 +107,6 @@ struct SubscriptionRoutes: Sendable {
             indexes: dependencies.indexes, assignID: { identifiers.uuid().uppercased() })
         guard let edits = modification.edits else {
             return answer(modification.entries(outcomes: [], uuid: request.uuid))
-                .keepingUserToken(of: request)
         }
         let outcomes =
             edits.isEmpty
@@ -113,28 +114,19 @@ struct SubscriptionRoutes: Sendable {
             : try await dependencies.registry.edit(
                 edits, of: owner, atomicity: modification.atomicity, at: request.receivedAt)
         return answer(modification.entries(outcomes: outcomes, uuid: request.uuid))
-            .keepingUserToken(of: request)
-    }
-
-    // MARK: Common parts
-
-    private func owner(of request: RelayRequest) async throws -> SubscriptionOwner {
-        try await sender(of: request).owner
-    }
-
-    /// Whose subscriptions the request is about, and the settings of their container.
-    private func sender(
-        of request: RelayRequest
-    ) async throws -> (owner: SubscriptionOwner, settings: ContainerSettings) {
-        let database: DatabaseScope = try request.choice("database")
-        let admitted = try await callers.admit(request, database: database)
-        let owner = SubscriptionOwner(
-            container: admitted.settings.key, database: database, user: try admitted.user())
-        return (owner, admitted.settings)
     }
 
     private func answer(_ entries: [JSONValue]) -> RelayAnswer {
         RelayAnswer(json: ["subscriptions": .array(entries)])
+    }
+}
+
+extension SubscriptionOwner {
+    /// The caller, in the database that the call is about.
+    init(_ admitted: AdmittedCaller) throws(AuthenticationRefusal) {
+        self.init(
+            container: admitted.settings.key, database: admitted.database,
+            user: try admitted.user())
     }
 }
 

@@ -7,11 +7,11 @@ import Storage
 /// the database, so all three are answered.
 struct TokenRoutes: Sendable {
     private let dependencies: RelayDependencies
-    private let callers: CallerLookup
+    private let clients: ClientAdmission
 
-    init(_ dependencies: RelayDependencies) {
+    init(_ dependencies: RelayDependencies, _ clients: ClientAdmission) {
         self.dependencies = dependencies
-        callers = CallerLookup(dependencies)
+        self.clients = clients
     }
 
     var routes: [RelayRoute] {
@@ -21,9 +21,10 @@ struct TokenRoutes: Sendable {
         ].flatMap { place in
             let prefix = "\(place)/tokens"
             return [
-                RelayRoute(.client, "POST", "\(prefix)/create", respond: create),
-                RelayRoute(.client, "POST", "\(prefix)/register", respond: register),
-                RelayRoute(.client, "POST", "\(prefix)/unregister", respond: unregister),
+                clients.route("POST", "\(prefix)/create", in: .onlyPublic, respond: create),
+                clients.route("POST", "\(prefix)/register", in: .onlyPublic, respond: register),
+                clients.route(
+                    "POST", "\(prefix)/unregister", in: .onlyPublic, respond: unregister),
             ]
         }
     }
@@ -31,8 +32,9 @@ struct TokenRoutes: Sendable {
     /// Makes up a token for a client that has none from a gateway, opens a web courier for it, and
     /// registers it: CloudKit JS does not call `register` for the container in which it created a
     /// token.
-    private func create(_ request: RelayRequest) async throws -> RelayAnswer {
-        let admitted = try await callers.admit(request, database: .public)
+    private func create(
+        _ request: RelayRequest, _ admitted: AdmittedCaller
+    ) async throws -> RelayAnswer {
         let ticket = CourierAddress.newTicket(RandomIdentifiers(dependencies.randomBytes))
         let address = CourierAddress(ticket: ticket)
         let body = try request.jsonBody()
@@ -46,13 +48,14 @@ struct TokenRoutes: Sendable {
             "apnsEnvironment": try Self.written("apnsEnvironment", body),
             "apnsToken": .string(ticket.rawValue),
             "webcourierURL": .string(courierURL(of: address, request)),
-        ]).keepingUserToken(of: request)
+        ])
     }
 
     /// Registers the token of a device for the user who is signed in on it, be it a gateway's or
     /// one that `create` made up, in this container or another one: one courier serves several.
-    private func register(_ request: RelayRequest) async throws -> RelayAnswer {
-        let admitted = try await callers.admit(request, database: .public)
+    private func register(
+        _ request: RelayRequest, _ admitted: AdmittedCaller
+    ) async throws -> RelayAnswer {
         let user = try admitted.user()
         let body = try request.jsonBody()
         let registration = TokenRegistration(body, settings: admitted.settings)
@@ -65,7 +68,7 @@ struct TokenRoutes: Sendable {
         let version = try await dependencies.registry.register(
             device, named: naming, at: request.receivedAt)
         guard Self.readsAnswers(request) else {
-            return RelayAnswer(status: 200).keepingUserToken(of: request)
+            return RelayAnswer(status: 200)
         }
         var answer: JSONObject = [
             "apnsEnvironment": try Self.written("apnsEnvironment", body),
@@ -74,7 +77,7 @@ struct TokenRoutes: Sendable {
         answer["webcourierURL"] = known?.address.map { .string(courierURL(of: $0, request)) }
         answer["deviceID"] = .string(version.device.id.rawValue)
         answer["activationPosition"] = .string(version.activation.description)
-        return RelayAnswer(json: .object(answer)).keepingUserToken(of: request)
+        return RelayAnswer(json: .object(answer))
     }
 
     /// A member as the client wrote it, which may compare it with what it sent.
@@ -104,8 +107,9 @@ struct TokenRoutes: Sendable {
     }
 
     /// Ends one of the user's own devices, as at sign-out.
-    private func unregister(_ request: RelayRequest) async throws -> RelayAnswer {
-        let admitted = try await callers.admit(request, database: .public)
+    private func unregister(
+        _ request: RelayRequest, _ admitted: AdmittedCaller
+    ) async throws -> RelayAnswer {
         let choice = try DeviceChoice(request.jsonBody())
         let desk = SignOutDesk(dependencies)
         guard
@@ -116,7 +120,6 @@ struct TokenRoutes: Sendable {
             throw APIError(.notFound, "the user has no device with \(choice.field)")
         }
         return RelayAnswer(json: ["deviceID": .string(id.rawValue), "deleted": true])
-            .keepingUserToken(of: request)
     }
 
     private func courierURL(of address: CourierAddress, _ request: RelayRequest) -> String {

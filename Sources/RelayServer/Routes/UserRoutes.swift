@@ -7,11 +7,13 @@ import Storage
 /// The relay has no directory of people: it knows users by their record names alone. So look-ups by
 /// record name answer with that name, and look-ups by address find nobody.
 struct UserRoutes: Sendable {
-    private let callers: CallerLookup
+    private let clients: ClientAdmission
+    private let registry: any Registry
     private let limits: RequestLimits
 
-    init(_ dependencies: RelayDependencies) {
-        callers = CallerLookup(dependencies)
+    init(_ dependencies: RelayDependencies, _ clients: ClientAdmission) {
+        self.clients = clients
+        registry = dependencies.registry
         limits = dependencies.limits
     }
 
@@ -19,59 +21,49 @@ struct UserRoutes: Sendable {
         let prefix = "/database/1/{container}/{environment}/public/users"
         let anywhere = "\(RecordCalls.prefix)/users"
         return [
-            RelayRoute(.client, "GET", "\(anywhere)/caller", respond: caller),
-            RelayRoute(.client, "GET", "\(anywhere)/current", respond: caller),
-            RelayRoute(.client, "GET", "\(anywhere)/discover", respond: discoverAll),
+            clients.route("GET", "\(anywhere)/caller", respond: caller),
+            clients.route("GET", "\(anywhere)/current", respond: caller),
+            clients.route("GET", "\(anywhere)/discover", for: .known, respond: discoverAll),
+            clients.route(
+                "POST", "\(anywhere)/discover", for: .known, effect: .reads, respond: lookUp),
+            clients.route("POST", "\(prefix)/lookup/id", effect: .reads, respond: lookUp),
+            clients.route("POST", "\(prefix)/lookup/email", effect: .reads, respond: lookUp),
+            clients.route("GET", "\(prefix)/lookup/contacts", respond: discoverAll),
+            clients.route(
+                "POST", "\(prefix)/lookup/contacts", effect: .reads, respond: discoverAll),
             RelayRoute(
-                .client, "POST", "\(anywhere)/discover", effect: .reads,
-                respond: discover),
-            RelayRoute(
-                .client, "POST", "\(prefix)/lookup/id", effect: .reads, callers: .users,
-                respond: lookUp),
-            RelayRoute(
-                .client, "POST", "\(prefix)/lookup/email", effect: .reads, callers: .users,
-                respond: lookUp),
-            RelayRoute(.client, "GET", "\(prefix)/lookup/contacts", respond: discoverAll),
-            RelayRoute(
-                .client, "POST", "\(prefix)/lookup/contacts", effect: .reads, callers: .users,
-                respond: discoverAll),
-            RelayRoute(
-                .client, "GET", "/sign-in/1/{container}/{environment}", callers: .anybody,
+                open: .client, "GET", "/sign-in/1/{container}/{environment}",
                 respond: signInPage),
         ]
     }
 
     /// The flat form satisfies CloudKit JS and MistKit; `users` is the form of Apple's text.
-    private func caller(_ request: RelayRequest) async throws -> RelayAnswer {
-        let admitted = try await callers.admit(request, database: request.choice("database"))
+    private func caller(
+        _ request: RelayRequest, _ admitted: AdmittedCaller
+    ) async throws -> RelayAnswer {
         var identity = Self.identity(try admitted.user())
         identity["users"] = [.object(identity)]
-        return RelayAnswer(json: .object(identity)).keepingUserToken(of: request)
+        return RelayAnswer(json: .object(identity))
     }
 
     /// As the service has it (measured by MistKit's authors): who is signed in may be asked of
-    /// every database, people are looked for in the public one.
-    private func checkPublic(_ request: RelayRequest) async throws {
-        let database: DatabaseScope =
-            request.parameters["database"] == nil ? .public : try request.choice("database")
-        guard database != .public else { return }
-        _ = try await callers.admit(request, database: database)
-        throw APIError(
-            .badRequest,
-            "endpoint not applicable in the database type '\(database.rawValue)db'")
-    }
-
-    private func discover(_ request: RelayRequest) async throws -> RelayAnswer {
-        try await checkPublic(request)
-        return try await lookUp(request)
+    /// every database, people are looked for in the public one, and of whoever asks elsewhere it is
+    /// not even asked who they are.
+    private func requireUser(_ admitted: AdmittedCaller) throws {
+        guard admitted.database == .public else {
+            throw APIError(
+                .badRequest,
+                "endpoint not applicable in the database type '\(admitted.database.rawValue)db'")
+        }
+        _ = try admitted.user()
     }
 
     /// Nobody's contacts are known here.
-    private func discoverAll(_ request: RelayRequest) async throws -> RelayAnswer {
-        try await checkPublic(request)
-        let admitted = try await callers.admit(request, database: .public)
-        _ = try admitted.user()
-        return RelayAnswer(json: ["users": []]).keepingUserToken(of: request)
+    private func discoverAll(
+        _ request: RelayRequest, _ admitted: AdmittedCaller
+    ) async throws -> RelayAnswer {
+        try requireUser(admitted)
+        return RelayAnswer(json: ["users": []])
     }
 
     /// The members under which clients list whom they look for, and what a bare text in each is.
@@ -82,9 +74,10 @@ struct UserRoutes: Sendable {
 
     /// One entry for each element: `{"userRecordName"}`, `{"emailAddress"}`, `{"phoneNumber"}`, or
     /// a bare record name.
-    private func lookUp(_ request: RelayRequest) async throws -> RelayAnswer {
-        let admitted = try await callers.admit(request, database: .public)
-        _ = try admitted.user()
+    private func lookUp(
+        _ request: RelayRequest, _ admitted: AdmittedCaller
+    ) async throws -> RelayAnswer {
+        try requireUser(admitted)
         let body = try request.jsonBody()
         let (member, text) =
             Self.lookupMembers.first { body.value($0.0) != nil } ?? Self.lookupMembers[0]
@@ -104,7 +97,7 @@ struct UserRoutes: Sendable {
             entry.members.append(contentsOf: error.json(uuid: request.uuid).members)
             return .object(entry)
         }
-        return RelayAnswer(json: ["users": .array(entries)]).keepingUserToken(of: request)
+        return RelayAnswer(json: ["users": .array(entries)])
     }
 
     private static func identity(_ user: UserID) -> JSONObject {
@@ -113,7 +106,7 @@ struct UserRoutes: Sendable {
 
     /// Where `redirectURL` leads if nothing else is configured: CloudKit JS opens it in a window.
     private func signInPage(_ request: RelayRequest) async throws -> RelayAnswer {
-        let key = try await callers.settings(request.containerKey()).key
+        let key = try await registry.settings(of: request.containerKey()).key
         var answer = RelayAnswer(
             text: SignInPage.html(of: key, origin: request.query["origin"]),
             contentType: "text/html; charset=utf-8")
