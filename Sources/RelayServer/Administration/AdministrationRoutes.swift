@@ -4,34 +4,9 @@ import Storage
 /// The administrative calls: for the operator's own hands and for `belfry`'s commands.
 ///
 /// They have their own token, and by default their own listener on the loopback interface.
-struct AdministrationRoutes: Sendable {
-    private let dependencies: RelayDependencies
-
-    init(_ dependencies: RelayDependencies) {
-        self.dependencies = dependencies
-    }
-
+enum AdministrationRoutes {
     /// The path under which everything of one container lies.
     static let container = "/admin/1/containers/{container}/{environment}"
-
-    var routes: [RelayRoute] {
-        let tables = [
-            OverviewAdministration(dependencies).routes,
-            ContainerAdministration(dependencies).routes,
-            KeyAdministration(dependencies).routes,
-            SourceAdministration(dependencies).routes,
-            SchemaAdministration(dependencies).routes,
-            SubscriptionAdministration(dependencies).routes,
-            IndexAdministration(dependencies).routes,
-            ChangeAdministration(dependencies).routes,
-            DeliveryAdministration(dependencies).routes,
-            OneDeliveryAdministration(dependencies).routes,
-            NotificationAdministration(dependencies).routes,
-            TokenAdministration(dependencies).routes,
-        ]
-        let desk = AdministrationDesk(dependencies)
-        return tables.flatMap { $0 }.map { $0.admitted(by: desk) }
-    }
 }
 
 /// One administrative call.
@@ -106,7 +81,9 @@ struct AdministrationToken: Sendable {
 
 /// What the tables of administrative calls have in common.
 protocol AdministrationTable: Sendable {
-    var dependencies: RelayDependencies { get }
+    var registry: any Registry { get }
+    /// The calls.
+    var routes: [AdministrationRoute] { get }
 }
 
 extension AdministrationTable {
@@ -114,7 +91,7 @@ extension AdministrationTable {
     ///
     /// - Throws: 404 if it is unknown.
     func settings(_ request: RelayRequest) async throws -> ContainerSettings {
-        try await dependencies.registry.settings(of: request.containerKey())
+        try await registry.settings(of: request.containerKey())
     }
 
     /// The key of the container that the path names.
@@ -188,13 +165,6 @@ extension RelayRequest {
                 "\(name) in the path: a whole number is expected, found \"\(text.shortened)\"")
         }
         return number
-    }
-
-    /// The body as JSON, an empty one as an empty object.
-    ///
-    /// - Throws: As ``jsonBody()``.
-    func optionalJSONBody() throws -> JSONReader {
-        body.isEmpty ? try JSONReader([:]) : try jsonBody()
     }
 }
 

@@ -74,11 +74,11 @@ struct AdministrationNeed: Sendable, Hashable {
 
 /// Lets administrative calls in, and notes what was done.
 struct AdministrationDesk: Sendable {
-    private let dependencies: RelayDependencies
-
-    init(_ dependencies: RelayDependencies) {
-        self.dependencies = dependencies
-    }
+    /// The token of the configuration; `nil` closes the surface.
+    let expected: String?
+    let registry: any AdministrationRegistry
+    let turnstile: Turnstile
+    let logger: Logger
 
     /// Says whose token a request has, as soon as its head is there.
     ///
@@ -87,8 +87,10 @@ struct AdministrationDesk: Sendable {
     /// - Throws: ``AuthenticationRefusal`` that says what is wrong with it, and 429.
     func admit(_ request: RelayRequest) async throws -> Administrator {
         // A request without any token is no guess.
-        _ = try AdministrationToken(dependencies.adminToken).text(of: request)
-        return try await dependencies.turnstile.judge(request.peer) {
+        _ = try AdministrationToken(expected).text(of: request)
+        return try await turnstile.judge(
+            request.peer, wrong: AuthenticationRefusal.self
+        ) {
             try await administrator(of: request)
         }
     }
@@ -126,10 +128,10 @@ struct AdministrationDesk: Sendable {
     ///
     /// - Throws: ``AuthenticationRefusal`` that says what is wrong with it.
     private func administrator(of request: RelayRequest) async throws -> Administrator {
-        let token = try AdministrationToken(dependencies.adminToken)
+        let token = try AdministrationToken(expected)
         if try token.matches(request) { return .main }
         let verifier = Secrets.verifier(of: try token.text(of: request))
-        guard let known = try await dependencies.registry.adminToken(verifier: verifier) else {
+        guard let known = try await registry.adminToken(verifier: verifier) else {
             throw AuthenticationRefusal.adminToken("it is another one")
         }
         guard known.isLive(at: request.receivedAt) else {
@@ -144,7 +146,7 @@ struct AdministrationDesk: Sendable {
             at: request.receivedAt, caller: administrator.label, method: request.method,
             path: String(request.path.prefix(512)))
         do {
-            return try await dependencies.registry.beginAudit(entry)
+            return try await registry.beginAudit(entry)
         } catch {
             warn(error)
             return nil
@@ -154,14 +156,14 @@ struct AdministrationDesk: Sendable {
     private func end(_ note: Int64?, status: Int, _ code: ServerErrorCode?) async {
         guard let note else { return }
         do {
-            try await dependencies.registry.endAudit(note, status: status, code: code?.rawValue)
+            try await registry.endAudit(note, status: status, code: code?.rawValue)
         } catch {
             warn(error)
         }
     }
 
     private func warn(_ error: any Error) {
-        dependencies.logger.warning(
+        logger.warning(
             "an administrative call is not in the audit log", metadata: ["reason": "\(error)"])
     }
 }

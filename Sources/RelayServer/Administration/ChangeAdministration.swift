@@ -4,11 +4,9 @@ import Storage
 
 /// The log's changes, and what was parked: list, replay, delete.
 struct ChangeAdministration: AdministrationTable {
-    let dependencies: RelayDependencies
-
-    init(_ dependencies: RelayDependencies) {
-        self.dependencies = dependencies
-    }
+    let registry: any Registry
+    let log: any ShardLog
+    let intake: ChangeIntake
 
     var routes: [AdministrationRoute] {
         [
@@ -30,7 +28,7 @@ struct ChangeAdministration: AdministrationTable {
         var position = LogPosition(try request.number("after") ?? 0)
         var room = Self.lookedAt
         while !page.isFull, room > 0 {
-            let entries = try await dependencies.log.entries(
+            let entries = try await log.entries(
                 after: position, limit: min(room, 500))
             if entries.isEmpty { break }
             for entry in entries where !page.isFull {
@@ -49,7 +47,7 @@ struct ChangeAdministration: AdministrationTable {
     /// answer's `after` goes on.
     private func parked(_ request: RelayRequest) async throws -> RelayAnswer {
         let limit = try request.limit()
-        let changes = try await dependencies.registry.parkedChanges(
+        let changes = try await registry.parkedChanges(
             of: try await key(request), after: try request.number("after") ?? 0, limit: limit)
         var answer: JSONObject = ["parked": .array(changes.map(Self.json))]
         let bytes = changes.reduce(0) { $0 + $1.body.count }
@@ -68,7 +66,7 @@ struct ChangeAdministration: AdministrationTable {
         let container = try await key(request)
         let parked = try await parkedChange(request, of: container)
         guard
-            let stored = try await dependencies.registry.source(parked.source, of: container)
+            let stored = try await registry.source(parked.source, of: container)
         else {
             throw APIError(
                 .notFound, "its change source \"\(parked.source)\" is there no longer")
@@ -83,10 +81,10 @@ struct ChangeAdministration: AdministrationTable {
                 .badRequest, "it still cannot be mapped: \(place)\(again.reason)",
                 httpStatus: 422)
         }
-        let results = try await ChangeIntake(dependencies, container: container, source: source)
-            .take(batch, at: request.receivedAt)
+        let results = try await intake.take(
+            batch, from: source, of: container, at: request.receivedAt)
         if results.conflicts + results.refusals == 0 {
-            _ = try await dependencies.registry.deleteParkedChange(parked.number, of: container)
+            _ = try await registry.deleteParkedChange(parked.number, of: container)
         }
         return results.answer(requiredAnswer: nil, uuid: request.uuid)
     }
@@ -94,7 +92,7 @@ struct ChangeAdministration: AdministrationTable {
     private func delete(_ request: RelayRequest) async throws -> RelayAnswer {
         let number = try request.pathNumber("number")
         guard
-            try await dependencies.registry.deleteParkedChange(number, of: try await key(request))
+            try await registry.deleteParkedChange(number, of: try await key(request))
         else { throw unknown(number) }
         return RelayAnswer(json: ["number": .integer(Int64(clamping: number)), "deleted": true])
     }
@@ -103,7 +101,7 @@ struct ChangeAdministration: AdministrationTable {
         _ request: RelayRequest, of container: ContainerKey
     ) async throws -> ParkedChange {
         let number = try request.pathNumber("number")
-        let page = try await dependencies.registry.parkedChanges(
+        let page = try await registry.parkedChanges(
             of: container, after: number == 0 ? 0 : number - 1, limit: 1)
         guard let parked = page.first, parked.number == number else { throw unknown(number) }
         return parked

@@ -1,14 +1,15 @@
 import Crypto
+import Delivery
 import RelayModel
 import Storage
 
 /// Containers: list, show, create, set.
 struct ContainerAdministration: AdministrationTable {
-    let dependencies: RelayDependencies
-
-    init(_ dependencies: RelayDependencies) {
-        self.dependencies = dependencies
-    }
+    let registry: any Registry
+    /// What waits, and why.
+    let halts: @Sendable () -> [HaltInForce]
+    /// Is told of a container's settings once they are saved.
+    let saved: @Sendable (ContainerSettings) -> Void
 
     var routes: [AdministrationRoute] {
         [
@@ -20,22 +21,22 @@ struct ContainerAdministration: AdministrationTable {
     }
 
     private func list(_ request: RelayRequest) async throws -> RelayAnswer {
-        let containers = try await dependencies.registry.containers()
+        let containers = try await registry.containers()
         return RelayAnswer(json: ["containers": .array(containers.map(\.shownJSON))])
     }
 
     private func show(_ request: RelayRequest) async throws -> RelayAnswer {
         let settings = try await settings(request)
         var shown = settings.shown
-        shown["halts"] = dependencies.haltsJSON(of: settings.key)
+        shown["halts"] = halts().json(of: settings.key)
         shown["use"] = try await useJSON(of: settings)
         return RelayAnswer(json: .object(shown))
     }
 
     /// What the container has of each thing, with what it may have.
     private func useJSON(of settings: ContainerSettings) async throws -> JSONValue {
-        let use = try await dependencies.registry.quotaUse(of: settings.key)
-        let quotas = dependencies.registry.quotas.overridden(by: settings.quotas)
+        let use = try await registry.quotaUse(of: settings.key)
+        let quotas = registry.quotas.overridden(by: settings.quotas)
         var object = JSONObject()
         for quota in Quota.allCases {
             guard let amount = use.amounts[quota] else { continue }
@@ -52,12 +53,12 @@ struct ContainerAdministration: AdministrationTable {
         _ request: RelayRequest, _ administrator: Administrator
     ) async throws -> RelayAnswer {
         let key = try request.containerKey()
-        guard try await dependencies.registry.container(key) == nil else {
+        guard try await registry.container(key) == nil else {
             throw APIError(.exists, "the container \(key) exists; change it with PATCH")
         }
         let settings = try newSettings(key, request, administrator)
-        try await dependencies.registry.save(settings, at: request.receivedAt)
-        dependencies.containerSaved(settings)
+        try await registry.save(settings, at: request.receivedAt)
+        saved(settings)
         return RelayAnswer(status: 201, json: settings.shownJSON)
     }
 
@@ -102,8 +103,8 @@ struct ContainerAdministration: AdministrationTable {
         _ request: RelayRequest, _ administrator: Administrator
     ) async throws -> RelayAnswer {
         let settings = try changed(try await settings(request), request, administrator)
-        try await dependencies.registry.save(settings, at: request.receivedAt)
-        dependencies.containerSaved(settings)
+        try await registry.save(settings, at: request.receivedAt)
+        saved(settings)
         return RelayAnswer(json: settings.shownJSON)
     }
 }

@@ -1,13 +1,16 @@
+import Delivery
 import RelayModel
 import Storage
 
 /// Receipts, retries and dead letters: list, redrive, drop.
 struct DeliveryAdministration: AdministrationTable {
-    let dependencies: RelayDependencies
-
-    init(_ dependencies: RelayDependencies) {
-        self.dependencies = dependencies
-    }
+    let registry: any Registry
+    /// What waits, and why.
+    let halts: @Sendable () -> [HaltInForce]
+    /// Ends the halts of a container, and says how many there were.
+    let resume: @Sendable (ContainerKey) -> Int
+    /// Is told that dead letters were turned into retries that are due.
+    let redriven: @Sendable () -> Void
 
     var routes: [AdministrationRoute] {
         [
@@ -16,7 +19,7 @@ struct DeliveryAdministration: AdministrationTable {
             route("GET", "/deadLetters", respond: deadLetters),
             route("POST", "/deadLetters/redrive", respond: redrive),
             route("POST", "/deadLetters/drop", respond: drop),
-            route("POST", "/resume", respond: resume),
+            route("POST", "/resume", respond: endHalts),
         ]
     }
 
@@ -29,15 +32,15 @@ struct DeliveryAdministration: AdministrationTable {
         filter.subscriptionSerial = try request.number("subscriptionSerial")
         filter.deviceSerial = try request.number("deviceSerial")
         if let word = request.query["outcome"] { filter.outcome = try Self.outcome(word) }
-        let receipts = try await dependencies.registry.receipts(
+        let receipts = try await registry.receipts(
             matching: filter, limit: try request.limit())
         return RelayAnswer(json: ["receipts": .array(receipts.map(\.json))])
     }
 
     private func retries(_ request: RelayRequest) async throws -> RelayAnswer {
-        let retries = try await dependencies.registry.retries(
+        let retries = try await registry.retries(
             of: try await key(request), limit: try request.limit())
-        let halts = dependencies.halts()
+        let halts = halts()
         return RelayAnswer(json: [
             "retries": .array(
                 retries.map { $0.shown(among: halts, at: request.receivedAt) })
@@ -45,13 +48,13 @@ struct DeliveryAdministration: AdministrationTable {
     }
 
     /// Lets what is halted go at once.
-    private func resume(_ request: RelayRequest) async throws -> RelayAnswer {
-        let ended = dependencies.resume(try await key(request))
+    private func endHalts(_ request: RelayRequest) async throws -> RelayAnswer {
+        let ended = resume(try await key(request))
         return RelayAnswer(json: ["ended": .integer(Int64(ended))])
     }
 
     private func deadLetters(_ request: RelayRequest) async throws -> RelayAnswer {
-        let letters = try await dependencies.registry.deadLetters(
+        let letters = try await registry.deadLetters(
             of: try await key(request), reason: request.query["reason"],
             limit: try request.limit())
         return RelayAnswer(json: ["deadLetters": .array(letters.map(\.json))])
@@ -60,9 +63,9 @@ struct DeliveryAdministration: AdministrationTable {
     private func redrive(_ request: RelayRequest) async throws -> RelayAnswer {
         let container = try await key(request)
         let choice = try DeadLetterChoice(request.jsonBody())
-        let redriving = try await dependencies.registry.redriveDeadLetters(
+        let redriving = try await registry.redriveDeadLetters(
             choice.ids, of: container, reason: choice.reason, at: request.receivedAt)
-        dependencies.deadLettersRedriven()
+        redriven()
         return RelayAnswer(json: [
             "redriven": .integer(Int64(redriving.redriven)),
             "expired": .integer(Int64(redriving.expired)),
@@ -72,7 +75,7 @@ struct DeliveryAdministration: AdministrationTable {
     private func drop(_ request: RelayRequest) async throws -> RelayAnswer {
         let container = try await key(request)
         let choice = try DeadLetterChoice(request.jsonBody())
-        let count = try await dependencies.registry.dropDeadLetters(
+        let count = try await registry.dropDeadLetters(
             choice.ids, of: container, reason: choice.reason)
         return RelayAnswer(json: ["dropped": .integer(Int64(count))])
     }

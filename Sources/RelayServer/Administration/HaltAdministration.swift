@@ -1,11 +1,10 @@
 import Delivery
 import RelayModel
 
-extension RelayDependencies {
-    /// The halts in force, of one container or of all, for whoever asks why nothing is sent.
-    func haltsJSON(of container: ContainerKey? = nil) -> JSONValue {
-        .array(
-            halts().filter { container == nil || $0.container == container }.map(\.json))
+extension [HaltInForce] {
+    /// Those of one container, or all, for whoever asks why nothing is sent.
+    func json(of container: ContainerKey? = nil) -> JSONValue {
+        .array(filter { container == nil || $0.container == container }.map(\.json))
     }
 }
 

@@ -1,14 +1,12 @@
 import Fanout
 import Matching
 import RelayModel
+import Storage
 
 /// What a container's index holds, and what matching has cost.
 struct IndexAdministration: AdministrationTable {
-    let dependencies: RelayDependencies
-
-    init(_ dependencies: RelayDependencies) {
-        self.dependencies = dependencies
-    }
+    let registry: any Registry
+    let indexes: IndexBoard
 
     /// Fields that are listed at the most.
     private static let mostPaths = 1000
@@ -19,12 +17,12 @@ struct IndexAdministration: AdministrationTable {
 
     private func index(_ request: RelayRequest) async throws -> RelayAnswer {
         let container = try await key(request)
-        let index = dependencies.indexes.index(of: container)
+        let index = indexes.index(of: container)
         let statistics = index?.statistics ?? IndexStatistics()
         let paths = (index?.paths ?? []).prefix(Self.mostPaths)
         var answer = statistics.figures
         let types = Set(paths.compactMap(\.recordType)).sorted()
-        let costs = dependencies.indexes.costs(of: container)
+        let costs = indexes.costs(of: container)
         answer["recordTypes"] = .array(
             types.map { type in
                 [

@@ -4,11 +4,8 @@ import Storage
 
 /// Access keys: list, create, revoke.
 struct KeyAdministration: AdministrationTable {
-    let dependencies: RelayDependencies
-
-    init(_ dependencies: RelayDependencies) {
-        self.dependencies = dependencies
-    }
+    let registry: any Registry
+    let identifiers: RandomIdentifiers
 
     var routes: [AdministrationRoute] {
         [
@@ -19,7 +16,7 @@ struct KeyAdministration: AdministrationTable {
     }
 
     private func list(_ request: RelayRequest) async throws -> RelayAnswer {
-        let keys = try await dependencies.registry.accessKeys(of: try await key(request))
+        let keys = try await registry.accessKeys(of: try await key(request))
         return RelayAnswer(json: ["keys": .array(keys.map { .object($0.shownJSON) })])
     }
 
@@ -35,15 +32,17 @@ struct KeyAdministration: AdministrationTable {
         }
         let made =
             try kind == .serverToServer
-            ? serverToServerKey(body, container: container) : secretKey(kind, body, container)
+            ? serverToServerKey(
+                body, container: container, at: request.receivedAt)
+            : secretKey(
+                kind, body, container, at: request.receivedAt)
         var key = made.key
         key.label = label
-        key.createdAt = request.receivedAt
-        let keys = try await dependencies.registry.accessKeys(of: container)
+        let keys = try await registry.accessKeys(of: container)
         guard !keys.contains(where: { $0.id == key.id }) else {
             throw APIError(.exists, "a key with the ID \"\(key.id)\" exists")
         }
-        try await dependencies.registry.save(key)
+        try await registry.save(key)
         var object = key.shownJSON
         object["secret"] = made.secret.map { .string($0) }
         return RelayAnswer(status: 201, json: .object(object))
@@ -53,7 +52,7 @@ struct KeyAdministration: AdministrationTable {
         let container = try await key(request)
         let id = request.parameters["key"] ?? ""
         guard
-            try await dependencies.registry.revokeAccessKey(
+            try await registry.revokeAccessKey(
                 id, of: container, at: request.receivedAt)
         else { throw APIError(.notFound, "there is no live key \"\(id.shortened)\"") }
         return RelayAnswer(json: ["id": .string(id), "revoked": true])
@@ -62,22 +61,21 @@ struct KeyAdministration: AdministrationTable {
     // MARK: Making keys
 
     private func secretKey(
-        _ kind: AccessKey.Kind, _ body: JSONReader, _ container: ContainerKey
+        _ kind: AccessKey.Kind, _ body: JSONReader, _ container: ContainerKey, at now: Timestamp
     ) throws(JSONContractError) -> (key: AccessKey, secret: String?) {
         for name in ["publicKey", "id"] where body.value(name) != nil {
             throw body.failure(name, "only for kind \"serverToServer\"")
         }
-        let identifiers = RandomIdentifiers(dependencies.randomBytes)
         let secret = identifiers.digits(bytes: 32)
         let key = AccessKey(
             id: identifiers.digits(bytes: 8), container: container, kind: kind,
-            verifier: Secrets.verifier(of: secret), label: "", createdAt: dependencies.now())
+            verifier: Secrets.verifier(of: secret), label: "", createdAt: now)
         return (key, secret)
     }
 
     /// CloudKit's key IDs are 64 digits; without one, it is made of the public key.
     private func serverToServerKey(
-        _ body: JSONReader, container: ContainerKey
+        _ body: JSONReader, container: ContainerKey, at now: Timestamp
     ) throws(JSONContractError) -> (key: AccessKey, secret: String?) {
         let pem = try body.require("publicKey", try body.string("publicKey"))
         guard let publicKey = try? P256.Signing.PublicKey(pemRepresentation: pem) else {
@@ -91,7 +89,7 @@ struct KeyAdministration: AdministrationTable {
         }
         let key = AccessKey(
             id: id, container: container, kind: .serverToServer,
-            verifier: publicKey.pemRepresentation, label: "", createdAt: dependencies.now())
+            verifier: publicKey.pemRepresentation, label: "", createdAt: now)
         return (key, nil)
     }
 }

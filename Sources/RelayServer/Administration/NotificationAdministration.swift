@@ -3,11 +3,7 @@ import Storage
 
 /// Inboxes, couriers and sessions, for whoever has to help a user.
 struct NotificationAdministration: AdministrationTable {
-    let dependencies: RelayDependencies
-
-    init(_ dependencies: RelayDependencies) {
-        self.dependencies = dependencies
-    }
+    let registry: any Registry
 
     var routes: [AdministrationRoute] {
         [
@@ -25,7 +21,7 @@ struct NotificationAdministration: AdministrationTable {
             container: try await key(request), user: try request.identifier("user"))
         var wanted = InboxRequest(owner: owner, limit: try request.limit())
         wanted.after = try request.number("after") ?? 0
-        let reading = try await dependencies.registry.notifications(wanted)
+        let reading = try await registry.notifications(wanted)
         guard case .page(let notifications, let next, let isComplete) = reading else {
             throw APIError(.badRequest, "after: what came after it is no longer kept")
         }
@@ -36,13 +32,13 @@ struct NotificationAdministration: AdministrationTable {
 
     /// The couriers of the container by serial, with what waits for each.
     private func couriers(_ request: RelayRequest) async throws -> RelayAnswer {
-        let couriers = try await dependencies.registry.couriers(
+        let couriers = try await registry.couriers(
             of: try await key(request), limit: try request.limit())
         return RelayAnswer(json: ["couriers": .array(couriers.map(Self.json))])
     }
 
     private func sessions(_ request: RelayRequest) async throws -> RelayAnswer {
-        let sessions = try await dependencies.registry.sessions(
+        let sessions = try await registry.sessions(
             of: try await key(request), user: try request.parameter("user"),
             at: request.receivedAt, limit: try request.limit())
         return RelayAnswer(json: ["sessions": .array(sessions.map(Self.json))])
@@ -52,7 +48,7 @@ struct NotificationAdministration: AdministrationTable {
     /// any more either.
     private func revoke(_ request: RelayRequest) async throws -> RelayAnswer {
         let user: UserID = try request.identifier("user")
-        let count = try await dependencies.registry.revokeSessions(
+        let count = try await registry.revokeSessions(
             of: InboxOwner(container: try await key(request), user: user), at: request.receivedAt)
         return RelayAnswer(json: [
             "userRecordName": .string(user.rawValue), "revoked": .integer(Int64(count)),

@@ -1,3 +1,4 @@
+import Delivery
 import RelayModel
 import Storage
 
@@ -6,11 +7,9 @@ import Storage
 /// A receipt is of one attempt; what a delivery came to is said by the newest, and by the row that
 /// it has if it waits or is dead: one that is redriven waits, and its newest receipt is of its end.
 struct OneDeliveryAdministration: AdministrationTable {
-    let dependencies: RelayDependencies
-
-    init(_ dependencies: RelayDependencies) {
-        self.dependencies = dependencies
-    }
+    let registry: any Registry
+    /// What waits, and why.
+    let halts: @Sendable () -> [HaltInForce]
 
     /// Receipts that are looked at for one list.
     private static let receiptLimit = 10_000
@@ -43,12 +42,12 @@ struct OneDeliveryAdministration: AdministrationTable {
         filter.deviceSerial = try request.number("deviceSerial")
         let wanted = try request.query["state"].map(Self.standing)
         let limit = try request.limit()
-        let receipts = try await dependencies.registry.receipts(
+        let receipts = try await registry.receipts(
             matching: filter, limit: Self.receiptLimit)
         var known: Set<DeliveryID> = []
         // The newest receipt of each says what it came to.
         let newest = receipts.filter { known.insert($0.deliveryID).inserted }
-        let redriven = try await dependencies.registry.waiting(
+        let redriven = try await registry.waiting(
             among: newest.filter { Standing($0.outcome) == .dead }.map(\.deliveryID))
         let found = newest.lazy.map { receipt in
             (receipt, redriven.contains(receipt.deliveryID) ? .waiting : Standing(receipt.outcome))
@@ -63,9 +62,9 @@ struct OneDeliveryAdministration: AdministrationTable {
             request.parameters["delivery"] ?? "", place: "delivery")
         var filter = ReceiptFilter()
         filter.deliveryID = id
-        let receipts = try await dependencies.registry.receipts(
+        let receipts = try await registry.receipts(
             matching: filter, limit: Self.receiptLimit)
-        let exception = try await dependencies.registry.exception(id)
+        let exception = try await registry.exception(id)
         guard let newest = receipts.first else {
             throw APIError(
                 .notFound,
@@ -77,7 +76,7 @@ struct OneDeliveryAdministration: AdministrationTable {
         case .retry(let retry):
             shown["state"] = .string(Standing.waiting.rawValue)
             shown["retry"] = retry.shown(
-                among: dependencies.halts(), at: request.receivedAt)
+                among: halts(), at: request.receivedAt)
         case .deadLetter(let letter):
             shown["state"] = .string(Standing.dead.rawValue)
             shown["deadLetter"] = letter.json

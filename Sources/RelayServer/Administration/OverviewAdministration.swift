@@ -1,13 +1,18 @@
+import Delivery
 import RelayModel
 import Storage
 
 /// What an operator wants to see first.
 struct OverviewAdministration: AdministrationTable {
-    let dependencies: RelayDependencies
-
-    init(_ dependencies: RelayDependencies) {
-        self.dependencies = dependencies
-    }
+    let registry: any Registry
+    let log: any ShardLog
+    let progress: any ShardProgress
+    /// What is owed besides the log.
+    let backlog: @Sendable () async throws -> Backlog
+    /// What waits, and why.
+    let halts: @Sendable () -> [HaltInForce]
+    /// The bounds that are reached, each with what people should know.
+    let boundsReached: @Sendable () -> [IntakeBound: String]
 
     /// Beyond this many, a count reads "1000 or more".
     private static let countLimit = 1000
@@ -17,23 +22,23 @@ struct OverviewAdministration: AdministrationTable {
     }
 
     private func overview(_ request: RelayRequest) async throws -> RelayAnswer {
-        let head = try await dependencies.log.head()
-        let mark = try await dependencies.progress.mark()
+        let head = try await log.head()
+        let mark = try await progress.mark()
         var containers: [JSONValue] = []
-        for settings in try await dependencies.registry.containers() {
+        for settings in try await registry.containers() {
             containers.append(try await summary(settings))
         }
         let behind = head.rawValue - min(head.rawValue, mark.position.rawValue)
-        let backlog = try await dependencies.backlog()
+        let backlog = try await backlog()
         return RelayAnswer(json: [
             "ranges": .integer(Int64(backlog.ranges)),
             "rangeSubscriptions": .integer(Int64(backlog.rangeSubscriptions)),
             "retries": .integer(Int64(backlog.retries)),
             "quarantined": .integer(Int64(backlog.quarantined)),
-            "halts": dependencies.haltsJSON(),
+            "halts": halts().json(),
             "refusing": .object(
                 JSONObject(
-                    dependencies.boundsReached().map { ($0.key.rawValue, .string($0.value)) }
+                    boundsReached().map { ($0.key.rawValue, .string($0.value)) }
                         .sorted { $0.0 < $1.0 })),
             "head": .string(head.description),
             "progress": .string(mark.position.description),
@@ -44,7 +49,6 @@ struct OverviewAdministration: AdministrationTable {
     }
 
     private func summary(_ settings: ContainerSettings) async throws -> JSONValue {
-        let registry = dependencies.registry
         let limit = Self.countLimit
         let key = settings.key
         let counts = try await registry.rowCounts(of: key, limit: limit)

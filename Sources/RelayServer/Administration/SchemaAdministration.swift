@@ -3,11 +3,8 @@ import Storage
 
 /// The schema of a container: show, import as JSON or as CloudKit's text, and what is kept.
 struct SchemaAdministration: AdministrationTable {
-    let dependencies: RelayDependencies
-
-    init(_ dependencies: RelayDependencies) {
-        self.dependencies = dependencies
-    }
+    let registry: any Registry
+    let shadow: any Shadow
 
     var routes: [AdministrationRoute] {
         [
@@ -19,7 +16,7 @@ struct SchemaAdministration: AdministrationTable {
 
     /// As JSON, or with `format=text` as `{"text": …}` in CloudKit's schema language.
     private func export(_ request: RelayRequest) async throws -> RelayAnswer {
-        let schema = try await dependencies.shadow.schema(of: try await key(request))
+        let schema = try await shadow.schema(of: try await key(request))
         switch request.query["format"] {
         case nil, "json": return RelayAnswer(json: .object(schema.json))
         case "text": return RelayAnswer(json: ["text": .string(SchemaText.text(of: schema))])
@@ -46,16 +43,16 @@ struct SchemaAdministration: AdministrationTable {
                     .badRequest, "text: \(error)",
                     details: ["line": .integer(Int64(error.line))])
             }
-            let before = try await dependencies.shadow.schema(of: container)
+            let before = try await shadow.schema(of: container)
             for (name, known) in before.recordTypes where !known.isInferred {
                 schema.recordTypes[name]?.isKept = known.isKept
             }
         } else {
             schema = try ContainerSchema(json: .object(body.object))
         }
-        try await dependencies.shadow.replaceSchema(of: container, with: schema)
+        try await shadow.replaceSchema(of: container, with: schema)
         return RelayAnswer(
-            json: .object(try await dependencies.shadow.schema(of: container).json))
+            json: .object(try await shadow.schema(of: container).json))
     }
 
     /// Says whether the records of one type are kept: `{"shadow": true}`.
@@ -65,11 +62,11 @@ struct SchemaAdministration: AdministrationTable {
         let body = try request.jsonBody()
         try body.allowOnly(["shadow"])
         let isKept = try body.require("shadow", try body.bool("shadow"))
-        var schema = try await dependencies.shadow.schema(of: container)
+        var schema = try await shadow.schema(of: container)
         var type = schema.recordTypes[name] ?? RecordTypeDefinition(name, isInferred: true)
         type.isKept = isKept
         schema.recordTypes[name] = type
-        try await dependencies.shadow.replaceSchema(of: container, with: schema)
+        try await shadow.replaceSchema(of: container, with: schema)
         return RelayAnswer(json: .object(type.json))
     }
 }

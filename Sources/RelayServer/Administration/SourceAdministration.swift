@@ -4,11 +4,11 @@ import Storage
 
 /// Change sources: list, show, set, delete.
 struct SourceAdministration: AdministrationTable {
-    let dependencies: RelayDependencies
-
-    init(_ dependencies: RelayDependencies) {
-        self.dependencies = dependencies
-    }
+    let registry: any Registry
+    /// How sources reach the relay.
+    let publicURL: String
+    /// So many unpredictable bytes.
+    let randomBytes: @Sendable (Int) -> [UInt8]
 
     var routes: [AdministrationRoute] {
         [
@@ -20,14 +20,14 @@ struct SourceAdministration: AdministrationTable {
     }
 
     private func list(_ request: RelayRequest) async throws -> RelayAnswer {
-        let sources = try await dependencies.registry.sources(of: try await key(request))
+        let sources = try await registry.sources(of: try await key(request))
         return RelayAnswer(json: ["sources": .array(try sources.map(shown))])
     }
 
     private func show(_ request: RelayRequest) async throws -> RelayAnswer {
         let container = try await key(request)
         let name: SourceName = try request.identifier("source")
-        guard let stored = try await dependencies.registry.source(name, of: container) else {
+        guard let stored = try await registry.source(name, of: container) else {
             throw unknown(name)
         }
         return RelayAnswer(json: try shown(stored))
@@ -50,11 +50,11 @@ struct SourceAdministration: AdministrationTable {
         definition["name"] = .string(name.rawValue)
         let secret = completeSecret(&definition)
         let source = try ChangeSource(json: .object(definition))
-        let isNew = try await dependencies.registry.source(name, of: container) == nil
+        let isNew = try await registry.source(name, of: container) == nil
         let stored = StoredSource(
             container: container, name: name, definition: .object(source.json),
             savedAt: request.receivedAt)
-        try await dependencies.registry.save(stored)
+        try await registry.save(stored)
         var answer = try shownObject(stored)
         answer["secret"] = secret.map { .string($0) }
         return RelayAnswer(status: isNew ? 201 : 200, json: .object(answer))
@@ -63,7 +63,7 @@ struct SourceAdministration: AdministrationTable {
     private func delete(_ request: RelayRequest) async throws -> RelayAnswer {
         let container = try await key(request)
         let name: SourceName = try request.identifier("source")
-        guard try await dependencies.registry.deleteSource(name, of: container) else {
+        guard try await registry.deleteSource(name, of: container) else {
             throw unknown(name)
         }
         return RelayAnswer(json: ["name": .string(name.rawValue), "deleted": true])
@@ -81,7 +81,7 @@ struct SourceAdministration: AdministrationTable {
         guard verification["secrets"] == nil, let scheme = verification["scheme"],
             scheme != "none"
         else { return nil }
-        let bytes = dependencies.randomBytes(32)
+        let bytes = randomBytes(32)
         let secret =
             scheme == "standardWebhooks"
             ? "whsec_" + Base64.encode(bytes) : Hexadecimal.encode(bytes)
@@ -99,7 +99,7 @@ struct SourceAdministration: AdministrationTable {
         var object = try stored.changeSource().shownJSON
         let key = stored.container
         object["url"] = .string(
-            "\(dependencies.publicURL)/changes/1/\(key.container)/\(key.environment.rawValue)/"
+            "\(publicURL)/changes/1/\(key.container)/\(key.environment.rawValue)/"
                 + stored.name.rawValue)
         object["savedAt"] = .string(stored.savedAt.iso8601)
         return object

@@ -3,11 +3,7 @@ import Storage
 
 /// Subscriptions and devices, for whoever has to help a user: list, delete.
 struct SubscriptionAdministration: AdministrationTable {
-    let dependencies: RelayDependencies
-
-    init(_ dependencies: RelayDependencies) {
-        self.dependencies = dependencies
-    }
+    let registry: any Registry
 
     var routes: [AdministrationRoute] {
         [
@@ -28,9 +24,9 @@ struct SubscriptionAdministration: AdministrationTable {
         let user: UserID? = try request.parameter("user")
         let after = try request.number("after") ?? 0
         let bounds = PageBounds(rows: try request.limit())
-        let active = try await dependencies.registry.subscriptionPage(
+        let active = try await registry.subscriptionPage(
             of: container, user: user, after: after, bounds)
-        let disabled = try await dependencies.registry.disabledPage(
+        let disabled = try await registry.disabledPage(
             of: container, user: user, after: after, bounds)
         let page = Self.merged(
             active.map { ($0.serial, Self.json($0, $0.json)) },
@@ -62,7 +58,7 @@ struct SubscriptionAdministration: AdministrationTable {
             container: try await key(request), database: try request.choice("database"),
             user: try request.identifier("user"))
         let id: SubscriptionID = try request.identifier("subscription")
-        let outcomes = try await dependencies.registry.edit(
+        let outcomes = try await registry.edit(
             [.delete(id)], of: owner, atomicity: .independent, at: request.receivedAt)
         guard case .deleted? = outcomes.first else {
             throw APIError(.notFound, "there is no subscription \"\(id)\" of \"\(owner.user)\"")
@@ -71,7 +67,7 @@ struct SubscriptionAdministration: AdministrationTable {
     }
 
     private func devices(_ request: RelayRequest) async throws -> RelayAnswer {
-        let page = try await dependencies.registry.devicePage(
+        let page = try await registry.devicePage(
             of: try await key(request), owner: try request.parameter("user"),
             after: try request.number("after") ?? 0, PageBounds(rows: try request.limit()))
         var answer: JSONObject = ["devices": .array(page.elements.map(Self.json))]
@@ -87,7 +83,7 @@ struct SubscriptionAdministration: AdministrationTable {
         let user = try await holder(of: id, in: container, stated: try request.parameter("user"))
         guard
             let user,
-            try await dependencies.registry.forgetDevice(
+            try await registry.forgetDevice(
                 id, of: user, in: container, at: request.receivedAt)
         else { throw APIError(.notFound, "there is no device \"\(id)\"") }
         return RelayAnswer(json: [
@@ -101,7 +97,7 @@ struct SubscriptionAdministration: AdministrationTable {
         of id: DeviceID, in container: ContainerKey, stated: UserID?
     ) async throws -> UserID? {
         if let stated { return stated }
-        let holders = try await dependencies.registry.holders(of: id, in: container, limit: 2)
+        let holders = try await registry.holders(of: id, in: container, limit: 2)
         guard holders.count < 2 else {
             throw APIError(
                 .badRequest, "user: several users have a device \"\(id)\"; say whose is meant")

@@ -3,11 +3,10 @@ import Storage
 
 /// Further tokens of the administrative surface, the audit log, and how secrets are kept.
 struct TokenAdministration: AdministrationTable {
-    let dependencies: RelayDependencies
-
-    init(_ dependencies: RelayDependencies) {
-        self.dependencies = dependencies
-    }
+    let registry: any Registry
+    let identifiers: RandomIdentifiers
+    /// The ID of the key that encrypts the store's secrets; `nil` if they lie there as they are.
+    let secretsKeyID: String?
 
     var routes: [AdministrationRoute] {
         [
@@ -20,21 +19,20 @@ struct TokenAdministration: AdministrationTable {
     }
 
     private func list(_ request: RelayRequest) async throws -> RelayAnswer {
-        let tokens = try await dependencies.registry.adminTokens()
+        let tokens = try await registry.adminTokens()
         return RelayAnswer(json: ["tokens": .array(tokens.map { .object($0.shownJSON) })])
     }
 
     /// Creates a token; it is shown in this answer and never again.
     private func create(_ request: RelayRequest) async throws -> RelayAnswer {
-        let identifiers = RandomIdentifiers(dependencies.randomBytes)
         let secret = identifiers.digits(bytes: 32)
         let token = try AdminToken(
             try request.jsonBody(), id: identifiers.digits(bytes: 8),
             verifier: Secrets.verifier(of: secret), at: request.receivedAt)
         if let container = token.container {
-            _ = try await dependencies.registry.settings(of: container)
+            _ = try await registry.settings(of: container)
         }
-        try await dependencies.registry.save(token)
+        try await registry.save(token)
         var object = token.shownJSON
         object["secret"] = .string(secret)
         return RelayAnswer(status: 201, json: .object(object))
@@ -43,7 +41,7 @@ struct TokenAdministration: AdministrationTable {
     private func revoke(_ request: RelayRequest) async throws -> RelayAnswer {
         let id = request.parameters["token"] ?? ""
         guard
-            try await dependencies.registry.revokeAdminToken(id, at: request.receivedAt)
+            try await registry.revokeAdminToken(id, at: request.receivedAt)
         else { throw APIError(.notFound, "there is no live token \"\(id.shortened)\"") }
         return RelayAnswer(json: ["id": .string(id), "revoked": true])
     }
@@ -52,15 +50,15 @@ struct TokenAdministration: AdministrationTable {
     private func audit(_ request: RelayRequest) async throws -> RelayAnswer {
         let before = try request.number("before").map { Int64(clamping: $0) }
         let limit = try request.limit()
-        let entries = try await dependencies.registry.auditEntries(before: before, limit: limit)
+        let entries = try await registry.auditEntries(before: before, limit: limit)
         var answer: JSONObject = ["entries": .array(entries.map { .object($0.shownJSON) })]
         if entries.count == limit { answer["before"] = entries.last.map { .integer($0.id) } }
         return RelayAnswer(json: .object(answer))
     }
 
     private func secrets(_ request: RelayRequest) async throws -> RelayAnswer {
-        var answer: JSONObject = ["encrypted": .bool(dependencies.secretsKeyID != nil)]
-        answer["keyID"] = dependencies.secretsKeyID.map { .string($0) }
+        var answer: JSONObject = ["encrypted": .bool(secretsKeyID != nil)]
+        answer["keyID"] = secretsKeyID.map { .string($0) }
         return RelayAnswer(json: .object(answer))
     }
 }

@@ -1,7 +1,7 @@
 package import RelayModel
 
 /// Why a request is not let in; it names the part that failed and never a secret.
-package enum AuthenticationRefusal: Error, Sendable, Hashable {
+package enum AuthenticationRefusal: AnsweredError, Sendable, Hashable {
     /// There is no credential at all.
     case noCredentials
     /// Credentials of two kinds that do not go together.

@@ -12,19 +12,11 @@ struct ClientAdmission: Sendable {
     /// What answers a call that was let in.
     typealias Respond = @Sendable (RelayRequest, AdmittedCaller) async throws -> RelayAnswer
 
-    private let registry: any Registry
-    private let sessions: SessionDesk
-    private let turnstile: Turnstile
-    private let signInURL: String?
-    private let publicURL: String
-
-    init(_ dependencies: RelayDependencies) {
-        registry = dependencies.registry
-        sessions = SessionDesk(dependencies)
-        turnstile = dependencies.turnstile
-        signInURL = dependencies.signInURL
-        publicURL = dependencies.publicURL
-    }
+    let registry: any Registry
+    let sessions: SessionDesk
+    let turnstile: Turnstile
+    /// Where users sign in.
+    let signIn: SignInAddress
 
     /// A client's call, for those who may make it.
     func route(
@@ -136,10 +128,9 @@ struct ClientAdmission: Sendable {
     private func authenticator(of request: RelayRequest) async throws -> Authenticator {
         let settings = try await registry.settings(of: request.containerKey())
         // Whoever signs in is to come back to the page that asks.
-        let address = SignInAddress(configured: signInURL, publicURL: publicURL)
         return Authenticator(
             settings: settings, keys: try await registry.accessKeys(of: settings.key),
-            redirectURL: address.url(of: settings.key, origin: request.header("Origin")))
+            redirectURL: signIn.url(of: settings.key, origin: request.header("Origin")))
     }
 
     private func count(

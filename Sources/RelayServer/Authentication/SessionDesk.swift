@@ -4,15 +4,10 @@ import Storage
 
 /// Looks sessions up, starts and renews them.
 struct SessionDesk: Sendable {
-    private let registry: any SessionRegistry
-    private let randomBytes: @Sendable (Int) -> [UInt8]
-    private let logger: Logger
-
-    init(_ dependencies: RelayDependencies) {
-        registry = dependencies.registry
-        randomBytes = dependencies.randomBytes
-        logger = dependencies.logger
-    }
+    let registry: any SessionRegistry
+    /// So many unpredictable bytes.
+    let randomBytes: @Sendable (Int) -> [UInt8]
+    let logger: Logger
 
     /// What is known of the session of the request's user token; `nil` if it has none.
     ///

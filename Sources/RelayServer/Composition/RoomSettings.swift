@@ -90,15 +90,3 @@ extension Logger {
         }
     }
 }
-
-/// Measures a stretch on any clock.
-struct Stopwatch: Sendable {
-    let elapsed: @Sendable () -> Duration
-}
-
-extension Clock where Duration == Swift.Duration {
-    func measureStart() -> Stopwatch {
-        let start = now
-        return Stopwatch { start.duration(to: self.now) }
-    }
-}

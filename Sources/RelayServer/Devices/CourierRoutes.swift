@@ -8,13 +8,13 @@ import Storage
 ///
 /// It has no credential but the secret in its URL, as CloudKit's has.
 struct CourierRoutes: Sendable {
-    private let dependencies: RelayDependencies
+    let queue: any CourierQueue
+    /// Where polls wait.
+    let desk: CourierDesk
+    let logger: Logger
+
     /// How old the note of the last poll may become before it is written anew.
     private static let pollNoteAge: Duration = .seconds(3600)
-
-    init(_ dependencies: RelayDependencies) {
-        self.dependencies = dependencies
-    }
 
     var routes: [RelayRoute] {
         // CloudKit JS and MistKit get, cloudkit_flutter posts nothing.
@@ -33,10 +33,10 @@ struct CourierRoutes: Sendable {
         }
         let address = CourierAddress(secret: request.parameters["secret"] ?? "")
         guard let address,
-            let standing = try await dependencies.registry.courier(address.token),
+            let standing = try await queue.courier(address.token),
             standing.isRegistered
         else {
-            try await dependencies.courier.delayRefusal()
+            try await desk.delayRefusal()
             // 403 as the service has it: cloudkit_flutter creates a new token then, and only then.
             throw APIError(
                 .accessDenied,
@@ -44,9 +44,9 @@ struct CourierRoutes: Sendable {
                     + "create a new one with tokens/create")
         }
         if standing.polledAt.advanced(by: Self.pollNoteAge) < request.receivedAt {
-            try await dependencies.registry.notePoll(of: address.token, at: request.receivedAt)
+            try await queue.notePoll(of: address.token, at: request.receivedAt)
         }
-        guard let taken = try await dependencies.courier.next(of: address.token) else {
+        guard let taken = try await desk.next(of: address.token) else {
             return RelayAnswer(status: 200)
         }
         return answer(taken, of: address.token)
@@ -56,12 +56,12 @@ struct CourierRoutes: Sendable {
         var answer = RelayAnswer(status: 200)
         answer.contentType = "application/json; charset=utf-8"
         answer.body = taken.payload
-        answer.unwritten = { [dependencies] in
+        answer.unwritten = { [desk, logger] in
             do {
-                try await dependencies.courier.putBack(taken, of: courier)
+                try await desk.putBack(taken, of: courier)
             } catch {
                 // The store fails; the inbox has the notification still, where one is kept.
-                dependencies.logger.error(
+                logger.error(
                     "could not put a courier's notification back",
                     metadata: ["reason": "\(error)"])
             }

@@ -7,13 +7,11 @@ import Storage
 /// Under `/device/1/…` it is that of the container, as those calls had it; under `/database/1/…`
 /// that of the subscriptions in one database.
 struct NotificationRoutes: Sendable {
-    private let dependencies: RelayDependencies
-    private let clients: ClientAdmission
-
-    init(_ dependencies: RelayDependencies, _ clients: ClientAdmission) {
-        self.dependencies = dependencies
-        self.clients = clients
-    }
+    let clients: ClientAdmission
+    let inboxes: any InboxRegistry
+    /// The store that tokens are of.
+    let store: UUIDBytes
+    let limits: RequestLimits
 
     var routes: [RelayRoute] {
         let places = [
@@ -41,14 +39,13 @@ struct NotificationRoutes: Sendable {
         let database = request.parameters["database"].map { _ in admitted.database }
         var wanted = InboxRequest(
             owner: owner, database: database, limit: page.limit, device: page.device)
-        let store = dependencies.registry.storeIdentity
         wanted.after =
             try page.token.map {
                 try NotificationToken($0, owner: owner, store: store).sequence
             } ?? 0
-        let reading = try await dependencies.registry.notifications(wanted)
+        let reading = try await inboxes.notifications(wanted)
         guard case .page(let notifications, let next, let isComplete) = reading else {
-            throw NotificationToken.expired(
+            throw APIError.tokenExpired(
                 "what came after it is no longer kept; begin again without a syncToken")
         }
         return RelayAnswer(json: [
@@ -68,9 +65,9 @@ struct NotificationRoutes: Sendable {
         let body = try request.jsonBody()
         try body.allowOnly(["notificationIDs"])
         let texts = try body.require("notificationIDs", try body.strings("notificationIDs"))
-        try dependencies.limits.check(texts.count, of: "notificationIDs")
+        try limits.check(texts.count, of: "notificationIDs")
         let ids = texts.map { UUIDBytes($0) }
-        let known = try await dependencies.registry.markNotificationsRead(
+        let known = try await inboxes.markNotificationsRead(
             ids.compactMap(\.self), of: owner, at: request.receivedAt)
         let entries = zip(texts, ids).map { text, id -> JSONValue in
             if let id, known.contains(id) {

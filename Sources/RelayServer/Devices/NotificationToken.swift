@@ -24,7 +24,7 @@ struct NotificationToken: Sendable, Hashable {
             throw APIError(.badRequest, "syncToken: not one that notifications/list answered with")
         }
         guard Array(bytes[8...]) == Self.mark(of: owner, store) else {
-            throw Self.expired(
+            throw APIError.tokenExpired(
                 "it is of another user or container, or of before a backup was restored; begin "
                     + "again without a syncToken")
         }
@@ -38,12 +38,6 @@ struct NotificationToken: Sendable, Hashable {
         }
         return Base64.encode(number + Self.mark(of: owner, store))
             .replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
-    }
-
-    /// The error after which a client begins again from nothing (CloudKit: `changeTokenExpired`).
-    static func expired(_ reason: String) -> APIError {
-        APIError(
-            .badRequest, "syncToken: \(reason)", details: ["changeTokenExpired": true])
     }
 
     private static func mark(of owner: InboxOwner, _ store: UUIDBytes) -> [UInt8] {

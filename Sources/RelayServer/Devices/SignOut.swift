@@ -45,24 +45,20 @@ struct DeviceChoice: Sendable {
     }
 }
 
-/// Ends devices and sessions for their users.
+/// Ends devices for their users.
 struct SignOutDesk: Sendable {
-    private let dependencies: RelayDependencies
-
-    init(_ dependencies: RelayDependencies) {
-        self.dependencies = dependencies
-    }
+    let registry: any Registry
 
     /// Forgets the device that is meant, if it is the user's own, with every further one of the
     /// client that is meant; returns the first's ID.
     func forget(
         _ choice: DeviceChoice, of user: UserID, in container: ContainerKey, at now: Timestamp
     ) async throws -> DeviceID? {
-        let devices = try await dependencies.registry.devices(
+        let devices = try await registry.devices(
             of: container, owner: user, limit: 10_000)
         var first: DeviceID?
         for device in devices.map(\.device) where choice.fits(device) {
-            let isForgotten = try await dependencies.registry.forgetDevice(
+            let isForgotten = try await registry.forgetDevice(
                 device.id, of: user, in: container, at: now)
             if isForgotten { first = first ?? device.id }
         }

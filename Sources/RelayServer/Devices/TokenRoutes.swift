@@ -6,18 +6,16 @@ import Storage
 /// They live under `/device/1/…`; Apple's text says `/database/1/…`, and some of its readers add
 /// the database, so all three are answered.
 struct TokenRoutes: Sendable {
-    private let dependencies: RelayDependencies
-    private let clients: ClientAdmission
-
-    init(_ dependencies: RelayDependencies, _ clients: ClientAdmission) {
-        self.dependencies = dependencies
-        self.clients = clients
-    }
+    let clients: ClientAdmission
+    let registry: any Registry
+    /// What URLs of couriers begin with.
+    let courierBase: CourierBase
+    let identifiers: RandomIdentifiers
 
     var routes: [RelayRoute] {
         [
             "/device/1/{container}/{environment}", "/database/1/{container}/{environment}",
-            RecordCalls.prefix,
+            RelayRoute.database,
         ].flatMap { place in
             let prefix = "\(place)/tokens"
             return [
@@ -35,14 +33,14 @@ struct TokenRoutes: Sendable {
     private func create(
         _ request: RelayRequest, _ admitted: AdmittedCaller
     ) async throws -> RelayAnswer {
-        let ticket = CourierAddress.newTicket(RandomIdentifiers(dependencies.randomBytes))
+        let ticket = CourierAddress.newTicket(identifiers)
         let address = CourierAddress(ticket: ticket)
         let body = try request.jsonBody()
         let (device, naming) = try TokenRegistration(body, settings: admitted.settings)
             .courier(
                 of: try admitted.user(), token: address.token,
                 fallbackID: request.query["clientId"])
-        _ = try await dependencies.registry.createCourier(
+        _ = try await registry.createCourier(
             for: device, named: naming, at: request.receivedAt)
         return RelayAnswer(json: [
             "apnsEnvironment": try Self.written("apnsEnvironment", body),
@@ -65,7 +63,7 @@ struct TokenRoutes: Sendable {
             of: user, token: known?.token ?? written, fallbackID: request.query["clientId"])
         var device = named
         if known != nil { device.beCourier() }
-        let version = try await dependencies.registry.register(
+        let version = try await registry.register(
             device, named: naming, at: request.receivedAt)
         guard Self.readsAnswers(request) else {
             return RelayAnswer(status: 200)
@@ -91,10 +89,10 @@ struct TokenRoutes: Sendable {
         _ written: DeviceToken
     ) async throws -> (token: DeviceToken, address: CourierAddress?)? {
         let address = CourierAddress(ticket: written)
-        if try await dependencies.registry.courier(address.token) != nil {
+        if try await registry.courier(address.token) != nil {
             return (address.token, address)
         }
-        return try await dependencies.registry.courier(written) == nil ? nil : (written, nil)
+        return try await registry.courier(written) == nil ? nil : (written, nil)
     }
 
     /// CloudKit JS 1 listens for notifications of a further container only if it cannot read the
@@ -111,7 +109,7 @@ struct TokenRoutes: Sendable {
         _ request: RelayRequest, _ admitted: AdmittedCaller
     ) async throws -> RelayAnswer {
         let choice = try DeviceChoice(request.jsonBody())
-        let desk = SignOutDesk(dependencies)
+        let desk = SignOutDesk(registry: registry)
         guard
             let id = try await desk.forget(
                 choice, of: try admitted.user(), in: admitted.settings.key,
@@ -128,10 +126,7 @@ struct TokenRoutes: Sendable {
 
     /// What the courier's URL begins with.
     private func courierURL(_ request: RelayRequest) -> String {
-        CourierBase(
-            configured: dependencies.courierURL, own: dependencies.publicURL,
-            scheme: dependencies.scheme
-        ).url(
+        courierBase.url(
             authority: request.authority, reached: request.peer?.reached,
             forwardedScheme: request.peer?.isTrustedProxy == true
                 ? request.header("X-Forwarded-Proto") : nil)

@@ -11,20 +11,20 @@ import Storage
 /// It reads the body within its limit, gives each request its UUID, maps errors, and adds the
 /// header fields that every answer has.
 struct RelayDoor: Sendable {
-    private let dependencies: RelayDependencies
-    private let meter: RequestMeter
-
-    init(_ dependencies: RelayDependencies) {
-        self.dependencies = dependencies
-        meter = RequestMeter(dependencies.metrics)
-    }
+    let turnstile: Turnstile
+    /// The proxies whose word about their clients is believed.
+    let proxies: TrustedProxies
+    let limits: RequestLimits
+    let meter: RequestMeter
+    let now: @Sendable () -> Timestamp
+    let identifiers: RandomIdentifiers
 
     /// Answers one request; `place` is `nil` if no path matched.
     func answer(
         _ request: Request, context: RelayContext, route: RelayRoute?, place: RelayPlace?
     ) async -> Response {
-        let uuid = RandomIdentifiers(dependencies.randomBytes).uuid()
-        let began = dependencies.now()
+        let uuid = identifiers.uuid()
+        let began = now()
         let goOn = ContinueSignal(of: request, on: context.channel)
         let peer = peer(of: request, context)
         var held = HeldBody()
@@ -34,7 +34,7 @@ struct RelayDoor: Sendable {
                 request, context: context, goOn, route: route, place: place, uuid: uuid,
                 peer: peer, &held)
         } catch {
-            if Self.isOfCredentials(error) { dependencies.turnstile.noteRefused(peer) }
+            if Self.isOfCredentials(error) { turnstile.noteRefused(peer) }
             answer = refusal(error, uuid: uuid, logger: context.logger)
         }
         if route?.patience == .held && context.isConnected || goOn.isAwaited {
@@ -43,12 +43,12 @@ struct RelayDoor: Sendable {
             // whose client may send a body, or not.
             answer.headers[.connection] = "close"
         }
-        dependencies.turnstile.giveMemory(held.bytes, of: held.container)
+        turnstile.giveMemory(held.bytes, of: held.container)
         // What nobody reads is not waited for, unless it is short.
         if !held.isWhole, Self.isLong(request) { answer.headers[.connection] = "close" }
         meter.record(
             answer.status, method: request.method.rawValue, path: place?.path ?? "unknown",
-            dependencies.now().duration(since: began))
+            now().duration(since: began))
         answer.headers.append(
             contentsOf: Self.commonFields(
                 uuid: uuid, pages: place?.pages ?? .anybody, origin: request.headers[.origin]))
@@ -59,7 +59,7 @@ struct RelayDoor: Sendable {
         _ request: Request, context: RelayContext, _ goOn: ContinueSignal, route: RelayRoute?,
         place: RelayPlace?, uuid: String, peer: Peer?, _ held: inout HeldBody
     ) async throws -> RelayAnswer {
-        if place?.pages != RelayRoute.Pages.none { try dependencies.turnstile.arrive(peer) }
+        if place?.pages != RelayRoute.Pages.none { try turnstile.arrive(peer) }
         guard let place else {
             let target = String(request.uri.path.prefix(200))
             throw APIError(.notFound, "there is no call at \(target)")
@@ -75,7 +75,7 @@ struct RelayDoor: Sendable {
             method: request.method.rawValue, target: request.head.path ?? "",
             headers: request.headers,
             parameters: place.parameters(of: context),
-            uuid: uuid, receivedAt: dependencies.now())
+            uuid: uuid, receivedAt: now())
         call.authority = request.head.authority
         call.peer = peer
         let respond: RelayRoute.Respond
@@ -84,14 +84,14 @@ struct RelayDoor: Sendable {
         case .guarded(let admit):
             let admission = try await admit(call)
             if let container = admission.container, let key = admission.key {
-                try dependencies.turnstile.use(key: key, of: container)
+                try turnstile.use(key: key, of: container)
             }
             held.container = admission.container?.key
             let maximum = maximumBody(of: route)
             call.body = try await readBody(
                 request, goOn, maximum: min(maximum, admission.maximumBody ?? maximum), &held)
             // Waiting for it took its time: signatures and tokens are judged as of now.
-            call.receivedAt = dependencies.now()
+            call.receivedAt = now()
             respond = admission.respond
         }
         guard context.isConnected else { return try await respond(call) }
@@ -107,7 +107,6 @@ struct RelayDoor: Sendable {
     /// Who is at the other end.
     private func peer(of request: Request, _ context: RelayContext) -> Peer? {
         guard let (peer, own) = context.addresses else { return nil }
-        let proxies = dependencies.proxies
         guard proxies.contains(peer) else { return Peer(client: peer, reached: own) }
         let forwarded = request.headers[values: .forwardedFor]
         return Peer(
@@ -133,8 +132,8 @@ struct RelayDoor: Sendable {
 
     private func maximumBody(of route: RelayRoute) -> Int {
         switch route.bodyLimit {
-        case .request: dependencies.limits.requestBytes
-        case .webhook: dependencies.limits.webhookBytes
+        case .request: limits.requestBytes
+        case .webhook: limits.webhookBytes
         }
     }
 
@@ -168,7 +167,7 @@ struct RelayDoor: Sendable {
                 let count = bytes.count + part.readableBytes
                 guard count <= maximum else { throw tooLarge }
                 if count > held.bytes {
-                    try await dependencies.turnstile.takeMemory(
+                    try await turnstile.takeMemory(
                         count - held.bytes, for: held.container,
                         isBeginning: count <= BodyBook.portion)
                     held.bytes = count
@@ -270,26 +269,5 @@ struct RelayDoor: Sendable {
                 throw error
             }
         }
-    }
-}
-
-extension HTTPField.Name {
-    /// Names the request, as CloudKit's answers do.
-    static let appleRequestUUID = unchecked("X-Apple-Request-UUID")
-    /// The user's token for the next request.
-    static let webAuthToken = unchecked("X-Apple-CloudKit-Web-Auth-Token")
-
-    /// Whom a proxy acts for.
-    static let forwardedFor = unchecked("X-Forwarded-For")
-
-    /// The same in the clients of January 2016.
-    static let session = unchecked("X-Apple-CloudKit-Session")
-
-    /// A name that is known to be one.
-    static func unchecked(_ name: String) -> HTTPField.Name {
-        guard let field = HTTPField.Name(name) else {
-            preconditionFailure("\(name) is not the name of a header field")
-        }
-        return field
     }
 }

@@ -12,6 +12,14 @@ struct RefusedMethod: Error, Sendable, Hashable {
     let allowed: String
 }
 
+/// An error of which its own room says what the wire says of it.
+protocol AnsweredError: Error {
+    /// The wire form.
+    var apiError: APIError { get }
+}
+
+extension PredicateError: AnsweredError {}
+
 /// What an error becomes on the wire and in the log: the only place that decides it.
 struct ErrorMapping {
     /// The wire form.
@@ -29,8 +37,7 @@ struct ErrorMapping {
         case let error as APIError: self.init(error)
         case let error as JSONContractError: self.init(APIError(.badRequest, error.description))
         case let error as JSONSyntaxError: self.init(APIError(.badRequest, error.description))
-        case let error as AuthenticationRefusal: self.init(error.apiError)
-        case let error as PredicateError: self.init(error.apiError)
+        case let error as any AnsweredError: self.init(error.apiError)
         case let error as VerificationError:
             self.init(APIError(.authenticationFailed, error.description))
         case let error as DecodeError: self.init(decoding: error)

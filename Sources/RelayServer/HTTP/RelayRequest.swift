@@ -133,6 +133,13 @@ package struct RelayRequest: Sendable {
         }
         return try JSONReader(try JSONValue(parsing: body))
     }
+
+    /// The body as JSON, an empty one as an empty object.
+    ///
+    /// - Throws: As ``jsonBody()``.
+    func optionalJSONBody() throws -> JSONReader {
+        body.isEmpty ? try JSONReader([:]) : try jsonBody()
+    }
 }
 
 extension JSONReader {

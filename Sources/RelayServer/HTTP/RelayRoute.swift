@@ -80,6 +80,9 @@ package struct RelayRoute: Sendable {
     /// What answers.
     package typealias Respond = @Sendable (RelayRequest) async throws -> RelayAnswer
 
+    /// The path of a database.
+    static let database = "/database/1/{container}/{environment}/{database}"
+
     /// The part of the surface.
     package let surface: Surface
     /// The method, in capitals.

@@ -3,11 +3,10 @@ import RelayModel
 
 /// Health, readiness and metrics.
 struct OperationRoutes: Sendable {
-    private let dependencies: RelayDependencies
-
-    init(_ dependencies: RelayDependencies) {
-        self.dependencies = dependencies
-    }
+    /// Whether the relay can serve, and if not, why.
+    let readiness: @Sendable () async -> Readiness
+    /// The metrics as Prometheus reads them.
+    let renderMetrics: @Sendable () -> String
 
     var routes: [RelayRoute] {
         [
@@ -15,17 +14,16 @@ struct OperationRoutes: Sendable {
             RelayRoute(open: .operation, "GET", "/healthz") { _ in
                 RelayAnswer(json: ["status": "ok"])
             },
-            RelayRoute(open: .operation, "GET", "/readyz", respond: readiness),
-            RelayRoute(open: .metrics, "GET", "/metrics") {
-                [render = dependencies.renderMetrics] _ in
+            RelayRoute(open: .operation, "GET", "/readyz", respond: ready),
+            RelayRoute(open: .metrics, "GET", "/metrics") { [renderMetrics] _ in
                 RelayAnswer(
-                    text: render(), contentType: "text/plain; version=0.0.4; charset=utf-8")
+                    text: renderMetrics(), contentType: "text/plain; version=0.0.4; charset=utf-8")
             },
         ]
     }
 
-    private func readiness(_ request: RelayRequest) async throws -> RelayAnswer {
-        switch await dependencies.readiness() {
+    private func ready(_ request: RelayRequest) async throws -> RelayAnswer {
+        switch await readiness() {
         case .ready:
             return RelayAnswer(json: ["status": "ready"])
         case .notReady(let reasons):

@@ -159,9 +159,10 @@ package final class Turnstile: Sendable {
 
     /// Compares an administrative token when it is its turn.
     ///
-    /// - Throws: 429 if too many wrong ones wait, and what `compare` throws.
-    func judge<Value>(
-        _ peer: Peer?, _ compare: () async throws -> Value
+    /// - Throws: 429 if too many wrong ones wait, and what `compare` throws; if that is a `Wrong`,
+    ///   it was a guess.
+    func judge<Value, Wrong: Error>(
+        _ peer: Peer?, wrong: Wrong.Type, _ compare: () async throws -> Value
     ) async throws -> Value {
         guard let origin = peer?.client.origin else { return try await compare() }
         let verdict = state.withLock { $0.guesses.judge(origin, at: watch.elapsed()) }
@@ -177,7 +178,7 @@ package final class Turnstile: Sendable {
             let value = try await compare()
             state.withLock { $0.guesses.right(origin, at: watch.elapsed()) }
             return value
-        } catch let error as AuthenticationRefusal {
+        } catch let error as Wrong {
             state.withLock { $0.guesses.wrong(origin, at: watch.elapsed()) }
             throw error
         }

@@ -4,18 +4,13 @@ import Storage
 
 /// What the calls on records and zones have in common: who calls, in which database.
 struct RecordCalls: Sendable {
-    let dependencies: RelayDependencies
     let clients: ClientAdmission
-
-    /// The path of a database.
-    static let prefix = "/database/1/{container}/{environment}/{database}"
-
-    init(_ dependencies: RelayDependencies, _ clients: ClientAdmission) {
-        self.dependencies = dependencies
-        self.clients = clients
-    }
-
-    var shadow: any Shadow { dependencies.shadow }
+    let shadow: any Shadow
+    /// The store that tokens are of.
+    let store: UUIDBytes
+    /// Where those wait who list much.
+    let lists: ReaderLine
+    let limits: RequestLimits
 
     /// A call on records of those who may own some.
     func route(
@@ -24,7 +19,7 @@ struct RecordCalls: Sendable {
         respond: @escaping @Sendable (RelayRequest, RecordCaller) async throws -> RelayAnswer
     ) -> RelayRoute {
         clients.route(
-            method, Self.prefix + path, for: .owners, patience: patience, effect: effect
+            method, RelayRoute.database + path, for: .owners, patience: patience, effect: effect
         ) { request, admitted in
             try await respond(request, try await caller(admitted))
         }
@@ -40,7 +35,7 @@ struct RecordCalls: Sendable {
             user: admitted.caller.user, isServer: admitted.caller.proof != .apiToken,
             schema: try await shadow.schema(of: key), redirectURL: admitted.redirectURL,
             queryPlaces: admitted.settings.quotas.limits[.queries],
-            store: dependencies.registry.storeIdentity)
+            store: store)
     }
 }
 
@@ -167,7 +162,7 @@ struct RecordCaller: Sendable {
         guard parts.count == count + 2, numbers.count == count, String(parts[0]) == seal(of: part)
         else { throw Self.foreignToken }
         guard String(parts[1]) == StoreMark(store).text else {
-            throw NotificationToken.expired(
+            throw APIError.tokenExpired(
                 "it was made before a backup was restored; begin again without one")
         }
         return numbers
@@ -181,18 +176,6 @@ struct RecordCaller: Sendable {
         let text =
             "\(place.container)/\(place.database.rawValue)/\(place.owner?.rawValue ?? "")/\(part)"
         return Hexadecimal.encode(SHA256.hash(data: Array(text.utf8)).prefix(6))
-    }
-}
-
-/// Names a store in what clients keep of it, without telling the identity itself, of which the
-/// IDs of its pushes are made.
-struct StoreMark: Sendable, Hashable {
-    /// Eight bytes in hexadecimal digits.
-    let text: String
-
-    init(_ store: UUIDBytes) {
-        text = Hexadecimal.encode(
-            SHA256.hash(data: Array("belfry store".utf8) + store.bytes).prefix(8))
     }
 }
 

@@ -3,11 +3,12 @@ import Storage
 
 /// CloudKit's calls on many records: query, and what changed since a token.
 struct RecordFeedRoutes: Sendable {
-    private let calls: RecordCalls
-
-    init(_ dependencies: RelayDependencies, _ clients: ClientAdmission) {
-        calls = RecordCalls(dependencies, clients)
-    }
+    let calls: RecordCalls
+    /// Lets queries in.
+    let queries: QueryDesk
+    let sessions: any SessionRegistry
+    /// So many unpredictable bytes.
+    let randomBytes: @Sendable (Int) -> [UInt8]
 
     var routes: [RelayRoute] {
         return [
@@ -31,15 +32,14 @@ struct RecordFeedRoutes: Sendable {
     ) async throws -> RelayAnswer {
         let body = try request.jsonBody()
         let shown = try RecordJSON(body)
-        let dependencies = calls.dependencies
         let query = try RecordQuery(
             body, for: caller,
             markers: MarkerSeal(
-                secret: try await dependencies.registry.sessionSecret(),
-                store: dependencies.registry.storeIdentity,
-                chance: dependencies.randomBytes))
+                secret: try await sessions.sessionSecret(),
+                store: calls.store,
+                chance: randomBytes))
         if let zoneID = query.zoneID { try await check(zoneID, caller) }
-        let (records, marker) = try await dependencies.queries.run(
+        let (records, marker) = try await queries.run(
             caller.party, of: caller.place.container, places: caller.queryPlaces
         ) { allowance in
             try await query.page(
@@ -58,7 +58,7 @@ struct RecordFeedRoutes: Sendable {
         let body = try request.jsonBody()
         let zoneID = try caller.zoneID(body)
         let shown = try RecordJSON(body)
-        return try await calls.dependencies.lists.turn(of: caller.place.container) {
+        return try await calls.lists.turn(of: caller.place.container) {
             var room = Limits.maximumPageBytes
             let feed = try await feed(zoneID, body, caller, shown, &room)
             return RelayAnswer(json: .object(feed))
@@ -72,8 +72,8 @@ struct RecordFeedRoutes: Sendable {
         let body = try request.jsonBody()
         let shown = try RecordJSON(body)
         let zones = try body.zones()
-        try calls.dependencies.limits.check(zones.count, of: "zones")
-        return try await calls.dependencies.lists.turn(of: caller.place.container) {
+        try calls.limits.check(zones.count, of: "zones")
+        return try await calls.lists.turn(of: caller.place.container) {
             let answers = try await feeds(zones, request, caller, shown)
             return RelayAnswer(json: ["zones": .array(answers)])
         }
@@ -145,7 +145,7 @@ struct RecordFeedRoutes: Sendable {
     ) async throws -> RelayAnswer {
         let body = try request.optionalJSONBody()
         let token = try body.string("syncToken")
-        return try await calls.dependencies.lists.turn(of: caller.place.container) {
+        return try await calls.lists.turn(of: caller.place.container) {
             let feed = try await ZoneFeed(calls, caller).changes(since: token)
             return RelayAnswer(json: [
                 "zones": .array(feed.zones), "syncToken": .string(feed.token),
@@ -164,7 +164,7 @@ struct RecordFeedRoutes: Sendable {
         guard let zone = try await calls.shadow.zone(zoneID, of: caller.place),
             position < zone.prunedTo
         else { return }
-        throw NotificationToken.expired(
+        throw APIError.tokenExpired(
             "it is older than what is remembered of deleted records; begin again without one")
     }
 

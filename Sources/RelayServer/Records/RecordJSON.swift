@@ -3,17 +3,10 @@ import Storage
 
 /// How an answer shows records: which fields, and how numbers.
 struct RecordJSON: Sendable {
-    /// How numbers are written.
-    enum Numbers: Sendable, Hashable {
-        case asNumbers
-        /// For clients whose numbers are doubles.
-        case asStrings
-    }
-
     /// The fields that are shown; `nil` shows all.
     var desiredKeys: Set<String>?
     /// How numbers are written.
-    var numbers = Numbers.asNumbers
+    var numbers = AnsweredNumbers.asNumbers
 
     /// Reads `desiredKeys` and `numbersAsStrings` of a request.
     ///
@@ -73,43 +66,6 @@ struct RecordJSON: Sendable {
             "userRecordName": .string(stamp.userID?.rawValue ?? UnnamedStamp.user),
             "deviceID": .string(stamp.deviceID?.rawValue ?? UnnamedStamp.device),
         ]
-    }
-
-    /// The value as CloudKit writes it; what CloudKit does not have becomes a text.
-    static func value(_ value: FieldValue, numbers: Numbers) -> JSONValue {
-        func number(_ json: JSONValue) -> JSONValue {
-            numbers == .asStrings ? .string(json.text) : json
-        }
-        switch value {
-        case .null: return .null
-        case .bool(let flag): return number(.integer(flag ? 1 : 0))
-        case .integer(let integer): return number(.integer(integer))
-        case .double(let double): return number(.number(double))
-        case .string(let text): return .string(text)
-        case .timestamp(let moment): return number(.integer(moment.milliseconds))
-        case .bytes(let bytes): return .string(Base64.encode(bytes))
-        case .reference(let reference): return Self.reference(reference.recordID)
-        case .location(let place):
-            return [
-                "latitude": .number(place.latitude), "longitude": .number(place.longitude),
-            ]
-        case .uuid(let uuid): return .string(uuid.description)
-        case .objectID(let bytes): return .string(Hexadecimal.encode(bytes))
-        case .list(let values): return .array(values.map { Self.value($0, numbers: numbers) })
-        case .set(let values):
-            return .array(
-                values.map { Self.value($0, numbers: numbers) }.sorted { $0.text < $1.text })
-        case .map(let members):
-            let json = JSONValue.object(FieldValue.notation(fields: members))
-            return members["fileChecksum"] == nil ? .string(json.text) : json
-        }
-    }
-
-    private static func reference(_ recordID: RecordID) -> JSONValue {
-        var object: JSONObject = ["recordName": .string(recordID.recordName.rawValue)]
-        if recordID.zoneID != .default { object["zoneID"] = recordID.zoneID.json }
-        object["action"] = "NONE"
-        return .object(object)
     }
 }
 

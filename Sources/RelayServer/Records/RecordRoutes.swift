@@ -3,11 +3,10 @@ import Storage
 
 /// CloudKit's calls on single records: modify and lookup.
 struct RecordRoutes: Sendable {
-    private let calls: RecordCalls
-
-    init(_ dependencies: RelayDependencies, _ clients: ClientAdmission) {
-        calls = RecordCalls(dependencies, clients)
-    }
+    let calls: RecordCalls
+    let log: any ShardLog
+    let turns: ContainerTurns
+    let identifiers: RandomIdentifiers
 
     var routes: [RelayRoute] {
         [
@@ -21,11 +20,10 @@ struct RecordRoutes: Sendable {
     private func modify(
         _ request: RelayRequest, _ caller: RecordCaller
     ) async throws -> RelayAnswer {
-        let identifiers = RandomIdentifiers(calls.dependencies.randomBytes)
         let body = try request.jsonBody()
         let modification = try RecordModification(
             body, by: caller, from: try request.recordOrigin(body),
-            limits: calls.dependencies.limits, stored: try await storedTypes(body, caller),
+            limits: calls.limits, stored: try await storedTypes(body, caller),
             assignName: { identifiers.uuid().uppercased() })
         var outcomes: [RecordEditOutcome] = []
         if let edits = modification.edits, !edits.isEmpty {
@@ -40,11 +38,10 @@ struct RecordRoutes: Sendable {
         _ edits: [RecordEdit], _ modification: RecordModification, _ caller: RecordCaller,
         at now: Timestamp
     ) async throws -> [RecordEditOutcome] {
-        let dependencies = calls.dependencies
-        return try await dependencies.inTurn(
+        try await turns.run(
             of: caller.place.container, changes: edits.count,
             // What was deleted has no position of its own any more; the head is none too low.
-            last: { $0.contains(where: \.isApplied) ? try await dependencies.log.head() : nil }
+            last: { $0.contains(where: \.isApplied) ? try await log.head() : nil }
         ) {
             try await calls.shadow.modify(
                 edits, in: caller.place, by: caller.editor, atomicity: modification.atomicity,
@@ -57,7 +54,7 @@ struct RecordRoutes: Sendable {
         _ body: JSONReader, _ caller: RecordCaller
     ) async throws -> [RecordID: RecordType] {
         let ids = RecordModification.untypedRecords(body, caller)
-            .prefix(calls.dependencies.limits.operations)
+            .prefix(calls.limits.operations)
         guard !ids.isEmpty else { return [:] }
         // What is more than one request may change is not worth reading.
         let stored = try await calls.shadow.records(
@@ -74,7 +71,7 @@ struct RecordRoutes: Sendable {
         let body = try request.jsonBody()
         let shown = try RecordJSON(body)
         let wanted = try recordIDs(body, caller, shown)
-        return try await calls.dependencies.lists.turn(of: caller.place.container) {
+        return try await calls.lists.turn(of: caller.place.container) {
             try await answer(wanted, request, caller)
         }
     }
@@ -113,7 +110,7 @@ struct RecordRoutes: Sendable {
         _ body: JSONReader, _ caller: RecordCaller, _ shown: RecordJSON
     ) throws -> [(id: RecordID, view: RecordJSON)] {
         let elements = try body.require("records", try body.array("records"))
-        try calls.dependencies.limits.check(elements.count, of: "records")
+        try calls.limits.check(elements.count, of: "records")
         let zoneID = try caller.zoneID(body)
         return try elements.enumerated().map { index, element in
             let object: JSONValue =

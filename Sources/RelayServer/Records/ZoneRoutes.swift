@@ -3,11 +3,7 @@ import Storage
 
 /// CloudKit's calls on zones.
 struct ZoneRoutes: Sendable {
-    private let calls: RecordCalls
-
-    init(_ dependencies: RelayDependencies, _ clients: ClientAdmission) {
-        calls = RecordCalls(dependencies, clients)
-    }
+    let calls: RecordCalls
 
     var routes: [RelayRoute] {
         return [
@@ -30,7 +26,7 @@ struct ZoneRoutes: Sendable {
         _ request: RelayRequest, _ caller: RecordCaller
     ) async throws -> RelayAnswer {
         let marker = try request.zoneMarker()
-        return try await calls.dependencies.lists.turn(of: caller.place.container) {
+        return try await calls.lists.turn(of: caller.place.container) {
             let page = try await ZoneFeed(calls, caller).live(after: marker)
             var json: JSONObject = [
                 "zones": .array(page.elements.map { .object($0.json(for: caller)) })
@@ -48,7 +44,7 @@ struct ZoneRoutes: Sendable {
     ) async throws -> RelayAnswer {
         let body = try request.jsonBody()
         let elements = try body.zones()
-        try calls.dependencies.limits.check(elements.count, of: "zones")
+        try calls.limits.check(elements.count, of: "zones")
         let feed = ZoneFeed(calls, caller)
         var entries: [JSONValue] = []
         for reader in elements {
@@ -70,7 +66,7 @@ struct ZoneRoutes: Sendable {
         let body = try request.optionalJSONBody()
         // The service knows `metaSyncToken`; clients written by Apple's text say `syncToken`.
         let token = try body.string("metaSyncToken") ?? body.string("syncToken")
-        return try await calls.dependencies.lists.turn(of: caller.place.container) {
+        return try await calls.lists.turn(of: caller.place.container) {
             let feed = try await ZoneFeed(calls, caller).changes(since: token)
             return RelayAnswer(json: [
                 "zones": .array(feed.zones), "metaSyncToken": .string(feed.token),
@@ -94,7 +90,7 @@ struct ZoneRoutes: Sendable {
         }
         let body = try request.jsonBody()
         let elements = try body.require("operations", try body.array("operations"))
-        try calls.dependencies.limits.check(elements.count, of: "operations")
+        try calls.limits.check(elements.count, of: "operations")
         var entries: [JSONValue] = []
         for (index, element) in elements.enumerated() {
             entries.append(
@@ -230,7 +226,7 @@ struct ZoneFeed {
         guard since != .start else { return }
         let head = try await calls.shadow.zoneHead(of: caller.place)
         guard since.edit < head.prunedEdit else { return }
-        throw NotificationToken.expired(
+        throw APIError.tokenExpired(
             "it is older than what is remembered of deleted zones; begin again without one")
     }
 

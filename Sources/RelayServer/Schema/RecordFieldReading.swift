@@ -272,14 +272,14 @@ extension FieldValue {
     /// altitude of a place, the download URL of an asset.
     func outlinesLess(than raw: JSONValue) -> Bool {
         switch self {
-        case .reference, .location, .map: RecordJSON.value(self, numbers: .asNumbers) != raw
+        case .reference, .location, .map: answered(.asNumbers) != raw
         case .list(let values):
             values.contains {
                 switch $0 {
                 case .reference, .location, .map: true
                 default: false
                 }
-            } && RecordJSON.value(self, numbers: .asNumbers) != raw
+            } && answered(.asNumbers) != raw
         default: false
         }
     }

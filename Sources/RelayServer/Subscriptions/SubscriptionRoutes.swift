@@ -1,15 +1,18 @@
+import Fanout
 import RelayModel
 import Storage
 
 /// CloudKit's calls on subscriptions: list, lookup and modify.
 struct SubscriptionRoutes: Sendable {
-    private let dependencies: RelayDependencies
-    private let clients: ClientAdmission
-
-    init(_ dependencies: RelayDependencies, _ clients: ClientAdmission) {
-        self.dependencies = dependencies
-        self.clients = clients
-    }
+    let clients: ClientAdmission
+    let registry: any Registry
+    let shadow: any Shadow
+    /// The containers' indexes, which say what predicates cost.
+    let indexes: IndexBoard
+    /// Where those wait who list much.
+    let lists: ReaderLine
+    let limits: RequestLimits
+    let identifiers: RandomIdentifiers
 
     /// Members of CloudKit's requests that clients send with every call, and that mean nothing to
     /// these.
@@ -17,7 +20,7 @@ struct SubscriptionRoutes: Sendable {
         "clientId", "clientID", "zoneID", "desiredKeys", "numbersAsStrings", "resultsLimit",
     ]
 
-    private static let prefix = "/database/1/{container}/{environment}/{database}/subscriptions"
+    private static let prefix = RelayRoute.database + "/subscriptions"
 
     var routes: [RelayRoute] {
         [
@@ -36,14 +39,14 @@ struct SubscriptionRoutes: Sendable {
     ) async throws -> RelayAnswer {
         let owner = try SubscriptionOwner(admitted)
         let marker = try request.continuationMarker()
-        return try await dependencies.lists.turn(of: owner.container) {
-            let page = try await dependencies.registry.subscriptionPage(
+        return try await lists.turn(of: owner.container) {
+            let page = try await registry.subscriptionPage(
                 of: owner, after: marker,
                 PageBounds(rows: Limits.maximumSubscriptionsPerUser))
             // Those that cost too much stand behind the last page.
             var disabled: [JSONValue] = []
             if !page.hasMore {
-                disabled = try await dependencies.registry.disabledSubscriptions(of: owner)
+                disabled = try await registry.disabledSubscriptions(of: owner)
                     .map { .object($0.json) }
             }
             var answer: JSONObject = [
@@ -64,19 +67,20 @@ struct SubscriptionRoutes: Sendable {
         _ request: RelayRequest, _ admitted: AdmittedCaller
     ) async throws -> RelayAnswer {
         let owner = try SubscriptionOwner(admitted)
-        let ids = try SubscriptionLookup(request.jsonBody(), limits: dependencies.limits).ids
-        return try await dependencies.lists.turn(of: owner.container) {
+        let ids = try SubscriptionLookup(request.jsonBody(), limits: limits).ids
+        return try await lists.turn(of: owner.container) {
             var page = AnswerPage(limit: ids.count)
             var entries: [JSONValue] = []
             for id in ids {
                 var error = APIError.answerIsFull
                 if !page.isFull {
-                    if let version = try await dependencies.registry.subscription(id, of: owner) {
+                    if let version = try await registry.subscription(id, of: owner) {
                         page.take(.object(version.json))
                         entries.append(.object(version.json))
                         continue
                     }
-                    let disabled = try await dependencies.registry
+                    let disabled =
+                        try await registry
                         .disabledSubscriptions(of: owner)
                         .first { $0.version.subscription.id == id }
                     if let disabled {
@@ -98,20 +102,19 @@ struct SubscriptionRoutes: Sendable {
         _ request: RelayRequest, _ admitted: AdmittedCaller
     ) async throws -> RelayAnswer {
         let owner = try SubscriptionOwner(admitted)
-        var limits = dependencies.limits
+        var limits = limits
         limits.costs = limits.costs.narrowed(by: admitted.settings.costs)
-        let identifiers = RandomIdentifiers(dependencies.randomBytes)
         let modification = try SubscriptionModification(
             request.jsonBody(), owner: owner, limits: limits,
-            schema: try await dependencies.shadow.schema(of: owner.container),
-            indexes: dependencies.indexes, assignID: { identifiers.uuid().uppercased() })
+            schema: try await shadow.schema(of: owner.container),
+            indexes: indexes, assignID: { identifiers.uuid().uppercased() })
         guard let edits = modification.edits else {
             return answer(modification.entries(outcomes: [], uuid: request.uuid))
         }
         let outcomes =
             edits.isEmpty
             ? []
-            : try await dependencies.registry.edit(
+            : try await registry.edit(
                 edits, of: owner, atomicity: modification.atomicity, at: request.receivedAt)
         return answer(modification.entries(outcomes: outcomes, uuid: request.uuid))
     }
@@ -201,17 +204,5 @@ extension RelayRequest {
                 .badRequest, "continuationMarker: it was not made here; begin without one")
         }
         return id
-    }
-}
-
-extension RequestLimits {
-    /// Refuses a list that is longer than one request may be.
-    ///
-    /// - Throws: 400, as CloudKit does.
-    func check(_ count: Int, of name: String) throws {
-        guard count <= operations else {
-            throw APIError(
-                .badRequest, "\(name): \(count) in one request; allowed are \(operations)")
-        }
     }
 }

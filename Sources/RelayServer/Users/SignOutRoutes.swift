@@ -3,13 +3,9 @@ import Storage
 
 /// Signing out: CloudKit's clients only forget their token, ours can make everybody forget it.
 struct SignOutRoutes: Sendable {
-    private let dependencies: RelayDependencies
-    private let clients: ClientAdmission
-
-    init(_ dependencies: RelayDependencies, _ clients: ClientAdmission) {
-        self.dependencies = dependencies
-        self.clients = clients
-    }
+    let clients: ClientAdmission
+    let registry: any Registry
+    let sessions: SessionDesk
 
     var routes: [RelayRoute] {
         [
@@ -29,11 +25,11 @@ struct SignOutRoutes: Sendable {
         let choice = try DeviceChoice(optionalIn: body)
         var answer: JSONObject = ["userRecordName": .string(user.rawValue), "signedOut": true]
         if choice.deviceID != nil || choice.token != nil {
-            let forgotten = try await SignOutDesk(dependencies).forget(
+            let forgotten = try await SignOutDesk(registry: registry).forget(
                 choice, of: user, in: admitted.settings.key, at: request.receivedAt)
             answer["deviceID"] = forgotten.map { .string($0.rawValue) }
         }
-        try await SessionDesk(dependencies).signOut(request, user: user, of: admitted.settings)
+        try await sessions.signOut(request, user: user, of: admitted.settings)
         return RelayAnswer(json: .object(answer))
     }
 }

@@ -7,19 +7,13 @@ import Storage
 /// The relay has no directory of people: it knows users by their record names alone. So look-ups by
 /// record name answer with that name, and look-ups by address find nobody.
 struct UserRoutes: Sendable {
-    private let clients: ClientAdmission
-    private let registry: any Registry
-    private let limits: RequestLimits
-
-    init(_ dependencies: RelayDependencies, _ clients: ClientAdmission) {
-        self.clients = clients
-        registry = dependencies.registry
-        limits = dependencies.limits
-    }
+    let clients: ClientAdmission
+    let registry: any Registry
+    let limits: RequestLimits
 
     var routes: [RelayRoute] {
         let prefix = "/database/1/{container}/{environment}/public/users"
-        let anywhere = "\(RecordCalls.prefix)/users"
+        let anywhere = "\(RelayRoute.database)/users"
         return [
             clients.route("GET", "\(anywhere)/caller", respond: caller),
             clients.route("GET", "\(anywhere)/current", respond: caller),

@@ -14,9 +14,9 @@ struct AnsweredField {
     /// The form of a stored value; `wire` is what a client wrote of it where that says more, and
     /// `known` what the schema says of the field.
     init(
-        _ stored: FieldValue, wire: JSONValue?, known: SchemaFieldType?, numbers: RecordJSON.Numbers
+        _ stored: FieldValue, wire: JSONValue?, known: SchemaFieldType?, numbers: AnsweredNumbers
     ) {
-        let json = wire ?? RecordJSON.value(stored, numbers: numbers)
+        let json = wire ?? stored.answered(numbers)
         let elements: [FieldValue]
         switch stored {
         case .list(let values): elements = values

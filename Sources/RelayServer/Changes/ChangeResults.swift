@@ -1,0 +1,91 @@
+import ChangeSources
+import RelayModel
+import Storage
+
+/// What became of the changes of one webhook, in order.
+struct ChangeResults: Sendable {
+    private(set) var entries: [JSONValue] = []
+    private(set) var conflicts = 0
+    private(set) var refusals = 0
+    private(set) var parked = 0
+
+    mutating func add(_ outcome: AppendOutcome?) {
+        switch outcome {
+        case .appended(let position): add("appended", at: position)
+        case .appendedAsStale(let position):
+            add(
+                "stale", at: position,
+                reason: "a newer version of the record was applied before; it fires nothing")
+        case .duplicate(let position): add("duplicate", at: position)
+        case .conflict(let position):
+            conflicts += 1
+            add(
+                "conflict", at: position,
+                reason: "another change with the same ID or position was appended before")
+        case nil: preconditionFailure("the log answered for fewer changes than it was given")
+        }
+    }
+
+    mutating func addRefusal(path: String, reason: String) {
+        refusals += 1
+        entries.append(
+            ["status": "refused", "path": .string(path), "reason": .string(reason)])
+    }
+
+    mutating func addIgnored(reason: String) {
+        entries.append(["status": "ignored", "reason": .string(reason)])
+    }
+
+    mutating func add(parked number: UInt64, _ body: ParkedBody) {
+        parked += 1
+        entries.append([
+            "status": "parked", "number": .integer(Int64(clamping: number)),
+            "path": .string(body.path), "reason": .string(body.reason),
+        ])
+    }
+
+    /// Notes that the body with the conflicts is parked: there is nothing to refuse any more.
+    mutating func parkConflicts(_ number: UInt64, _ body: ParkedBody) {
+        conflicts = 0
+        add(parked: number, body)
+    }
+
+    private mutating func add(
+        _ status: String, at position: LogPosition, reason: String? = nil
+    ) {
+        var object: JSONObject = [
+            "status": .string(status), "position": .string(position.description),
+        ]
+        if status == "duplicate" { object["duplicate"] = true }
+        object["reason"] = reason.map { .string($0) }
+        entries.append(.object(object))
+    }
+
+    /// The answer to the webhook: 409 for a conflict and 422 for a refusal, with every result, else
+    /// 200.
+    ///
+    /// A batch with a refused change is answered 422 although its other changes are appended: a
+    /// source that looks at nothing but the status must not believe that all went well, and what it
+    /// repeats is known.
+    func answer(requiredAnswer: JSONObject?, uuid: String) -> RelayAnswer {
+        let results: JSONValue = .array(entries)
+        if conflicts > 0 {
+            return failure(
+                APIError(.conflict, "\(conflicts) of \(entries.count) changes conflict"),
+                results, uuid)
+        }
+        if refusals > 0 {
+            return failure(
+                APIError(
+                    .badRequest, "\(refusals) of \(entries.count) changes are refused",
+                    httpStatus: 422), results, uuid)
+        }
+        return RelayAnswer(json: .object(requiredAnswer ?? ["results": results]))
+    }
+
+    private func failure(_ error: APIError, _ results: JSONValue, _ uuid: String) -> RelayAnswer {
+        var error = error
+        error.details["results"] = results
+        return RelayAnswer(error, uuid: uuid)
+    }
+}

@@ -1,0 +1,114 @@
+import RelayModel
+import Storage
+
+/// Hands each table of calls what it needs of the relay.
+struct RouteTable: Sendable {
+    private let relay: RelayDependencies
+    private let identifiers: RandomIdentifiers
+    private let sessions: SessionDesk
+    private let clients: ClientAdmission
+    private let intake: ChangeIntake
+
+    init(_ relay: RelayDependencies) {
+        self.relay = relay
+        identifiers = RandomIdentifiers(relay.randomBytes)
+        sessions = SessionDesk(
+            registry: relay.registry, randomBytes: relay.randomBytes, logger: relay.logger)
+        clients = ClientAdmission(
+            registry: relay.registry, sessions: sessions, turnstile: relay.turnstile,
+            signIn: SignInAddress(configured: relay.signInURL, publicURL: relay.publicURL))
+        intake = ChangeIntake(
+            log: relay.log, shadow: relay.shadow, registry: relay.registry,
+            turns: ContainerTurns(turns: relay.turns))
+    }
+
+    /// Every call, in the order of the documentation.
+    var routes: [RelayRoute] {
+        subscriptions + devices + records + users + changes + operation + administration
+    }
+
+    private var subscriptions: [RelayRoute] {
+        SubscriptionRoutes(
+            clients: clients, registry: relay.registry, shadow: relay.shadow,
+            indexes: relay.indexes, lists: relay.lists, limits: relay.limits,
+            identifiers: identifiers
+        ).routes
+    }
+
+    private var devices: [RelayRoute] {
+        let base = CourierBase(
+            configured: relay.courierURL, own: relay.publicURL, scheme: relay.scheme)
+        return TokenRoutes(
+            clients: clients, registry: relay.registry, courierBase: base,
+            identifiers: identifiers
+        ).routes
+            + CourierRoutes(queue: relay.registry, desk: relay.courier, logger: relay.logger).routes
+            + NotificationRoutes(
+                clients: clients, inboxes: relay.registry, store: relay.registry.storeIdentity,
+                limits: relay.limits
+            ).routes
+    }
+
+    private var records: [RelayRoute] {
+        let calls = RecordCalls(
+            clients: clients, shadow: relay.shadow, store: relay.registry.storeIdentity,
+            lists: relay.lists, limits: relay.limits)
+        return RecordRoutes(
+            calls: calls, log: relay.log, turns: ContainerTurns(turns: relay.turns),
+            identifiers: identifiers
+        ).routes
+            + RecordFeedRoutes(
+                calls: calls, queries: relay.queries, sessions: relay.registry,
+                randomBytes: relay.randomBytes
+            ).routes
+            + ZoneRoutes(calls: calls).routes
+    }
+
+    private var users: [RelayRoute] {
+        UserRoutes(clients: clients, registry: relay.registry, limits: relay.limits).routes
+            + SignOutRoutes(clients: clients, registry: relay.registry, sessions: sessions).routes
+    }
+
+    private var changes: [RelayRoute] {
+        ChangeRoutes(
+            registry: relay.registry, intake: intake, publicURL: relay.publicURL
+        ).routes
+    }
+
+    private var operation: [RelayRoute] {
+        OperationRoutes(readiness: relay.readiness, renderMetrics: relay.renderMetrics).routes
+            + OpenAPIRoutes(publicURL: relay.publicURL).routes
+    }
+
+    private var administration: [RelayRoute] {
+        let desk = AdministrationDesk(
+            expected: relay.adminToken, registry: relay.registry, turnstile: relay.turnstile,
+            logger: relay.logger)
+        return tables.flatMap(\.routes).map { $0.admitted(by: desk) }
+    }
+
+    private var tables: [any AdministrationTable] {
+        let registry = relay.registry
+        return [
+            OverviewAdministration(
+                registry: registry, log: relay.log, progress: relay.progress,
+                backlog: relay.backlog, halts: relay.halts, boundsReached: relay.boundsReached),
+            ContainerAdministration(
+                registry: registry, halts: relay.halts, saved: relay.containerSaved),
+            KeyAdministration(registry: registry, identifiers: identifiers),
+            SourceAdministration(
+                registry: registry, publicURL: relay.publicURL, randomBytes: relay.randomBytes),
+            SchemaAdministration(registry: registry, shadow: relay.shadow),
+            SubscriptionAdministration(registry: registry),
+            IndexAdministration(registry: registry, indexes: relay.indexes),
+            ChangeAdministration(registry: registry, log: relay.log, intake: intake),
+            DeliveryAdministration(
+                registry: registry, halts: relay.halts, resume: relay.resume,
+                redriven: relay.deadLettersRedriven),
+            OneDeliveryAdministration(registry: registry, halts: relay.halts),
+            NotificationAdministration(registry: registry),
+            TokenAdministration(
+                registry: registry, identifiers: identifiers, secretsKeyID: relay.secretsKeyID),
+        ]
+    }
+}

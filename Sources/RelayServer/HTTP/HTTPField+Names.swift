@@ -1,0 +1,22 @@
+import HTTPTypes
+
+extension HTTPField.Name {
+    /// Names the request, as CloudKit's answers do.
+    static let appleRequestUUID = unchecked("X-Apple-Request-UUID")
+    /// The user's token for the next request.
+    static let webAuthToken = unchecked("X-Apple-CloudKit-Web-Auth-Token")
+
+    /// Whom a proxy acts for.
+    static let forwardedFor = unchecked("X-Forwarded-For")
+
+    /// The same in the clients of January 2016.
+    static let session = unchecked("X-Apple-CloudKit-Session")
+
+    /// A name that is known to be one.
+    static func unchecked(_ name: String) -> HTTPField.Name {
+        guard let field = HTTPField.Name(name) else {
+            preconditionFailure("\(name) is not the name of a header field")
+        }
+        return field
+    }
+}

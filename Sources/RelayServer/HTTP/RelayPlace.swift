@@ -1,0 +1,33 @@
+import Hummingbird
+
+/// A path that the router found.
+struct RelayPlace: Sendable {
+    /// The template.
+    let path: String
+    /// Its methods, as `Allow` has them.
+    let allowed: String
+    /// What pages of other origins may do with its answers.
+    let pages: RelayRoute.Pages
+    /// The names of its variable parts.
+    private let names: [String]
+
+    init(path: String, allowed: String, pages: RelayRoute.Pages) {
+        self.path = path
+        self.allowed = allowed
+        self.pages = pages
+        names = path.split(separator: "/").filter { $0.hasPrefix("{") }.map {
+            String($0.dropFirst().dropLast())
+        }
+    }
+
+    /// The variable parts, decoded.
+    ///
+    /// Only those of this path: the router leaves behind what it met on ways that led nowhere.
+    func parameters(of context: RelayContext) -> [String: String] {
+        var parameters: [String: String] = [:]
+        for name in names {
+            parameters[name] = context.parameters.get(name).map { QueryParameters.decodePath($0) }
+        }
+        return parameters
+    }
+}

@@ -1,0 +1,21 @@
+import RelayModel
+import Storage
+
+/// Lets what appends changes run once it is its container's turn.
+struct ContainerTurns: Sendable {
+    /// Holds containers that append faster than they are followed; `nil` where nobody follows.
+    let turns: IntakeTurns?
+
+    /// Runs `body`, which appends so many changes, once it is the container's turn; `last` says
+    /// where the last of them stands.
+    func run<Value: Sendable>(
+        of container: ContainerKey, changes: Int, last: (Value) async throws -> LogPosition?,
+        _ body: () async throws -> Value
+    ) async throws -> Value {
+        guard let turns else { return try await body() }
+        return try await turns.run(container, changes: changes) {
+            let value = try await body()
+            return (value, try await last(value))
+        }
+    }
+}

@@ -1,0 +1,7 @@
+/// Whether the relay can serve.
+package enum Readiness: Sendable, Hashable {
+    /// It can.
+    case ready
+    /// It cannot, for these reasons by part.
+    case notReady([String: String])
+}

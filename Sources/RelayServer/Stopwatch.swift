@@ -1,0 +1,11 @@
+/// Measures a stretch on any clock.
+struct Stopwatch: Sendable {
+    let elapsed: @Sendable () -> Duration
+}
+
+extension Clock where Duration == Swift.Duration {
+    func measureStart() -> Stopwatch {
+        let start = now
+        return Stopwatch { start.duration(to: self.now) }
+    }
+}
