@@ -21,6 +21,8 @@ package struct Follower: ~Copyable {
     private static let entriesPerRead = 256
     /// Deliveries that are handed over at a time.
     private static let deliveriesPerBatch = 512
+    /// Deliveries that wait for those behind them while several containers are there.
+    private static let deliveriesBesideOthers = 32
     /// Fired subscriptions that are expanded at a time.
     private static let subscriptionsPerPortion = 1024
     /// Subscriptions of one range.
@@ -128,6 +130,10 @@ package struct Follower: ~Copyable {
                 offset = 0
                 position = entry.position
                 worked = position
+                // Nobody's push waits long for what follows it.
+                if turns.isContended, pending.count >= Self.deliveriesBesideOthers {
+                    try await handOver(finished: position)
+                }
             }
             if entries.isEmpty {
                 try await waitForGrowth(beyond: position)

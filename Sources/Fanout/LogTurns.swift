@@ -30,6 +30,9 @@ struct LogTurns: Sendable {
 
     private var turns: [ContainerKey: Turn] = [:]
 
+    /// Whether others are beside whoever has the turn.
+    var isContended: Bool { turns.count > 1 }
+
     /// Looks ahead in entries that were read together, after those of the call before.
     mutating func look(ahead entries: [FollowedEntry]) {
         for entry in entries {

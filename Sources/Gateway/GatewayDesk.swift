@@ -16,6 +16,8 @@ final class GatewayDesk {
     var generator: AnyGenerator
     /// The ends of this turn.
     private(set) var completions: [PushCompletion] = []
+    /// Whether several containers send, through whatever pool.
+    var contention = Contention()
     private var moved = 0
     /// The number of the newest connection.
     private(set) var newestConnection: UInt64 = 0

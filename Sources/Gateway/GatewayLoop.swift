@@ -215,7 +215,10 @@ extension GatewayLoop {
     private func sweepIfDue() {
         guard desk.now.duration(since: sweptAt) >= Self.sweep else { return }
         sweptAt = desk.now
-        for pool in everyPool { pool.tick() }
+        for pool in everyPool {
+            pool.tick()
+            pool.streams.sweep(at: desk.now)
+        }
         leaving.removeAll(where: \.isSpent)
         busy = everyPool.filter { $0.waiting > 0 || $0.open > 0 }
         lastRoute = nil

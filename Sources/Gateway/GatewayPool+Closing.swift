@@ -7,6 +7,7 @@ extension GatewayPool {
             connection.abandon(transfer)
             guard let waiting = transfer.unload() else { continue }
             connection.free.append(transfer)
+            noteEnd(of: waiting.request)
             connection.life.finish(.broke(cause), at: desk.now)
             let isLost = transfer.isPlaced && !transfer.refusal.isProof
             let fate: TransferVerdict.Fate = isLost ? .unknown : .moveOn

@@ -9,6 +9,9 @@ extension GatewayPool: TransferOwner {
         guard let waiting = transfer.unload() else { return }
         desk.countMove()
         connection.free.append(transfer)
+        noteEnd(
+            of: waiting.request,
+            after: code == 0 ? desk.now.duration(since: transfer.startedAt) : .zero)
         let verdict = TransferVerdict(
             .init(
                 code: code, isPlaced: transfer.isPlaced,

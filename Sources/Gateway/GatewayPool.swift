@@ -12,6 +12,7 @@ final class GatewayPool {
     let setup: TransferSetup
     var authority: PoolAuthority
     var queue = PushQueue()
+    var streams: StreamShares
     var width: AdaptiveWidth
     var latency = AnswerLatency()
     var tolerance: SilenceTolerance
@@ -52,6 +53,7 @@ final class GatewayPool {
             endpoint: endpoint, certificate: certificate, settings: desk.settings,
             share: CurlSessionShare())
         self.desk = desk
+        streams = StreamShares(most: desk.settings.maximumWaiting)
         width = AdaptiveWidth(maximum: desk.settings.streamsPerConnection)
         tolerance = SilenceTolerance(
             least: desk.settings.watchdog,
@@ -89,10 +91,22 @@ final class GatewayPool {
         }
     }
 
+    /// A request that was open has ended, or its connection gave it back.
+    func noteEnd(of request: PushRequest, after latency: Duration = .zero) {
+        streams.end(request.container, after: latency)
+        queue.release(request.container)
+    }
+
+    /// Whether the container's next request waits until one of its own has ended.
+    private func holds(_ container: ContainerKey) -> Bool {
+        streams.holds(container)
+            && desk.contention.isContended(by: container, at: desk.now.sinceBeginning)
+    }
+
     /// Hands over what there is room for.
     func dispatch() {
         for waiting in patience.release(at: desk.now) { queue.append(waiting) }
-        guard !queue.isEmpty else {
+        guard queue.isReady else {
             growth.relax()
             return
         }
@@ -101,7 +115,7 @@ final class GatewayPool {
         if mustWait(usable: usable, pause: pause) { return }
         if pause == .zero, wantsSuccessor(usable: usable) { connect() }
         fill()
-        if queue.isEmpty {
+        if !queue.isReady {
             growth.relax()
         } else if pause == .zero,
             connections.count(where: \.life.isSuspect) <= desk.settings.connectionsPerCredential,
@@ -148,7 +162,7 @@ final class GatewayPool {
 
     /// When something happens without an event: libcurl's timers, and what can be handed over.
     var wakesAt: MonotonicInstant? {
-        if !queue.isEmpty, vacant() != nil { return desk.now }
+        if queue.isReady, vacant() != nil { return desk.now }
         return (connections.map(\.wakesAt) + [patience.wakesAt]).compactMap(\.self).min()
     }
 
@@ -207,7 +221,9 @@ extension GatewayPool {
             }
             return
         }
-        while let connection = vacant(), let next = queue.popFirst() {
+        while let connection = vacant(),
+            let next = queue.popFirst(unless: holds)
+        {
             start(next, over: connection, proof, at: wall)
         }
     }
@@ -244,6 +260,8 @@ extension GatewayPool {
         }
         let shared = headers(for: waiting.request.notification, proof)
         transfer.load(waiting, headers: shared, over: connection, at: desk.now, wall: wall)
+        desk.contention.note(waiting.request.container, at: desk.now.sinceBeginning)
+        streams.begin(waiting.request.container, at: desk.now)
         connection.start(transfer, at: desk.now)
         desk.countMove()
     }

@@ -8,6 +8,8 @@ package struct StoreSettings: Sendable, Hashable {
     package var commitDelay: Duration = .milliseconds(2)
     /// A commit takes no further request once it holds so many changes.
     package var commitChanges = 256
+    /// The same while several containers write: another's change waits for no more than these.
+    package var commitChangesBesideOthers = 64
     /// So many changes may wait to be written; beyond, appends are refused as overload.
     package var waitingChanges = 16_384
     /// So many bytes of changes may wait to be written; beyond, appends are refused as overload.
@@ -36,6 +38,9 @@ package struct StoreSettings: Sendable, Hashable {
     package var scanningReaders = 1
     /// The writer checkpoints when the write-ahead log has grown by so many pages.
     package var checkpointPages = 4000
+    /// The same while several containers write: smaller checkpoints, of which there are more, keep
+    /// nobody's change waiting for long.
+    package var checkpointPagesBesideOthers = 1000
     /// The writer starts the write-ahead log anew when it has more bytes than this, as soon as
     /// readers let it.
     package var walBytes = 64 * 1024 * 1024

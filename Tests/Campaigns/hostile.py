@@ -4,7 +4,9 @@
 Every attack runs for some seconds, in processes of its own, and by turns with a quiet stretch; all the
 while somebody posts one change of the innocent container after the other. Nothing innocent may be
 refused, halted, late beyond patience or lost, whatever the machine; and with --ratio 2 the p99 of
-its pushes beside an attack must be at most twice that of the quiet stretches around it.
+its pushes beside an attack must be at most twice that of the quiet stretches around it. With
+--apart there is a third stretch, in which the same attack goes to another relay with a gateway of its
+own on the same machine: how much later pushes come for want of processors alone.
 
   python3 Tests/Campaigns/hostile.py                      all attacks, shortly
   python3 Tests/Campaigns/hostile.py flood --seconds 10 --rounds 4 --ratio 2
@@ -318,6 +320,18 @@ def furnish(relay):
     return place
 
 
+def house(options, folder):
+    """A gateway, a relay, and what an attacker knows of it."""
+    script = {"devices": {device_token(f"inv{n}"): {"standing": "otherEnvironment"}
+                          for n in range(INVENTED)}}
+    gateway = Gateway(binary(options.binary), folder, script)
+    relay = Relay(binary(options.binary), folder, gateway.port, gateway.ca)
+    relay.start()
+    place = furnish(relay)
+    relay.settled(PATIENCE)
+    return gateway, relay, place
+
+
 def run(function, workers, place, seconds):
     """Lets an attack run; returns what it was answered."""
     stop, results = multiprocessing.Event(), multiprocessing.Queue()
@@ -347,6 +361,8 @@ def main():
     parser.add_argument("--seconds", type=float, default=4, help="of each stretch")
     parser.add_argument("--rounds", type=int, default=1, help="quiet and attacked stretches, by turns")
     parser.add_argument("--ratio", type=float, help="how much slower pushes may be in the p99")
+    parser.add_argument("--apart", action="store_true",
+                        help="measure the same attack on another relay of this machine too")
     parser.add_argument("--pause", type=float, default=0.02, help="seconds between innocent changes")
     parser.add_argument("--binary")
     options = parser.parse_args()
@@ -354,26 +370,31 @@ def main():
     if unknown:
         raise SystemExit(f"there is no attack {', '.join(unknown)}")
     folder = tempfile.mkdtemp(prefix="belfry-hostile-")
-    script = {"devices": {device_token(f"inv{n}"): {"standing": "otherEnvironment"}
-                          for n in range(INVENTED)}}
-    gateway = Gateway(binary(options.binary), folder, script)
-    relay = Relay(binary(options.binary), folder, gateway.port, gateway.ca)
-    relay.start()
-    place = furnish(relay)
-    relay.settled(PATIENCE)
+    gateway, relay, place = house(options, folder)
+    apart = None
+    if options.apart:
+        os.mkdir(os.path.join(folder, "apart"))
+        apart = house(options, os.path.join(folder, "apart"))
     tail, innocent = Tail(gateway.record), Innocent(relay, options.pause)
     tail.start()
     innocent.start()
     report, bad = {}, []
     for name in options.attacks or ATTACKS:
         function, workers = ATTACKS[name]
-        spans, answers, refusals = {"quiet": [], "attacked": []}, {}, len(innocent.refused)
+        kinds = ["quiet"] + ["apart"] * bool(apart) + ["attacked"]
+        spans, answers, refusals = {kind: [] for kind in kinds}, {}, len(innocent.refused)
         for _ in range(options.rounds):
             first = innocent.number
             time.sleep(options.seconds)
             middle = innocent.number
-            found = run(function, workers, place, options.seconds)
             spans["quiet"] += range(first, middle)
+            if apart:
+                run(function, workers, apart[2], options.seconds)
+                spans["apart"] += range(middle, innocent.number)
+                apart[1].settled(PATIENCE)
+                time.sleep(1)
+                middle = innocent.number
+            found = run(function, workers, place, options.seconds)
             spans["attacked"] += range(middle, innocent.number)
             for status, count in found.items():
                 answers[status] = answers.get(status, 0) + count
@@ -387,7 +408,7 @@ def main():
             relay.settled(PATIENCE)
         names = {kind: [f"ord-{n}" for n in span] for kind, span in spans.items()}
         end = time.monotonic() + PATIENCE
-        wanted = set(names["quiet"] + names["attacked"])
+        wanted = {name for span in names.values() for name in span}
         while not wanted <= set(tail.seen) and time.monotonic() < end:
             time.sleep(0.05)
         late = {kind: delays(span, innocent.posted, tail.seen) for kind, span in names.items()}
@@ -406,6 +427,9 @@ def main():
     innocent.join(10)
     code = relay.stop()
     gateway.stop()
+    if apart:
+        apart[1].stop()
+        apart[0].stop()
     tail.stopping = True
     if code != 0:
         bad.append(f"the relay ended with {code}")

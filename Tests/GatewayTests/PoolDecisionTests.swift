@@ -348,6 +348,37 @@ struct CountingGenerator: RandomNumberGenerator, Sendable {
         #expect(order.firstIndex(of: 102) == 2 * PushQueue.visibleRun + 1)
     }
 
+    @Test func `a container that is held keeps its place, and the others go on`() throws {
+        var queue = PushQueue()
+        for ticket in 1...3 as ClosedRange<UInt64> { queue.append(try push(ticket, "iCloud.a")) }
+        queue.append(try push(4, "iCloud.a", .background))
+        queue.append(try push(11, "iCloud.b"))
+        queue.append(try push(12, "iCloud.b", .background))
+        let held = try push(1, "iCloud.a").request.container
+        var order: [UInt64] = []
+        while let next = queue.popFirst(unless: { $0 == held }) {
+            order.append(next.request.ticket)
+        }
+        #expect(order == [11, 12])
+        #expect((queue.count, queue.isEmpty, queue.isReady) == (4, false, false))
+        // What comes for it meanwhile waits behind the others.
+        queue.append(try push(5, "iCloud.a"))
+        #expect(!queue.isReady)
+        queue.release(held)
+        #expect(queue.isReady)
+        #expect(drain(&queue) == [1, 2, 3, 5, 4])
+    }
+
+    @Test func `what is held is taken out with the rest`() throws {
+        var queue = PushQueue()
+        for ticket in 1...3 as ClosedRange<UInt64> { queue.append(try push(ticket, "iCloud.a")) }
+        queue.append(try push(11, "iCloud.b"))
+        #expect(queue.popFirst(unless: { _ in true }) == nil)
+        #expect(queue.remove(try push(1, "iCloud.b").request.container).count == 1)
+        #expect(drain(&queue) == [1, 2, 3])
+        #expect(queue.isEmpty)
+    }
+
     @Test func `a container's requests can be taken out`() throws {
         var queue = PushQueue()
         for ticket in 1...3 as ClosedRange<UInt64> { queue.append(try push(ticket, "iCloud.a")) }

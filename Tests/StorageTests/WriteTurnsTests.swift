@@ -53,6 +53,27 @@ import Testing
         #expect(lines.take(changes: 1).isEmpty)
     }
 
+    @Test func `while several containers write a commit is small`() {
+        let settings = StoreSettings.forTests
+        let clock = TestClock()
+        let inbox = WriteInbox(settings: settings, clock: clock)
+        func fill(_ container: ContainerKey?) {
+            for _ in 0..<300 { _ = inbox.submit(Self.request(container)) }
+        }
+        fill(Sample.container)
+        #expect(inbox.nextBatch(after: 1)?.count == settings.commitChanges)
+        // The relay itself is nobody beside it.
+        fill(nil)
+        #expect(inbox.nextBatch(after: 1)?.count == settings.commitChanges)
+        #expect(!inbox.isContended)
+        #expect(inbox.submit(Self.request(Self.other)) == nil)
+        #expect(inbox.isContended)
+        #expect(inbox.nextBatch(after: 1)?.count == settings.commitChangesBesideOthers)
+        clock.advance(by: Contention.remembrance + .seconds(1))
+        #expect(!inbox.isContended)
+        #expect(inbox.nextBatch(after: 1)?.count == settings.commitChanges)
+    }
+
     @Test func `while others wait a container has no more than what is left`() {
         var settings = StoreSettings.forTests
         settings.waitingChanges = 100

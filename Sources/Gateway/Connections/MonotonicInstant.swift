@@ -8,6 +8,9 @@ struct MonotonicInstant: Sendable, Hashable, Comparable {
         MonotonicInstant(nanoseconds: nanoseconds + duration.wholeNanoseconds)
     }
 
+    /// The time since some moment of the past.
+    var sinceBeginning: Duration { .nanoseconds(Int64(clamping: nanoseconds)) }
+
     /// The time from `earlier` to this moment; zero if `earlier` is later.
     func duration(since earlier: MonotonicInstant) -> Duration {
         .nanoseconds(Int64(nanoseconds - min(nanoseconds, earlier.nanoseconds)))

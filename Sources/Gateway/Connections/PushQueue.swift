@@ -21,6 +21,8 @@ struct PushQueue: Sendable {
 
     var count: Int { visible.count + background.count }
     var isEmpty: Bool { visible.count == 0 && background.count == 0 }
+    /// Whether something waits whose container is not held.
+    var isReady: Bool { visible.isReady || background.isReady }
 
     mutating func append(_ waiting: WaitingPush) {
         switch waiting.request.notification.pushType {
@@ -37,15 +39,25 @@ struct PushQueue: Sendable {
         }
     }
 
-    mutating func popFirst() -> WaitingPush? {
-        let isBackgroundsTurn = visibleInARow >= Self.visibleRun || visible.count == 0
-        if isBackgroundsTurn, let first = background.popFirst() {
+    /// Takes out the next one; a container of which `holds` says so is passed over, and keeps its
+    /// place until ``release(_:)``.
+    mutating func popFirst(unless holds: (ContainerKey) -> Bool = { _ in false }) -> WaitingPush? {
+        let isBackgroundsTurn = visibleInARow >= Self.visibleRun || !visible.isReady
+        if isBackgroundsTurn, let first = background.popFirst(unless: holds) {
             visibleInARow = 0
             return first
         }
-        guard let first = visible.popFirst() else { return nil }
-        visibleInARow = background.count == 0 ? 0 : visibleInARow + 1
+        guard let first = visible.popFirst(unless: holds) else {
+            return isBackgroundsTurn ? nil : background.popFirst(unless: holds)
+        }
+        visibleInARow = background.isReady ? visibleInARow + 1 : 0
         return first
+    }
+
+    /// Lets a container that was held take its turns again.
+    mutating func release(_ container: ContainerKey) {
+        visible.release(container)
+        background.release(container)
     }
 
     /// Takes a container's requests out.
@@ -57,6 +69,8 @@ struct PushQueue: Sendable {
     mutating func removeAll() -> [WaitingPush] {
         var all: [WaitingPush] = []
         all.reserveCapacity(count)
+        visible.releaseAll()
+        background.releaseAll()
         while let next = popFirst() { all.append(next) }
         return all
     }
@@ -67,7 +81,11 @@ private struct FairLane: Sendable {
     private var lines: [Deque<WaitingPush>] = []
     private var places: [ContainerKey: Int] = [:]
     private var turns: Deque<Int> = []
+    /// Lines that were passed over, because their containers were held.
+    private var held: Set<Int> = []
     private(set) var count = 0
+
+    var isReady: Bool { !turns.isEmpty }
 
     mutating func append(_ waiting: WaitingPush) {
         let place = place(of: waiting.request.container)
@@ -83,11 +101,30 @@ private struct FairLane: Sendable {
         count += 1
     }
 
-    mutating func popFirst() -> WaitingPush? {
-        guard let place = turns.popFirst(), let first = lines[place].popFirst() else { return nil }
-        if !lines[place].isEmpty { turns.append(place) }
-        count -= 1
-        return first
+    mutating func popFirst(unless holds: (ContainerKey) -> Bool) -> WaitingPush? {
+        while let place = turns.popFirst(), let next = lines[place].first {
+            if holds(next.request.container) {
+                held.insert(place)
+                continue
+            }
+            lines[place].removeFirst()
+            if !lines[place].isEmpty { turns.append(place) }
+            count -= 1
+            return next
+        }
+        return nil
+    }
+
+    mutating func release(_ container: ContainerKey) {
+        guard !held.isEmpty, let place = places[container], held.remove(place) != nil else {
+            return
+        }
+        turns.append(place)
+    }
+
+    mutating func releaseAll() {
+        turns.append(contentsOf: held.sorted())
+        held.removeAll()
     }
 
     mutating func remove(_ container: ContainerKey) -> [WaitingPush] {
@@ -95,6 +132,7 @@ private struct FairLane: Sendable {
         let line = Array(lines[place])
         lines[place].removeAll()
         turns.removeAll { $0 == place }
+        held.remove(place)
         count -= line.count
         return line
     }

@@ -1,6 +1,7 @@
 import Delivery
 import DequeModule
 import Fanout
+import Gateway
 import RelayModel
 
 /// How much of the log each container may have that is not followed yet, while others write too.
@@ -15,7 +16,7 @@ import RelayModel
 ///
 /// Behind the log there is the window of deliveries, which all share as well: so beside others a
 /// container has as many pushes with the gateway as make its answers wait little there
-/// (``Delivery/PushPace``), and what it has in the log counts for the pushes that will come of it.
+/// (``Gateway/PushPace``), and what it has in the log counts for the pushes that will come of it.
 ///
 /// A value without a clock: moments come in, as durations since any beginning.
 struct IntakeShares: Sendable {

@@ -51,7 +51,7 @@ final class GroupWriter: Sendable {
             commit(batch)
             guard horizon.closed == nil else { continue }
             do {
-                try trimmer.afterCommit()
+                try trimmer.afterCommit(isContended: inbox.isContended)
             } catch {
                 let reason = StorageError.translate(error, path: pool.path)
                 giveUp(.closed("a checkpoint failed: \(reason)"))

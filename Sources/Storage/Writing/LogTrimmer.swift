@@ -13,7 +13,7 @@ struct LogTrimmer: ~Copyable {
     private let pool: DatabasePool
     private let path: String
     private let bound: Int
-    private let checkpointPages: Int
+    private let pages: (alone: Int, besideOthers: Int)
     private let watch: OpaquePointer?
     private var commits = 0
     private var framesAtLast = 0
@@ -23,7 +23,10 @@ struct LogTrimmer: ~Copyable {
         self.pool = pool
         path = pool.path + "-wal"
         bound = settings.walBytes
-        checkpointPages = settings.checkpointPages
+        pages = (
+            settings.checkpointPages,
+            min(settings.checkpointPages, settings.checkpointPagesBesideOthers)
+        )
         watch = pool.writeWithoutTransaction { belfry_sqlite_watch_wal($0.sqliteConnection) }
     }
 
@@ -35,9 +38,12 @@ struct LogTrimmer: ~Copyable {
     /// Copies what was committed into the file when it has become much, and now and then looks
     /// whether the write-ahead log has outgrown its bound.
     ///
+    /// The writer does nothing else meanwhile: while several containers write, a checkpoint copies
+    /// less at a time.
+    ///
     /// - Throws: `DatabaseError` if a checkpoint failed so that it is unknown what is on the disk.
-    mutating func afterCommit() throws {
-        if isCheckpointDue { _ = try checkpoint(.passive) }
+    mutating func afterCommit(isContended: Bool) throws {
+        if isCheckpointDue(after: isContended ? pages.besideOthers : pages.alone) { _ = try checkpoint(.passive) }
         commits += 1
         guard commits >= Self.commitsBetweenLooks else { return }
         commits = 0
@@ -46,17 +52,13 @@ struct LogTrimmer: ~Copyable {
     }
 
     /// As SQLite would, except that a reader in the way does not make every commit try again.
-    private var isCheckpointDue: Bool {
-        mutating get {
-            guard checkpointPages > 0, let watch else { return false }
-            let frames = Int(belfry_wal_frames(watch))
-            if frames < framesAtLast { framesAtLast = 0 }
-            guard frames >= checkpointPages, frames - framesAtLast >= checkpointPages / 8 else {
-                return false
-            }
-            framesAtLast = frames
-            return true
-        }
+    private mutating func isCheckpointDue(after pages: Int) -> Bool {
+        guard pages > 0, let watch else { return false }
+        let frames = Int(belfry_wal_frames(watch))
+        if frames < framesAtLast { framesAtLast = 0 }
+        guard frames >= pages, frames - framesAtLast >= pages / 8 else { return false }
+        framesAtLast = frames
+        return true
     }
 
     /// New readers then read the file itself; those that read the log already are waited for: up to

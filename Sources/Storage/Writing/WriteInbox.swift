@@ -11,6 +11,7 @@ import Synchronization
 final class WriteInbox: Sendable {
     private struct State {
         var waiting = WriteLines()
+        var contention = Contention()
         /// The writer sleeps until so many requests wait; 0 if it does not sleep.
         var wakeAt = 0
         var closed: StorageError?
@@ -21,9 +22,13 @@ final class WriteInbox: Sendable {
     private let state = Mutex(State())
     private let wakeUps = WakeUp()
     private let settings: StoreSettings
+    private let elapsed: @Sendable () -> Duration
 
-    init(settings: StoreSettings) {
+    /// `clock` tells who wrote lately.
+    init(settings: StoreSettings, clock: some Clock<Duration> = ContinuousClock()) {
         self.settings = settings
+        let began = clock.now
+        elapsed = { began.duration(to: clock.now) }
     }
 
     /// Takes a request in, or says why not.
@@ -31,6 +36,9 @@ final class WriteInbox: Sendable {
         let (refusal, wakes) = state.withLock { state -> (StorageError?, Bool) in
             if let closed = state.closed { return (closed, false) }
             if let overload = overload(of: request, state) { return (overload, false) }
+            if let container = request.container {
+                state.contention.note(container, at: elapsed())
+            }
             state.waiting.append(request)
             return (nil, takeWakeUp(&state))
         }
@@ -51,8 +59,16 @@ final class WriteInbox: Sendable {
             wakeUps.wait()
         }
         gather(lastCount)
-        return state.withLock { $0.waiting.take(changes: settings.commitChanges) }
+        return state.withLock { state in
+            let most = settings.commitChanges
+            return state.waiting.take(
+                changes: state.contention.isContended(at: elapsed())
+                    ? min(most, settings.commitChangesBesideOthers) : most)
+        }
     }
+
+    /// Whether several containers wrote lately.
+    var isContended: Bool { state.withLock { $0.contention.isContended(at: elapsed()) } }
 
     /// Refuses requests from now on with `error`; those that wait are still taken.
     func refuse(_ error: StorageError) {

@@ -1,4 +1,4 @@
-/// How many pushes of ranges, or of one container beside others, are with the gateway at once.
+/// How many pushes of one container beside others, or of ranges, are underway at once.
 ///
 /// What is with a gateway beyond what it works on only waits there, and whatever comes next waits
 /// behind it: a huge fan-out would make every other push late. So the width follows the latency, as

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Delivery
+@testable import Gateway
 
 /// A gateway that works on one push after the other: each takes a while, and is underway before
 /// and after.
