@@ -71,6 +71,7 @@ import Testing
         #expect(inbox.nextBatch(after: 1)?.count == settings.commitChangesBesideOthers)
         clock.advance(by: Contention.remembrance + .seconds(1))
         #expect(!inbox.isContended)
+        fill(Sample.container)
         #expect(inbox.nextBatch(after: 1)?.count == settings.commitChanges)
     }
 

@@ -43,7 +43,8 @@ struct LogTrimmer: ~Copyable {
     ///
     /// - Throws: `DatabaseError` if a checkpoint failed so that it is unknown what is on the disk.
     mutating func afterCommit(isContended: Bool) throws {
-        if isCheckpointDue(after: isContended ? pages.besideOthers : pages.alone) { _ = try checkpoint(.passive) }
+        let most = isContended ? pages.besideOthers : pages.alone
+        if isCheckpointDue(after: most) { _ = try checkpoint(.passive) }
         commits += 1
         guard commits >= Self.commitsBetweenLooks else { return }
         commits = 0

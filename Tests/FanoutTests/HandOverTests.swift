@@ -1,0 +1,74 @@
+import Fanout
+import Logging
+import RelayModel
+import RelayTestKit
+import Storage
+import Testing
+
+/// Nobody's push waits for all that was read together with its change, unless nobody else is there.
+@Suite struct HandOverTests {
+    private struct Finished: Error {}
+
+    private actor Taker {
+        private(set) var sizes: [Int] = []
+        private let head: LogPosition
+
+        init(head: LogPosition) {
+            self.head = head
+        }
+
+        func take(_ batch: OwedBatch) throws {
+            if !batch.deliveries.isEmpty { sizes.append(batch.deliveries.count) }
+            if batch.finished == head { throw Finished() }
+        }
+    }
+
+    private static let other = ContainerKey(
+        container: Fixtures.identifier("iCloud.com.example.Music"), environment: .development)
+
+    /// Fires one subscription by each of 100 changes of one container; of another there is one.
+    private func sizes(besideOthers: Bool) async throws -> [Int] {
+        let store = try TemporaryStore().open()
+        let settings = [Fixtures.container, Self.other].map {
+            ContainerSettings(key: $0, topics: ["com.example.Art"])
+        }
+        for one in settings { try await store.save(one, at: Fixtures.moment) }
+        _ = try await store.register(Fixtures.device("phone"), at: Fixtures.moment)
+        let owner = SubscriptionOwner(
+            container: Fixtures.container, database: .public, user: Fixtures.identifier("alice"))
+        _ = try await store.edit(
+            [.create(Fixtures.subscription("s", where: "price < 100"))], of: owner,
+            atomicity: .independent, at: Fixtures.moment)
+        let changes = (0..<100).map { number in
+            var change = Fixtures.change(.create, "a\(number)")
+            change.after = RecordImage(["price": .integer(50)])
+            return ChangeToAppend(change, key: nil)
+        }
+        for container in besideOthers ? [Self.other, Fixtures.container] : [Fixtures.container] {
+            _ = try await store.append(
+                container == Self.other ? [changes[0]] : changes, container: container,
+                source: Fixtures.identifier("test"), at: Fixtures.moment)
+        }
+        let taker = Taker(head: try await store.head())
+        var follower = Follower(
+            log: store, progress: store, identity: DeliveryIdentity(store: store.storeIdentity),
+            indexSeed: 7, clock: ContinuousClock(),
+            settings: { key in settings.first { $0.key == key } },
+            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }),
+            take: { try await taker.take($0) })
+        try await follower.recover(at: .start, from: store)
+        do {
+            try await follower.follow(from: .start)
+        } catch is Finished {}
+        await store.close()
+        return await taker.sizes
+    }
+
+    @Test func `alone a container's deliveries are handed over together`() async throws {
+        #expect(try await sizes(besideOthers: false) == [100])
+    }
+
+    @Test func `beside others they are handed over by few`() async throws {
+        #expect(try await sizes(besideOthers: true) == [32, 32, 32, 4])
+    }
+}
