@@ -1,6 +1,5 @@
 import ArgumentParser
 import Foundation
-import Gateway
 import Logging
 import Metrics
 import RelayServer
@@ -29,31 +28,11 @@ struct ServeCommand: AsyncParsableCommand {
         }
         let environment = ProcessInfo.processInfo.environment
         if let point = environment["BELFRY_CRASH_AT"] { CrashPoint.arm(point) }
-        do {
+        try await RelayFailures.told {
             let values = try await ConfigurationValues.gather(
                 arguments: settings, environment: environment)
             try await serve(try RelayConfiguration(values))
-        } catch let error as ConfigurationError {
-            throw Self.ending(.configuration, error)
-        } catch let error as StorageError {
-            throw Self.ending(.unavailable, error)
-        } catch let error as AddressError {
-            throw Self.ending(.unavailable, error)
-        } catch let error as GatewaySetupError {
-            throw Self.ending(.unavailable, error)
         }
-    }
-
-    /// Says what is wrong, and with which exit code the process ends.
-    private static func ending(
-        _ kind: CommandFailure.Kind, _ error: some Error & CustomStringConvertible
-    ) -> any Error {
-        do {
-            try StandardStreams.write(Array("belfry: \(error)\n".utf8), .error)
-        } catch {
-            return error
-        }
-        return ExitCode(kind.rawValue)
     }
 
     private func serve(_ configuration: RelayConfiguration) async throws {

@@ -14,7 +14,7 @@ import Testing
 
     @Test func `head and body of a short answer come in one packet`() async throws {
         try await RunningRelay.with { relay in
-            let port = await relay.relay.ports.port(of: "http")
+            let port = try await relay.relay.ports.port(of: "http")
             // A refusal by the status that Node's fetch asks again for.
             let refused = try await RawConnection.open(port)
             try await refused.send(
@@ -44,7 +44,7 @@ import Testing
     {
         try await RunningRelay.with { relay in
             let connection = try await RawConnection.open(
-                await relay.relay.ports.port(of: "http"))
+                try await relay.relay.ports.port(of: "http"))
             let body = JSONValue.change("create", "a1").text
             try await connection.send(
                 "POST /changes/1/\(relay.container.key.container)/development/database HTTP/1.1\r\n"
@@ -61,7 +61,7 @@ import Testing
     @Test func `what is refused unread is answered at once and not told to go on`() async throws {
         try await RunningRelay.with { relay in
             let connection = try await RawConnection.open(
-                await relay.relay.ports.port(of: "http"))
+                try await relay.relay.ports.port(of: "http"))
             try await connection.send(
                 "POST \(Self.path(relay, "public/records/query")) HTTP/1.1\r\nHost: relay\r\n"
                     + "Expect: 100-continue\r\nContent-Length: 999999999\r\n\r\n")

@@ -13,7 +13,7 @@ import Testing
         _ target: String, headers: String = "", length: String = "Content-Length: 2000000",
         to relay: RunningRelay, admin: Bool = false
     ) async throws -> String {
-        let port = await relay.relay.ports.port(of: admin ? "admin" : "http")
+        let port = try await relay.relay.ports.port(of: admin ? "admin" : "http")
         let connection = try await RawConnection.open(port)
         try await connection.send(
             "POST \(target) HTTP/1.1\r\nHost: relay\r\n\(headers)\(length)\r\n\r\n")

@@ -6,8 +6,8 @@ import Testing
 
 /// The doors of a running relay under clients that come in crowds, or are slow.
 @Suite(.serialized, .timeLimit(.minutes(15))) struct DoorTests {
-    private static func port(_ relay: RunningRelay) async -> Int {
-        await relay.relay.ports.port(of: "http")
+    private static func port(_ relay: RunningRelay) async throws -> Int {
+        try await relay.relay.ports.port(of: "http")
     }
 
     private static let question = "GET /healthz HTTP/1.1\r\nHost: relay\r\n\r\n"
@@ -29,7 +29,7 @@ import Testing
     {
         let settings = ["--http-connections", "8", "--http-connections-per-address", "8"]
         try await RunningRelay.with(settings) { relay in
-            let port = await Self.port(relay)
+            let port = try await Self.port(relay)
             let (crowd, refusal) = try await Self.fill(port)
             #expect(crowd.count <= 8)
             #expect(refusal.hasPrefix("HTTP/1.1 503"), "\(refusal)")
@@ -53,7 +53,7 @@ import Testing
 
     @Test func `one address gets no more than its share of the door`() async throws {
         try await RunningRelay.with(["--http-connections-per-address", "3"]) { relay in
-            let port = await Self.port(relay)
+            let port = try await Self.port(relay)
             var refused = 0
             var crowd: [RawConnection] = []
             for _ in 0..<6 {

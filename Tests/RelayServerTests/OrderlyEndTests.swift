@@ -45,7 +45,7 @@ import Testing
     @Test func `a client in the middle of a request is cut off after the grace`() async throws {
         let (halves, half) = AsyncStream.makeStream(of: HalfChange.self)
         try await RunningRelay.with(["--shutdown-grace-seconds", "0"]) { relay in
-            let port = await relay.relay.ports.port(of: "http")
+            let port = try await relay.relay.ports.port(of: "http")
             half.yield(try await HalfChange.begin(relay, port: port))
             half.finish()
         }
@@ -59,7 +59,7 @@ import Testing
     @Test func `a request that comes in whole within the grace is answered`() async throws {
         let (halves, half) = AsyncStream.makeStream(of: HalfChange.self)
         async let life: Void = RunningRelay.with(["--shutdown-grace-seconds", "3600"]) { relay in
-            let port = await relay.relay.ports.port(of: "http")
+            let port = try await relay.relay.ports.port(of: "http")
             half.yield(try await HalfChange.begin(relay, port: port))
             half.finish()
         }

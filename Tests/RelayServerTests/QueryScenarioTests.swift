@@ -262,7 +262,7 @@ import Testing
                 }
             }
             for await _ in begun.stream.prefix(1) {}
-            let port = await running.relay.ports.port(of: "http")
+            let port = try await running.relay.ports.port(of: "http")
             let client = try await RawConnection.open(port)
             let body = #"{"query":{"recordType":"Artwork"}}"#
             try await client.send(

@@ -55,8 +55,8 @@ struct RunningRelay: Sendable {
         _ relay: Relay, _ gateway: SampleGateway
     ) async throws -> RunningRelay {
         let client = RelayClient(
-            port: await relay.ports.port(of: "http"),
-            adminPort: await relay.ports.port(of: "admin"))
+            port: try await relay.ports.port(of: "http"),
+            adminPort: try await relay.ports.port(of: "admin"))
         let container = try await SampleContainer.create(on: client, for: gateway)
         for device in SampleDevice.usual { try await container.register(device) }
         return RunningRelay(

@@ -1,5 +1,6 @@
 import RelayModel
 import RelayTestKit
+import Synchronization
 import Testing
 
 @testable import Storage
@@ -55,8 +56,11 @@ import Testing
 
     @Test func `while several containers write a commit is small`() {
         let settings = StoreSettings.forTests
-        let clock = TestClock()
-        let inbox = WriteInbox(settings: settings, clock: clock)
+        let began = ContinuousClock.Instant.now
+        let elapsed = Mutex(Duration.zero)
+        let inbox = WriteInbox(settings: settings) {
+            began.advanced(by: elapsed.withLock { $0 })
+        }
         func fill(_ container: ContainerKey?) {
             for _ in 0..<300 { _ = inbox.submit(Self.request(container)) }
         }
@@ -69,7 +73,7 @@ import Testing
         #expect(inbox.submit(Self.request(Self.other)) == nil)
         #expect(inbox.isContended)
         #expect(inbox.nextBatch(after: 1)?.count == settings.commitChangesBesideOthers)
-        clock.advance(by: Contention.remembrance + .seconds(1))
+        elapsed.withLock { $0 = Contention.remembrance + .seconds(1) }
         #expect(!inbox.isContended)
         fill(Sample.container)
         #expect(inbox.nextBatch(after: 1)?.count == settings.commitChanges)

@@ -190,7 +190,10 @@ package struct AddressError: Error, Sendable, CustomStringConvertible {
 package final class ServedPorts: Sendable {
     private struct State {
         var ports: [String: Int] = [:]
-        var waiters: [(name: String, continuation: CheckedContinuation<Int, Never>)] = []
+        var waiters: [UInt64: (name: String, continuation: CheckedContinuation<Int?, Never>)] = [:]
+        var nextWaiter: UInt64 = 0
+        /// Those that were cancelled before they had begun to wait.
+        var cancelled: Set<UInt64> = []
     }
 
     private let state = Mutex(State())
@@ -199,23 +202,49 @@ package final class ServedPorts: Sendable {
     package init() {}
 
     /// Returns the port of the listener `name` (`http` or `admin`) once it is served.
-    package func port(of name: String) async -> Int {
-        await withCheckedContinuation { continuation in
-            let known: Int? = state.withLock { state in
-                if let port = state.ports[name] { return port }
-                state.waiters.append((name, continuation))
-                return nil
-            }
-            if let known { continuation.resume(returning: known) }
+    ///
+    /// - Throws: `CancellationError` if the task is cancelled before, for example because the relay
+    ///   could not be started.
+    package func port(of name: String) async throws -> Int {
+        let number = state.withLock { state in
+            state.nextWaiter += 1
+            return state.nextWaiter
         }
+        let port = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                enlist(continuation, number, for: name)
+            }
+        } onCancel: {
+            let waiter = state.withLock { state in
+                let waiter = state.waiters.removeValue(forKey: number)
+                if waiter == nil { state.cancelled.insert(number) }
+                return waiter
+            }
+            waiter?.continuation.resume(returning: nil)
+        }
+        state.withLock { _ = $0.cancelled.remove(number) }
+        guard let port else { throw CancellationError() }
+        return port
+    }
+
+    private func enlist(
+        _ continuation: CheckedContinuation<Int?, Never>, _ number: UInt64, for name: String
+    ) {
+        let (isOver, port) = state.withLock { state -> (Bool, Int?) in
+            if let port = state.ports[name] { return (true, port) }
+            if state.cancelled.contains(number) { return (true, nil) }
+            state.waiters[number] = (name, continuation)
+            return (false, nil)
+        }
+        if isOver { continuation.resume(returning: port) }
     }
 
     func announce(_ port: Int, of name: String) {
         let ready = state.withLock { state in
             state.ports[name] = port
-            let ready = state.waiters.filter { $0.name == name }
-            state.waiters.removeAll { $0.name == name }
-            return ready
+            let ready = state.waiters.filter { $0.value.name == name }
+            for number in ready.keys { state.waiters[number] = nil }
+            return ready.values
         }
         for waiter in ready { waiter.continuation.resume(returning: port) }
     }

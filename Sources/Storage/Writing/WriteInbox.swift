@@ -24,11 +24,14 @@ final class WriteInbox: Sendable {
     private let settings: StoreSettings
     private let elapsed: @Sendable () -> Duration
 
-    /// `clock` tells who wrote lately.
-    init(settings: StoreSettings, clock: some Clock<Duration> = ContinuousClock()) {
+    /// `now` tells who wrote lately.
+    init(
+        settings: StoreSettings,
+        now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
+    ) {
         self.settings = settings
-        let began = clock.now
-        elapsed = { began.duration(to: clock.now) }
+        let began = now()
+        elapsed = { began.duration(to: now()) }
     }
 
     /// Takes a request in, or says why not.

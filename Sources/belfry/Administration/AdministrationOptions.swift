@@ -62,11 +62,19 @@ struct AdministrationOptions: ParsableArguments {
     }
 
     private static func complain(_ text: String) {
-        try? FileHandle.standardError.write(contentsOf: Data("error: \(text)\n".utf8))
+        say("error: \(text)")
+    }
+
+    private static func say(_ text: String) {
+        try? StandardStreams.write(Array("\(text)\n".utf8), .error)
     }
 
     private func transport() async throws -> any AdministrationTransport {
         let configuration = try await configuration()
+        if let dev = sandbox(configuration) {
+            Self.say("(belfry dev at \(dev.url))")
+            return HTTPTransport(url: dev.url, token: dev.adminToken, trust: RelayTrust())
+        }
         if let database { return try FileTransport(path: database, configuration: configuration) }
         let listener = configuration.admin
         var trust = RelayTrust()
@@ -84,6 +92,14 @@ struct AdministrationOptions: ParsableArguments {
         return HTTPTransport(
             url: place.hasSuffix("/") ? String(place.dropLast()) : place, token: token,
             trust: trust)
+    }
+
+    /// A `belfry dev` of the same user, where nothing says which relay is meant.
+    private func sandbox(_ configuration: RelayConfiguration) -> DevAddress? {
+        guard database == nil, url == nil, config == nil, adminToken == nil,
+            configuration.adminToken == nil
+        else { return nil }
+        return DevAddress.find(ProcessInfo.processInfo.environment)
     }
 
     private func configuration() async throws -> RelayConfiguration {

@@ -5,6 +5,8 @@ import Foundation
 import GatewaySimulator
 import Logging
 import Metrics
+import NIOCore
+import NIOPosix
 import RelayModel
 import RelayServer
 import ServiceLifecycle
@@ -24,14 +26,25 @@ struct DevCommand: AsyncParsableCommand {
     @Flag(help: "Run the printed commands, say what happened, and end.")
     var once = false
 
-    @Option(help: "The port for clients; 0 takes a free one.")
-    var port = 8080
+    @Option(help: "The port for clients; 0 takes a free one (default: 8080, or the next free one).")
+    var port: Int?
 
-    @Option(help: "A folder that is kept; without it a new one is made and removed.")
+    @Option(help: "The port for the operator; 0 takes a free one.")
+    var adminPort = 0
+
+    @Option(help: "A folder that is kept, with its keys; without it a new one is made and removed.")
     var folder: String?
 
-    @Option(help: "What the relay logs at the least: debug, info, warning or error.")
-    var logLevel = "warning"
+    @Option(
+        help: "What the relay logs at the least: debug, info, warning or error.",
+        transform: { text in
+            guard let level = Logger.Level(rawValue: text) else {
+                let levels = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
+                throw ValidationError("\(text) is no level of the log; they are \(levels)")
+            }
+            return level
+        })
+    var logLevel = Logger.Level.warning
 
     func run() async throws {
         let folder = try makeFolder()
@@ -39,7 +52,7 @@ struct DevCommand: AsyncParsableCommand {
             if self.folder == nil { try? FileManager.default.removeItem(at: folder) }
         }
         do {
-            try await run(in: folder)
+            try await RelayFailures.told { try await run(in: folder) }
         } catch let failure as DevFailure {
             try StandardStreams.write(Array("belfry dev: \(failure)\n".utf8), .error)
             throw ExitCode.failure
@@ -63,7 +76,7 @@ struct DevCommand: AsyncParsableCommand {
         let metrics = PrometheusMetrics()
         MetricsSystem.bootstrap(metrics)
         var logger = Logger(label: "belfry") { OneLineStream.handler(label: $0) }
-        logger.logLevel = Logger.Level(rawValue: logLevel) ?? .warning
+        logger.logLevel = logLevel
         let relay = try await Relay(
             try await relayConfiguration(of: house, gatewayPort: gateway.port), world: world,
             metrics: metrics, logger: logger,
@@ -87,30 +100,60 @@ struct DevCommand: AsyncParsableCommand {
         _ relay: Relay, _ house: DevHouse, _ gateway: SimulatedGateway, _ group: ServiceGroup,
         until now: Timestamp
     ) async throws {
+        defer { DevAddress.withdraw(ProcessInfo.processInfo.environment) }
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask { try await group.run() }
-            let port = await relay.ports.port(of: "http")
-            let tour = DevTour(
-                house: house, port: port,
-                userToken: house.userToken("alice", until: now.advanced(by: .seconds(86_400))))
-            StandardStreams.say(tour.welcome)
-            if once {
-                let rehearsal = DevRehearsal(
-                    tour: tour, house: house, gateway: gateway, relay: relay)
-                let outcome: Result<Void, any Error>
-                do {
-                    try await rehearsal.run()
-                    outcome = .success(())
-                } catch {
-                    outcome = .failure(error)
-                }
+            tasks.addTask {
+                try await show(relay, house, gateway, until: now)
+                // The rehearsal is over: the relay ends as if it had been told to.
+                if once { await group.triggerGracefulShutdown() }
+            }
+            do {
+                // Whichever fails ends the other: a relay that cannot be served says so.
+                while try await tasks.next() != nil {}
+            } catch {
                 await group.triggerGracefulShutdown()
-                try await tasks.waitForAll()
-                try outcome.get()
-            } else {
-                try await tasks.waitForAll()
+                throw error
             }
         }
+    }
+
+    /// Says what to try once the relay is served, or tries it.
+    private func show(
+        _ relay: Relay, _ house: DevHouse, _ gateway: SimulatedGateway, until now: Timestamp
+    ) async throws {
+        let port = try await relay.ports.port(of: "http")
+        let adminPort = try await relay.ports.port(of: "admin")
+        let environment = ProcessInfo.processInfo.environment
+        let address = DevAddress(
+            url: "http://127.0.0.1:\(adminPort)", adminToken: house.secrets.adminToken,
+            process: ProcessInfo.processInfo.processIdentifier)
+        let tour = DevTour(
+            house: house, port: port, adminPort: adminPort,
+            isFound: !once && address.announce(environment),
+            userToken: house.userToken("alice", until: now.advanced(by: .seconds(86_400))))
+        StandardStreams.say(tour.welcome)
+        guard once else { return }
+        try await DevRehearsal(tour: tour, house: house, gateway: gateway, relay: relay).run()
+    }
+
+    /// The port for clients: the one that was asked for, or the first free one from 8080 on.
+    private func clientPort() async throws -> Int {
+        if let port { return port }
+        let usual = 8080
+        for port in usual..<usual + 20 where await Self.isFree(port) {
+            if port != usual { StandardStreams.say("Port \(usual) is taken; this is \(port).") }
+            return port
+        }
+        return 0
+    }
+
+    private static func isFree(_ port: Int) async -> Bool {
+        let channel = try? await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .bind(host: "127.0.0.1", port: port).get()
+        try? await channel?.close()
+        return channel != nil
     }
 
     private func startGateway(of house: DevHouse) async throws -> SimulatedGateway {
@@ -136,8 +179,9 @@ struct DevCommand: AsyncParsableCommand {
     ) async throws -> RelayConfiguration {
         let values = try await ConfigurationValues.gather(
             arguments: [
-                "--storage-path", house.storePath, "--http-port", String(port),
-                "--admin-port", "0", "--admin-token", house.adminToken,
+                "--storage-path", house.storePath,
+                "--http-port", String(try await clientPort()),
+                "--admin-port", String(adminPort), "--admin-token", house.secrets.adminToken,
                 "--apns-url", "https://127.0.0.1:\(gatewayPort)", "--apns-ca-file", house.caPath,
             ], environment: [:])
         return try RelayConfiguration(values)

@@ -9,13 +9,6 @@ import Storage
 /// Everything that `belfry dev` makes up: a container with keys, users with devices, a change
 /// source, and the secrets that go with them.
 struct DevHouse: Sendable {
-    /// A registered device that the commands speak of.
-    struct Phone: Sendable {
-        let owner: String
-        let name: String
-        let token: DeviceToken
-    }
-
     static let container = "iCloud.com.example.Art"
     static let topic = "com.example.Art"
     static let teamID = "TEAM123456"
@@ -23,28 +16,14 @@ struct DevHouse: Sendable {
     static let source = "database"
 
     let folder: URL
-    let signingKey = P256.Signing.PrivateKey()
-    let apiToken: String
-    let adminToken: String
-    let sourceToken: String
-    let userSecret: String
-    let phones: [Phone]
+    let secrets: DevSecrets
+    let signingKey: P256.Signing.PrivateKey
 
-    /// Makes up names and secrets; nothing is written yet.
+    /// Takes what the folder keeps, or makes up names and secrets.
     init(folder: URL, world: World) throws {
         self.folder = folder
-        func secret() -> String { Hexadecimal.encode(world.randomBytes(24)) }
-        apiToken = secret()
-        adminToken = secret()
-        sourceToken = secret()
-        userSecret = secret()
-        phones = try [
-            ("alice", "alices-phone"), ("alice", "alices-tablet"), ("bob", "bobs-phone"),
-        ].map { owner, name in
-            guard let token = DeviceToken(rawValue: Hexadecimal.encode(world.randomBytes(32)))
-            else { throw DevFailure("could not make a device token") }
-            return Phone(owner: owner, name: name, token: token)
-        }
+        secrets = try DevSecrets.kept(in: folder, world: world)
+        signingKey = try P256.Signing.PrivateKey(pemRepresentation: secrets.signingKey)
     }
 
     var storePath: String { folder.appending(path: "relay.sqlite").path }
@@ -52,7 +31,7 @@ struct DevHouse: Sendable {
 
     /// The name of the device with this token.
     func phone(with token: String) -> String {
-        phones.first { $0.token.rawValue == token }?.name ?? "an unknown device"
+        secrets.phones.first { $0.token == token }?.name ?? "an unknown device"
     }
 
     /// A user token (JWT, HS256) as the application's own identity provider would issue it.
@@ -61,7 +40,7 @@ struct DevHouse: Sendable {
         let head: JSONValue = ["alg": "HS256", "typ": "JWT"]
         let claims: JSONValue = ["sub": .string(user), "exp": .integer(expiry.seconds)]
         let signed = "\(part(head)).\(part(claims))"
-        let key = SymmetricKey(data: Array(userSecret.utf8))
+        let key = SymmetricKey(data: Array(secrets.userSecret.utf8))
         let code = HMAC<SHA256>.authenticationCode(for: Array(signed.utf8), using: key)
         return "\(signed).\(Self.base64url(Array(code)))"
     }
@@ -73,7 +52,8 @@ struct DevHouse: Sendable {
 
     // MARK: Furnishing
 
-    /// Writes container, keys, source and devices into the store, as an operator would.
+    /// Writes container, keys, source and devices into the store, as an operator would, unless the
+    /// container is there: what was changed in a folder that is kept stays.
     func furnish(at now: Timestamp) async throws {
         let store = try RelayStore.open(path: storePath)
         do {
@@ -87,13 +67,14 @@ struct DevHouse: Sendable {
 
     private func furnish(_ store: RelayStore, at now: Timestamp) async throws {
         let key = try Self.containerKey()
+        guard try await store.container(key) == nil else { return }
         var settings = ContainerSettings(key: key, topics: [Self.topic])
         settings.credential = ProviderCredential(
             teamID: Self.teamID, keyID: Self.keyID,
             privateKeyPEM: signingKey.pemRepresentation)
-        settings.userTokens = UserTokenSettings(sharedSecret: userSecret)
+        settings.userTokens = UserTokenSettings(sharedSecret: secrets.userSecret)
         try await store.save(settings, at: now)
-        let verifier = Hexadecimal.encode(SHA256.hash(data: Array(apiToken.utf8)))
+        let verifier = Hexadecimal.encode(SHA256.hash(data: Array(secrets.apiToken.utf8)))
         try await store.save(
             AccessKey(
                 id: "dev", container: key, kind: .apiToken, verifier: verifier, label: "belfry dev",
@@ -101,7 +82,7 @@ struct DevHouse: Sendable {
         let definition: JSONValue = [
             "name": .string(Self.source), "preset": "belfry",
             "verification": [
-                "scheme": "bearer", "secrets": [["secret": .string(sourceToken)]],
+                "scheme": "bearer", "secrets": [["secret": .string(secrets.sourceToken)]],
             ],
         ]
         guard let name = SourceName(rawValue: Self.source) else {
@@ -111,7 +92,7 @@ struct DevHouse: Sendable {
             StoredSource(
                 container: key, name: name,
                 definition: .object(try ChangeSource(json: definition).json), savedAt: now))
-        for phone in phones {
+        for phone in secrets.phones {
             _ = try await store.register(try phone.device(in: key), at: now)
         }
     }
@@ -124,9 +105,11 @@ struct DevHouse: Sendable {
     }
 }
 
-extension DevHouse.Phone {
+extension DevSecrets.Phone {
     func device(in container: ContainerKey) throws -> Device {
-        guard let id = DeviceID(rawValue: name), let owner = UserID(rawValue: owner) else {
+        guard let id = DeviceID(rawValue: name), let owner = UserID(rawValue: owner),
+            let token = DeviceToken(rawValue: token)
+        else {
             throw DevFailure("not a device: \(name)")
         }
         return Device(

@@ -4,15 +4,29 @@ import RelayModel
 struct DevTour: Sendable {
     let house: DevHouse
     let port: Int
+    let adminPort: Int
+    /// Whether the other commands find the relay by themselves.
+    let isFound: Bool
     let userToken: String
 
     private var base: String { "http://127.0.0.1:\(port)" }
+
+    /// The administrative side.
+    var adminURL: String { "http://127.0.0.1:\(adminPort)" }
+
+    /// How an operator's commands get at it.
+    private var administration: String {
+        isFound
+            ? "Other commands of yours find this relay by themselves: belfry overview"
+            : "Other commands: belfry overview --url \(adminURL) --admin-token "
+                + house.secrets.adminToken
+    }
 
     /// Saves a subscription of alice.
     var subscribe: String {
         """
         curl -sS '\(base)/database/1/\(DevHouse.container)/development/public/subscriptions/modify\
-        ?ckAPIToken=\(house.apiToken)&ckWebAuthToken=\(userToken)' -d '{"operations": [
+        ?ckAPIToken=\(house.secrets.apiToken)&ckWebAuthToken=\(userToken)' -d '{"operations": [
           {"operationType": "create", "subscription": {
             "subscriptionID": "new-artworks", "subscriptionType": "query",
             "query": {"recordType": "Artwork", "predicate": "artist = \\"artist-1\\""},
@@ -26,7 +40,8 @@ struct DevTour: Sendable {
     var change: String {
         """
         curl -sS '\(base)/changes/1/\(DevHouse.container)/development/\(DevHouse.source)' \
-        -H 'Authorization: Bearer \(house.sourceToken)' -H 'X-Origin-Device: alices-phone' -d '{
+        -H 'Authorization: Bearer \(house.secrets.sourceToken)' \
+        -H 'X-Origin-Device: alices-phone' -d '{
           "operation": "create", "recordType": "Artwork", "recordName": "artwork-1",
           "after": {"artist": "artist-1", "title": "Nocturne", "price": 120}}'
         """
@@ -50,6 +65,9 @@ struct DevTour: Sendable {
 
         A local push gateway prints what her tablet gets. Her phone gets none, because it made the
         change; bob did not ask. Control-C ends it.
+
+        \(administration)
+        Its administrative side: \(adminURL), token \(house.secrets.adminToken)
         """
     }
 }

@@ -75,7 +75,7 @@ struct BenchIntakeCommand: AsyncParsableCommand {
             configuration: ServiceGroupConfiguration(
                 services: [.init(service: relay)], logger: logger))
         let running = Task { try await group.run() }
-        let port = await relay.ports.port(of: "http")
+        let port = try await relay.ports.port(of: "http")
         let load = IntakeLoad(port: port, batch: batch, bytes: bytes, seconds: seconds)
         let figures = await load.run(connections: connections)
         await group.triggerGracefulShutdown()

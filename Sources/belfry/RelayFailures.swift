@@ -1,0 +1,34 @@
+import ArgumentParser
+import Gateway
+import RelayServer
+import Storage
+
+/// What keeps a relay from running, as the commands that run one say it.
+enum RelayFailures {
+    /// Runs `body`; what an operator can mend is said on the standard error, and ends the process
+    /// with its exit code (docs/operations.md).
+    static func told(_ body: () async throws -> Void) async throws {
+        do {
+            try await body()
+        } catch let error as ConfigurationError {
+            throw ending(.configuration, error)
+        } catch let error as StorageError {
+            throw ending(.unavailable, error)
+        } catch let error as AddressError {
+            throw ending(.unavailable, error)
+        } catch let error as GatewaySetupError {
+            throw ending(.unavailable, error)
+        }
+    }
+
+    private static func ending(
+        _ kind: CommandFailure.Kind, _ error: some Error & CustomStringConvertible
+    ) -> any Error {
+        do {
+            try StandardStreams.write(Array("belfry: \(error)\n".utf8), .error)
+        } catch {
+            return error
+        }
+        return ExitCode(kind.rawValue)
+    }
+}

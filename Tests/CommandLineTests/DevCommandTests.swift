@@ -1,0 +1,97 @@
+import Foundation
+import RelayTestKit
+import Testing
+
+/// `belfry dev` as a new user meets it.
+@Suite struct DevCommandTests {
+    /// A run of it that goes on until it is ended.
+    private struct Sandbox {
+        let child: Child
+        let output: LogLines
+        let errors: LogLines
+
+        static func start(
+            _ arguments: [String], home: URL, until end: String = "Its administrative side"
+        ) async throws -> Sandbox {
+            let sandbox = Sandbox(
+                child: Child(["dev"] + arguments, environment: ["HOME": home.path]),
+                output: LogLines(), errors: LogLines())
+            try sandbox.child.run(
+                input: .nullDevice, output: sandbox.output.pipe.fileHandleForWriting,
+                error: sandbox.errors.pipe)
+            _ = try await sandbox.output.line { $0.contains(end) }
+            return sandbox
+        }
+
+        /// What stands behind `ckAPIToken=` in the printed commands.
+        var apiToken: String? {
+            output.text.firstMatch(of: /ckAPIToken=([0-9a-f]+)/).map { String($0.1) }
+        }
+
+        func end() async -> Int32 {
+            child.signal(SIGTERM)
+            return await child.ended()
+        }
+    }
+
+    @Test func `other commands find it by themselves while it runs, and no longer`() async throws {
+        let home = try Folder.make()
+        let sandbox = try await Sandbox.start(["--port", "0"], home: home)
+        let environment = ["HOME": home.path]
+        let found = try await BuiltBelfry.run(
+            ["containers", "list"], environment: environment)
+        #expect(found.code == 0, "\(found.complaint)")
+        #expect(found.output.contains("iCloud.com.example.Art"))
+        #expect(found.complaint.hasPrefix("(belfry dev at http://127.0.0.1:"))
+        let file = home.appending(path: ".local/state/belfry/dev.json").path
+        let mode = try FileManager.default.attributesOfItem(atPath: file)[.posixPermissions]
+        #expect(mode as? Int == 0o600)
+        // Whoever says which relay is meant is taken at their word.
+        let other = try await BuiltBelfry.run(
+            ["containers", "list", "--url", "http://127.0.0.1:1"], environment: environment)
+        #expect(other.code == 78)
+        #expect(await sandbox.end() == 0)
+        let gone = try await BuiltBelfry.run(["containers", "list"], environment: environment)
+        #expect(gone.code == 78)
+    }
+
+    @Test func `a folder that is kept keeps its keys and what was made in it`() async throws {
+        let home = try Folder.make()
+        let folder = home.appending(path: "sandbox").path
+        let first = try await Sandbox.start(["--port", "0", "--folder", folder], home: home)
+        let made = try await BuiltBelfry.run(
+            ["keys", "create", "--kind", "apiToken", "-c", "iCloud.com.example.Art", "--json"],
+            environment: ["HOME": home.path])
+        #expect(made.code == 0, "\(made.complaint)")
+        #expect(await first.end() == 0)
+        let second = try await Sandbox.start(["--port", "0", "--folder", folder], home: home)
+        #expect(second.apiToken != nil)
+        #expect(second.apiToken == first.apiToken)
+        let keys = try await BuiltBelfry.run(
+            ["keys", "list", "-c", "iCloud.com.example.Art"], environment: ["HOME": home.path])
+        #expect(keys.output.split(separator: "\n").count == 3, "\(keys.output)")
+        #expect(await second.end() == 0)
+    }
+
+    @Test func `a port that is taken is said, and the process ends`() async throws {
+        let home = try Folder.make()
+        let sandbox = try await Sandbox.start(["--port", "0"], home: home)
+        let place = try await sandbox.output.line { $0.contains("/changes/1/") }
+        let port = try #require(place.firstMatch(of: /127\.0\.0\.1:([0-9]+)/)).1
+        let second = try await BuiltBelfry.run(
+            ["dev", "--port", String(port)], environment: ["HOME": home.path])
+        #expect(second.code == 69)
+        #expect(second.complaint.contains("127.0.0.1:\(port) cannot be served"))
+        // The one that runs is found still.
+        let found = try await BuiltBelfry.run(
+            ["containers", "list"], environment: ["HOME": home.path])
+        #expect(found.code == 0)
+        #expect(await sandbox.end() == 0)
+    }
+
+    @Test func `a level of the log that is none is refused`() async throws {
+        let run = try await BuiltBelfry.run(["dev", "--log-level", "loud"])
+        #expect(run.code == 64)
+        #expect(run.complaint.contains("loud"))
+    }
+}
