@@ -1,6 +1,4 @@
-import Logging
 import RelayModel
-import Synchronization
 
 /// Notices that the time of day was set back.
 ///
@@ -24,31 +22,6 @@ struct ClockWatch: Sendable {
         guard Self.tolerance < step else { return nil }
         self.latest = now
         return step
-    }
-}
-
-extension DeliveryWorker {
-    /// The time of day; what waits in memory goes back with it when it was set back.
-    func now() -> Timestamp {
-        let now = wallClock()
-        if let step = clockWatch.withLock({ $0.note(now) }) {
-            state.withLock { $0.clockWasSetBack(by: step) }
-            logger.warning(
-                "the clock was set back", metadata: ["seconds": "\(step / .seconds(1))"])
-            retriesChanged.raise()
-        }
-        return now
-    }
-}
-
-extension DeliveryWorker.State {
-    /// Every moment that is kept here moves with the clock.
-    mutating func clockWasSetBack(by step: Duration) {
-        tracker.clockWasSetBack(by: step)
-        halts.clockWasSetBack(by: step)
-        gatewayBreaker.clockWasSetBack(by: step)
-        pacing.clockWasSetBack(by: step)
-        alarms.clockWasSetBack(by: step)
     }
 }
 

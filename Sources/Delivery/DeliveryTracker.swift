@@ -18,23 +18,13 @@ package import Storage
 ///   and has no recorded end not two.
 package struct DeliveryTracker: Sendable {
     /// Names one attempt that is open.
-    package struct Ticket: Sendable, Hashable {
-        /// The number, which the gateway echoes.
-        ///
-        /// Odd numbers are retries.
-        package let rawValue: UInt64
-
-        /// Wraps a number that the gateway echoed.
-        package init(rawValue: UInt64) {
-            self.rawValue = rawValue
-        }
-
-        var isRetry: Bool { rawValue & 1 == 1 }
-    }
-
-    private enum Slot: Sendable {
-        case open(OwedDelivery, since: Timestamp)
-        case settled(Resolution, badge: BadgeMark?, ordinal: DeliveryOrdinal)
+    package enum Ticket: Sendable, Hashable {
+        /// The first attempt of a delivery of the log, by its number in the window.
+        case log(UInt64)
+        /// An attempt of a retry, by its number.
+        case retry(UInt64)
+        /// The first attempt of a delivery of a range, by the range's lane and its number there.
+        case range(lane: UInt64, number: UInt64)
     }
 
     private struct BadgeHolder: Hashable {
@@ -51,23 +41,23 @@ package struct DeliveryTracker: Sendable {
 
     private struct FinishedEntry: Sendable {
         let position: LogPosition
-        /// The number of the first slot that is not of this entry or an earlier one.
-        let slotsBefore: UInt64
+        /// The number of the first delivery that is not of this entry or an earlier one.
+        let end: UInt64
         let ranges: [NewRange]
+    }
+
+    private struct InboxGroup: Sendable {
+        let entries: [InboxEntry]
+        /// The number of the first delivery that was admitted after these.
+        let end: UInt64
     }
 
     /// The deliveries of ranges, beside the log's.
     var ranges: RangeLanes
-    private struct InboxGroup: Sendable {
-        let entries: [InboxEntry]
-        /// The number of the first slot that was admitted after these.
-        let slotsBefore: UInt64
-    }
-
-    private let window: Int
+    private let limit: Int
     private var mark: ProgressMark
-    private var slots: Deque<Slot> = []
-    private var firstSlot: UInt64 = 0
+    /// The deliveries of the log.
+    private var window = SettlingWindow()
     private var finished: Deque<FinishedEntry> = []
     private var inboxes: Deque<InboxGroup> = []
     private var inboxEntries = 0
@@ -88,7 +78,7 @@ package struct DeliveryTracker: Sendable {
     private var adoptedOnTheirWay = 0
     /// The deliveries of the log that the step on its way passes: until it is durable, a crash
     /// would repeat them.
-    private var slotsOnTheirWay = 0
+    private var deliveriesOnTheirWay = 0
 
     /// Starts at the progress that was recorded last, with room for `window` open deliveries.
     ///
@@ -97,7 +87,7 @@ package struct DeliveryTracker: Sendable {
         precondition(window > 0 && rangeWindow > 0)
         ranges = RangeLanes(window: rangeWindow)
         self.mark = mark
-        self.window = window
+        limit = window
     }
 
     /// How many more deliveries may be admitted.
@@ -107,12 +97,12 @@ package struct DeliveryTracker: Sendable {
     /// no more than two windows. They keep them until their end is durable.
     package var room: Int {
         let beside = adopted.count + unrecordedAdopted + adoptedOnTheirWay
-        return max(0, window - slots.count - slotsOnTheirWay - max(0, beside - window))
+        return max(0, limit - window.count - deliveriesOnTheirWay - max(0, beside - limit))
     }
 
     /// How many deliveries and retries are admitted and not yet passed.
     package var inFlight: Int {
-        slots.count + slotsOnTheirWay + retries.count + ranges.inFlight
+        window.count + deliveriesOnTheirWay + retries.count + ranges.inFlight
     }
 
     /// The retries that must not be taken up again: they are being worked, or their end is not yet
@@ -141,8 +131,7 @@ package struct DeliveryTracker: Sendable {
         precondition(lastAdmitted.map { $0 < ordinal } ?? true, "admitted out of order")
         precondition(mark.position < ordinal.position, "admitted what is settled")
         lastAdmitted = ordinal
-        slots.append(.open(delivery, since: now))
-        return Ticket(rawValue: (firstSlot + UInt64(slots.count) - 1) << 1)
+        return .log(window.admit(delivery, since: now))
     }
 
     /// Learns that every delivery of every entry up to `position` has been admitted.
@@ -157,8 +146,7 @@ package struct DeliveryTracker: Sendable {
             return
         }
         finished.append(
-            FinishedEntry(
-                position: position, slotsBefore: firstSlot + UInt64(slots.count), ranges: new))
+            FinishedEntry(position: position, end: window.end, ranges: new))
     }
 
     /// Takes what goes to inboxes beside the deliveries admitted next: it is recorded at the latest
@@ -169,18 +157,16 @@ package struct DeliveryTracker: Sendable {
         guard !entries.isEmpty else { return true }
         guard inboxEntries < Limits.maximumInboxEntriesWaiting else { return false }
         inboxEntries += entries.count
-        inboxes.append(
-            InboxGroup(entries: entries, slotsBefore: firstSlot + UInt64(slots.count)))
+        inboxes.append(InboxGroup(entries: entries, end: window.end))
         return true
     }
 
     /// Takes a retry that fell due, and returns the ticket of its next attempt.
     package mutating func admit(_ retry: Retry) -> Ticket {
-        let ticket = Ticket(rawValue: nextRetry << 1 | 1)
-        nextRetry += 1
-        retries[ticket.rawValue] = retry
+        defer { nextRetry += 1 }
+        retries[nextRetry] = retry
         busyRetries.insert(retry.delivery.delivery.id)
-        return ticket
+        return .retry(nextRetry)
     }
 
     // MARK: Settling
@@ -188,56 +174,33 @@ package struct DeliveryTracker: Sendable {
     /// The delivery behind an open ticket, with the attempts made before; `nil` if the ticket is
     /// not open, because it was settled or adopted as a retry before.
     package func openDelivery(_ ticket: Ticket) -> (delivery: OwedDelivery, attempts: UInt16)? {
-        if ticket.isRange { return ranges.openDelivery(ticket).map { ($0, 0) } }
-        let ticket = adopted[ticket] ?? ticket
-        if ticket.isRetry {
-            return retries[ticket.rawValue].map { ($0.delivery, $0.attempts) }
+        switch adopted[ticket] ?? ticket {
+        case .log(let number): window.openDelivery(number).map { ($0, 0) }
+        case .retry(let number): retries[number].map { ($0.delivery, $0.attempts) }
+        case .range(let lane, let number): ranges.openDelivery(number, of: lane).map { ($0, 0) }
         }
-        guard let index = slotIndex(of: ticket), case .open(let delivery, _) = slots[index] else {
-            return nil
-        }
-        return (delivery, 0)
     }
 
     /// Settles an open ticket.
     ///
     /// A ticket that is not open is ignored: the gateway answered twice.
     package mutating func settle(_ ticket: Ticket, _ resolution: Resolution) {
-        if ticket.isRange { return ranges.settle(ticket, resolution) }
-        let asRetry = adopted.removeValue(forKey: ticket)
+        let asRetry = adopted.isEmpty ? nil : adopted.removeValue(forKey: ticket)
         if asRetry != nil { unrecordedAdopted += 1 }
-        let ticket = asRetry ?? ticket
-        if ticket.isRetry {
-            guard let retry = retries.removeValue(forKey: ticket.rawValue) else { return }
+        switch asRetry ?? ticket {
+        case .log(let number): window.settle(number, resolution)
+        case .range(let lane, let number): ranges.settle(number, of: lane, resolution)
+        case .retry(let number):
+            guard let retry = retries.removeValue(forKey: number) else { return }
             settledRetries.append(resolution)
             unrecordedRetries.append(retry.delivery.delivery.id)
-            return
         }
-        guard let index = slotIndex(of: ticket), case .open(let owed, _) = slots[index] else {
-            return
-        }
-        let delivery = owed.delivery
-        let badge = delivery.badge.map {
-            BadgeMark(
-                container: delivery.container, deviceID: delivery.deviceID, owner: delivery.owner,
-                badge: $0)
-        }
-        slots[index] = .settled(resolution, badge: badge, ordinal: delivery.ordinal)
     }
 
     /// Whether the ticket is open, and that of a delivery of the log that no retry has adopted.
     package func isInWindow(_ ticket: Ticket) -> Bool {
-        guard !ticket.isRange, !ticket.isRetry, let index = slotIndex(of: ticket) else {
-            return false
-        }
-        if case .open = slots[index] { return true }
-        return false
-    }
-
-    private func slotIndex(of ticket: Ticket) -> Int? {
-        let number = ticket.rawValue >> 1
-        guard firstSlot <= number, number < firstSlot + UInt64(slots.count) else { return nil }
-        return Int(number - firstSlot)
+        guard case .log(let number) = ticket else { return false }
+        return window.isOpen(number)
     }
 
     // MARK: Recording
@@ -249,9 +212,9 @@ package struct DeliveryTracker: Sendable {
     package mutating func takeStep() -> SettledStep? {
         guard stepOnItsWay == nil else { return nil }
         var step = SettledStep(from: mark, to: mark)
-        slotsOnTheirWay = slots.count
-        passSettledSlots(into: &step)
-        slotsOnTheirWay -= slots.count
+        deliveriesOnTheirWay = window.count
+        passSettledDeliveries(into: &step)
+        deliveriesOnTheirWay -= window.count
         passInboxes(into: &step)
         passFinishedEntries(into: &step)
         ranges.pass(into: &step)
@@ -280,21 +243,20 @@ package struct DeliveryTracker: Sendable {
         step.retries.removeAll { ended.contains($0.delivery.delivery.id) }
     }
 
-    private mutating func passSettledSlots(into step: inout SettledStep) {
+    private mutating func passSettledDeliveries(into step: inout SettledStep) {
         var badges: [BadgeHolder: BadgeMark] = [:]
-        while case .settled(let resolution, let badge, let ordinal)? = slots.first {
-            slots.removeFirst()
-            firstSlot += 1
-            resolution.record(in: &step, origin: .log)
-            if let badge { badges[BadgeHolder(of: badge)] = badge }
+        while let settled = window.passFirst() {
+            settled.resolution.record(in: &step, origin: .log)
+            if let badge = settled.badge { badges[BadgeHolder(of: badge)] = badge }
+            let (position, offset) = (settled.ordinal.position, settled.ordinal.offset)
             step.to = ProgressMark(
-                position: LogPosition(ordinal.position.rawValue - 1), offset: ordinal.offset + 1)
+                position: LogPosition(position.rawValue - 1), offset: offset + 1)
         }
         step.badges.append(contentsOf: badges.values)
     }
 
     private mutating func passInboxes(into step: inout SettledStep) {
-        while let group = inboxes.first, group.slotsBefore <= firstSlot {
+        while let group = inboxes.first, group.end <= window.first {
             inboxes.removeFirst()
             inboxEntries -= group.entries.count
             step.inbox.append(contentsOf: group.entries)
@@ -302,7 +264,7 @@ package struct DeliveryTracker: Sendable {
     }
 
     private mutating func passFinishedEntries(into step: inout SettledStep) {
-        while let entry = finished.first, entry.slotsBefore <= firstSlot {
+        while let entry = finished.first, entry.end <= window.first {
             finished.removeFirst()
             step.newRanges += entry.ranges
             // Deliveries of a later entry may have been passed already.
@@ -317,7 +279,7 @@ package struct DeliveryTracker: Sendable {
         }
         mark = step.to
         stepOnItsWay = nil
-        slotsOnTheirWay = 0
+        deliveriesOnTheirWay = 0
         ranges.stepRecorded()
         busyRetries.subtract(retriesOnTheirWay)
         retriesOnTheirWay.removeAll(keepingCapacity: true)
@@ -333,11 +295,7 @@ package struct DeliveryTracker: Sendable {
 
     /// The clock goes `step` later than it did.
     mutating func clockWasSetBack(by step: Duration) {
-        for index in slots.indices {
-            if case .open(let delivery, let since) = slots[index] {
-                slots[index] = .open(delivery, since: since.back(by: step))
-            }
-        }
+        window.clockWasSetBack(by: step)
     }
 
     /// Turns the deliveries at the front of the window that are open since before `limit` into
@@ -350,20 +308,15 @@ package struct DeliveryTracker: Sendable {
     package mutating func adoptDeliveries(
         openSinceBefore limit: Timestamp, at now: Timestamp
     ) -> [RetryLane] {
-        var lanes: [RetryLane] = []
-        for index in slots.indices {
-            guard case .open(let delivery, let since) = slots[index] else { continue }
-            guard since < limit else { break }
-            let ticket = Ticket(rawValue: (firstSlot + UInt64(index)) << 1)
-            let retry = Retry(
-                delivery: delivery, attempts: 1, dueAt: now, reason: "no answer yet")
+        window.open(sinceBefore: limit).map { number, delivery in
+            let ticket = Ticket.log(number)
+            let retry = Retry(delivery: delivery, attempts: 1, dueAt: now, reason: .noAnswerYet)
             settle(ticket, Resolution(retry: retry, status: 0, at: now))
             // The attempt that is still open is the first; it is counted when it ends.
             var open = retry
             open.attempts = 0
             adopted[ticket] = admit(open)
-            lanes.append(RetryLane(of: delivery.delivery))
+            return RetryLane(of: delivery.delivery)
         }
-        return lanes
     }
 }

@@ -1,121 +1,34 @@
-package import CoreMetrics
 package import Gateway
-package import Logging
 package import RelayModel
 package import Storage
-import Synchronization
 
-/// Sends what the log owes and settles what the gateway answers: the thin shell around
-/// ``DeliveryTracker`` and ``OutcomeJudge``.
+/// Sends what the log owes and records what became of it: the thin shell around ``DeliveryState``,
+/// which lies in a ``DeliveryLedger``.
 ///
-/// Concurrency: one lock around the decisions, held for short synchronous stretches; nothing is
-/// called out while it is held. The gateway answers on its own thread; two loops in ``run()``
-/// record steps and send retries. Life: ``run()`` once, ``shutDown(within:)`` once, after the
-/// follower has stopped.
+/// Concurrency: two loops in ``run()`` record steps and send retries, a third one notices slow
+/// answers; the gateway answers to the ledger on its own thread. Life: ``run()`` once,
+/// ``shutDown(within:)`` once, after the follower has stopped.
 package final class DeliveryWorker: Sendable {
-    /// What can be set.
-    package struct Settings: Sendable, Hashable {
-        /// Deliveries of the log admitted and not yet passed.
-        ///
-        /// A crash repeats these at the most, as many again that are adopted as retries while the
-        /// gateway does not answer, and besides the retries of ``retryWindow``.
-        package var window = Limits.maximumDeliveriesInFlight
-        /// Deliveries of ranges admitted and not yet passed, which a crash repeats too.
-        ///
-        /// They share the gateway with the log's: few, so that those need not wait long.
-        package var rangeWindow = 512
-        /// Retries that are worked and have no recorded end, which a crash repeats too.
-        package var retryWindow = 2048
-        /// The least time between two steps, unless ``stepSize`` is reached.
-        package var stepInterval: Duration = .milliseconds(10)
-        /// Settled deliveries that are recorded without waiting.
-        package var stepSize = 512
-        /// How long the front of the window may wait for an answer before it becomes a retry.
-        package var slowAfter: Duration = .seconds(2)
-        /// Background pushes that one device gets in an hour; 0 for any number.
-        ///
-        /// Apple asks for two or three.
-        package var silentPushesPerHour = 0
-
-        /// Creates the default settings.
-        package init() {}
-    }
-
-    struct State: ~Copyable {
-        var tracker: DeliveryTracker
-        var halts = Halts()
-        var tokenBreaker = TokenVerdictBreaker()
-        var gatewayBreaker = GatewayBreaker()
-        var pacing: DevicePacing
-        var rangePace: PushPace
-        var collapses = CollapseMemory()
-        var generator: any RandomNumberGenerator & Sendable
-        var deadTokens = DeadTokenMemory()
-        var unanswered = UnansweredMemory()
-        var alarms = AlarmBook()
-        /// Pushes of the log that ended and were not told yet, if anybody is to be told.
-        var ends: [PushEnd]?
-        /// What is not yet counted.
-        var tally = DeliveryMeter.Tally()
-        var settledSinceStep = 0
-    }
-
-    let state: Mutex<State>
-    let settings: Settings
+    let ledger: DeliveryLedger
     let progress: any ShardProgress
-    let judge: OutcomeJudge
     let clock: any Clock<Duration>
-    let wallClock: @Sendable () -> Timestamp
-    let clockWatch = Mutex(ClockWatch())
-    let logger: Logger
-    let meter: DeliveryMeter
-    let somethingSettled = WakeSignal()
-    let roomAppeared = WakeSignal()
-    let retriesChanged = WakeSignal()
-    let rangeRoomAppeared = WakeSignal()
-    let gateway: any PushGateway
-    let flow: PushFlow?
+    private let gateway: any PushGateway
 
-    /// Creates a worker that goes on at `mark`.
+    /// Creates a worker.
     ///
     /// - Parameters:
-    ///   - mark: The progress as recorded.
+    ///   - ledger: Where deliveries stand.
     ///   - progress: Where steps are recorded.
-    ///   - settings: Windows and times.
-    ///   - judge: What follows from an answer.
+    ///   - gateway: Sends pushes, and answers to `ledger`.
     ///   - clock: Measures waits.
-    ///   - now: Tells the time of day.
-    ///   - generator: Spreads retries.
-    ///   - logger: Hears what somebody should act on.
-    ///   - metrics: Where it counts.
-    ///   - flow: Is told how many pushes of each container are with the gateway.
-    ///   - makeGateway: Makes the gateway that answers to the given sink.
     package init(
-        at mark: ProgressMark, recordingTo progress: any ShardProgress,
-        settings: Settings = Settings(), judge: OutcomeJudge = OutcomeJudge(),
-        clock: any Clock<Duration>, now: @escaping @Sendable () -> Timestamp,
-        generator: any RandomNumberGenerator & Sendable, logger: Logger,
-        metrics: any MetricsFactory = MetricsSystem.factory, flow: PushFlow? = nil,
-        gateway makeGateway: (@escaping PushCompletionSink) throws -> any PushGateway
-    ) rethrows {
-        state = Mutex(
-            State(
-                tracker: DeliveryTracker(
-                    mark: mark, window: settings.window, rangeWindow: settings.rangeWindow),
-                pacing: DevicePacing(silentPerHour: settings.silentPushesPerHour),
-                rangePace: PushPace(most: settings.rangeWindow),
-                generator: generator, ends: flow.map { _ in [] }))
-        self.flow = flow
+        on ledger: DeliveryLedger, recordingTo progress: any ShardProgress,
+        through gateway: any PushGateway, clock: any Clock<Duration>
+    ) {
+        self.ledger = ledger
         self.progress = progress
-        self.settings = settings
-        self.judge = judge
+        self.gateway = gateway
         self.clock = clock
-        wallClock = now
-        self.logger = logger
-        meter = DeliveryMeter(metrics)
-        let answers = AnswerBox()
-        gateway = try makeGateway { completions in answers.deliver(completions) }
-        answers.connect { [weak self] completions in self?.take(completions) }
     }
 
     // MARK: Accepting
@@ -125,184 +38,108 @@ package final class DeliveryWorker: Sendable {
     /// - Throws: `CancellationError` if the task is cancelled, with a part of the batch taken; that
     ///   part is settled, and the rest is owed again after the next start.
     package func accept(_ batch: OwedBatch) async throws {
-        // Before the deliveries: a part of those may be passed while the rest waits for room, and
-        // must not be known without what goes to inboxes. What is kept twice is one.
-        while !state.withLock({ $0.tracker.add(batch.inbox) }) {
-            try Task.checkCancellation()
-            await roomAppeared.wait()
-        }
-        if !batch.inbox.isEmpty { somethingSettled.raise() }
+        try await accept(batch.inbox)
         var rest = batch.deliveries[...]
         while !rest.isEmpty {
             try Task.checkCancellation()
-            let room = state.withLock { min(rest.count, $0.tracker.room) }
+            let room = ledger.withState { min(rest.count, $0.room) }
             let withdrawn = try await withdrawals(amongNew: rest.prefix(room))
-            let requests = admit(room, of: &rest, withdrawn)
-            flow?.began(requests)
-            gateway.send(requests)
+            let now = ledger.now()
+            let admission = ledger.withState {
+                $0.admit(rest, atMost: room, withdrawn: withdrawn, at: now)
+            }
+            rest.removeFirst(admission.taken)
+            act(on: admission)
             CrashPoint.sent.reach()
-            if !rest.isEmpty { await roomAppeared.wait() }
+            if !rest.isEmpty { await ledger.wait(as: .log) }
         }
-        if let position = batch.finished {
-            state.withLock { $0.tracker.finish(position, ranges: batch.ranges) }
-            somethingSettled.raise()
-        }
+        guard let position = batch.finished else { return }
+        ledger.decide { $0.finish(position, ranges: batch.ranges) }
     }
 
-    private func admit(
-        _ most: Int, of rest: inout ArraySlice<OwedDelivery>,
-        _ withdrawn: [DeliveryID: Withdrawal]
-    ) -> [PushRequest] {
-        let now = now()
-        let (requests, taken, tally) = state.withLock { state in
-            let count = min(most, state.tracker.room)
-            var requests: [PushRequest] = []
-            requests.reserveCapacity(count)
-            for delivery in rest.prefix(count) {
-                let ticket = state.tracker.admit(delivery, at: now)
-                state.collapses.insert(delivery.delivery)
-                let withdrawal = withdrawn.isEmpty ? nil : withdrawn[delivery.delivery.id]
-                if let ending = firstEnding(of: delivery, withdrawal, at: now, in: &state) {
-                    state.settle(ticket, ending, of: delivery.delivery, at: now)
-                } else {
-                    requests.append(PushRequest(delivery.delivery, ticket: ticket))
-                }
-            }
-            return (requests, count, state.takeTally())
-        }
-        rest.removeFirst(taken)
-        meter.count(tally)
-        if requests.count < taken { somethingSettled.raise() }
-        return requests
-    }
-
-    // MARK: Answers
-
-    /// Settles answers.
+    /// Takes what goes to inboxes; suspends while too many wait.
     ///
-    /// It runs on the gateway's thread.
-    private func take(_ completions: [PushCompletion]) {
-        let now = now()
-        let (news, tally, endedOfRanges, ends) = state.withLock { state in
-            var news = WorkerNews()
-            var endedOfRanges = 0
-            for completion in completions {
-                settle(completion, at: now, in: &state, news: &news)
-                if DeliveryTracker.Ticket(rawValue: completion.ticket).isRange {
-                    state.rangePace.end(after: completion.latency)
-                    endedOfRanges += 1
-                }
+    /// Before the deliveries beside it: a part of those may be passed while the rest waits for room,
+    /// and must not be known without what goes to inboxes. What is kept twice is one.
+    private func accept(_ inbox: [InboxEntry]) async throws {
+        while true {
+            if let actions = ledger.withState({ $0.add(inbox) }) {
+                return ledger.perform(actions)
             }
-            state.settledSinceStep += completions.count
-            news.haltCount = state.halts.count
-            return (news, state.takeTally(), endedOfRanges, state.takeEnds())
+            try Task.checkCancellation()
+            await ledger.wait(as: .log)
         }
-        flow?.ended(ends)
-        if endedOfRanges > 0 { rangeRoomAppeared.raise() }
-        // Counted first: whoever sees the progress pass a delivery finds it in the metrics.
-        meter.count(tally)
-        somethingSettled.raise()
-        tell(news)
     }
 
-    private func settle(
-        _ completion: PushCompletion, at now: Timestamp, in state: inout State,
-        news: inout WorkerNews
-    ) {
-        let ticket = DeliveryTracker.Ticket(rawValue: completion.ticket)
-        guard let (owed, attempts) = state.tracker.openDelivery(ticket) else { return }
-        let delivery = owed.delivery
-        if state.tracker.isInWindow(ticket) {
-            state.ends?.append(
-                PushEnd(container: delivery.container, latency: completion.latency))
+    /// Takes deliveries of a range; suspends while the window of ranges is full, or as
+    /// many as its pace allows are with the gateway.
+    ///
+    /// - Throws: `CancellationError` if the task is cancelled, with a part of the batch taken; the
+    ///   rest is owed still.
+    package func accept(_ batch: RangeBatch) async throws {
+        var rest = batch.deliveries[...]
+        while !rest.isEmpty {
+            try Task.checkCancellation()
+            let room = ledger.withState { min(rest.count, $0.rangeRoom) }
+            let withdrawn = try await withdrawals(amongNew: rest.prefix(room))
+            let now = ledger.now()
+            let admission = ledger.withState {
+                $0.admit(rest, of: batch, atMost: room, withdrawn: withdrawn, at: now)
+            }
+            rest.removeFirst(admission.taken)
+            act(on: admission)
+            if !rest.isEmpty { await ledger.wait(as: .ranges) }
         }
-        let outcome = state.tokenBreaker.weigh(completion.outcome, of: owed)
-        let verdict = judge.judge(
-            outcome, of: owed, attempts: attempts, unanswered: state.unanswered[delivery.id],
-            at: now, using: &state.generator)
-        state.tally.add(outcome, of: delivery)
-        state.settle(ticket, verdict.resolution, of: delivery, at: now)
-        state.note(outcome, of: delivery, verdict.resolution)
-        if let alarm = state.alarms.note(outcome, of: delivery, at: now) {
-            news.alarms.append(alarm)
-        }
-        let sentAt = now.advanced(by: .zero - completion.latency)
-        if case .accepted = outcome, state.halts.remove(for: delivery, sentAt: sentAt) {
-            news.hasEnded = true
-        }
-        if case .refused(let refusal) = outcome, case .retry(_, .device) = refusal.reaction,
-            let dueAt = verdict.resolution.dueAt
-        {
-            state.pacing.hold(delivery, until: dueAt, at: now)
-        }
-        let broken = state.gatewayBreaker.note(outcome, of: delivery, at: now)
-        if case .works = outcome.standing,
-            state.halts.removeGateway(for: delivery, sentAt: sentAt)
-        {
-            news.hasEnded = true
-        }
-        for halt in [verdict.halt, broken].compactMap(\.self) {
-            news.add(halt, for: delivery.container, to: &state.halts, at: now)
-        }
+        if batch.isLast { ledger.decide { $0.finishRange(batch) } }
+    }
+
+    /// Does what follows from an admission, and sends last.
+    func act(on admission: Admission) {
+        ledger.perform(admission.actions)
+        if !admission.requests.isEmpty { gateway.send(admission.requests) }
+    }
+
+    /// Which of `deliveries`, which were not sent before, are not their recipients' any more.
+    ///
+    /// Registrations that ended are remembered, so that the store is asked for those alone. What
+    /// waits is asked for always: its end may be long ago.
+    private func withdrawals(
+        amongNew deliveries: ArraySlice<OwedDelivery>
+    ) async throws -> [DeliveryID: Withdrawal] {
+        let ended = progress.endedDevices(among: deliveries.lazy.map(\.deviceSerial))
+        guard !ended.isEmpty else { return [:] }
+        return try await progress.withdrawals(
+            among: deliveries.filter { ended.contains($0.deviceSerial) })
+    }
+
+    // MARK: The end
+
+    /// Stops the gateway, lets what is open finish within `bound`, and records the rest as retries.
+    ///
+    /// The follower must have stopped, and ``run()`` must have ended.
+    ///
+    /// - Throws: ``Storage/StorageError`` if the last steps cannot be recorded within `bound`; what
+    ///   they hold is owed still, and is sent again after the next start.
+    package func shutDown(within bound: Duration) async throws {
+        await gateway.shutDown(within: bound)
+        while try await recordStep(within: bound) {}
     }
 
     // MARK: For whoever asks
 
     /// How many deliveries and retries are open or not yet recorded.
-    package var inFlight: Int { state.withLock { $0.tracker.inFlight } }
+    package var inFlight: Int { ledger.inFlight }
 
     /// The progress as it is recorded.
-    package var recordedMark: ProgressMark { state.withLock { $0.tracker.recordedMark } }
+    package var recordedMark: ProgressMark { ledger.recordedMark }
 
-    /// Lets a container's deliveries go again, after its settings were mended, or because somebody
-    /// says so; returns how many halts ended.
+    /// What waits, with the gateway's reason, ordered by container.
+    package var halts: [HaltInForce] { ledger.halts }
+
+    /// Lets a container's deliveries go again; returns how many halts ended.
     @discardableResult
-    package func resume(_ container: ContainerKey) -> Int {
-        let (ended, left) = state.withLock { state in
-            let before = state.halts.count
-            state.halts.remove(container)
-            state.tokenBreaker.reset(container)
-            state.gatewayBreaker.reset(container)
-            return (before - state.halts.count, state.halts.count)
-        }
-        meter.show(halts: left)
-        retriesChanged.raise()
-        return ended
-    }
+    package func resume(_ container: ContainerKey) -> Int { ledger.resume(container) }
 
     /// Looks for due retries now, after somebody else wrote some.
-    package func workRetries() {
-        retriesChanged.raise()
-    }
-}
-
-extension PushRequest {
-    init(_ delivery: Delivery, ticket: DeliveryTracker.Ticket) {
-        self.init(
-            ticket: ticket.rawValue, deliveryID: delivery.id, container: delivery.container,
-            environment: delivery.gatewayEnvironment, token: delivery.token,
-            notification: delivery.notification)
-        gateway = delivery.gateway
-        recipient = PushRecipient(
-            owner: delivery.owner, deviceID: delivery.deviceID, position: delivery.ordinal.position)
-    }
-}
-
-/// Joins the gateway and the worker, which need each other to be made.
-private final class AnswerBox: Sendable {
-    /// Not the function itself: a lock hands its value over as a generic one, and a function that
-    /// is handed over so is wrapped anew each time, one wrap within the other, for ever.
-    private struct Connection {
-        var sink: PushCompletionSink?
-    }
-
-    private let connection = Mutex(Connection())
-
-    func connect(_ sink: @escaping PushCompletionSink) {
-        connection.withLock { $0.sink = sink }
-    }
-
-    func deliver(_ completions: [PushCompletion]) {
-        connection.withLock { $0.sink }?(completions)
-    }
+    package func workRetries() { ledger.workRetries() }
 }

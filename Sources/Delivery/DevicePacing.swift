@@ -7,7 +7,7 @@ import Storage
 /// Apple asks for no more than two or three background pushes an hour, and throttles the device
 /// itself beyond that; what a courier keeps costs no device anything. A push that must wait has its
 /// place reserved, so that it waits once.
-package struct DevicePacing: Sendable {
+struct DevicePacing: Sendable {
     private struct Key: Hashable {
         let container: ContainerKey
         let token: DeviceToken
@@ -16,16 +16,6 @@ package struct DevicePacing: Sendable {
             container = delivery.container
             token = delivery.token
         }
-    }
-
-    /// Why a push waits whose device the gateway wants to be left alone.
-    static let holdReason = "too many pushes for this device"
-    /// Why a background push waits; a retry with this reason has its place.
-    static let waitingReason = "enough background pushes for this device in this hour"
-
-    /// Whether a retry with this reason waits for its device.
-    package static func waits(_ reason: String) -> Bool {
-        reason == holdReason || reason == waitingReason
     }
 
     private let silentInterval: Duration?
@@ -73,13 +63,13 @@ package struct DevicePacing: Sendable {
 
     /// Reserves a place for `delivery`, which is about to be sent; `nil` if it may go at once.
     ///
-    /// A delivery takes one place, however often it is sent. `reason` is why it waited before,
-    /// empty if it did not.
+    /// A delivery takes one place, however often it is sent. `reason` is why it waited before, if
+    /// it did.
     mutating func reserve(
-        _ delivery: Delivery, waitingFor reason: String, at now: Timestamp
+        _ delivery: Delivery, waitingFor reason: WaitReason?, at now: Timestamp
     ) -> Timestamp? {
         guard let silentInterval, delivery.gateway == .apns,
-            delivery.notification.pushType == .background, reason != Self.waitingReason,
+            delivery.notification.pushType == .background, reason != .devicePace,
             reserved[delivery.id] == nil
         else { return nil }
         reserved[delivery.id] = ()

@@ -152,7 +152,8 @@ package struct OutcomeJudge: Sendable {
         return Verdict(
             resolution: waiting(
                 course.delivery, attempts: course.attempts, until: course.now,
-                status: UInt16(clamping: refusal.status), reason: refusal.reason, at: course.now),
+                status: UInt16(clamping: refusal.status), reason: .said(refusal.reason),
+                at: course.now),
             halt: Halt(
                 scope: scope, until: course.now.advanced(by: pause), pause: pause,
                 reason: refusal.reason))
@@ -191,22 +192,22 @@ package struct OutcomeJudge: Sendable {
     /// What becomes of a delivery whose notification expired before it could be sent; `nil` if it
     /// may be sent.
     package func ending(
-        ofUnsent delivery: OwedDelivery, attempts: UInt16, _ reason: String, at now: Timestamp
+        ofUnsent delivery: OwedDelivery, attempts: UInt16, _ reason: WaitReason?, at now: Timestamp
     ) -> Resolution? {
         guard let deadline = deadline(of: delivery, attempts: attempts), deadline <= now else {
             return nil
         }
-        return expired(delivery, attempts, status: 0, reason: reason, now)
+        return expired(delivery, attempts, status: 0, reason: reason?.cause ?? "", now)
     }
 
     /// What becomes of a delivery that must wait until `until`, and of one that would then have
     /// expired.
     package func waiting(
         _ delivery: OwedDelivery, attempts: UInt16, until: Timestamp, status: UInt16,
-        reason: String, at now: Timestamp
+        reason: WaitReason, at now: Timestamp
     ) -> Resolution {
         if let deadline = deadline(of: delivery, attempts: attempts), deadline <= until {
-            return expired(delivery, attempts, status: status, reason: reason, now)
+            return expired(delivery, attempts, status: status, reason: reason.cause, now)
         }
         return Resolution(
             retry: Retry(delivery: delivery, attempts: attempts, dueAt: until, reason: reason),
@@ -221,7 +222,7 @@ package struct OutcomeJudge: Sendable {
         _ generator: inout some RandomNumberGenerator
     ) -> Resolution {
         guard Int(course.attempt) < retries.maximumAttempts else {
-            let reason = EndingReason.attemptsUsedUp(refusal.reason)
+            let reason = DeliveryBound.attempts.reason(refusal.reason)
             return dead(course, refusal, reason: reason, .exhausted)
         }
         return later(
@@ -240,7 +241,8 @@ package struct OutcomeJudge: Sendable {
         }
         return waiting(
             course.delivery, attempts: course.attempts, until: course.now,
-            status: UInt16(clamping: refusal.status), reason: refusal.reason, at: course.now)
+            status: UInt16(clamping: refusal.status), reason: .said(refusal.reason),
+            at: course.now)
     }
 
     private func later(
@@ -256,7 +258,7 @@ package struct OutcomeJudge: Sendable {
         }
         return Resolution(
             retry: Retry(
-                delivery: course.delivery, attempts: attempts, dueAt: due, reason: reason),
+                delivery: course.delivery, attempts: attempts, dueAt: due, reason: .said(reason)),
             status: status, at: course.now)
     }
 
@@ -282,7 +284,7 @@ package struct OutcomeJudge: Sendable {
         Resolution(
             deadLetter: DeadLetter(
                 delivery: delivery, attempts: attempts, status: status,
-                reason: EndingReason.expired(reason), at: now), .expired)
+                reason: DeliveryBound.expiration.reason(reason), at: now), .expired)
     }
 
     /// The token to forget, or `nil` if it was registered after the gateway's verdict (APNs: the

@@ -1,4 +1,3 @@
-import DequeModule
 import RelayModel
 import Storage
 
@@ -8,25 +7,18 @@ import Storage
 /// - Invariant: the open and settled deliveries of all lanes, and those of a step on its way, are
 ///   never more than the window.
 struct RangeLanes: Sendable {
-    private enum Slot: Sendable {
-        case open(OwedDelivery)
-        case settled(Resolution, badge: BadgeMark?)
-    }
-
     private struct Lane: Sendable {
         let id: UInt64
         /// So many deliveries of the range are passed.
         var passed: UInt32
-        /// The number of the first slot.
-        var firstSlot: UInt32 = 0
-        var slots: Deque<Slot> = []
+        var window = SettlingWindow()
         var isComplete = false
     }
 
     let window: Int
-    private var lanes: [UInt32: Lane] = [:]
-    private var numbers: [UInt64: UInt32] = [:]
-    private var nextNumber: UInt32 = 0
+    private var lanes: [UInt64: Lane] = [:]
+    private var numbers: [UInt64: UInt64] = [:]
+    private var nextNumber: UInt64 = 0
     private var held = 0
     private var onTheirWay = 0
 
@@ -46,10 +38,8 @@ struct RangeLanes: Sendable {
     ) -> DeliveryTracker.Ticket {
         precondition(room > 0, "admitted beyond the window")
         let number = lane(of: range, offset: offset)
-        let slot = lanes[number].map { $0.firstSlot &+ UInt32($0.slots.count) } ?? 0
-        lanes[number]?.slots.append(.open(delivery))
         held += 1
-        return DeliveryTracker.Ticket(lane: number, slot: slot)
+        return .range(lane: number, number: lanes[number]?.window.admit(delivery) ?? 0)
     }
 
     /// Learns that every delivery of a range has been admitted.
@@ -57,44 +47,24 @@ struct RangeLanes: Sendable {
         lanes[lane(of: range, offset: offset)]?.isComplete = true
     }
 
-    private mutating func lane(of range: UInt64, offset: UInt32) -> UInt32 {
+    private mutating func lane(of range: UInt64, offset: UInt32) -> UInt64 {
         if let number = numbers[range] { return number }
-        // The ticket has 31 bits for it; lanes live for seconds.
-        let number = nextNumber & 0x7FFF_FFFF
-        nextNumber &+= 1
+        let number = nextNumber
+        nextNumber += 1
         numbers[range] = number
         lanes[number] = Lane(id: range, passed: offset)
         return number
     }
 
-    /// The delivery behind an open ticket.
-    func openDelivery(_ ticket: DeliveryTracker.Ticket) -> OwedDelivery? {
-        open(ticket)?.delivery
+    /// The delivery with a number in a lane, if it is open.
+    func openDelivery(_ number: UInt64, of lane: UInt64) -> OwedDelivery? {
+        lanes[lane]?.window.openDelivery(number)
     }
 
-    /// The delivery behind an open ticket, and where it stands in its lane.
-    private func open(
-        _ ticket: DeliveryTracker.Ticket
-    ) -> (delivery: OwedDelivery, index: Int)? {
-        guard let lane = lanes[ticket.lane] else { return nil }
-        let index = Int(ticket.slot &- lane.firstSlot)
-        guard index < lane.slots.count, case .open(let delivery) = lane.slots[index] else {
-            return nil
-        }
-        return (delivery, index)
-    }
-
-    /// Settles an open ticket; one that is not open is ignored.
-    mutating func settle(_ ticket: DeliveryTracker.Ticket, _ resolution: Resolution) {
-        // No lane is held here: the assignment would copy all of its slots.
-        guard let (owed, index) = open(ticket) else { return }
-        let delivery = owed.delivery
-        let badge = delivery.badge.map {
-            BadgeMark(
-                container: delivery.container, deviceID: delivery.deviceID, owner: delivery.owner,
-                badge: $0)
-        }
-        lanes[ticket.lane]?.slots[index] = .settled(resolution, badge: badge)
+    /// Settles an open delivery; one that is not open is ignored.
+    mutating func settle(_ number: UInt64, of lane: UInt64, _ resolution: Resolution) {
+        // No lane is held here: the assignment would copy all of its window.
+        lanes[lane]?.window.settle(number, resolution)
     }
 
     /// Adds to a step what the ranges may pass.
@@ -102,16 +72,14 @@ struct RangeLanes: Sendable {
         for number in lanes.keys.sorted() {
             guard var lane = lanes.removeValue(forKey: number) else { continue }
             let from = lane.passed
-            while case .settled(let resolution, let badge)? = lane.slots.first {
-                lane.slots.removeFirst()
-                lane.firstSlot &+= 1
+            while let settled = lane.window.passFirst() {
                 lane.passed += 1
                 held -= 1
                 onTheirWay += 1
-                resolution.record(in: &step, origin: .log)
-                if let badge { step.badges.append(badge) }
+                settled.resolution.record(in: &step, origin: .log)
+                if let badge = settled.badge { step.badges.append(badge) }
             }
-            let isFinished = lane.isComplete && lane.slots.isEmpty
+            let isFinished = lane.isComplete && lane.window.count == 0
             if isFinished || lane.passed != from {
                 step.rangeSteps.append(
                     RangeStep(id: lane.id, from: from, to: lane.passed, isFinished: isFinished))
@@ -124,20 +92,4 @@ struct RangeLanes: Sendable {
     mutating func stepRecorded() {
         onTheirWay = 0
     }
-}
-
-extension DeliveryTracker.Ticket {
-    private static let rangeBit: UInt64 = 1 << 63
-
-    /// The ticket of a slot in the lane of a range.
-    init(lane: UInt32, slot: UInt32) {
-        self.init(rawValue: Self.rangeBit | UInt64(lane) << 32 | UInt64(slot))
-    }
-
-    /// Whether the delivery is of a range.
-    var isRange: Bool { rawValue & Self.rangeBit != 0 }
-    /// The lane of the range.
-    var lane: UInt32 { UInt32(truncatingIfNeeded: rawValue >> 32) & 0x7FFF_FFFF }
-    /// The slot in the lane.
-    var slot: UInt32 { UInt32(truncatingIfNeeded: rawValue) }
 }

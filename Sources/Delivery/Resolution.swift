@@ -27,32 +27,6 @@ package enum SettledEnding: String, Sendable, Hashable, CaseIterable {
     case withdrawn
 }
 
-/// The reasons of dead letters that ended by a bound: which bound, and what failed last.
-enum EndingReason {
-    private static let expiredWord = "expired"
-    private static let attemptsWord = "attempts used up"
-
-    static func expired(_ cause: String) -> String { joined(expiredWord, cause) }
-
-    static func attemptsUsedUp(_ cause: String) -> String { joined(attemptsWord, cause) }
-
-    /// A redriven delivery brings along how it ended before: only what failed is kept of that.
-    private static func joined(_ word: String, _ cause: String) -> String {
-        var cause = cause[...]
-        var isCut = true
-        while isCut {
-            isCut = false
-            for word in [expiredWord, attemptsWord] {
-                if cause == word { cause = "" }
-                guard cause.hasPrefix(word + ": ") else { continue }
-                cause = cause.dropFirst(word.count + 2)
-                isCut = true
-            }
-        }
-        return cause.isEmpty ? word : "\(word): \(cause)"
-    }
-}
-
 /// What became of one attempt: a receipt, and what must be kept of it besides.
 package struct Resolution: Sendable, Hashable {
     /// Where the attempt came from.
@@ -89,7 +63,7 @@ package struct Resolution: Sendable, Hashable {
     ) {
         container = retry.delivery.delivery.container
         receipt = DeliveryReceipt(
-            of: retry.delivery, .deferred, status: status, reason: retry.reason,
+            of: retry.delivery, .deferred, status: status, reason: retry.reason.text,
             attempt: retry.attempts, at: now)
         self.retry = retry.decided(at: now)
         deadLetter = nil

@@ -153,7 +153,7 @@ import Testing
             ? Resolution(
                 retry: Retry(
                     delivery: delivery, attempts: attempts + 1, dueAt: Fixtures.moment,
-                    reason: "later"), status: 503, at: Fixtures.moment)
+                    reason: .said("later")), status: 503, at: Fixtures.moment)
             : Resolution(accepted: delivery, attempts: attempts + 1, at: Fixtures.moment)
         tracker.settle(ticket, resolution)
     }

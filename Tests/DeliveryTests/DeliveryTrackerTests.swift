@@ -13,7 +13,8 @@ import Testing
     private func deferred(_ delivery: OwedDelivery) -> Resolution {
         Resolution(
             retry: Retry(
-                delivery: delivery, attempts: 1, dueAt: Fixtures.moment, reason: "later"),
+                delivery: delivery, attempts: 1, dueAt: Fixtures.moment,
+                reason: .said("later")),
             status: 503, at: Fixtures.moment)
     }
 
@@ -86,7 +87,8 @@ import Testing
     @Test func `a retry settles beside the log and its row ends`() {
         var tracker = DeliveryTracker(mark: mark(9), window: 2)
         let retry = Retry(
-            delivery: Fixtures.delivery(at: 3), attempts: 2, dueAt: Fixtures.moment, reason: "")
+            delivery: Fixtures.delivery(at: 3), attempts: 2, dueAt: Fixtures.moment,
+            reason: .said(""))
         let ticket = tracker.admit(retry)
         #expect(tracker.retriesInFlight == [retry.delivery.delivery.id])
         #expect(tracker.openDelivery(ticket)?.attempts == 2)
@@ -192,7 +194,7 @@ import Testing
         var tracker = DeliveryTracker(mark: .start, window: 2)
         let retry = Retry(
             delivery: Fixtures.delivery(at: 1), attempts: 1, dueAt: Fixtures.moment,
-            reason: "503")
+            reason: .said("503"))
         let ticket = tracker.admit(retry)
         var open = [tracker.openRetries]
         tracker.settle(ticket, accepted(retry.delivery))
@@ -202,7 +204,7 @@ import Testing
         // Meanwhile another one settles, which the step does not hold.
         let later = Retry(
             delivery: Fixtures.delivery(at: 2), attempts: 1, dueAt: Fixtures.moment,
-            reason: "503")
+            reason: .said("503"))
         tracker.settle(tracker.admit(later), accepted(later.delivery))
         open.append(tracker.openRetries)
         tracker.stepRecorded()

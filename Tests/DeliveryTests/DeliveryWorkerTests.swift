@@ -149,7 +149,7 @@ import Testing
                 bench.worker.recordedMark.position == LogPosition(3)
             }
             #expect(adopted)
-            #expect(try await bench.retries.map(\.reason) == ["no answer yet"])
+            #expect(try await bench.retries.map(\.reason) == [.noAnswerYet])
             #expect(bench.worker.inFlight == 1)
             let ticket = try #require(bench.gateway.unanswered.first)
             bench.gateway.answer(ticket, .accepted)
@@ -240,7 +240,8 @@ import Testing
         try await bench.run { try await bench.accept(1...3) }
         try await bench.worker.shutDown(within: .seconds(1))
         #expect(bench.worker.recordedMark.position == LogPosition(3))
-        #expect(try await bench.retries.map(\.reason) == ["shut down", "shut down", "shut down"])
+        #expect(
+            try await bench.retries.map(\.reason.text) == ["shut down", "shut down", "shut down"])
         await bench.store.close()
 
         let mark = ProgressMark(position: LogPosition(3), offset: 0)

@@ -74,7 +74,7 @@ import Testing
         let expiration = moment.advanced(by: .seconds(30 * 86_400))
         var retry = Retry(
             delivery: Fixtures.delivery(at: 1, expiration: expiration), attempts: 2,
-            dueAt: moment, reason: "")
+            dueAt: moment, reason: .said(""))
         var tries = 0
         while moment < Fixtures.moment.advanced(by: .seconds(20 * 86_400)) {
             let verdict = judge.judge(
@@ -110,9 +110,10 @@ import Testing
         #expect(
             step(verdict(answered, delivery)).deadLetters.map(\.reason)
                 == ["expired: ServiceUnavailable"])
-        #expect(judge.ending(ofUnsent: delivery, attempts: 0, "no connection", at: now) == nil)
+        #expect(
+            judge.ending(ofUnsent: delivery, attempts: 0, .said("no connection"), at: now) == nil)
         let late = Fixtures.moment.advanced(by: OutcomeJudge.atOnceBound)
-        let ending = judge.ending(ofUnsent: delivery, attempts: 0, "no connection", at: late)
+        let ending = judge.ending(ofUnsent: delivery, attempts: 0, .said("no connection"), at: late)
         #expect(ending?.ending == .expired)
     }
 
@@ -143,7 +144,8 @@ import Testing
     @Test func `a delivery that ends again says once how it ended`() {
         let delivery = Fixtures.delivery(at: 1, expiration: now)
         for reason in ["expired: no connection", "attempts used up: no connection"] {
-            let ending = judge.ending(ofUnsent: delivery, attempts: 0, reason, at: now)
+            let ending = judge.ending(
+                ofUnsent: delivery, attempts: 0, WaitReason(stored: reason), at: now)
             var step = SettledStep(from: .start, to: .start)
             ending?.record(in: &step, origin: .retry)
             #expect(step.deadLetters.map(\.reason) == ["expired: no connection"])

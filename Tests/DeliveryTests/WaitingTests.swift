@@ -161,7 +161,7 @@ import Testing
             #expect(await bench.passed(9))
             #expect(bench.gateway.requests.filter { $0.token == tablet }.count == 1)
             #expect(bench.gateway.requests.count == 6)
-            let reasons = try await bench.retries.map(\.reason)
+            let reasons = try await bench.retries.map(\.reason.stored)
             #expect(
                 reasons.sorted()
                     == ["TooManyRequests"]

@@ -34,25 +34,20 @@ struct WorkerBench {
             try await Self.registerDevices(in: store)
         }
         progress = FaultyProgress(store)
-        var settings = DeliveryWorker.Settings()
+        var settings = DeliverySettings()
         settings.window = window
         settings.retryWindow = retryWindow
         settings.stepInterval = .zero
         settings.silentPushesPerHour = silentPerHour
-        let built = Mutex<ScriptedGateway?>(nil)
-        worker = DeliveryWorker(
-            at: mark, recordingTo: progress, settings: settings,
+        let ledger = DeliveryLedger(
+            at: mark, settings: settings,
             judge: OutcomeJudge(retries: RetryPolicy(maximumAttempts: maximumAttempts)),
-            clock: clock, now: { [clock] in clock.moment }, generator: SeededGenerator(seed: 1),
+            now: { [clock] in clock.moment }, generator: SeededGenerator(seed: 1),
             logger: Logger(label: "test", factory: { [log] _ in BookHandler(book: log) }),
-            metrics: metrics
-        ) { sink in
-            let gateway = ScriptedGateway(answeringTo: sink, script: script)
-            built.withLock { $0 = gateway }
-            return gateway
-        }
-        guard let gateway = built.withLock({ $0 }) else { preconditionFailure("no gateway") }
-        self.gateway = gateway
+            metrics: metrics)
+        gateway = ScriptedGateway(answeringTo: ledger.take, script: script)
+        worker = DeliveryWorker(
+            on: ledger, recordingTo: progress, through: gateway, clock: clock)
     }
 
     /// The device of the fixtures' deliveries, with the serial that they name, and a second one.

@@ -214,15 +214,15 @@ import Testing
         try await TestRelay.with { relay in
             var step = SettledStep(from: .start, to: .start)
             let later = TestRelay.now.advanced(by: .seconds(60))
-            for (position, reason) in ["ServiceUnavailable", "enough", "no connection"].enumerated()
-            {
-                let isPaced = reason == "enough"
+            let reasons: [WaitReason] = [
+                .said("ServiceUnavailable"), .devicePace, .said("no connection"),
+            ]
+            for (position, reason) in reasons.enumerated() {
                 step.retries.append(
                     Retry(
                         delivery: Fixtures.delivery(at: UInt64(position + 1)), attempts: 1,
                         dueAt: position == 2 ? TestRelay.now : later,
-                        reason: isPaced
-                            ? "enough background pushes for this device in this hour" : reason))
+                        reason: reason))
             }
             try await relay.store.settle(step)
             let listed = list(try await relay.admin(.get, Self.container + "/retries"), "retries")

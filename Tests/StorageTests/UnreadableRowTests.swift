@@ -126,7 +126,7 @@ import Testing
         step.retries = (1...3).map {
             Retry(
                 delivery: Fixtures.delivery(at: $0), attempts: 1, dueAt: Fixtures.moment,
-                reason: "503")
+                reason: .said("503"))
         }
         step.tallies[Fixtures.container] = DeliveryTally(owed: 3)
         try await store.settle(step)

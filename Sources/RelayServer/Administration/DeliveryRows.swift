@@ -26,7 +26,7 @@ extension Retry {
         var object = delivery.json
         object["attempts"] = .integer(Int64(attempts))
         object["dueAt"] = .string(dueAt.iso8601)
-        object["reason"] = .string(reason)
+        object["reason"] = .string(reason.text)
         return .object(object)
     }
 
@@ -47,9 +47,9 @@ extension Retry {
     ) -> (kind: String, until: Timestamp, reason: String) {
         let halt = halts.filter { $0.holds(delivery.delivery) }.max { $0.until < $1.until }
         if let halt, dueAt <= max(now, halt.until) { return ("halt", halt.until, halt.reason) }
-        if DevicePacing.waits(reason) { return ("pace", dueAt, reason) }
+        if reason.isPace { return ("pace", dueAt, reason.text) }
         // What is due waits for its turn.
-        return (dueAt <= now ? "turn" : "backOff", dueAt, reason)
+        return (dueAt <= now ? "turn" : "backOff", dueAt, reason.text)
     }
 }
 

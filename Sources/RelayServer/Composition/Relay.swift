@@ -95,37 +95,28 @@ package final class Relay: Service {
             [gate = store.gate] in gate.count(.share)
         }
         queries = QueryDesk(settings: configuration.queries, clock: world.clock)
-        let built = Mutex<(CurlPushGateway, CourierPushGateway)?>(nil)
-        worker = try DeliveryWorker(
-            at: try await store.mark(), recordingTo: store,
-            settings: DeliveryWorker.Settings(configuration.delivery),
+        let ledger = DeliveryLedger(
+            at: try await store.mark(), settings: DeliverySettings(configuration.delivery),
             judge: OutcomeJudge(
                 retries: RetryPolicy(maximumAttempts: configuration.delivery.maximumAttempts)),
-            clock: world.clock, now: world.now, generator: world.generator, logger: logger,
-            flow: turns.flow
-        ) { [store] sink in
-            let gateway = try CurlPushGateway(
-                settings: settings,
-                world: GatewayWorld(
-                    credentials: { container, _ in board.credential(of: container) },
-                    wallClock: world.now, generator: world.generator, keeper: tokens.keeper,
-                    observer: { event in logger.log(event) }), sink: sink)
-            let courier = CourierPushGateway(
-                queue: store, bounds: configuration.fetching.bounds, now: world.now, sink: sink,
-                onQueued: { desk.ring($0) },
-                onDropped: { count in
-                    Counter(label: "belfry_courier_dropped_total").increment(by: count)
-                    logger.info(
-                        "dropped couriers' oldest notifications", metadata: ["count": "\(count)"])
-                })
-            built.withLock { $0 = (gateway, courier) }
-            return GatewaySwitch(apns: gateway, courier: courier)
-        }
-        guard let (gateway, courier) = built.withLock({ $0 }) else {
-            preconditionFailure("the worker made no gateway")
-        }
-        self.gateway = gateway
-        self.courier = courier
+            now: world.now, generator: world.generator, logger: logger, flow: turns.flow)
+        gateway = try CurlPushGateway(
+            settings: settings,
+            world: GatewayWorld(
+                credentials: { container, _ in board.credential(of: container) },
+                wallClock: world.now, generator: world.generator, keeper: tokens.keeper,
+                observer: { event in logger.log(event) }), sink: ledger.take)
+        courier = CourierPushGateway(
+            queue: store, bounds: configuration.fetching.bounds, now: world.now, sink: ledger.take,
+            onQueued: { desk.ring($0) },
+            onDropped: { count in
+                Counter(label: "belfry_courier_dropped_total").increment(by: count)
+                logger.info(
+                    "dropped couriers' oldest notifications", metadata: ["count": "\(count)"])
+            })
+        worker = DeliveryWorker(
+            on: ledger, recordingTo: store,
+            through: GatewaySwitch(apns: gateway, courier: courier), clock: world.clock)
     }
 
     // MARK: Running

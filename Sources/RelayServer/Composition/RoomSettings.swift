@@ -42,7 +42,7 @@ extension CurlGatewaySettings {
     }
 }
 
-extension DeliveryWorker.Settings {
+extension DeliverySettings {
     init(_ bounds: RelayConfiguration.DeliveryBounds) {
         self.init()
         window = bounds.inFlight

@@ -94,7 +94,7 @@ struct SettleStep: Sendable {
             arguments: try columns(of: delivery, in: db)
                 + [
                     Int64(retry.attempts), retry.dueAt.stored,
-                    (retry.decidedAt ?? retry.dueAt).stored, retry.reason,
+                    (retry.decidedAt ?? retry.dueAt).stored, retry.reason.stored,
                     RetryLane(of: delivery.owed.delivery).stored,
                     delivery.owed.delivery.collapsingRecord == nil ? 0 : 1,
                 ])
@@ -170,7 +170,7 @@ extension Retry {
         self.init(
             delivery: try OwedDelivery(stored),
             attempts: UInt16(clamping: row["attempts"] as Int64),
-            dueAt: stored.moment("dueAt"), reason: row["reason"])
+            dueAt: stored.moment("dueAt"), reason: WaitReason(stored: row["reason"]))
     }
 }
 

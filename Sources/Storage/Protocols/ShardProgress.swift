@@ -193,11 +193,13 @@ package struct Retry: Sendable, Hashable {
     /// The moment at which that was decided: if the clock is before it, the clock was set back
     /// since; `nil` if that is not known.
     package var decidedAt: Timestamp?
-    /// Why it is tried again.
-    package var reason: String
+    /// Why it waits.
+    package var reason: WaitReason
 
     /// Creates a retry.
-    package init(delivery: OwedDelivery, attempts: UInt16, dueAt: Timestamp, reason: String) {
+    package init(
+        delivery: OwedDelivery, attempts: UInt16, dueAt: Timestamp, reason: WaitReason
+    ) {
         self.delivery = delivery
         self.attempts = attempts
         self.dueAt = dueAt

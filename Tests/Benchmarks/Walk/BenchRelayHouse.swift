@@ -35,16 +35,15 @@ struct BenchRelayHouse: Sendable {
             privateKeyPEM: ConcealedText(P256.Signing.PrivateKey().pemRepresentation))
         guard let key else { throw ExitCode.failure }
         let world = world
-        worker = try DeliveryWorker(
-            at: try await store.mark(), recordingTo: store, clock: world.clock, now: world.now,
-            generator: world.generator, logger: logger
-        ) { sink in
-            try CurlPushGateway(
-                settings: gateway,
-                world: GatewayWorld(
-                    credentials: { _, _ in .signingKey(key) }, wallClock: world.now,
-                    generator: world.generator), sink: sink)
-        }
+        let ledger = DeliveryLedger(
+            at: try await store.mark(), now: world.now, generator: world.generator, logger: logger)
+        let gateway = try CurlPushGateway(
+            settings: gateway,
+            world: GatewayWorld(
+                credentials: { _, _ in .signingKey(key) }, wallClock: world.now,
+                generator: world.generator), sink: ledger.take)
+        worker = DeliveryWorker(
+            on: ledger, recordingTo: store, through: gateway, clock: world.clock)
         try await load.furnish(store, at: world.now())
     }
 

@@ -167,7 +167,10 @@ package enum ProgressConformance {
         plain.delivery.delivery.notification.collapseID = nil
         plain.delivery.delivery.notification.expiration = nil
         plain.delivery.delivery.notification.pushType = .background
-        step.retries = [retry(1, dueAt: 1), plain]
+        plain.reason = .devicePace
+        var quoted = retry(3, dueAt: 3)
+        quoted.reason = .said("too many pushes for this device")
+        step.retries = [retry(1, dueAt: 1), plain, quoted]
         try await store.settle(step)
         let reopened = try await factory.reopen(store)
         let due = try await reopened.dueRetries(
@@ -312,7 +315,7 @@ package enum ProgressConformance {
     {
         Retry(
             delivery: Sample.owed(number), attempts: attempts, dueAt: Sample.moment(seconds),
-            reason: "TooManyRequests")
+            reason: .said("TooManyRequests"))
     }
 
     package static func letter(_ number: UInt64, reason: String = "BadDeviceToken") -> DeadLetter {

@@ -122,7 +122,7 @@ package enum RegistryConformance {
             retries == [
                 Retry(
                     delivery: step.deadLetters[0].delivery, attempts: 0, dueAt: Sample.moment(50),
-                    reason: "BadTopic")
+                    reason: .said("BadTopic"))
             ])
         #expect(
             try await store.dropDeadLetters(nil, of: Sample.otherContainer, reason: nil) == 0)

@@ -1,0 +1,162 @@
+package import CoreMetrics
+package import Gateway
+package import Logging
+package import RelayModel
+package import Storage
+import Synchronization
+
+/// Where deliveries stand, for all who work on them: the gateway answers to it, and
+/// ``DeliveryWorker`` hands to the gateway what it admits.
+///
+/// Concurrency: one lock around ``DeliveryState``, held for short synchronous stretches. What
+/// follows from its decisions is done after the lock is let go. It knows no gateway, so that a
+/// gateway can be made that knows it.
+package final class DeliveryLedger: Sendable {
+    private struct Signals {
+        private let steps = WakeSignal()
+        private let log = WakeSignal()
+        private let ranges = WakeSignal()
+        private let retries = WakeSignal()
+
+        subscript(_ waiter: DeliveryAction.Waiter) -> WakeSignal {
+            switch waiter {
+            case .steps: steps
+            case .log: log
+            case .ranges: ranges
+            case .retries: retries
+            }
+        }
+    }
+
+    private let state: Mutex<DeliveryState>
+    private let clockWatch = Mutex(ClockWatch())
+    private let wallClock: @Sendable () -> Timestamp
+    private let flow: PushFlow?
+    private let meter: DeliveryMeter
+    let settings: DeliverySettings
+    let logger: Logger
+    private let signals = Signals()
+
+    /// Opens a ledger that goes on at `mark`.
+    ///
+    /// - Parameters:
+    ///   - mark: The progress as recorded.
+    ///   - settings: Windows and times.
+    ///   - judge: What follows from an answer.
+    ///   - now: Tells the time of day.
+    ///   - generator: Spreads retries.
+    ///   - logger: Hears what somebody should act on.
+    ///   - metrics: Where it counts.
+    ///   - flow: Is told how many pushes of each container are with the gateway.
+    package init(
+        at mark: ProgressMark, settings: DeliverySettings = DeliverySettings(),
+        judge: OutcomeJudge = OutcomeJudge(), now: @escaping @Sendable () -> Timestamp,
+        generator: any RandomNumberGenerator & Sendable, logger: Logger,
+        metrics: any MetricsFactory = MetricsSystem.factory, flow: PushFlow? = nil
+    ) {
+        state = Mutex(
+            DeliveryState(
+                mark: mark, settings: settings, judge: judge, generator: generator,
+                tellsEnds: flow != nil))
+        self.settings = settings
+        self.flow = flow
+        self.logger = logger
+        wallClock = now
+        meter = DeliveryMeter(metrics)
+    }
+
+    /// Settles answers of the gateway.
+    ///
+    /// It runs on the gateway's thread.
+    package func take(_ completions: [PushCompletion]) {
+        let now = now()
+        perform(withState { $0.take(completions, at: now) })
+    }
+
+    // MARK: Deciding and acting
+
+    /// Reads or decides something under the lock.
+    func withState<Value: Sendable>(_ body: (inout DeliveryState) -> Value) -> Value {
+        state.withLock { body(&$0) }
+    }
+
+    /// Decides something under the lock, and does what follows from it.
+    func decide(_ body: (inout DeliveryState) -> [DeliveryAction]) {
+        perform(withState(body))
+    }
+
+    /// Does what was decided, in its order.
+    func perform(_ actions: [DeliveryAction]) {
+        for action in actions { perform(action) }
+    }
+
+    private func perform(_ action: DeliveryAction) {
+        switch action {
+        case .began(let requests): flow?.began(requests)
+        case .ended(let ends): flow?.ended(ends)
+        case .count(let tally): meter.count(tally)
+        case .showHalts(let count): meter.show(halts: count)
+        case .showProgress(let mark, let inFlight): meter.show(mark, inFlight: inFlight)
+        case .wake(let waiter): signals[waiter].raise()
+        case .tellEndOfHalt: logger.info("deliveries go on")
+        case .tellHalt(let halt, let container):
+            logger.warning(
+                "paused deliveries",
+                metadata: [
+                    "container": "\(container)", "scope": "\(halt.scope)",
+                    "reason": "\(halt.reason)",
+                ])
+        case .tellAlarm(let alarm):
+            logger.warning(
+                "the gateway refused pushes",
+                metadata: [
+                    "container": "\(alarm.container)", "status": "\(alarm.answer.status)",
+                    "reason": "\(alarm.answer.reason)", "meaning": "\(alarm.explanation)",
+                    "count": "\(alarm.count)",
+                ])
+        }
+    }
+
+    /// Returns when somebody was woken, or the task is cancelled.
+    func wait(as waiter: DeliveryAction.Waiter) async {
+        await signals[waiter].wait()
+    }
+
+    // MARK: The clock
+
+    /// The time of day; what waits in memory goes back with it when it was set back.
+    func now() -> Timestamp {
+        let now = wallClock()
+        if let step = clockWatch.withLock({ $0.note(now) }) {
+            logger.warning(
+                "the clock was set back", metadata: ["seconds": "\(step / .seconds(1))"])
+            decide { $0.clockWasSetBack(by: step) }
+        }
+        return now
+    }
+
+    // MARK: For whoever asks
+
+    /// How many deliveries and retries are open or not yet recorded.
+    package var inFlight: Int { withState { $0.tracker.inFlight } }
+
+    /// The progress as it is recorded.
+    package var recordedMark: ProgressMark { withState { $0.tracker.recordedMark } }
+
+    /// What waits, with the gateway's reason, ordered by container.
+    package var halts: [HaltInForce] { withState { $0.rules.halts.all } }
+
+    /// Lets a container's deliveries go again, after its settings were mended, or because somebody
+    /// says so; returns how many halts ended.
+    @discardableResult
+    package func resume(_ container: ContainerKey) -> Int {
+        let (ended, actions) = withState { $0.resume(container) }
+        perform(actions)
+        return ended
+    }
+
+    /// Looks for due retries now, after somebody else wrote some.
+    package func workRetries() {
+        perform([.wake(.retries)])
+    }
+}

@@ -1,0 +1,316 @@
+import Gateway
+import RelayModel
+import Storage
+
+/// What is open, and what the answers so far say about the rest: it decides what is sent, what
+/// becomes of each answer, and what is recorded.
+///
+/// A value without lock, clock or suspension. Whoever holds it does what its actions say, in their
+/// order, and after it let go of the lock.
+struct DeliveryState: ~Copyable, Sendable {
+    let settings: DeliverySettings
+    private(set) var tracker: DeliveryTracker
+    private(set) var rules: SendRules
+    private var tickets = OpenTickets()
+    private var rangePace: PushPace
+    private var alarms = AlarmBook()
+    /// Pushes of the log that ended and were not told yet, if anybody is to be told.
+    private var ends: [PushEnd]?
+    /// What is not yet counted.
+    private var tally = DeliveryMeter.Tally()
+    private var settledSinceStep = 0
+
+    /// Goes on at `mark`.
+    ///
+    /// `tellsEnds` says whether somebody hears of pushes that begin and end.
+    init(
+        mark: ProgressMark, settings: DeliverySettings, judge: OutcomeJudge,
+        generator: any RandomNumberGenerator & Sendable, tellsEnds: Bool
+    ) {
+        self.settings = settings
+        tracker = DeliveryTracker(
+            mark: mark, window: settings.window, rangeWindow: settings.rangeWindow)
+        rules = SendRules(
+            judge: judge, silentPushesPerHour: settings.silentPushesPerHour, generator: generator)
+        rangePace = PushPace(most: settings.rangeWindow)
+        ends = tellsEnds ? [] : nil
+    }
+
+    // MARK: What the log owes
+
+    /// How many more deliveries of the log may be admitted.
+    var room: Int { tracker.room }
+
+    /// Admits as many of `deliveries` as there is room for, `most` at the most.
+    ///
+    /// - Parameters:
+    ///   - deliveries: What the log owes next, in its order.
+    ///   - most: For so many it was asked which are withdrawn.
+    ///   - withdrawn: Those that are not their recipients' any more.
+    ///   - now: The moment.
+    /// - Returns: How many were taken, what follows from it, and what is sent.
+    mutating func admit(
+        _ deliveries: ArraySlice<OwedDelivery>, atMost most: Int,
+        withdrawn: [DeliveryID: Withdrawal], at now: Timestamp
+    ) -> Admission {
+        var admission = Admission(taken: min(most, room, deliveries.count))
+        admission.requests.reserveCapacity(admission.taken)
+        for delivery in deliveries.prefix(admission.taken) {
+            let ticket = tracker.admit(delivery, at: now)
+            let withdrawal = withdrawn.isEmpty ? nil : withdrawn[delivery.delivery.id]
+            begin(delivery, ticket, withdrawal, at: now, into: &admission)
+        }
+        finish(&admission)
+        if ends != nil, !admission.requests.isEmpty {
+            admission.actions.append(.began(admission.requests))
+        }
+        return admission
+    }
+
+    /// Takes what goes to inboxes beside what is admitted next; `nil` while too many wait.
+    mutating func add(_ inbox: [InboxEntry]) -> [DeliveryAction]? {
+        guard tracker.add(inbox) else { return nil }
+        return inbox.isEmpty ? [] : [.wake(.steps)]
+    }
+
+    /// Learns that every delivery of every entry up to `position` has been admitted.
+    mutating func finish(_ position: LogPosition, ranges: [NewRange]) -> [DeliveryAction] {
+        tracker.finish(position, ranges: ranges)
+        return [.wake(.steps)]
+    }
+
+    // MARK: What ranges owe
+
+    /// How many more deliveries of ranges may be admitted: as many as their window and their pace
+    /// allow.
+    var rangeRoom: Int { min(tracker.rangeRoom, rangePace.room) }
+
+    /// Admits as many deliveries of a range as there is room for, `most` at the most.
+    mutating func admit(
+        _ deliveries: ArraySlice<OwedDelivery>, of range: RangeBatch, atMost most: Int,
+        withdrawn: [DeliveryID: Withdrawal], at now: Timestamp
+    ) -> Admission {
+        var admission = Admission(taken: min(most, rangeRoom, deliveries.count))
+        for delivery in deliveries.prefix(admission.taken) {
+            let ticket = tracker.admit(delivery, range: range.id, offset: range.offset)
+            let withdrawal = withdrawn.isEmpty ? nil : withdrawn[delivery.delivery.id]
+            begin(delivery, ticket, withdrawal, at: now, into: &admission)
+        }
+        rangePace.begin(admission.requests.count)
+        finish(&admission)
+        return admission
+    }
+
+    /// Learns that every delivery of a range has been admitted.
+    mutating func finishRange(_ range: RangeBatch) -> [DeliveryAction] {
+        tracker.finishRange(range.id, offset: range.offset)
+        return [.wake(.steps)]
+    }
+
+    // MARK: Retries
+
+    /// What is to be known before retries are read.
+    struct RetryLook: Sendable {
+        /// The retries that must not be taken up.
+        let excluded: Set<DeliveryID>
+        /// How many others may be.
+        let room: Int
+        /// The lanes that wait.
+        let held: Halts.Held
+        /// When one of them may try.
+        let nextTrial: Timestamp?
+    }
+
+    /// Which retries may be read at `now`.
+    func retryLook(at now: Timestamp) -> RetryLook {
+        RetryLook(
+            excluded: tracker.retriesInFlight,
+            room: max(0, settings.retryWindow - tracker.openRetries),
+            held: rules.halts.held(at: now), nextTrial: rules.halts.nextTrial(after: now))
+    }
+
+    /// Takes up retries that are due, except those whose lanes wait: their rows stay as they are.
+    mutating func admit(
+        due: [Retry], withdrawn: [DeliveryID: Withdrawal], at now: Timestamp
+    ) -> Admission {
+        var admission = Admission()
+        for retry in rules.inOrderOfTrial(due) {
+            let owed = retry.delivery
+            let decision = rules.decide(
+                on: owed, .waited(attempts: retry.attempts, retry.reason),
+                withdrawn[owed.delivery.id], at: now)
+            if case .wait = decision { continue }
+            let ticket = tracker.admit(retry)
+            admission.taken += 1
+            if case .settle(let ending) = decision {
+                settle(ticket, ending, of: owed.delivery, at: now)
+            } else {
+                let number = tickets.open(ticket)
+                admission.requests.append(PushRequest(owed.delivery, ticket: number))
+            }
+        }
+        finish(&admission)
+        return admission
+    }
+
+    /// Learns of what waits from before the start: it knows of what is newer than it.
+    mutating func recall(_ waiting: [Retry]) {
+        for retry in waiting { rules.remember(retry.delivery.delivery) }
+    }
+
+    // MARK: Admitting
+
+    /// Sends what was just admitted, or settles it at once.
+    private mutating func begin(
+        _ owed: OwedDelivery, _ ticket: DeliveryTracker.Ticket, _ withdrawal: Withdrawal?,
+        at now: Timestamp, into admission: inout Admission
+    ) {
+        rules.remember(owed.delivery)
+        if let ending = rules.firstEnding(of: owed, withdrawal, at: now) {
+            settle(ticket, ending, of: owed.delivery, at: now)
+        } else {
+            admission.requests.append(
+                PushRequest(owed.delivery, ticket: tickets.open(ticket)))
+        }
+    }
+
+    private mutating func finish(_ admission: inout Admission) {
+        countRest(into: &admission.actions)
+        if admission.requests.count < admission.taken {
+            admission.actions.append(.wake(.steps))
+        }
+    }
+
+    /// Settles a ticket, and counts what the delivery came to.
+    private mutating func settle(
+        _ ticket: DeliveryTracker.Ticket, _ resolution: Resolution, of delivery: Delivery,
+        at now: Timestamp
+    ) {
+        tracker.settle(ticket, resolution)
+        tally.add(resolution.ending, of: delivery, at: now)
+    }
+
+    private mutating func countRest(into actions: inout [DeliveryAction]) {
+        guard !tally.isEmpty else { return }
+        actions.append(.count(tally))
+        tally = DeliveryMeter.Tally()
+    }
+
+    // MARK: Answers
+
+    /// Settles what the gateway answered; a ticket that it answers twice is ignored.
+    mutating func take(_ completions: [PushCompletion], at now: Timestamp) -> [DeliveryAction] {
+        var news = DeliveryNews()
+        var hasRangeRoom = false
+        for completion in completions {
+            guard let ticket = tickets.close(completion.ticket) else { continue }
+            if case .range = ticket {
+                rangePace.end(after: completion.latency)
+                hasRangeRoom = true
+            }
+            settle(ticket, completion, at: now, news: &news)
+        }
+        settledSinceStep += completions.count
+        var actions: [DeliveryAction] = []
+        if let ends, !ends.isEmpty {
+            actions.append(.ended(ends))
+            self.ends = []
+        }
+        if hasRangeRoom { actions.append(.wake(.ranges)) }
+        // Counted first: whoever sees the progress pass a delivery finds it in the metrics.
+        countRest(into: &actions)
+        actions.append(.wake(.steps))
+        return actions + news.actions(halts: rules.halts.count)
+    }
+
+    private mutating func settle(
+        _ ticket: DeliveryTracker.Ticket, _ completion: PushCompletion, at now: Timestamp,
+        news: inout DeliveryNews
+    ) {
+        guard let (owed, attempts) = tracker.openDelivery(ticket) else { return }
+        let delivery = owed.delivery
+        if tracker.isInWindow(ticket) {
+            ends?.append(PushEnd(container: delivery.container, latency: completion.latency))
+        }
+        let judgement = rules.judge(
+            completion, of: owed, attempts: attempts, at: now, news: &news)
+        tally.add(judgement.outcome, of: delivery)
+        settle(ticket, judgement.resolution, of: delivery, at: now)
+        if let alarm = alarms.note(judgement.outcome, of: delivery, at: now) {
+            news.alarms.append(alarm)
+        }
+    }
+
+    /// Makes retries of deliveries whose answers are slow, so that the progress can pass them, and
+    /// looks at gateways that fail.
+    mutating func adopt(at now: Timestamp) -> [DeliveryAction] {
+        let opened = now.advanced(by: .zero - settings.slowAfter)
+        var news = DeliveryNews()
+        rules.look(at: now, news: &news)
+        let lanes = tracker.adoptDeliveries(openSinceBefore: opened, at: now)
+        for lane in lanes { rules.noteSilence(in: lane, since: opened, at: now, news: &news) }
+        var actions = news.actions(halts: rules.halts.count)
+        guard !lanes.isEmpty else { return actions }
+        if ends != nil {
+            actions.append(
+                .ended(lanes.map { PushEnd(container: $0.container, latency: .zero) }))
+        }
+        tally.add(lanes.count, .adopted)
+        countRest(into: &actions)
+        actions.append(.wake(.steps))
+        return actions
+    }
+
+    // MARK: Steps
+
+    /// The next step to record: one that was not recorded comes again; `nil` if there is nothing.
+    mutating func nextStep() -> SettledStep? {
+        settledSinceStep = 0
+        return tracker.unrecordedStep ?? tracker.takeStep()
+    }
+
+    /// Whether so much is settled since the last step that the next need not wait.
+    var hasFullStep: Bool { settledSinceStep >= settings.stepSize }
+
+    /// Learns that the step taken last is durable.
+    mutating func stepRecorded(_ step: SettledStep) -> [DeliveryAction] {
+        tracker.stepRecorded()
+        var actions: [DeliveryAction] = [
+            .showProgress(tracker.recordedMark, inFlight: tracker.inFlight), .wake(.log),
+            .wake(.ranges),
+        ]
+        // New rows may be due; and those that ended make room for others.
+        if !step.retries.isEmpty || !step.endedRetries.isEmpty {
+            actions.append(.wake(.retries))
+        }
+        return actions
+    }
+
+    // MARK: By hand, and by the clock
+
+    /// Lets a container's deliveries go again; returns how many halts ended.
+    mutating func resume(_ container: ContainerKey) -> (ended: Int, actions: [DeliveryAction]) {
+        let ended = rules.resume(container)
+        return (ended, [.showHalts(rules.halts.count), .wake(.retries)])
+    }
+
+    /// The clock goes `step` later than it did: every moment that is kept here moves with it.
+    mutating func clockWasSetBack(by step: Duration) -> [DeliveryAction] {
+        tracker.clockWasSetBack(by: step)
+        rules.clockWasSetBack(by: step)
+        alarms.clockWasSetBack(by: step)
+        return [.wake(.retries)]
+    }
+}
+
+extension PushRequest {
+    init(_ delivery: Delivery, ticket: UInt64) {
+        self.init(
+            ticket: ticket, deliveryID: delivery.id, container: delivery.container,
+            environment: delivery.gatewayEnvironment, token: delivery.token,
+            notification: delivery.notification)
+        gateway = delivery.gateway
+        recipient = PushRecipient(
+            owner: delivery.owner, deviceID: delivery.deviceID, position: delivery.ordinal.position)
+    }
+}

@@ -1,0 +1,281 @@
+import Gateway
+import RelayModel
+import RelayTestKit
+import Storage
+import Testing
+
+@testable import Delivery
+
+/// What is decided, without a gateway, a store or a clock.
+@Suite struct DeliveryStateTests {
+    private let now = Fixtures.moment
+
+    private func state(
+        window: Int = 8, silentPerHour: Int = 0, retryWindow: Int = 8
+    ) -> DeliveryState {
+        var settings = DeliverySettings()
+        settings.window = window
+        settings.rangeWindow = 4
+        settings.retryWindow = retryWindow
+        settings.silentPushesPerHour = silentPerHour
+        return DeliveryState(
+            mark: .start, settings: settings, judge: OutcomeJudge(),
+            generator: SeededGenerator(seed: 1), tellsEnds: true)
+    }
+
+    private static func refusal(
+        _ status: Int, _ reason: String, _ reaction: GatewayReaction
+    ) -> PushOutcome {
+        .refused(GatewayRefusal(status: status, reason: reason, reaction: reaction))
+    }
+
+    private static let badCredential = refusal(403, "InvalidProviderToken", .pauseContainer)
+
+    private func answer(
+        _ requests: [PushRequest], _ outcome: PushOutcome
+    ) -> [PushCompletion] {
+        requests.map {
+            PushCompletion(ticket: $0.ticket, outcome: outcome, latency: .milliseconds(1))
+        }
+    }
+
+    private func admit(
+        _ deliveries: [OwedDelivery], to state: inout DeliveryState, at now: Timestamp? = nil,
+        withdrawn: [DeliveryID: Withdrawal] = [:]
+    ) -> Admission {
+        state.admit(
+            deliveries[...], atMost: deliveries.count, withdrawn: withdrawn, at: now ?? self.now)
+    }
+
+    // MARK: Admission
+
+    @Test func `a full window admits nothing until a step is durable`() throws {
+        var state = state(window: 2)
+        let owed = deliveries(1...5)
+        let first = admit(owed, to: &state)
+        #expect(first.taken == 2)
+        #expect(first.requests.map(\.deliveryID) == owed.prefix(2).map(\.delivery.id))
+        #expect(state.room == 0)
+        let none = admit(Array(owed.dropFirst(2)), to: &state)
+        #expect(none.taken == 0)
+        #expect(none.actions.isEmpty && none.requests.isEmpty)
+        _ = state.take(answer(first.requests, .accepted), at: now)
+        #expect(state.room == 0)
+        let taken = state.nextStep()
+        let step = try #require(taken)
+        #expect(step.receipts.count == 2)
+        #expect(state.room == 0, "it is not durable yet")
+        let actions = state.stepRecorded(step)
+        #expect(actions.names == ["showProgress", "wake log", "wake ranges"])
+        #expect(state.room == 2)
+    }
+
+    @Test func `no more is admitted than was asked about`() {
+        var state = state()
+        let owed = deliveries(1...5)
+        let admission = state.admit(owed[...], atMost: 3, withdrawn: [:], at: now)
+        #expect(admission.taken == 3)
+    }
+
+    @Test func `what is withdrawn or expired is not sent, and settled at once`() {
+        var state = state()
+        var owed = deliveries(1...2)
+        owed.append(Fixtures.delivery(at: 3, expiration: now))
+        let late = now.advanced(by: OutcomeJudge.atOnceBound)
+        let admission = admit(
+            owed, to: &state, at: late, withdrawn: [owed[0].delivery.id: .device])
+        #expect(admission.taken == 3)
+        #expect(admission.requests.map(\.deliveryID) == [owed[1].delivery.id])
+        #expect(admission.actions.names == ["count", "wake steps", "began 1"])
+        let letters = state.nextStep()?.deadLetters.map(\.reason)
+        #expect(letters == [Withdrawal.device.rawValue])
+    }
+
+    @Test func `too many inboxes wait`() {
+        var state = state()
+        let portion = Array(repeating: entry, count: 512)
+        var taken = 0
+        while let actions = state.add(portion) {
+            #expect(actions.names == ["wake steps"])
+            taken += 1
+        }
+        #expect(taken == Limits.maximumInboxEntriesWaiting / 512)
+        let nothing = state.add([])
+        #expect(nothing?.names == [])
+    }
+
+    private var entry: InboxEntry {
+        InboxEntry(
+            owner: InboxOwner(container: Fixtures.container, user: Fixtures.identifier("alice")),
+            position: LogPosition(1), subscriptionSerial: 1,
+            subscriptionID: Fixtures.identifier("s1"), database: .public,
+            notificationID: UUIDBytes(high: 1, low: 1), originDevice: nil,
+            payload: Array("{}".utf8), at: now)
+    }
+
+    // MARK: Tickets
+
+    @Test func `each attempt has a number of its own, and a second answer is ignored`() {
+        var state = state()
+        let log = admit(deliveries(1...2), to: &state)
+        let batch = RangeBatch(
+            id: 7, offset: 0, deliveries: deliveries(3...4), isLast: false)
+        let range = state.admit(
+            batch.deliveries[...], of: batch, atMost: 2, withdrawn: [:], at: now)
+        let retry = Retry(
+            delivery: Fixtures.delivery(at: 5), attempts: 1, dueAt: now, reason: .said("503"))
+        let again = state.admit(due: [retry], withdrawn: [:], at: now)
+        let requests = log.requests + range.requests + again.requests
+        #expect(Set(requests.map(\.ticket)).count == 5)
+        let once = state.take(answer(requests, .accepted), at: now)
+        #expect(once.names == ["ended 2", "wake ranges", "count", "wake steps"])
+        let twice = state.take(answer(requests, Self.badCredential), at: now)
+        #expect(twice.names == ["wake steps"])
+        #expect(state.rules.halts.count == 0)
+    }
+
+    // MARK: Slow answers
+
+    @Test func `after two seconds the front is adopted, and its answer ends the row`() throws {
+        var state = state()
+        let requests = admit(deliveries(1...2), to: &state).requests
+        let early = state.adopt(at: now.advanced(by: .seconds(2)))
+        #expect(early.isEmpty)
+        let later = now.advanced(by: .milliseconds(2001))
+        let actions = state.adopt(at: later)
+        #expect(actions.names == ["ended 2", "count", "wake steps"])
+        let taken = state.nextStep()
+        let step = try #require(taken)
+        #expect(step.retries.map(\.reason) == [.noAnswerYet, .noAnswerYet])
+        #expect(step.retries.allSatisfy { $0.dueAt == later })
+        #expect(step.to.offset == 1)
+        _ = state.stepRecorded(step)
+        #expect(state.retryLook(at: later).excluded.count == 2, "nobody takes them up")
+        let ends = state.take(answer(requests, .accepted), at: later)
+        #expect(ends.names == ["count", "wake steps"], "their ends were told before")
+        let ended = state.nextStep()?.endedRetries.count
+        #expect(ended == 2)
+    }
+
+    // MARK: Halts
+
+    @Test func `a refused credential halts its container, and one is let through to try`() {
+        var state = state()
+        let first = admit(deliveries(1...1), to: &state)
+        let told = state.take(answer(first.requests, Self.badCredential), at: now)
+        #expect(
+            told.names == [
+                "ended 1", "count", "wake steps", "tellHalt InvalidProviderToken", "showHalts 1",
+            ])
+        let halted = admit(deliveries(2...3), to: &state)
+        #expect(halted.taken == 2 && halted.requests.isEmpty)
+        let waiting = state.nextStep()?.retries ?? []
+        #expect(waiting.map(\.reason) == .init(repeating: .said("InvalidProviderToken"), count: 3))
+        #expect(waiting.map(\.attempts) == [0, 0, 0])
+        let look = state.retryLook(at: now)
+        #expect(waiting.allSatisfy { look.held.contains(RetryLane(of: $0.delivery.delivery)) })
+        // Their rows stay as they are, until one may try.
+        let early = state.admit(due: waiting, withdrawn: [:], at: now)
+        #expect(early.taken == 0)
+        let minute = now.advanced(by: .seconds(60))
+        #expect(look.nextTrial == minute)
+        let trial = state.admit(due: waiting, withdrawn: [:], at: minute)
+        #expect(trial.taken == 1 && trial.requests.count == 1)
+        let over = state.take(answer(trial.requests, .accepted), at: minute)
+        #expect(over.names.suffix(3) == ["showHalts 0", "tellEndOfHalt", "wake retries"])
+    }
+
+    @Test func `a container that is resumed goes at once`() {
+        var state = state()
+        let first = admit(deliveries(1...1), to: &state)
+        _ = state.take(answer(first.requests, Self.badCredential), at: now)
+        let (ended, actions) = state.resume(Fixtures.container)
+        #expect(ended == 1)
+        #expect(actions.names == ["showHalts 0", "wake retries"])
+        let next = admit(deliveries(2...3), to: &state)
+        #expect(next.requests.count == 2)
+    }
+
+    // MARK: Pace
+
+    @Test func `background pushes beyond the hour's wait once, for their place`() throws {
+        var state = state(silentPerHour: 1)
+        let silent = deliveries(1...3) { $0.notification.pushType = .background }
+        let admission = admit(silent, to: &state)
+        #expect(admission.requests.count == 1)
+        _ = state.take(answer(admission.requests, .accepted), at: now)
+        let taken = state.nextStep()
+        let waiting = try #require(taken).retries
+        #expect(waiting.map(\.reason) == [.devicePace, .devicePace])
+        let waits = waiting.map { $0.dueAt.duration(since: now) }
+        #expect(waits == [.seconds(3600), .seconds(7200)])
+        // After a restart too, when the hour's pushes are forgotten.
+        var restarted = self.state(silentPerHour: 1)
+        let again = restarted.admit(due: waiting, withdrawn: [:], at: waiting[1].dueAt)
+        #expect(again.requests.count == 2)
+    }
+
+    @Test func `a device that the gateway wants left alone is left alone`() {
+        var state = state()
+        let first = admit(deliveries(1...1), to: &state)
+        let tooMany = Self.refusal(
+            429, "TooManyRequests", .retry(after: .seconds(30), scope: .device))
+        _ = state.take(answer(first.requests, tooMany), at: now)
+        let next = admit(deliveries(2...2), to: &state)
+        #expect(next.requests.isEmpty)
+        let reasons = state.nextStep()?.retries.map(\.reason)
+        #expect(reasons == [.said("TooManyRequests"), .deviceHold])
+    }
+
+    @Test func `pushes of ranges follow their pace and their window`() {
+        var state = state()
+        let batch = RangeBatch(
+            id: 7, offset: 0, deliveries: deliveries(1...9), isLast: false)
+        let first = state.admit(
+            batch.deliveries[...], of: batch, atMost: 9, withdrawn: [:], at: now)
+        #expect(first.taken == 4)
+        #expect(first.actions.isEmpty, "the flow hears of the log's alone")
+        #expect(state.rangeRoom == 0)
+        let actions = state.take(answer(first.requests, .accepted), at: now)
+        #expect(actions.names == ["wake ranges", "count", "wake steps"])
+        #expect(state.rangeRoom == 0, "it is not durable yet")
+    }
+
+    // MARK: What takes another's place
+
+    @Test func `what waited gives way to a newer change of its record, what is new does not`() {
+        var state = state()
+        let record = RecordID(recordName: Fixtures.identifier("a1"))
+        let owed = deliveries(1...2) {
+            $0.notification.collapseID = "art"
+            $0.collapsingRecord = record
+        }
+        let admission = admit(owed, to: &state)
+        #expect(admission.requests.count == 2)
+        let retry = Retry(
+            delivery: owed[0], attempts: 0, dueAt: now, reason: .said(""))
+        let again = state.admit(due: [retry], withdrawn: [:], at: now)
+        #expect(again.taken == 1 && again.requests.isEmpty)
+        let letters = state.nextStep()?.deadLetters.map(\.reason)
+        #expect(letters == ["superseded by a newer change of the record"])
+    }
+}
+
+extension [DeliveryAction] {
+    /// The actions in short words, for comparing their order.
+    var names: [String] {
+        map { action in
+            switch action {
+            case .began(let requests): "began \(requests.count)"
+            case .ended(let ends): "ended \(ends.count)"
+            case .count: "count"
+            case .showHalts(let count): "showHalts \(count)"
+            case .showProgress: "showProgress"
+            case .tellHalt(let halt, _): "tellHalt \(halt.reason)"
+            case .tellAlarm(let alarm): "tellAlarm \(alarm.answer.reason)"
+            case .tellEndOfHalt: "tellEndOfHalt"
+            case .wake(let waiter): "wake \(waiter)"
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+import RelayModel
+import Testing
+
+/// Reasons to wait lie in rows as words, which stay as they are.
+@Suite struct WaitReasonTests {
+    static let words: [(String, WaitReason)] = [
+        ("no answer yet", .noAnswerYet),
+        ("too many pushes for this device", .deviceHold),
+        ("enough background pushes for this device in this hour", .devicePace),
+        ("ServiceUnavailable", .said("ServiceUnavailable")),
+        ("", .said("")),
+        ("\"Quoted\"", .said("\"Quoted\"")),
+        ("expired", .redriven(after: .expiration, cause: "")),
+        ("expired: no connection", .redriven(after: .expiration, cause: "no connection")),
+        (
+            "attempts used up: BadGateway", .redriven(after: .attempts, cause: "BadGateway")
+        ),
+        ("expired early", .said("expired early")),
+    ]
+
+    @Test(arguments: words) func `the stored form is what it always was`(
+        text: String, reason: WaitReason
+    ) {
+        #expect(WaitReason(stored: text) == reason)
+        #expect(reason.stored == text)
+        #expect(reason.text == text)
+    }
+
+    @Test func `a gateway cannot speak as the relay`() {
+        for word in Self.words.map(\.0) {
+            for text in [word, "\"\(word)\"", "\"\"\(word)\"\""] {
+                let said = WaitReason.said(text)
+                #expect(WaitReason(stored: said.stored) == said)
+                #expect(said.text == text)
+                #expect(!said.isPace)
+            }
+        }
+    }
+
+    @Test func `a delivery that ends again says once how it ended`() {
+        let reason = WaitReason(stored: "expired: attempts used up: no connection")
+        #expect(reason == .redriven(after: .expiration, cause: "no connection"))
+        #expect(DeliveryBound.attempts.reason(reason.cause) == "attempts used up: no connection")
+        #expect(DeliveryBound.expiration.reason(WaitReason(stored: "expired").cause) == "expired")
+    }
+
+    @Test func `two reasons are the pace of a device`() {
+        let paced = Self.words.map(\.1).filter(\.isPace)
+        #expect(paced == [.deviceHold, .devicePace])
+    }
+}
