@@ -59,8 +59,8 @@ package final class DeliveryWorker: Sendable {
 
     /// Takes what goes to inboxes; suspends while too many wait.
     ///
-    /// Before the deliveries beside it: a part of those may be passed while the rest waits for room,
-    /// and must not be known without what goes to inboxes. What is kept twice is one.
+    /// Before the deliveries beside it: a part of those may be passed while the rest waits for
+    /// room, and must not be known without what goes to inboxes. What is kept twice is one.
     private func accept(_ inbox: [InboxEntry]) async throws {
         while true {
             if let actions = ledger.withState({ $0.add(inbox) }) {
