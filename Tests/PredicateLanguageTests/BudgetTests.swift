@@ -145,7 +145,7 @@ import Testing
             let meter = StepMeter()
             var evaluation = Evaluation(
                 record: .map(Self.heavy), variables: [:], now: nil, meter: meter)
-            _ = evaluation.outcome(of: try PreparedNode(predicate.predicate.root))
+            _ = evaluation.outcome(of: try PreparedNode(predicate.predicate.root, .ofAllDialects))
             let bound = (predicate.weight.passes + 1) * EvaluationWeight.reading(of: Self.heavy)
             #expect(meter.taken <= bound, "\(part) takes \(meter.taken)")
         }

@@ -106,51 +106,7 @@ struct Extent {
     }
 }
 
-extension FieldValue {
-    /// How many values stand directly inside; `nil` for what is no collection.
-    var elementCount: Int? {
-        switch self {
-        case .list(let values): values.count
-        case .set(let values): values.count
-        case .map(let members): members.count
-        default: nil
-        }
-    }
-}
-
 extension StepMeter {
-    /// Charges for a step of a path, by what it makes of the value where it begins.
-    func charge(
-        _ step: PreparedExpression.Step, on value: FieldValue
-    ) throws(EvaluationError) {
-        try charge(Self.part)
-        switch (step, value) {
-        // The elements of a set or dictionary are put into a list first.
-        case (_, .set), (.every, _), (.collection, _):
-            try charge((value.elementCount ?? 0) * Self.value)
-        // Texts have properties that are made of the whole text, other values a description.
-        case (.member, .string), (.variableMember, .string), (.member, .bytes),
-            (.variableMember, .bytes):
-            try charge(try extent(of: value).reading * 2)
-        default: return
-        }
-    }
-
-    /// Charges for a step of a path under Realm's rules, which takes many values at once and opens
-    /// the lists among them.
-    func charge(walking values: [FieldValue]) throws(EvaluationError) {
-        var count = values.count
-        for value in values {
-            switch value {
-            case .list(let inner): count += inner.count
-            case .set(let inner): count += inner.count
-            case .map: count += 1
-            default: continue
-            }
-        }
-        try charge(Self.part + count * Self.value)
-    }
-
     /// Charges for arithmetic, sets, functions and casts, which read what they are given a few
     /// times.
     func charge(calculating values: [FieldValue]) throws(EvaluationError) {
@@ -158,5 +114,17 @@ extension StepMeter {
             try charge(try extent(of: value).reading * 4)
         }
         try charge(values.count * Self.value)
+    }
+}
+
+extension FieldValue {
+    /// Whether reading it takes no longer than a comparison does anyway.
+    var isSmall: Bool {
+        switch self {
+        case .string(let text): text.utf8.count <= 16
+        case .bytes(let bytes): bytes.count <= 64
+        case .list, .set, .map: false
+        default: true
+        }
     }
 }

@@ -1,17 +1,32 @@
 import RelayModel
 
-extension RecordPredicate {
-    /// Checks what can be known before any record is seen: constants that can never be used,
-    /// patterns, variables without a value, and, with a schema, fields and kinds.
-    ///
-    /// - Parameters:
-    ///   - schema: what is known of the record type; `nil` checks constants only.
-    ///   - variables: the names of variables that will have values.
-    /// - Throws: ``PredicateError`` of the stage `check` at the first fault.
-    public func check(
-        schema: RecordSchema? = nil, variables: Set<String> = []
-    ) throws(PredicateError) {
-        let text = canonicalText
+/// Walks a predicate in search of what can never be meant.
+struct PredicateCheck {
+    typealias Node = RecordPredicate.Node
+    typealias Comparison = RecordPredicate.Comparison
+    typealias Expression = RecordPredicate.Expression
+
+    let schema: RecordSchema?
+    /// The variables that have values here.
+    var variables: Set<String>
+    /// What patterns are compiled with.
+    let preparation: Preparation
+    /// How comparisons under other rules than NSPredicate's are held to the schema.
+    let foreign: ForeignCheck
+
+    /// Holds a comparison to a schema by its dialect's own rules, and says whether there are any.
+    typealias ForeignCheck =
+        @Sendable (Comparison, RecordSchema) throws(PredicateError) -> Bool
+
+    /// Checks a whole predicate.
+    mutating func check(_ predicate: RecordPredicate) throws(PredicateError) {
+        try Self.checkText(predicate.canonicalText)
+        try check(predicate.root)
+        _ = try PreparedNode(predicate.root, preparation)
+        try schema?.checkIndexedField(of: predicate)
+    }
+
+    private static func checkText(_ text: String) throws(PredicateError) {
         let length = text.utf8.count
         guard length <= Limits.maximumPredicateBytes else {
             throw PredicateError(
@@ -27,22 +42,7 @@ extension RecordPredicate {
                 found: "more than \(Limits.maximumMarksInARow)",
                 expected: "\(Limits.maximumMarksInARow) at the most")
         }
-        var check = PredicateCheck(schema: schema, variables: variables)
-        try check.check(root)
-        _ = try PreparedPredicate(self)
-        try schema?.checkIndexedField(of: self)
     }
-}
-
-/// Walks a predicate in search of what can never be meant.
-struct PredicateCheck {
-    typealias Node = RecordPredicate.Node
-    typealias Comparison = RecordPredicate.Comparison
-    typealias Expression = RecordPredicate.Expression
-
-    let schema: RecordSchema?
-    /// The variables that have values here.
-    var variables: Set<String>
 
     mutating func check(_ node: Node) throws(PredicateError) {
         switch node {
@@ -60,11 +60,7 @@ struct PredicateCheck {
         try checkQuantifier(comparison)
         if comparison.rules == .apple { try checkConstants(comparison) }
         guard let schema, schema.concerns(comparison) else { return }
-        if comparison.rules == .realm {
-            try RealmSchemaCheck(schema: schema).check(comparison, [:])
-        } else {
-            try schema.check(comparison)
-        }
+        if try !foreign(comparison, schema) { try schema.check(comparison) }
     }
 
     private func checkQuantifier(_ comparison: Comparison) throws(PredicateError) {

@@ -242,7 +242,7 @@ enum CloudKitSubset {
             return false
         }
         return name.utf8.allSatisfy {
-            Self.isLetter($0) || FormatLexer.isDigit($0) || $0 == UInt8(ascii: "_")
+            Self.isLetter($0) || $0.isDigit || $0 == UInt8(ascii: "_")
         }
     }
 

@@ -1,12 +1,11 @@
 import RelayModel
 
 extension Evaluation {
-    typealias Rules = RecordPredicate.RuleSet
     typealias Step = PreparedExpression.Step
 
     /// Follows a path from `start`; a missing member, and any path through nil, is nil.
     mutating func follow(
-        _ steps: ArraySlice<Step>, from start: FieldValue, _ rules: Rules
+        _ steps: ArraySlice<Step>, from start: FieldValue
     ) throws(EvaluationError) -> FieldValue {
         var current = start
         var rest = steps
@@ -17,24 +16,24 @@ extension Evaluation {
             switch step {
             case .member(let name):
                 guard let next = member(name, of: current) else {
-                    return try map(current, here, rules)
+                    return try map(current, here)
                 }
                 current = next
             case .variableMember(let variable):
                 let name = try memberName(of: variable)
                 guard let next = member(name, of: current) else {
-                    return try map(current, here, rules)
+                    return try map(current, here)
                 }
                 current = next
             case .element(let index):
-                let index = try value(of: index, rules)
+                let index = try value(of: index)
                 current = try element(index, of: current)
             case .first: current = try end(of: current, "FIRST") { $0.first }
             case .last: current = try end(of: current, "LAST") { $0.last }
             case .size: current = try Collections.size(of: current, "[SIZE]")
             case .every: current = .list(try Collections.elements(of: current, "[*]"))
             case .collection(let name):
-                return try collection(name, of: current, rest, rules)
+                return try collection(name, of: current, rest)
             }
         }
         return current
@@ -81,7 +80,7 @@ extension Evaluation {
     /// Applies the members at the head of a path to each element, and the rest to the list of what
     /// they gave.
     private mutating func map(
-        _ collection: FieldValue, _ steps: ArraySlice<Step>, _ rules: Rules
+        _ collection: FieldValue, _ steps: ArraySlice<Step>
     ) throws(EvaluationError) -> FieldValue {
         let inner = steps.prefix { step in
             switch step {
@@ -94,9 +93,9 @@ extension Evaluation {
         results.reserveCapacity(elements.count)
         for element in elements {
             try meter?.charge(StepMeter.value)
-            results.append(try follow(inner, from: element, rules))
+            results.append(try follow(inner, from: element))
         }
-        return try follow(steps.dropFirst(inner.count), from: .list(results), rules)
+        return try follow(steps.dropFirst(inner.count), from: .list(results))
     }
 
     private func element(
@@ -131,14 +130,14 @@ extension Evaluation {
     /// Applies `@count` and its kin; the rest of the path belongs to each element.
     private mutating func collection(
         _ name: RecordPredicate.CollectionOperator, of value: FieldValue,
-        _ rest: ArraySlice<Step>, _ rules: Rules
+        _ rest: ArraySlice<Step>
     ) throws(EvaluationError) -> FieldValue {
         if value.isNull { return .null }
         if name == .count { return try Collections.size(of: value, "@count") }
         var values: [FieldValue] = []
         for element in try Collections.elements(of: value, "@\(name.rawValue)") {
             try meter?.charge(StepMeter.value)
-            values.append(try follow(rest, from: element, rules))
+            values.append(try follow(rest, from: element))
         }
         try meter?.charge(calculating: values)
         switch name {

@@ -1,54 +1,54 @@
 import RelayModel
 
 extension Evaluation {
-    /// The value of an expression by the rules of the comparison that it belongs to.
+    /// The value of an expression by NSPredicate's rules.
     mutating func value(
-        of expression: PreparedExpression, _ rules: Rules
+        of expression: PreparedExpression
     ) throws(EvaluationError) -> FieldValue {
         try meter?.charge(StepMeter.part)
         switch expression {
         case .constant(let value): return value
         case .field(let name):
             if case .map(let fields) = record { return fields[name] ?? .null }
-            return try follow([.member(name)], from: record, rules)
-        case .path(let steps): return try follow(steps[...], from: record, rules)
+            return try follow([.member(name)], from: record)
+        case .path(let steps): return try follow(steps[...], from: record)
         case .variable(let name):
             guard let value = variables[name] else { throw .unboundVariable(name) }
             return value
         case .member(let base, let steps):
-            let start = try value(of: base, rules)
-            return try follow(steps[...], from: start, rules)
+            let start = try value(of: base)
+            return try follow(steps[...], from: start)
         case .list(let elements):
-            let list = FieldValue.list(try values(of: elements, rules))
+            let list = FieldValue.list(try values(of: elements))
             // It may hold a variable many times over.
             _ = try meter?.extent(of: list)
             return list
         case .arithmetic(let symbol, let left, let right):
-            let first = try value(of: left, rules)
-            let second = try value(of: right, rules)
+            let first = try value(of: left)
+            let second = try value(of: right)
             try meter?.charge(calculating: [first, second])
             return try Arithmetic.apply(symbol, first, second)
-        case .negative(let inner): return try Arithmetic.negate(try value(of: inner, rules))
+        case .negative(let inner): return try Arithmetic.negate(try value(of: inner))
         case .complement(let inner):
-            return try Arithmetic.complement(try value(of: inner, rules))
+            return try Arithmetic.complement(try value(of: inner))
         case .call(let function, let arguments):
             if function == .now {
                 guard let now else { throw .noClock }
                 return .timestamp(now)
             }
-            let values = try values(of: arguments, rules)
+            let values = try values(of: arguments)
             try meter?.charge(calculating: values)
             return try Functions.call(function, values)
         case .cast(let inner, let type):
-            let value = try value(of: inner, rules)
+            let value = try value(of: inner)
             try meter?.charge(calculating: [value])
             return try value.cast(to: type)
         case .conditional(let test, let first, let second):
-            return try value(of: try holds(test) ? first : second, rules)
+            return try value(of: try holds(test) ? first : second)
         case .subquery(let list, let variable, let condition):
-            return try subquery(try value(of: list, rules), variable, condition)
+            return try subquery(try value(of: list), variable, condition)
         case .assignment(let name, let inner):
-            let value = try value(of: inner, rules)
+            let value = try value(of: inner)
             variables[name] = value
             return value
         case .anyKey:
@@ -59,11 +59,11 @@ extension Evaluation {
     }
 
     private mutating func values(
-        of expressions: [PreparedExpression], _ rules: Rules
+        of expressions: [PreparedExpression]
     ) throws(EvaluationError) -> [FieldValue] {
         var values: [FieldValue] = []
         values.reserveCapacity(expressions.count)
-        for expression in expressions { values.append(try value(of: expression, rules)) }
+        for expression in expressions { values.append(try value(of: expression)) }
         return values
     }
 

@@ -50,10 +50,9 @@ struct Evaluation {
     mutating func holds(
         _ comparison: PreparedComparison
     ) throws(EvaluationError) -> Bool {
-        let rules = comparison.source.rules
-        if let judged = try judgedByForeignRules(comparison) { return judged.holds }
-        let left = try value(of: comparison.left, rules)
-        let right = try value(of: comparison.right, rules)
+        if let foreign = comparison.foreign { return try foreign.judge(in: self).holds }
+        let left = try value(of: comparison.left)
+        let right = try value(of: comparison.right)
         return try compare(left, right, as: comparison)
     }
 
@@ -64,17 +63,17 @@ struct Evaluation {
         let index = steps?.count ?? 0
         steps?.append(step)
         do throws(EvaluationError) {
-            let rules = comparison.source.rules
-            if let judged = try judgedByForeignRules(comparison) {
+            if let foreign = comparison.foreign {
+                let judged = try foreign.judge(in: self)
                 step.left = judged.left
                 step.right = judged.right
                 step.outcome = judged.holds ? .true : .false
                 steps?[index] = step
                 return judged.holds
             }
-            let left = try value(of: comparison.left, rules)
+            let left = try value(of: comparison.left)
             step.left = left
-            let right = try value(of: comparison.right, rules)
+            let right = try value(of: comparison.right)
             step.right = right
             let holds = try compare(left, right, as: comparison)
             step.outcome = holds ? .true : .false
@@ -89,23 +88,11 @@ struct Evaluation {
 }
 
 extension Evaluation {
-    /// The judgement of a comparison under other rules than Apple's, or `nil`.
-    private func judgedByForeignRules(
-        _ comparison: PreparedComparison
-    ) throws(EvaluationError) -> (holds: Bool, left: FieldValue, right: FieldValue)? {
-        guard comparison.source.rules != .apple else { return nil }
-        return try ForeignRules.judge(
-            comparison, record: record, variables: variables, now: now, meter: meter)
-    }
-
-    /// Compares two values by the rules of the comparison.
+    /// Compares two values by NSPredicate's rules.
     func compare(
         _ left: FieldValue, _ right: FieldValue, as comparison: PreparedComparison
     ) throws(EvaluationError) -> Bool {
-        switch comparison.source.rules {
-        case .apple, .realm, .minapp, .firebase:
-            try meter?.charge(left, right, as: comparison)
-            return try AppleRules.compare(left, right, as: comparison)
-        }
+        try meter?.charge(left, right, as: comparison)
+        return try AppleRules.compare(left, right, as: comparison)
     }
 }

@@ -30,6 +30,6 @@ extension FieldValue {
         var evaluation = Evaluation(record: self, variables: [:], now: nil)
         let steps = names.map { PreparedExpression.Step.member($0) }
         // Plain members never have an evaluation error.
-        return (try? evaluation.follow(steps[...], from: self, .apple)) ?? .null
+        return (try? evaluation.follow(steps[...], from: self)) ?? .null
     }
 }

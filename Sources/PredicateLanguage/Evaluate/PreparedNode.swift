@@ -8,22 +8,25 @@ indirect enum PreparedNode: Sendable {
     case or([PreparedNode])
     case not(PreparedNode)
 
-    init(_ node: RecordPredicate.Node) throws(PredicateError) {
+    init(
+        _ node: RecordPredicate.Node, _ preparation: Preparation
+    ) throws(PredicateError) {
         switch node {
         case .constant(let isTrue): self = .constant(isTrue)
-        case .comparison(let comparison): self = .comparison(try PreparedComparison(comparison))
-        case .and(let nodes): self = .and(try Self.prepare(nodes))
-        case .or(let nodes): self = .or(try Self.prepare(nodes))
-        case .not(let inner): self = .not(try PreparedNode(inner))
+        case .comparison(let comparison):
+            self = .comparison(try PreparedComparison(comparison, preparation))
+        case .and(let nodes): self = .and(try Self.prepare(nodes, preparation))
+        case .or(let nodes): self = .or(try Self.prepare(nodes, preparation))
+        case .not(let inner): self = .not(try PreparedNode(inner, preparation))
         }
     }
 
     private static func prepare(
-        _ nodes: [RecordPredicate.Node]
+        _ nodes: [RecordPredicate.Node], _ preparation: Preparation
     ) throws(PredicateError) -> [PreparedNode] {
         var prepared: [PreparedNode] = []
         prepared.reserveCapacity(nodes.count)
-        for node in nodes { prepared.append(try PreparedNode(node)) }
+        for node in nodes { prepared.append(try PreparedNode(node, preparation)) }
         return prepared
     }
 }
@@ -42,16 +45,18 @@ final class PreparedComparison: Sendable {
     let members: ConstantMembers?
     /// The words of a token search.
     let words: Set<String>?
-    /// What is asked of two values by Realm's rules.
-    let realm: RealmEvaluator.Test?
+    /// The comparison as its dialect judges it, if that has rules of its own.
+    let foreign: (any ForeignComparison)?
 
-    init(_ source: RecordPredicate.Comparison) throws(PredicateError) {
+    init(
+        _ source: RecordPredicate.Comparison, _ preparation: Preparation
+    ) throws(PredicateError) {
         self.source = source
         // CloudKit's name for all searchable texts of a record.
         let isAllTokens =
             source.comparator == .tokenMatches && source.left == .field("allTokens")
-        left = try PreparedExpression(isAllTokens ? .record : source.left)
-        right = try PreparedExpression(source.right)
+        left = try PreparedExpression(isAllTokens ? .record : source.left, preparation)
+        right = try PreparedExpression(source.right, preparation)
         var pattern: TextPattern?
         var needle: TextNeedle?
         var members: ConstantMembers?
@@ -70,7 +75,7 @@ final class PreparedComparison: Sendable {
         if source.comparator == .in, let values = source.right.literal?.elements {
             members = ConstantMembers(values, source.options, source.rules)
         }
-        realm = source.rules == .realm ? RealmEvaluator.Test(source) : nil
+        foreign = preparation.foreign(source)
         if source.comparator == .contains, source.left == .record,
             case .string(let text)? = source.right.literal
         {

@@ -1,6 +1,6 @@
 import RelayModel
 
-// What comparing two values takes, by NSPredicate's rules.
+// What the steps of an evaluation take by NSPredicate's rules.
 extension StepMeter {
     /// What a regular expression takes for each byte of a text at the worst, if it came from the
     /// record and its size is not known before.
@@ -85,21 +85,37 @@ extension StepMeter {
     }
 }
 
+extension StepMeter {
+    /// Charges for a step of a path, by what it makes of the value where it begins.
+    func charge(
+        _ step: PreparedExpression.Step, on value: FieldValue
+    ) throws(EvaluationError) {
+        try charge(Self.part)
+        switch (step, value) {
+        // The elements of a set or dictionary are put into a list first.
+        case (_, .set), (.every, _), (.collection, _):
+            try charge((value.elementCount ?? 0) * Self.value)
+        // Texts have properties that are made of the whole text, other values a description.
+        case (.member, .string), (.variableMember, .string), (.member, .bytes),
+            (.variableMember, .bytes):
+            try charge(try extent(of: value).reading * 2)
+        default: return
+        }
+    }
+
+    /// Charges for a comparison by rules that read each side once and have no loops in loops:
+    /// counting afterwards will do.
+    func charge(_ judged: Judgement) throws(EvaluationError) {
+        let left = try extent(of: judged.left)
+        let right = try extent(of: judged.right)
+        // A list of the record is compared with a constant, element by element.
+        try charge(Self.comparison + left.reading + left.collections * right.reading)
+    }
+}
+
 extension PreparedComparison {
     /// Whether the left side is `ANYKEY`, each of whose values is compared.
     var isOverAnyKey: Bool {
         if case .anyKey = left { true } else { false }
-    }
-}
-
-extension FieldValue {
-    /// Whether reading it takes no longer than a comparison does anyway.
-    var isSmall: Bool {
-        switch self {
-        case .string(let text): text.utf8.count <= 16
-        case .bytes(let bytes): bytes.count <= 64
-        case .list, .set, .map: false
-        default: true
-        }
     }
 }

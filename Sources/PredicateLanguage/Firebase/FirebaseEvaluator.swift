@@ -10,7 +10,7 @@ struct FirebaseEvaluator {
     /// Judges one comparison, and says what its two sides were.
     func judge(
         _ comparison: RecordPredicate.Comparison
-    ) throws(EvaluationError) -> (holds: Bool, left: FieldValue, right: FieldValue) {
+    ) throws(EvaluationError) -> Judgement {
         let left = try value(of: comparison.left)
         let right = try value(of: comparison.right)
         if case .path(let path) = comparison.left, path.fieldName == "$key",
@@ -72,4 +72,21 @@ struct FirebaseEvaluator {
     private func member(_ name: String) -> FieldValue? {
         if case .map(let members) = record { members[name] } else { nil }
     }
+}
+
+/// A comparison as Firebase judges it.
+struct FirebaseComparison: ForeignComparison {
+    let source: RecordPredicate.Comparison
+
+    func judge(in evaluation: Evaluation) throws(EvaluationError) -> Judgement {
+        let judged = try FirebaseEvaluator(record: evaluation.record, now: evaluation.now)
+            .judge(source)
+        try evaluation.meter?.charge(judged)
+        return judged
+    }
+}
+
+extension Preparation {
+    /// What Firebase's queries need, whose comparisons all follow Firebase's rules.
+    static let ofFirebase = Preparation { FirebaseComparison(source: $0) }
 }

@@ -24,7 +24,7 @@ public struct FirebaseValue: Sendable, Comparable {
         default:
             if left.rank != right.rank { return left.rank < right.rank }
             guard left.rank == Rank.number else { return false }
-            return RealmOrder.precedes(left.number, right.number)
+            return StrictOrder.precedes(left.number, right.number)
         }
     }
 

@@ -83,7 +83,8 @@ extension FirebaseQuery {
     /// - Complexity: O(*n* log *n*) in the children.
     public func window(of children: [FirebaseChild]) -> [FirebaseChild] {
         // A query's own comparisons have no pattern that could be refused.
-        let prepared = try? PreparedPredicate(predicate)
+        var layout = FieldLayout()
+        let prepared = try? PreparedPredicate(predicate, layout: &layout, .ofFirebase)
         let inside = children.filter { !$0.value.isNull }
             .map { (child: $0, fields: $0.fields) }
             .filter { prepared?.evaluate(on: $0.fields) == .true }

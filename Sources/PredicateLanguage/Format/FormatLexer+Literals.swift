@@ -38,7 +38,7 @@ extension FormatLexer {
         let start = position
         skipDigits()
         var isInteger = true
-        if byte(position) == UInt8(ascii: "."), Self.isDigit(byte(position + 1)) {
+        if byte(position) == UInt8(ascii: "."), byte(position + 1).isDigit {
             isInteger = false
             position += 1
             skipDigits()
@@ -46,7 +46,7 @@ extension FormatLexer {
         if byte(position) | 0x20 == UInt8(ascii: "e") {
             let sign = byte(position + 1)
             let hasSign = sign == UInt8(ascii: "+") || sign == UInt8(ascii: "-")
-            if Self.isDigit(byte(position + (hasSign ? 2 : 1))) {
+            if byte(position + (hasSign ? 2 : 1)).isDigit {
                 isInteger = false
                 position += hasSign ? 2 : 1
                 skipDigits()
@@ -71,7 +71,7 @@ extension FormatLexer {
     }
 
     private mutating func skipDigits() {
-        while Self.isDigit(byte(position)) { position += 1 }
+        while byte(position).isDigit { position += 1 }
     }
 
     /// Reads a text between quotes, and decodes its escapes.

@@ -1,15 +1,6 @@
 import RelayModel
 
 extension FormatParser {
-    /// Words that are no keys unless `#` stands before them.
-    static let reserved: Set<String> = [
-        "AND", "OR", "NOT", "ANY", "ALL", "SOME", "NONE", "IN", "BETWEEN", "LIKE", "MATCHES",
-        "CONTAINS", "BEGINSWITH", "ENDSWITH", "TRUE", "FALSE", "YES", "NO", "NULL", "NIL", "SELF",
-        "TRUEPREDICATE", "FALSEPREDICATE", "ANYKEY", "SUBQUERY", "FETCH", "CAST",
-        "CASEINSENSITIVE", "CI", "UTI-CONFORMS-TO", "UTI-EQUALS", "UNION", "INTERSECT", "MINUS",
-        "TERNARY", "FUNCTION", "TOKENMATCHES",
-    ]
-
     /// Reads the smallest unit: a constant, a key, a variable, a list, a call, or parentheses.
     mutating func atom() throws(PredicateError) -> Phrase {
         let start = token.span.offset
@@ -134,7 +125,7 @@ extension FormatParser {
             throw unexpected(
                 "a predicate stands where a value is needed", expected: "an expression")
         case "CAST", "TERNARY", "SUBQUERY", "FUNCTION", "FETCH": return try specialForm()
-        case let keyword? where Self.reserved.contains(keyword):
+        case let keyword? where FormatWords.reserved.contains(keyword):
             throw unexpected(
                 "\(word) is a reserved word", expected: "a field, a constant or %@",
                 hint: "a field of that name is written #\(word)")

@@ -137,7 +137,7 @@ extension FormatParser {
             try advance()
             return [.member(word)]
         case .at(let word):
-            if let meant = Self.operatorMeant(by: word) {
+            if let meant = FormatWords.operatorMeant(by: word) {
                 throw unexpected(
                     "@\(word) is not an operator", expected: "@count, @sum, @avg, @min, @max …",
                     hint: "@\(meant)")
@@ -150,21 +150,6 @@ extension FormatParser {
         case .argument(.key): return try keyComponents()
         default:
             throw unexpected("a name must follow the point", expected: "a field or @operator")
-        }
-    }
-
-    /// The operator that a misspelt word means; any other word is the name of a member, which may
-    /// begin with `@` in JSON.
-    static func operatorMeant(by word: String) -> String? {
-        if RecordPredicate.CollectionOperator(rawValue: word) != nil { return nil }
-        switch word.lowercased() {
-        case "size", "length": return "count"
-        case "average": return "avg"
-        case "unionofsets": return "unionOfArrays"
-        case "distinctunionofsets": return "distinctUnionOfArrays"
-        case let folded:
-            return RecordPredicate.CollectionOperator.allCases
-                .first { $0.rawValue.lowercased() == folded }?.rawValue
         }
     }
 

@@ -91,7 +91,7 @@ struct FormatLexer {
     ///
     /// - Throws: ``PredicateError`` of the stage `parse` at what is no token.
     mutating func next() throws(PredicateError) -> FormatToken {
-        while position < bytes.count, Self.isBlank(bytes[position]) {
+        while position < bytes.count, bytes[position].isBlank {
             position += 1
         }
         let start = position
@@ -99,7 +99,7 @@ struct FormatLexer {
         let first = bytes[start]
         switch first {
         case UInt8(ascii: "0")...UInt8(ascii: "9"): return try number()
-        case UInt8(ascii: ".") where Self.isDigit(byte(start + 1)): return try number()
+        case UInt8(ascii: ".") where byte(start + 1).isDigit: return try number()
         case UInt8(ascii: "'"), UInt8(ascii: "\""):
             let text = try string()
             return token(.string(text), from: start)
@@ -132,14 +132,6 @@ struct FormatLexer {
             .parse, reason, at: SourceSpan(offset: start, length: end - start),
             found: shown.isEmpty ? "the end of the text" : "`\(shown)`", expected: expected,
             hint: hint)
-    }
-
-    static func isBlank(_ byte: UInt8) -> Bool {
-        byte == 0x20 || (0x09...0x0D).contains(byte)
-    }
-
-    static func isDigit(_ byte: UInt8) -> Bool {
-        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
     }
 }
 
@@ -208,7 +200,7 @@ extension FormatLexer {
         position += 1
         if let name = identifier() { return token(.variable(name), from: start) }
         let digits = position
-        while Self.isDigit(byte(position)) { position += 1 }
+        while byte(position).isDigit { position += 1 }
         guard let index = Int(String(decoding: bytes[digits..<position], as: UTF8.self)) else {
             throw failure("a name or number must follow $", from: start, expected: "$name or $0")
         }
@@ -274,29 +266,4 @@ extension FormatLexer {
         "=", "<", ">", "!", "+", "-", "*", "/", "(", ")", "[", "]", "{", "}", ",", ".", ":", "&",
         "|", "^", "~",
     ]
-}
-
-/// Which characters may stand in an identifier of a format.
-enum Identifiers {
-    /// Whether `scalar` may stand in an identifier.
-    static func allows(_ scalar: Unicode.Scalar, isFirst: Bool) -> Bool {
-        if scalar == "_" { return true }
-        switch scalar.properties.generalCategory {
-        case .uppercaseLetter, .lowercaseLetter, .titlecaseLetter, .modifierLetter, .otherLetter,
-            .letterNumber:
-            return true
-        case .decimalNumber, .nonspacingMark, .spacingMark, .connectorPunctuation: return !isFirst
-        default: return false
-        }
-    }
-
-    /// Whether `text` is one identifier.
-    static func isIdentifier(_ text: String) -> Bool {
-        var isFirst = true
-        for scalar in text.unicodeScalars {
-            guard allows(scalar, isFirst: isFirst) else { return false }
-            isFirst = false
-        }
-        return !isFirst
-    }
 }

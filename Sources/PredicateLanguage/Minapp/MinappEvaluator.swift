@@ -13,7 +13,7 @@ struct MinappEvaluator {
     /// Judges one comparison, and says what its two sides were.
     func judge(
         _ comparison: RecordPredicate.Comparison
-    ) throws(EvaluationError) -> (holds: Bool, left: FieldValue, right: FieldValue) {
+    ) throws(EvaluationError) -> Judgement {
         let left = try value(of: comparison.left)
         let right = try value(of: comparison.right)
         return (Self.holds(comparison.comparator, left, right), left, right)
@@ -46,7 +46,7 @@ struct MinappEvaluator {
         if let elements = value.elements {
             return elements.contains { holds(comparator, $0, wanted) }
         }
-        return RealmOrder.holds(comparator, seen(value, against: wanted), wanted)
+        return StrictOrder.holds(comparator, seen(value, against: wanted), wanted)
     }
 
     /// The value in the kind of what it is compared with, where the kinds say the same.
@@ -58,5 +58,17 @@ struct MinappEvaluator {
             .string(reference.recordID.recordName.rawValue)
         default: value
         }
+    }
+}
+
+/// A comparison as Minapp judges it.
+struct MinappComparison: ForeignComparison {
+    let source: RecordPredicate.Comparison
+
+    func judge(in evaluation: Evaluation) throws(EvaluationError) -> Judgement {
+        let judged = try MinappEvaluator(record: evaluation.record, now: evaluation.now)
+            .judge(source)
+        try evaluation.meter?.charge(judged)
+        return judged
     }
 }

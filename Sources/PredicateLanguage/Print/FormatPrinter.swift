@@ -208,7 +208,7 @@ struct FormatPrinter {
             let word = String(name.dropFirst())
             if Identifiers.isIdentifier(word),
                 RecordPredicate.CollectionOperator(rawValue: word) == nil,
-                FormatParser.operatorMeant(by: word) == nil
+                FormatWords.operatorMeant(by: word) == nil
             {
                 output += name
                 return
@@ -219,7 +219,7 @@ struct FormatPrinter {
             printText(name)
             return
         }
-        if isFirst, FormatParser.reserved.contains(name.uppercased()) { output += "#" }
+        if isFirst, FormatWords.reserved.contains(name.uppercased()) { output += "#" }
         output += name
     }
 }

@@ -15,22 +15,14 @@ public struct PreparedPredicate: Sendable {
     /// What evaluations may take.
     public let weight: EvaluationWeight
 
-    /// Prepares a predicate.
-    ///
-    /// - Throws: ``PredicateError`` of the stage `check` if a regular expression is refused.
-    public init(_ predicate: RecordPredicate) throws(PredicateError) {
-        var layout = FieldLayout()
-        try self.init(predicate, layout: &layout)
-    }
-
     /// Prepares a predicate for rows of a layout, which gets a place for each field it reads.
     ///
     /// - Throws: ``PredicateError`` of the stage `check` if a regular expression is refused.
-    public init(
-        _ predicate: RecordPredicate, layout: inout FieldLayout
+    init(
+        _ predicate: RecordPredicate, layout: inout FieldLayout, _ preparation: Preparation
     ) throws(PredicateError) {
         self.predicate = predicate
-        let root = try PreparedNode(predicate.root)
+        let root = try PreparedNode(predicate.root, preparation)
         self.root = root
         program = ProgramCompiler.compile(root, layout: &layout)
         assigns = predicate.root.assigns
@@ -116,19 +108,5 @@ public struct PreparedPredicate: Sendable {
         evaluation.steps = []
         let outcome = evaluation.outcome(of: root)
         return EvaluationTrace(outcome: outcome, comparisons: evaluation.steps ?? [])
-    }
-}
-
-extension RecordPredicate {
-    /// Evaluates the predicate on a record, once; ``PreparedPredicate`` is for more often.
-    public func evaluate(
-        on fields: RecordFields, variables: RecordFields = [:], now: Timestamp? = nil
-    ) -> PredicateOutcome {
-        do throws(PredicateError) {
-            let prepared = try PreparedPredicate(self)
-            return prepared.evaluate(on: fields, variables: variables, now: now)
-        } catch {
-            return .error(.badRegularExpression(error.reason))
-        }
     }
 }

@@ -141,14 +141,3 @@ enum GeographicShape {
         }
     }
 }
-
-extension FieldValue {
-    /// This number as a double; `nil` for everything else, booleans included.
-    var numberAsDouble: Double? {
-        switch self {
-        case .integer(let number): Double(number)
-        case .double(let number): number
-        default: nil
-        }
-    }
-}

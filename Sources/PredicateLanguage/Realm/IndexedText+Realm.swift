@@ -1,7 +1,7 @@
 package import RelayModel
 
-// What comparisons under the other dialects' rules see of values, for an index that wants to look
-// up what they would find.
+// What comparisons under Realm's rules see of values, for an index that wants to look up what
+// they would find.
 
 extension IndexedText {
     /// A text, or data, as Realm's comparisons search it: code points, or bytes taken for code
@@ -14,11 +14,6 @@ extension IndexedText {
         }
         return String(scalars)
     }
-
-    /// The moment that a text stands for where Minapp compares it with a date.
-    package static func moment(of text: String) -> Timestamp? {
-        InternetDate.read(text)
-    }
 }
 
 extension FieldValue {
@@ -28,11 +23,6 @@ extension FieldValue {
         let path = RecordPredicate.RecordPath(names.map { .member($0) })
         // Plain members never have an evaluation error.
         return (try? RealmEvaluator(record: self).operand(.path(path)).fieldValue) ?? .null
-    }
-
-    /// The same under Minapp's rules, which pass no lists.
-    package func minappValue(at names: [String]) -> FieldValue {
-        names.reduce(self) { $0.member($1) }
     }
 
     /// The record name of the link that an object with these members may stand for by Realm's

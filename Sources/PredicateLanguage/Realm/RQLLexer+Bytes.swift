@@ -53,16 +53,8 @@ extension RQLLexer {
         return String(decoding: decoded, as: UTF8.self)
     }
 
-    static func isBlank(_ byte: UInt8) -> Bool {
-        byte == 0x20 || (0x09...0x0D).contains(byte)
-    }
-
-    static func isDigit(_ byte: UInt8) -> Bool {
-        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
-    }
-
     static func isHexDigit(_ byte: UInt8) -> Bool {
-        isDigit(byte) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte | 0x20)
+        byte.isDigit || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte | 0x20)
     }
 
     /// An ASCII letter, `_`, `$` or any part of a character beyond ASCII.
@@ -72,6 +64,6 @@ extension RQLLexer {
     }
 
     static func continuesName(_ byte: UInt8) -> Bool {
-        beginsName(byte) || isDigit(byte) || byte == UInt8(ascii: "-")
+        beginsName(byte) || byte.isDigit || byte == UInt8(ascii: "-")
     }
 }

@@ -77,7 +77,7 @@ extension RQLLexer {
 
     private func endOfDigits(from start: Int) -> Int {
         var cursor = start
-        while let byte = byte(at: cursor), Self.isDigit(byte) { cursor += 1 }
+        while let byte = byte(at: cursor), byte.isDigit { cursor += 1 }
         return cursor
     }
 

@@ -20,7 +20,7 @@ struct RQLLexer {
     }
 
     private mutating func next() throws(PredicateError) -> RQLToken {
-        while let byte = byte(at: index), Self.isBlank(byte) { index += 1 }
+        while let byte = byte(at: index), byte.isBlank { index += 1 }
         let start = index
         guard let first = byte(at: start) else {
             return RQLToken(kind: .end, offset: start, length: 0)
@@ -89,7 +89,7 @@ struct RQLLexer {
         let isKeyPath = byte(at: cursor) == UInt8(ascii: "K")
         if isKeyPath { cursor += 1 }
         let digits = cursor
-        while let byte = byte(at: cursor), Self.isDigit(byte) { cursor += 1 }
+        while let byte = byte(at: cursor), byte.isDigit { cursor += 1 }
         guard cursor > digits, cursor == endOfName(from: index),
             let number = Int(string(digits, cursor))
         else { return nil }
@@ -121,7 +121,7 @@ struct RQLLexer {
     /// `O` and digits, or `L`, hexadecimal digits, a colon and hexadecimal digits.
     private static func isObjectKey(_ word: ArraySlice<UInt8>) -> Bool {
         word.first == UInt8(ascii: "O") && (2...20).contains(word.count)
-            && word.dropFirst().allSatisfy(isDigit)
+            && word.dropFirst().allSatisfy(\.isDigit)
     }
 
     // MARK: Text constants

@@ -201,16 +201,3 @@ extension RQLParser {
         return operand(.list(elements), from: start, shape: .list)
     }
 }
-
-extension FieldValue {
-    /// The record name that a Realm object with this primary key has.
-    var primaryKeyText: String? {
-        switch self {
-        case .string(let text): text
-        case .integer(let number): String(number)
-        case .uuid(let uuid): uuid.description
-        case .objectID(let bytes): Hexadecimal.encode(bytes)
-        default: nil
-        }
-    }
-}

@@ -104,8 +104,8 @@ extension RealmEvaluator {
     ) throws(EvaluationError) -> FieldValue {
         let values = elements.filter { !$0.isNull }
         switch symbol {
-        case .minimum: return values.min(by: RealmOrder.precedes) ?? .null
-        case .maximum: return values.max(by: RealmOrder.precedes) ?? .null
+        case .minimum: return values.min(by: StrictOrder.precedes) ?? .null
+        case .maximum: return values.max(by: StrictOrder.precedes) ?? .null
         case .sum: return try sum(values)
         default:
             let numbers = values.compactMap(\.numberAsDouble)
@@ -125,50 +125,14 @@ extension RealmEvaluator {
 }
 
 extension FieldValue {
-    /// The elements of a list or set.
-    var elements: [FieldValue]? {
-        switch self {
-        case .list(let values): values
-        case .set(let values): Array(values)
-        default: nil
-        }
-    }
-
     /// Whether this is a list of plain values, which Realm counts and sums for each object that
     /// has one, other than lists of links, which it counts together.
     var isPlainList: Bool {
         elements?.contains { !$0.isNull && $0.memberValues == nil } ?? false
     }
 
-    /// The values of a dictionary's members.
-    var memberValues: [FieldValue]? {
-        if case .map(let members) = self { Array(members.values) } else { nil }
-    }
-
     /// The names of a dictionary's members as texts.
     var memberNames: [FieldValue] {
         if case .map(let members) = self { members.keys.map(FieldValue.string) } else { [] }
-    }
-
-    /// The member of that name, or nil.
-    func member(_ name: String) -> FieldValue {
-        if case .map(let members) = self { members[name] ?? .null } else { .null }
-    }
-
-    /// Whether `@count` counts bytes.
-    var hasByteCount: Bool {
-        switch self {
-        case .string, .bytes: true
-        default: false
-        }
-    }
-
-    /// The bytes of a text or of data.
-    var byteCount: Int {
-        switch self {
-        case .string(let text): text.utf8.count
-        case .bytes(let bytes): bytes.count
-        default: 0
-        }
     }
 }

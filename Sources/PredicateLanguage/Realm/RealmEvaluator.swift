@@ -73,7 +73,7 @@ struct RealmEvaluator {
     /// `test` is what the comparison asks of two values, where that has been prepared.
     func judge(
         _ comparison: Comparison, test: Test? = nil
-    ) throws(EvaluationError) -> (holds: Bool, left: FieldValue, right: FieldValue) {
+    ) throws(EvaluationError) -> Judgement {
         if comparison.comparator == .geoWithin { return try judgeGeography(comparison) }
         let left = try operand(comparison.left)
         let right = try operand(comparison.right)
@@ -167,8 +167,8 @@ struct RealmEvaluator {
     ) throws(EvaluationError) -> Bool {
         guard case .list(let bounds) = right, bounds.count == 2 else { throw .badBounds }
         func test(_ value: FieldValue) -> Bool {
-            RealmOrder.holds(.greaterOrEqual, value, bounds[0])
-                && RealmOrder.holds(.lessOrEqual, value, bounds[1])
+            StrictOrder.holds(.greaterOrEqual, value, bounds[0])
+                && StrictOrder.holds(.lessOrEqual, value, bounds[1])
         }
         switch left {
         case .single(let value): return test(value)
@@ -182,7 +182,7 @@ struct RealmEvaluator {
 
     private func judgeGeography(
         _ comparison: Comparison
-    ) throws(EvaluationError) -> (holds: Bool, left: FieldValue, right: FieldValue) {
+    ) throws(EvaluationError) -> Judgement {
         let area = try resolved(comparison.right)
         let left = try operand(comparison.left)
         try meter?.charge(places: left, in: area)

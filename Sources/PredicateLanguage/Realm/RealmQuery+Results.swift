@@ -28,7 +28,8 @@ extension RealmQuery {
 
     private func prepared() throws(EvaluationError) -> PreparedPredicate {
         do throws(PredicateError) {
-            return try PreparedPredicate(predicate)
+            var layout = FieldLayout()
+            return try PreparedPredicate(predicate, layout: &layout, .ofRealm)
         } catch {
             throw .badRegularExpression(error.reason)
         }
@@ -45,8 +46,8 @@ extension RealmQuery {
         rows.sort { one, other in
             for (key, (first, second)) in zip(keys, zip(one.values, other.values)) {
                 let (left, right) = key.order == .ascending ? (first, second) : (second, first)
-                if RealmOrder.precedes(left, right) { return true }
-                if RealmOrder.precedes(right, left) { return false }
+                if StrictOrder.precedes(left, right) { return true }
+                if StrictOrder.precedes(right, left) { return false }
             }
             return false
         }

@@ -31,13 +31,13 @@ extension RealmEvaluator {
             case .notEqual where ignoresCase: return !isEqualIgnoringCase(left, right)
             case .beginsWith, .endsWith, .contains, .like, .tokenMatches:
                 return holdsForTexts(left, right)
-            default: return RealmOrder.holds(comparator, left, right)
+            default: return StrictOrder.holds(comparator, left, right)
             }
         }
 
         private func isEqualIgnoringCase(_ left: FieldValue, _ right: FieldValue) -> Bool {
             guard left.hasByteCount, right.hasByteCount else {
-                return RealmOrder.isEqual(left, right)
+                return StrictOrder.isEqual(left, right)
             }
             return RealmText(left, .ignoringCase) == (needle ?? RealmText(right, .ignoringCase))
         }

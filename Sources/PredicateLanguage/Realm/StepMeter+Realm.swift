@@ -1,7 +1,22 @@
 import RelayModel
 
-// What comparing takes by the rules of the other dialects.
+// What walking and comparing take by Realm's rules.
 extension StepMeter {
+    /// Charges for a step of a path under Realm's rules, which takes many values at once and opens
+    /// the lists among them.
+    func charge(walking values: [FieldValue]) throws(EvaluationError) {
+        var count = values.count
+        for value in values {
+            switch value {
+            case .list(let inner): count += inner.count
+            case .set(let inner): count += inner.count
+            case .map: count += 1
+            default: continue
+            }
+        }
+        try charge(Self.part + count * Self.value)
+    }
+
     /// Charges for a comparison of two sides under Realm's rules.
     func charge(
         _ left: RealmEvaluator.Operand, _ right: RealmEvaluator.Operand,

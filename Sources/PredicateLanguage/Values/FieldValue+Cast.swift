@@ -172,7 +172,7 @@ extension Timestamp {
         if parts.count == 2 {
             let fraction = parts[1].prefix(9)
             guard let value = Int64(fraction), fraction.utf8.first != UInt8(ascii: "+"),
-                parts[1].utf8.allSatisfy({ FormatLexer.isDigit($0) })
+                parts[1].utf8.allSatisfy(\.isDigit)
             else { return nil }
             nanoseconds = value
             for _ in fraction.utf8.count..<9 { nanoseconds *= 10 }

@@ -1,10 +1,11 @@
 import RelayModel
 
-/// Realm's order of values.
+/// The order of values in which no kind is taken for another, as Realm, Minapp and Firebase have
+/// it.
 ///
 /// Only values of one class are ordered by a comparison; a sort orders all of them: nil, booleans,
 /// numbers, texts, data, dates, object IDs, UUIDs, links.
-enum RealmOrder {
+enum StrictOrder {
     /// Whether `left` and `right` satisfy a comparison of order or equality.
     static func holds(
         _ comparator: RecordPredicate.Comparator, _ left: FieldValue, _ right: FieldValue

@@ -1,0 +1,34 @@
+public import RelayModel
+
+extension PreparedPredicate {
+    /// Prepares a predicate.
+    ///
+    /// - Throws: ``PredicateError`` of the stage `check` if a regular expression is refused.
+    public init(_ predicate: RecordPredicate) throws(PredicateError) {
+        var layout = FieldLayout()
+        try self.init(predicate, layout: &layout)
+    }
+
+    /// Prepares a predicate for rows of a layout, which gets a place for each field it reads.
+    ///
+    /// - Throws: ``PredicateError`` of the stage `check` if a regular expression is refused.
+    public init(
+        _ predicate: RecordPredicate, layout: inout FieldLayout
+    ) throws(PredicateError) {
+        try self.init(predicate, layout: &layout, .ofAllDialects)
+    }
+}
+
+extension RecordPredicate {
+    /// Evaluates the predicate on a record, once; ``PreparedPredicate`` is for more often.
+    public func evaluate(
+        on fields: RecordFields, variables: RecordFields = [:], now: Timestamp? = nil
+    ) -> PredicateOutcome {
+        do throws(PredicateError) {
+            let prepared = try PreparedPredicate(self)
+            return prepared.evaluate(on: fields, variables: variables, now: now)
+        } catch {
+            return .error(.badRegularExpression(error.reason))
+        }
+    }
+}

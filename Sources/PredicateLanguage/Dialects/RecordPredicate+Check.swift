@@ -1,0 +1,21 @@
+extension RecordPredicate {
+    /// Checks what can be known before any record is seen: constants that can never be used,
+    /// patterns, variables without a value, and, with a schema, fields and kinds.
+    ///
+    /// - Parameters:
+    ///   - schema: what is known of the record type; `nil` checks constants only.
+    ///   - variables: the names of variables that will have values.
+    /// - Throws: ``PredicateError`` of the stage `check` at the first fault.
+    public func check(
+        schema: RecordSchema? = nil, variables: Set<String> = []
+    ) throws(PredicateError) {
+        var check = PredicateCheck(
+            schema: schema, variables: variables, preparation: .ofAllDialects
+        ) { comparison, schema throws(PredicateError) in
+            guard comparison.rules == .realm else { return false }
+            try RealmSchemaCheck(schema: schema).check(comparison, [:])
+            return true
+        }
+        try check.check(self)
+    }
+}

@@ -1,0 +1,19 @@
+import RelayModel
+
+/// A comparison under the rules of a dialect that judges otherwise than NSPredicate, made ready.
+protocol ForeignComparison: Sendable {
+    /// Whether it holds for the record of an evaluation, and what its two sides were.
+    func judge(in evaluation: Evaluation) throws(EvaluationError) -> Judgement
+}
+
+/// What came of a comparison, and what was compared.
+typealias Judgement = (holds: Bool, left: FieldValue, right: FieldValue)
+
+/// What preparing a predicate needs beside the predicate.
+///
+/// The evaluator knows NSPredicate's rules only. The dialects that have rules of their own hand
+/// them in, so that it need not look at any of them.
+struct Preparation: Sendable {
+    /// Makes a comparison of another dialect ready; `nil` under NSPredicate's rules.
+    let foreign: @Sendable (RecordPredicate.Comparison) -> (any ForeignComparison)?
+}

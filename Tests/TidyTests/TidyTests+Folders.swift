@@ -1,0 +1,33 @@
+import Testing
+
+extension TidyTests {
+    /// Rooms whose folders look one way only, so that whoever opens one knows what lies below it.
+    ///
+    /// A room comes in here when its last circle is gone, and stays.
+    static let layered: [String] = ["PredicateLanguage"]
+
+    @Test(arguments: layered) func `the folders of a room form no circle`(room: String) {
+        let graph = FolderGraph(room: room, of: Repository.sources)
+        #expect(graph.folders.count > 1)
+        #expect(graph.circles.map(\.description) == [])
+    }
+
+    @Test func `a circle of folders is seen`() {
+        func file(_ path: String, _ lines: String...) -> Repository.File {
+            Repository.File(path: "Sources/House/\(path)", lines: lines)
+        }
+        let cellar = file("Cellar/Barrel.swift", "struct Barrel {", "    let size: Int", "}")
+        let attic = file("Attic/Trunk.swift", "struct Trunk {", "    let barrel: Barrel", "}")
+        #expect(FolderGraph(room: "House", of: [cellar, attic]).circles.isEmpty)
+        let stairs = file(
+            "Cellar/Barrel+Trunk.swift", "extension Barrel {",
+            "    var shape: Int { trunk.fullness }", "}")
+        let lid = file("Attic/Trunk+Lid.swift", "extension Int {", "    var fullness: Int", "}")
+        let graph = FolderGraph(room: "House", of: [cellar, attic, stairs, lid])
+        #expect(
+            graph.circles.map(\.description) == [
+                "Attic uses Cellar: Barrel in Attic/Trunk.swift",
+                "Cellar uses Attic: .fullness in Cellar/Barrel+Trunk.swift",
+            ])
+    }
+}
