@@ -7,43 +7,6 @@ enum FieldText {
         Int64(exactly: number).map(String.init) ?? "\(number)"
     }
 
-    /// A moment in ISO 8601 with seconds, UTC.
-    ///
-    /// Years have four digits; those beyond have a sign and as many as they need (ISO 8601's
-    /// expanded form), and the year before 0001 is 0000.
-    static func iso8601(_ moment: Timestamp) -> String {
-        let (days, second) = moment.daysAndSeconds
-        let (year, month, day) = civil(days)
-        let sign = year < 0 ? "-" : (year > 9999 ? "+" : "")
-        let date = "\(sign)\(padded(abs(year), 4))-\(padded(month, 2))-\(padded(day, 2))"
-        let time = [second / 3600, second / 60 % 60, second % 60].map { padded($0, 2) }
-        return "\(date)T\(time.joined(separator: ":"))Z"
-    }
-
-    private static func padded(_ number: Int, _ width: Int) -> String {
-        let digits = String(number)
-        return String(repeating: "0", count: max(0, width - digits.utf8.count)) + digits
-    }
-
-    /// The date in the Gregorian calendar of a count of days since 1970-01-01.
-    ///
-    /// Years are counted from March, so that the leap day comes last and 400 years are 146,097
-    /// days.
-    private static func civil(_ days: Int) -> (year: Int, month: Int, day: Int) {
-        let shifted = days + 719_468
-        let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
-        let dayOfEra = shifted - era * 146_097
-        let yearOfEra =
-            (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-        let monthFromMarch = (5 * dayOfYear + 2) / 153
-        let month = monthFromMarch < 10 ? monthFromMarch + 3 : monthFromMarch - 9
-        return (
-            yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month,
-            dayOfYear - (153 * monthFromMarch + 2) / 5 + 1
-        )
-    }
-
     /// A value as `af` holds it: CloudKit's raw value, without a type beside it.
     ///
     /// Dates are milliseconds since 1970 and booleans 0 or 1, as in CloudKit Web Services. `nil`
@@ -72,13 +35,5 @@ enum FieldText {
                     members.sorted { $0.key < $1.key }
                         .map { (name: $0.key, value: rawValue($0.value) ?? .null) }))
         }
-    }
-}
-
-extension Timestamp {
-    /// The days since 1970-01-01, rounded down, and the seconds of the day.
-    var daysAndSeconds: (days: Int, second: Int) {
-        let (days, second) = seconds.quotientAndRemainder(dividingBy: 86_400)
-        return second < 0 ? (Int(days) - 1, Int(second) + 86_400) : (Int(days), Int(second))
     }
 }

@@ -120,7 +120,7 @@ package struct NotificationComposer: Sendable {
         case .integer(let number)?: String(number)
         case .double(let number)?: FieldText.digits(of: number)
         case .bool(let flag)?: flag ? "1" : "0"
-        case .timestamp(let moment)?: FieldText.iso8601(moment)
+        case .timestamp(let moment)?: moment.iso8601Seconds
         case .reference(let reference)?: reference.recordID.recordName.rawValue
         case .uuid(let uuid)?: uuid.description
         default: ""

@@ -132,10 +132,12 @@ extension RQLLexer {
         guard (1900...9999).contains(year), (1...12).contains(month), (1...31).contains(day),
             parts[3] < 24, parts[4] < 60, parts[5] < 61
         else { return nil }
-        let days = CivilDate.days(year: year, month: month, day: day)
-        let seconds = days * 86_400 + parts[3] * 3600 + parts[4] * 60 + parts[5]
+        // Realm counts a day beyond the end of its month on into the next one.
+        let date = CivilDate(year: Int64(year), month: Int64(month), day: Int64(day))
+        let second = Int64(parts[3] * 3600 + parts[4] * 60 + parts[5])
         let nanoseconds = parts.count > 6 ? parts[6] : 0
-        return Timestamp(seconds: Int64(seconds), nanoseconds: Int32(nanoseconds))
+        return Timestamp(
+            seconds: date.daysSince1970 * 86_400 + second, nanoseconds: Int32(nanoseconds))
     }
 
     // MARK: Constants that begin with a letter

@@ -167,33 +167,3 @@ extension RelayRequest {
         return number
     }
 }
-
-extension Timestamp {
-    /// The moment as people and `date -d` read it, in UTC with milliseconds.
-    package var iso8601: String {
-        let (days, second) = Self.floorDivision(seconds, 86_400)
-        let (year, month, day) = Self.date(days: days)
-        func two(_ number: Int64) -> String { number < 10 ? "0\(number)" : "\(number)" }
-        let milliseconds = Int64(nanoseconds / 1_000_000)
-        let fraction = String(String(1000 + milliseconds).dropFirst())
-        return "\(year)-\(two(month))-\(two(day))T\(two(second / 3600)):"
-            + "\(two(second / 60 % 60)):\(two(second % 60)).\(fraction)Z"
-    }
-
-    private static func floorDivision(_ value: Int64, _ divisor: Int64) -> (Int64, Int64) {
-        let (quotient, remainder) = value.quotientAndRemainder(dividingBy: divisor)
-        return remainder < 0 ? (quotient - 1, remainder + divisor) : (quotient, remainder)
-    }
-
-    /// The Gregorian date `days` after 1970-01-01.
-    private static func date(days: Int64) -> (year: Int64, month: Int64, day: Int64) {
-        let (era, dayOfEra) = floorDivision(days + 719_468, 146_097)
-        let yearOfEra =
-            (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-        let shifted = (5 * dayOfYear + 2) / 153
-        let month = shifted < 10 ? shifted + 3 : shifted - 9
-        let year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
-        return (year, month, dayOfYear - (153 * shifted + 2) / 5 + 1)
-    }
-}

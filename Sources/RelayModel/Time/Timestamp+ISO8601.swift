@@ -1,19 +1,34 @@
-import RelayModel
+/// What a date and time may be asked to say in full.
+package struct ISO8601Parts: OptionSet, Sendable {
+    package let rawValue: UInt8
+
+    package init(rawValue: UInt8) {
+        self.rawValue = rawValue
+    }
+
+    /// The seconds, and so the time.
+    package static let seconds = ISO8601Parts(rawValue: 1)
+    /// The offset from UTC, or `Z`.
+    package static let offset = ISO8601Parts(rawValue: 2)
+}
 
 extension Timestamp {
     /// Reads a date and time as databases write them: RFC 3339, with `T` or a space, with up to
     /// nine digits of a second, and with `Z`, `+01`, `+0100`, `+01:00` or nothing (UTC) at the
     /// end; or a date alone, meaning its midnight in UTC.
     ///
-    /// Years 0001 to 9999. Returns `nil` for anything else.
-    package init?(iso8601 text: String) {
+    /// Years 0001 to 9999. Returns `nil` for anything else, and for a text of which one of `parts`
+    /// is missing.
+    package init?(iso8601 text: String, with parts: ISO8601Parts = []) {
         var scanner = DigitScanner(text)
         guard let year = scanner.number(4), scanner.skip("-"), let month = scanner.number(2),
-            scanner.skip("-"), let day = scanner.number(2), year >= 1, (1...12).contains(month),
-            (1...Self.days(inMonth: month, of: year)).contains(day)
+            scanner.skip("-"), let day = scanner.number(2), year >= 1
         else { return nil }
-        var seconds = Self.days(year: year, month: month, day: day) * 86_400
+        let date = CivilDate(year: year, month: month, day: day)
+        guard date.isInCalendar else { return nil }
+        var seconds = date.daysSince1970 * 86_400
         var nanoseconds: Int64 = 0
+        var missing = parts
         if !scanner.isAtEnd {
             guard scanner.skip("T") || scanner.skip("t") || scanner.skip(" "),
                 let hour = scanner.number(2), hour < 24, scanner.skip(":"),
@@ -24,39 +39,45 @@ extension Timestamp {
                 // 60 is a leap second; it counts as the first moment of the next minute.
                 guard let second = scanner.number(2), second <= 60 else { return nil }
                 seconds += second
+                missing.remove(.seconds)
                 if scanner.skip(".") {
                     guard let fraction = scanner.nanoseconds() else { return nil }
                     nanoseconds = fraction
                 }
             }
+            if !scanner.isAtEnd { missing.remove(.offset) }
             guard let offset = scanner.zoneOffset() else { return nil }
             seconds -= offset
         }
-        guard scanner.isAtEnd else { return nil }
+        guard scanner.isAtEnd, missing.isEmpty else { return nil }
         self.init(seconds: seconds, nanoseconds: Int32(nanoseconds))
     }
 
-    /// Days since 1970-01-01 in the proleptic Gregorian calendar.
-    ///
-    /// The year begins in March, so that the leap day is its last.
-    private static func days(year: Int64, month: Int64, day: Int64) -> Int64 {
-        let shifted = month <= 2 ? year - 1 : year
-        let era = (shifted >= 0 ? shifted : shifted - 399) / 400
-        let yearOfEra = shifted - era * 400
-        let monthOfYear = (month + 9) % 12
-        let dayOfYear = (153 * monthOfYear + 2) / 5 + day - 1
-        let dayOfEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear
-        return era * 146_097 + dayOfEra - 719_468
+    /// The moment in ISO 8601 with milliseconds, in UTC, as people and `date -d` read it.
+    package var iso8601: String {
+        let milliseconds = String(nanoseconds / 1_000_000)
+        return iso8601(fraction: "." + Self.padded(milliseconds, 3))
     }
 
-    private static func days(inMonth month: Int64, of year: Int64) -> Int64 {
-        switch month {
-        case 2:
-            year.isMultiple(of: 4) && (!year.isMultiple(of: 100) || year.isMultiple(of: 400))
-                ? 29 : 28
-        case 4, 6, 9, 11: 30
-        default: 31
-        }
+    /// The same without a fraction, which is left out and not rounded.
+    package var iso8601Seconds: String { iso8601(fraction: "") }
+
+    /// Years have four digits; those beyond have a sign and as many as they need (ISO 8601's
+    /// expanded form), and the year before 0001 is 0000.
+    private func iso8601(fraction: String) -> String {
+        let (quotient, remainder) = seconds.quotientAndRemainder(dividingBy: 86_400)
+        let isBelow = remainder < 0
+        let date = CivilDate(daysSince1970: isBelow ? quotient - 1 : quotient)
+        let second = isBelow ? remainder + 86_400 : remainder
+        func two(_ number: Int64) -> String { Self.padded(String(number), 2) }
+        let sign = date.year < 0 ? "-" : date.year > 9999 ? "+" : ""
+        return sign + Self.padded(String(date.year.magnitude), 4)
+            + "-\(two(date.month))-\(two(date.day))"
+            + "T\(two(second / 3600)):\(two(second / 60 % 60)):\(two(second % 60))\(fraction)Z"
+    }
+
+    private static func padded(_ digits: String, _ width: Int) -> String {
+        String(repeating: "0", count: max(0, width - digits.utf8.count)) + digits
     }
 }
 
