@@ -83,8 +83,12 @@ let package = Package(
     targets: [
         // The rooms, in the order of the walk (docs/architecture.md).
         .target(name: "RelayModel"),
-        .target(name: "PredicateLanguage", dependencies: ["RelayModel", "CRE2"]),
-        .target(name: "Matching", dependencies: ["RelayModel", "PredicateLanguage"]),
+        .target(name: "PredicateLanguage", dependencies: ["RelayModel"]),
+        .target(
+            name: "RegularExpressions", dependencies: ["RelayModel", "PredicateLanguage", "CRE2"]),
+        .target(
+            name: "Matching",
+            dependencies: ["RelayModel", "PredicateLanguage", "RegularExpressions"]),
         .target(name: "ChangeSources", dependencies: ["RelayModel", crypto]),
         .target(
             name: "Storage",
@@ -106,7 +110,9 @@ let package = Package(
         .target(
             name: "RelayServer",
             dependencies: [
-                "RelayModel", "PredicateLanguage", "Matching", "ChangeSources", "Storage",
+                "RelayModel", "PredicateLanguage", "RegularExpressions", "Matching",
+                "ChangeSources",
+                "Storage",
                 "Fanout", "Gateway", "Delivery", configuration, crypto, cryptoExtras, httpTypes,
                 hummingbird, hummingbirdCore, hummingbirdTLS, logging, metrics, coreMetrics,
                 nioCore, nioHTTP1, nioHTTPTypes, nioPosix, nioSSL, serviceLifecycle, "CMalloc",
@@ -120,7 +126,9 @@ let package = Package(
         .executableTarget(
             name: "belfry",
             dependencies: [
-                "RelayModel", "PredicateLanguage", "Matching", "ChangeSources", "Storage",
+                "RelayModel", "PredicateLanguage", "RegularExpressions", "Matching",
+                "ChangeSources",
+                "Storage",
                 "Fanout", "Gateway", "RelayServer", "GatewaySimulator", argumentParser,
                 asyncHTTPClient, crypto, logging, metrics, nioCore, nioHTTP1, nioSSL,
                 serviceLifecycle, unixSignals,
@@ -146,10 +154,12 @@ let package = Package(
         .testTarget(name: "RelayModelTests", dependencies: ["RelayModel", "RelayTestKit"]),
         .testTarget(
             name: "PredicateLanguageTests",
-            dependencies: ["RelayModel", "PredicateLanguage", "RelayTestKit"]),
+            dependencies: ["RelayModel", "PredicateLanguage", "RegularExpressions", "RelayTestKit"]),
         .testTarget(
             name: "MatchingTests",
-            dependencies: ["RelayModel", "PredicateLanguage", "Matching", "RelayTestKit"]),
+            dependencies: [
+                "RelayModel", "PredicateLanguage", "RegularExpressions", "Matching", "RelayTestKit",
+            ]),
         .testTarget(
             name: "ChangeSourcesTests",
             dependencies: ["RelayModel", "ChangeSources", "RelayTestKit"],
@@ -162,7 +172,8 @@ let package = Package(
         .testTarget(
             name: "FanoutTests",
             dependencies: [
-                "RelayModel", "PredicateLanguage", "Matching", "Storage", "Fanout", "RelayTestKit",
+                "RelayModel", "PredicateLanguage", "RegularExpressions", "Matching", "Storage",
+                "Fanout", "RelayTestKit",
                 grdb, logging,
             ]),
         .testTarget(
@@ -205,7 +216,9 @@ let package = Package(
         .executableTarget(
             name: "bench",
             dependencies: [
-                "RelayModel", "PredicateLanguage", "Matching", "ChangeSources", "Storage",
+                "RelayModel", "PredicateLanguage", "RegularExpressions", "Matching",
+                "ChangeSources",
+                "Storage",
                 "Fanout", "Gateway", "Delivery", "RelayServer", "GatewaySimulator",
                 argumentParser, coreMetrics, crypto, logging, metrics, nioCore, nioPosix, nioSSL,
                 serviceLifecycle,

@@ -1,4 +1,5 @@
 import PredicateLanguage
+import RegularExpressions
 package import RelayModel
 
 /// The reference evaluator, subscription by subscription: what the index must answer, slowly.

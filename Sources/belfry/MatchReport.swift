@@ -1,5 +1,6 @@
 import Foundation
 import Matching
+import RegularExpressions
 import RelayModel
 
 /// Whoever says what a change fires.

@@ -1,4 +1,5 @@
 import PredicateLanguage
+import RegularExpressions
 import RelayModel
 
 /// Realm queries, which can also sort and cut their results.

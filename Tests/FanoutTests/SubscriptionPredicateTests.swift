@@ -1,5 +1,6 @@
 import Fanout
 import PredicateLanguage
+import RegularExpressions
 import RelayModel
 import Testing
 

@@ -1,4 +1,5 @@
 import PredicateLanguage
+import RegularExpressions
 import RelayModel
 
 /// The entry of libFuzzer: the first byte chooses the form, the rest is the text.

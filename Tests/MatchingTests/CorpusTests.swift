@@ -1,6 +1,7 @@
 import Foundation
 import Matching
 import PredicateLanguage
+import RegularExpressions
 import RelayModel
 import Testing
 

@@ -1,5 +1,6 @@
 import Matching
 import PredicateLanguage
+import RegularExpressions
 import RelayModel
 import Testing
 

@@ -1,3 +1,4 @@
+import RegularExpressions
 import RelayModel
 import Testing
 
@@ -145,7 +146,8 @@ import Testing
             let meter = StepMeter()
             var evaluation = Evaluation(
                 record: .map(Self.heavy), variables: [:], now: nil, meter: meter)
-            _ = evaluation.outcome(of: try PreparedNode(predicate.predicate.root, .ofAllDialects))
+            let root = try PreparedNode(predicate.predicate.root, .ofAllDialects(RE2Engine()))
+            _ = evaluation.outcome(of: root)
             let bound = (predicate.weight.passes + 1) * EvaluationWeight.reading(of: Self.heavy)
             #expect(meter.taken <= bound, "\(part) takes \(meter.taken)")
         }

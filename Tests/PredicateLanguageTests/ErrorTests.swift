@@ -1,4 +1,5 @@
 import PredicateLanguage
+import RegularExpressions
 import RelayModel
 import Testing
 

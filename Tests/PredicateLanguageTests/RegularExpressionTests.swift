@@ -1,3 +1,4 @@
+import RegularExpressions
 import RelayModel
 import RelayTestKit
 import Testing
@@ -14,7 +15,7 @@ import Testing
 
     @Test(arguments: attacks)
     func `a classic attack takes time in proportion to the text`(pattern: String) throws {
-        let expression = try RegularExpression(icu: pattern, [])
+        let expression = try RE2Engine().compile(pattern, ignoringCase: false)
         func time(_ length: Int) -> Duration {
             let text = String(repeating: "a", count: length) + "!"
             return (0..<3).map { _ in
@@ -55,7 +56,24 @@ import Testing
         ("a|ab", "ab", true), ("[^]a]", "b", true), ("[[:alpha:]]", "x", true), ("", "", true),
     ])
     func `ICU's meaning is kept`(pattern: String, text: String, matches: Bool) throws {
-        #expect(try RegularExpression(icu: pattern, []).matchesWhole(text) == matches)
+        #expect(try RE2Engine().compile(pattern, ignoringCase: false).matchesWhole(text) == matches)
+    }
+
+    @Test func `without an engine a pattern is refused, and everything else works`() throws {
+        let none = NoRegularExpressions()
+        let pattern = try RecordPredicate(format: "a MATCHES 'x' OR a LIKE 'y*'")
+        let error = #expect(throws: PredicateError.self) { try pattern.check(engine: none) }
+        #expect(error?.reason.contains("has no engine of regular expressions") == true)
+        let other = try RecordPredicate(format: "a LIKE 'y*' OR a MATCHES b")
+        try other.check(engine: none)
+        #expect(other.evaluate(on: ["a": .string("yes")], engine: none) == .true)
+        guard
+            case .error(.badRegularExpression) = other.evaluate(
+                on: ["a": .string("x"), "b": .string("x")], engine: none)
+        else {
+            Issue.record("a pattern in a record must be an error")
+            return
+        }
     }
 
     @Test func `a pattern from the record is compiled with the same limits`() throws {

@@ -9,8 +9,9 @@ import Testing
     /// widened.
     static let neighbours: [String: Set<String>] = [
         "RelayModel": [],
-        "PredicateLanguage": ["RelayModel", "CRE2"],
-        "Matching": ["RelayModel", "PredicateLanguage"],
+        "PredicateLanguage": ["RelayModel"],
+        "RegularExpressions": ["RelayModel", "PredicateLanguage", "CRE2"],
+        "Matching": ["RelayModel", "PredicateLanguage", "RegularExpressions"],
         "ChangeSources": ["RelayModel"],
         "Storage": ["RelayModel", "Migrations", "CSQLiteShim", "CSQLiteSnapshot", "GRDB"],
         "Fanout": ["RelayModel", "PredicateLanguage", "Matching", "Storage"],

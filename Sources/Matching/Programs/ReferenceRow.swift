@@ -1,4 +1,5 @@
 import PredicateLanguage
+import RegularExpressions
 import RelayModel
 
 /// A part of a predicate that rows cannot judge, kept as the reference evaluator wants it.

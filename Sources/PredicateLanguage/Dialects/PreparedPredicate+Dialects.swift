@@ -4,28 +4,32 @@ extension PreparedPredicate {
     /// Prepares a predicate.
     ///
     /// - Throws: ``PredicateError`` of the stage `check` if a regular expression is refused.
-    public init(_ predicate: RecordPredicate) throws(PredicateError) {
+    public init(
+        _ predicate: RecordPredicate, engine: any RegularExpressionEngine
+    ) throws(PredicateError) {
         var layout = FieldLayout()
-        try self.init(predicate, layout: &layout)
+        try self.init(predicate, layout: &layout, engine: engine)
     }
 
     /// Prepares a predicate for rows of a layout, which gets a place for each field it reads.
     ///
     /// - Throws: ``PredicateError`` of the stage `check` if a regular expression is refused.
     public init(
-        _ predicate: RecordPredicate, layout: inout FieldLayout
+        _ predicate: RecordPredicate, layout: inout FieldLayout,
+        engine: any RegularExpressionEngine
     ) throws(PredicateError) {
-        try self.init(predicate, layout: &layout, .ofAllDialects)
+        try self.init(predicate, layout: &layout, .ofAllDialects(engine))
     }
 }
 
 extension RecordPredicate {
     /// Evaluates the predicate on a record, once; ``PreparedPredicate`` is for more often.
     public func evaluate(
-        on fields: RecordFields, variables: RecordFields = [:], now: Timestamp? = nil
+        on fields: RecordFields, variables: RecordFields = [:], now: Timestamp? = nil,
+        engine: any RegularExpressionEngine
     ) -> PredicateOutcome {
         do throws(PredicateError) {
-            let prepared = try PreparedPredicate(self)
+            let prepared = try PreparedPredicate(self, engine: engine)
             return prepared.evaluate(on: fields, variables: variables, now: now)
         } catch {
             return .error(.badRegularExpression(error.reason))

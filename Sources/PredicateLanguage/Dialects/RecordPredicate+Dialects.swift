@@ -6,7 +6,7 @@ extension RecordPredicate {
     /// The source is a string for the text dialects, an object or array for the others; arguments
     /// are the values of `%@` and `$0`, of which the JSON dialects have none. A schema tells
     /// Minapp's `where` which texts are dates and which fields there are; the other dialects are
-    /// held to it by ``check(schema:variables:)``.
+    /// held to it by ``check(schema:variables:engine:)``.
     ///
     /// - Throws: ``PredicateError`` of the stage `parse`, or `check` for what a dialect refuses.
     public static func parse(

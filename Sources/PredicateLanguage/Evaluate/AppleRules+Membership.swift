@@ -66,7 +66,7 @@ extension AppleRules {
         case (.string(let text), .string(let pattern)):
             let prepared = comparison.pattern
             let compiled =
-                if let prepared { prepared } else { try compile(pattern, comparison.source) }
+                if let prepared { prepared } else { try compile(pattern, comparison) }
             guard let matches = compiled.matches(text) else {
                 throw .badRegularExpression(
                     "it is too large for a text of \(text.utf8.count) bytes")
@@ -80,10 +80,12 @@ extension AppleRules {
     }
 
     private static func compile(
-        _ pattern: String, _ source: RecordPredicate.Comparison
+        _ pattern: String, _ comparison: PreparedComparison
     ) throws(EvaluationError) -> TextPattern {
         do throws(RegularExpressionRefusal) {
-            return try TextPattern(pattern, of: source)
+            return try TextPattern(
+                pattern, of: comparison.source,
+                by: comparison.engine ?? NoRegularExpressions())
         } catch {
             throw .badRegularExpression(error.reason)
         }

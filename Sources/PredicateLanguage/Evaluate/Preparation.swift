@@ -16,4 +16,6 @@ typealias Judgement = (holds: Bool, left: FieldValue, right: FieldValue)
 struct Preparation: Sendable {
     /// Makes a comparison of another dialect ready; `nil` under NSPredicate's rules.
     let foreign: @Sendable (RecordPredicate.Comparison) -> (any ForeignComparison)?
+    /// What compiles the patterns of MATCHES.
+    let engine: any RegularExpressionEngine
 }

@@ -39,6 +39,8 @@ final class PreparedComparison: Sendable {
     let right: PreparedExpression
     /// The constant pattern of LIKE or MATCHES.
     let pattern: TextPattern?
+    /// What compiles a pattern that comes from the record.
+    let engine: (any RegularExpressionEngine)?
     /// The constant text that is looked for.
     let needle: TextNeedle?
     /// The constant list of IN, sorted by kinds.
@@ -65,7 +67,7 @@ final class PreparedComparison: Sendable {
         let constant = source.rules == .apple ? source.right.literal : nil
         switch (source.comparator, constant) {
         case (.like, .string(let text)?), (.matches, .string(let text)?):
-            pattern = try Self.compile(text, of: source)
+            pattern = try Self.compile(text, of: source, by: preparation.engine)
         case (.beginsWith, .string(let text)?), (.endsWith, .string(let text)?),
             (.contains, .string(let text)?):
             needle = TextNeedle(text, source.options)
@@ -85,16 +87,18 @@ final class PreparedComparison: Sendable {
             needle = TextNeedle(text, source.options)
         }
         self.pattern = pattern
+        engine = source.comparator == .matches && pattern == nil ? preparation.engine : nil
         self.needle = needle
         self.members = members
         self.words = words
     }
 
     private static func compile(
-        _ pattern: String, of source: RecordPredicate.Comparison
+        _ pattern: String, of source: RecordPredicate.Comparison,
+        by engine: any RegularExpressionEngine
     ) throws(PredicateError) -> TextPattern {
         do throws(RegularExpressionRefusal) {
-            return try TextPattern(pattern, of: source)
+            return try TextPattern(pattern, of: source, by: engine)
         } catch {
             throw PredicateError(
                 .check, "the pattern is refused: \(error.reason)", at: source.rightSpan,

@@ -88,5 +88,6 @@ struct FirebaseComparison: ForeignComparison {
 
 extension Preparation {
     /// What Firebase's queries need, whose comparisons all follow Firebase's rules.
-    static let ofFirebase = Preparation { FirebaseComparison(source: $0) }
+    static let ofFirebase = Preparation(
+        foreign: { FirebaseComparison(source: $0) }, engine: NoRegularExpressions())
 }

@@ -18,5 +18,6 @@ struct RealmComparison: ForeignComparison {
 
 extension Preparation {
     /// What Realm's queries need, whose comparisons all follow Realm's rules.
-    static let ofRealm = Preparation { RealmComparison($0) }
+    static let ofRealm = Preparation(
+        foreign: { RealmComparison($0) }, engine: NoRegularExpressions())
 }

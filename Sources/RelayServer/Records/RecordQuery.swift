@@ -1,6 +1,7 @@
 import Crypto
 import Fanout
 import PredicateLanguage
+import RegularExpressions
 import RelayModel
 import Storage
 

@@ -1,6 +1,7 @@
 import Fanout
 import Matching
 import PredicateLanguage
+import RegularExpressions
 import RelayModel
 import Storage
 

@@ -1,5 +1,6 @@
 import ArgumentParser
 import PredicateLanguage
+import RegularExpressions
 import RelayModel
 
 /// `bench predicate`: what an evaluation costs, beside a plain loop over the same values.

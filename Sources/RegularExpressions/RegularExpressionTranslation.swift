@@ -1,3 +1,5 @@
+import PredicateLanguage
+
 /// Writes an ICU regular expression, which is what NSPredicate uses, in RE2's language.
 ///
 /// The two differ in what `.`, `\d`, `\w` and `\s` mean (ICU: all line ends, all scripts), in how a
