@@ -68,9 +68,7 @@ extension Timestamp {
 
     /// This moment if it lies in the years 0001 to 9999, else `nil`: arithmetic stays safe, and a
     /// wrong unit shows.
-    var plausible: Timestamp? {
-        (-62_135_596_800...253_402_300_799).contains(seconds) ? self : nil
-    }
+    var plausible: Timestamp? { isPlausible ? self : nil }
 }
 
 /// Places, in the spellings that databases use.

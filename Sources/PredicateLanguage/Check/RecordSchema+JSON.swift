@@ -55,25 +55,39 @@ extension RecordSchema {
         if name.hasSuffix(suffix) {
             return .list(try type(String(name.dropLast(suffix.count)), members, path: path))
         }
-        switch name {
-        case "STRING": return .string
-        case "INT64": return .integer
-        case "DOUBLE": return .double
-        case "BOOLEAN": return .boolean
-        case "TIMESTAMP": return .timestamp
-        case "BYTES": return .bytes
-        case "REFERENCE": return .reference
-        case "LOCATION": return .location
-        case "UUID": return .uuid
-        case "OBJECTID": return .objectID
-        case "MAP": return .map(members)
-        case "ANY": return .mixed
-        default:
+        guard let element = SchemaFieldType.Element(rawValue: name), element != .asset else {
+            let words = SchemaFieldType.Element.allCases.filter { $0 != .asset }
+                .map(\.rawValue).joined(separator: ", ")
             throw JSONContractError(
                 path: path,
-                reason: "\"\(name)\" is unknown; allowed are STRING, INT64, DOUBLE, BOOLEAN,"
-                    + " TIMESTAMP, BYTES, REFERENCE, LOCATION, UUID, OBJECTID, MAP, ANY,"
-                    + " each also with _LIST")
+                reason: "\"\(name)\" is unknown; allowed are \(words), each also with _LIST")
         }
+        return FieldType(element, members: members)
+    }
+}
+
+extension RecordSchema.FieldType {
+    /// What a condition sees of a field of this type.
+    public init(_ type: SchemaFieldType) {
+        let element = Self(type.element, members: nil)
+        self = type.isList ? .list(element) : element
+    }
+
+    init(_ element: SchemaFieldType.Element, members: [String: RecordSchema.Field]?) {
+        self =
+            switch element {
+            case .string: .string
+            case .int64: .integer
+            case .double: .double
+            case .timestamp: .timestamp
+            case .bytes: .bytes
+            case .reference: .reference
+            case .location: .location
+            case .boolean: .boolean
+            case .uuid: .uuid
+            case .objectID: .objectID
+            case .map, .asset: .map(members)
+            case .any: .mixed
+            }
     }
 }

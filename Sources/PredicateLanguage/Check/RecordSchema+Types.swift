@@ -4,13 +4,7 @@ extension RecordSchema {
     /// The system fields that every record has, by the names of CloudKit's metadata.
     static let systemFields: [String: FieldType] = Dictionary(
         uniqueKeysWithValues: SystemField.allCases.flatMap { field in
-            let type: FieldType =
-                switch field.element {
-                case .reference: .reference
-                case .timestamp: .timestamp
-                default: .string
-                }
-            return field.names.map { ($0, type) }
+            field.names.map { ($0, FieldType(field.element, members: nil)) }
         })
 
     /// The type of an expression, or `nil` where it is not known.

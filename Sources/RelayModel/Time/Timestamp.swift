@@ -67,6 +67,11 @@ public struct Timestamp: Sendable, Hashable, Comparable {
     /// The last moment that can be told.
     public static let latest = Timestamp(seconds: .max, nanoseconds: 999_999_999)
 
+    /// Whether it lies in the years 0001 to 9999, as the moments of records do.
+    package var isPlausible: Bool {
+        (-62_135_596_800...253_402_300_799).contains(seconds)
+    }
+
     /// This moment moved by `duration`, to the nanosecond; stays at ``earliest`` or ``latest``
     /// rather than go beyond, because a source's moments may be anything.
     public func advanced(by duration: Duration) -> Timestamp {

@@ -109,8 +109,8 @@ struct RecordFieldReading {
         _ json: JSONValue, as type: SchemaFieldType?, path: String
     ) throws(JSONContractError) -> FieldValue {
         if json == .null { return .null }
-        guard let type else { return try RecordValueReading.inferred(json, path: path) }
-        return try RecordValueReading.read(json, as: type, path: path)
+        guard let type else { return try FieldDictionary(.kept).inferred(json, path: path) }
+        return try FieldDictionary(.kept).value(json, as: type, path: path)
     }
 
     /// The type that the client states, or that the schema knows.
@@ -126,8 +126,7 @@ struct RecordFieldReading {
         }
         guard case .stated(let stated) = read else {
             guard case .array = json else {
-                throw JSONContractError(
-                    path: path, reason: "Invalid value, expected type \(word).")
+                throw FieldDictionary.mismatch(word, path)
             }
             return known
         }
@@ -142,128 +141,6 @@ struct RecordFieldReading {
                     + "'\(definition?.name.rawValue ?? "")', defined to be: \(known)")
         }
         return stated
-    }
-}
-
-/// Reads one value by its type.
-enum RecordValueReading {
-    static func read(
-        _ json: JSONValue, as type: SchemaFieldType, path: String
-    ) throws(JSONContractError) -> FieldValue {
-        guard type.isList else { return try element(json, as: type.element, path: path) }
-        guard case .array(let elements) = json else { throw mismatch(type.description, path) }
-        var values: [FieldValue] = []
-        for (index, json) in elements.enumerated() {
-            values.append(try element(json, as: type.element, path: "\(path)[\(index)]"))
-        }
-        return .list(values)
-    }
-
-    private static func mismatch(_ word: String, _ path: String) -> JSONContractError {
-        JSONContractError(path: path, reason: "Invalid value, expected type \(word).")
-    }
-
-    private static func element(
-        _ json: JSONValue, as type: SchemaFieldType.Element, path: String
-    ) throws(JSONContractError) -> FieldValue {
-        switch type {
-        case .any: return try inferred(json, path: path)
-        case .reference:
-            guard case .object = json else { throw mismatch(type.rawValue, path) }
-            return .reference(try reference(json, path: path))
-        case .map, .asset:
-            return try FieldValue(notation: try object(json, type, path), path: path)
-        default:
-            guard let value = scalar(json, as: type) else { throw mismatch(type.rawValue, path) }
-            return value
-        }
-    }
-
-    private static func scalar(
-        _ json: JSONValue, as type: SchemaFieldType.Element
-    ) -> FieldValue? {
-        switch (type, json) {
-        case (.string, .string(let text)): .string(text)
-        case (.int64, .integer(let number)): .integer(number)
-        // Some languages write a whole number as 3.0.
-        case (.int64, .number(let number)): Int64(exactly: number).map(FieldValue.integer)
-        case (.int64, .bool(let flag)): .integer(flag ? 1 : 0)
-        case (.int64, .string(let text)): Int64(text).map(FieldValue.integer)
-        case (.double, .integer(let number)): .double(Double(number))
-        case (.double, .number(let number)): .double(number)
-        case (.double, .string(let text)):
-            Double(text).flatMap { $0.isFinite ? FieldValue.double($0) : nil }
-        case (.timestamp, .integer(let count)): timestamp(count)
-        case (.timestamp, .number(let count)): Int64(exactly: count).flatMap(timestamp)
-        case (.timestamp, .string(let text)): Int64(text).flatMap(timestamp)
-        case (.bytes, .string(let text)): Base64.decode(text).map(FieldValue.bytes)
-        case (.location, .object(let place)): location(place)
-        case (.boolean, .bool(let flag)): .bool(flag)
-        case (.boolean, .integer(let number)): .bool(number != 0)
-        case (.uuid, .string(let text)): UUIDBytes(text).map(FieldValue.uuid)
-        case (.objectID, .string(let text)):
-            Hexadecimal.decode(text).flatMap { $0.count == 12 ? FieldValue.objectID($0) : nil }
-        default: nil
-        }
-    }
-
-    /// Milliseconds of the years that the store can tell.
-    private static func timestamp(_ milliseconds: Int64) -> FieldValue? {
-        abs(milliseconds / 1000) < 9_000_000_000
-            ? .timestamp(Timestamp(milliseconds: milliseconds)) : nil
-    }
-
-    /// An object, or its JSON text, as which it is answered to clients that know no objects.
-    private static func object(
-        _ json: JSONValue, _ type: SchemaFieldType.Element, _ path: String
-    ) throws(JSONContractError) -> JSONValue {
-        if case .object = json { return json }
-        if case .string(let text) = json, type == .map,
-            let parsed = try? JSONValue(parsing: text), case .object = parsed
-        {
-            return parsed
-        }
-        throw mismatch(type.rawValue, path)
-    }
-
-    /// Without a type the JSON decides: an object is a reference, a place or an asset.
-    static func inferred(
-        _ json: JSONValue, path: String
-    ) throws(JSONContractError) -> FieldValue {
-        switch json {
-        case .bool(let flag): return .integer(flag ? 1 : 0)
-        case .array(let elements):
-            var values: [FieldValue] = []
-            for (index, element) in elements.enumerated() {
-                values.append(try inferred(element, path: "\(path)[\(index)]"))
-            }
-            return .list(values)
-        case .object(let object):
-            if object["recordName"] != nil {
-                return .reference(try reference(json, path: path))
-            }
-            if let place = location(object) { return place }
-            return try FieldValue(notation: json, path: path)
-        default: return try FieldValue(notation: json, path: path)
-        }
-    }
-
-    private static func reference(
-        _ json: JSONValue, path: String
-    ) throws(JSONContractError) -> RecordReference {
-        let reader = try JSONReader(json, path: path)
-        let name: RecordName = try reader.require(
-            "recordName", try reader.identifier("recordName"))
-        let zoneID = try reader.value("zoneID").map { zone throws(JSONContractError) in
-            try ZoneID(json: zone, path: reader.path(of: "zoneID"))
-        }
-        return RecordReference(RecordID(recordName: name, zoneID: zoneID ?? .default))
-    }
-
-    private static func location(_ object: JSONObject) -> FieldValue? {
-        guard let latitude = object["latitude"]?.double, let longitude = object["longitude"]?.double
-        else { return nil }
-        return Location(latitude: latitude, longitude: longitude).map(FieldValue.location)
     }
 }
 

@@ -7,7 +7,7 @@ extension RecordSchema {
         var fields: [String: Field] = [:]
         for (name, field) in definition.fields where !name.hasPrefix("___") {
             fields[name] = Field(
-                Self.type(field.type), isQueryable: field.uses.contains(.queryable))
+                FieldType(field.type), isQueryable: field.uses.contains(.queryable))
         }
         self.init(fields)
     }
@@ -16,26 +16,7 @@ extension RecordSchema {
     /// the place of one never matches, and nobody is told.
     static func inferred(_ definition: RecordTypeDefinition) -> RecordSchema {
         let references = definition.fields.filter { $0.value.type.element == .reference }
-        return RecordSchema(knownOnly: references.mapValues { Field(type($0.type)) })
-    }
-
-    private static func type(_ type: SchemaFieldType) -> FieldType {
-        let element: FieldType =
-            switch type.element {
-            case .string: .string
-            case .int64: .integer
-            case .double: .double
-            case .timestamp: .timestamp
-            case .bytes: .bytes
-            case .reference: .reference
-            case .location: .location
-            case .boolean: .boolean
-            case .uuid: .uuid
-            case .objectID: .objectID
-            case .map, .asset: .map(nil)
-            case .any: .mixed
-            }
-        return type.isList ? .list(element) : element
+        return RecordSchema(knownOnly: references.mapValues { Field(FieldType($0.type)) })
     }
 
     /// Whether every record has this field, by one of CloudKit's names for it.
