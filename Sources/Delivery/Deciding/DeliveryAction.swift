@@ -46,17 +46,9 @@ struct Admission: Sendable {
     var requests: [PushRequest] = []
 }
 
-/// What somebody should hear of after some answers.
-struct DeliveryNews: Sendable {
-    /// The halts that are new.
-    var begun: [(container: ContainerKey, halt: OutcomeJudge.Halt)] = []
-    /// Whether a halt has ended.
-    var hasEnded = false
-    /// What the gateway said that needs a person.
-    var alarms: [AlarmBook.Alarm] = []
-
-    /// How it is told; `halts` are in force now.
-    func actions(halts: Int) -> [DeliveryAction] {
+extension HaltNews {
+    /// How it is told, with what the gateway said that needs a person; `halts` are in force now.
+    func actions(halts: Int, _ alarms: [AlarmBook.Alarm] = []) -> [DeliveryAction] {
         var actions = begun.map { DeliveryAction.tellHalt($0.halt, of: $0.container) }
         actions += alarms.map { .tellAlarm($0) }
         if !begun.isEmpty || hasEnded { actions.append(.showHalts(halts)) }

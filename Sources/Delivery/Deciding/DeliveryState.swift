@@ -200,7 +200,8 @@ struct DeliveryState: ~Copyable, Sendable {
 
     /// Settles what the gateway answered; a ticket that it answers twice is ignored.
     mutating func take(_ completions: [PushCompletion], at now: Timestamp) -> [DeliveryAction] {
-        var news = DeliveryNews()
+        var news = HaltNews()
+        var told: [AlarmBook.Alarm] = []
         var hasRangeRoom = false
         for completion in completions {
             guard let ticket = tickets.close(completion.ticket) else { continue }
@@ -208,7 +209,7 @@ struct DeliveryState: ~Copyable, Sendable {
                 rangePace.end(after: completion.latency)
                 hasRangeRoom = true
             }
-            settle(ticket, completion, at: now, news: &news)
+            if let alarm = settle(ticket, completion, at: now, news: &news) { told.append(alarm) }
         }
         settledSinceStep += completions.count
         var actions: [DeliveryAction] = []
@@ -220,14 +221,15 @@ struct DeliveryState: ~Copyable, Sendable {
         // Counted first: whoever sees the progress pass a delivery finds it in the metrics.
         countRest(into: &actions)
         actions.append(.wake(.steps))
-        return actions + news.actions(halts: rules.halts.count)
+        return actions + news.actions(halts: rules.halts.count, told)
     }
 
+    /// Settles one answer; returns what is to be told of it, if anything is.
     private mutating func settle(
         _ ticket: DeliveryTracker.Ticket, _ completion: PushCompletion, at now: Timestamp,
-        news: inout DeliveryNews
-    ) {
-        guard let (owed, attempts) = tracker.openDelivery(ticket) else { return }
+        news: inout HaltNews
+    ) -> AlarmBook.Alarm? {
+        guard let (owed, attempts) = tracker.openDelivery(ticket) else { return nil }
         let delivery = owed.delivery
         if tracker.isInWindow(ticket) {
             ends?.append(PushEnd(container: delivery.container, latency: completion.latency))
@@ -236,16 +238,14 @@ struct DeliveryState: ~Copyable, Sendable {
             completion, of: owed, attempts: attempts, at: now, news: &news)
         tally.add(judgement.outcome, of: delivery)
         settle(ticket, judgement.resolution, of: delivery, at: now)
-        if let alarm = alarms.note(judgement.outcome, of: delivery, at: now) {
-            news.alarms.append(alarm)
-        }
+        return alarms.note(judgement.outcome, of: delivery, at: now)
     }
 
     /// Makes retries of deliveries whose answers are slow, so that the progress can pass them, and
     /// looks at gateways that fail.
     mutating func adopt(at now: Timestamp) -> [DeliveryAction] {
         let opened = now.advanced(by: .zero - settings.slowAfter)
-        var news = DeliveryNews()
+        var news = HaltNews()
         rules.look(at: now, news: &news)
         let lanes = tracker.adoptDeliveries(openSinceBefore: opened, at: now)
         for lane in lanes { rules.noteSilence(in: lane, since: opened, at: now, news: &news) }

@@ -32,6 +32,14 @@ enum DeliveryPast {
     }
 }
 
+/// Which halts began and ended with some answers.
+struct HaltNews: Sendable {
+    /// The halts that are new.
+    var begun: [(container: ContainerKey, halt: OutcomeJudge.Halt)] = []
+    /// Whether a halt has ended.
+    var hasEnded = false
+}
+
 /// What the answers so far say about what is sent next: which tokens are dead, who must wait and
 /// for what, which delivery takes another's place.
 struct SendRules: Sendable {
@@ -152,7 +160,7 @@ struct SendRules: Sendable {
     /// Judges the end of an attempt, and learns from it.
     mutating func judge(
         _ completion: PushCompletion, of owed: OwedDelivery, attempts: UInt16, at now: Timestamp,
-        news: inout DeliveryNews
+        news: inout HaltNews
     ) -> Judgement {
         let delivery = owed.delivery
         let outcome = tokenBreaker.weigh(completion.outcome, of: owed)
@@ -192,7 +200,7 @@ struct SendRules: Sendable {
 
     private mutating func add(
         _ halt: OutcomeJudge.Halt, for container: ContainerKey, at now: Timestamp,
-        to news: inout DeliveryNews
+        to news: inout HaltNews
     ) {
         if halts.add(halt, for: container, at: now) { news.begun.append((container, halt)) }
     }
@@ -200,7 +208,7 @@ struct SendRules: Sendable {
     // MARK: As time passes
 
     /// Looks at gateways that fail, however little is sent.
-    mutating func look(at now: Timestamp, news: inout DeliveryNews) {
+    mutating func look(at now: Timestamp, news: inout HaltNews) {
         for (container, halt) in gatewayBreaker.look(at: now) {
             add(halt, for: container, at: now, to: &news)
         }
@@ -208,7 +216,7 @@ struct SendRules: Sendable {
 
     /// Counts a delivery that has not been answered since `opened`.
     mutating func noteSilence(
-        in lane: RetryLane, since opened: Timestamp, at now: Timestamp, news: inout DeliveryNews
+        in lane: RetryLane, since opened: Timestamp, at now: Timestamp, news: inout HaltNews
     ) {
         guard let halt = gatewayBreaker.noteSilence(in: lane, since: opened, at: now) else {
             return
