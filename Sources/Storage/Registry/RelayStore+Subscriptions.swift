@@ -127,7 +127,7 @@ struct SubscriptionStep {
     ) throws -> SubscriptionEditOutcome {
         guard let existing = try active(subscription.id, in: commit) else {
             // One that was disabled is enabled by saving it anew.
-            return try forgetDisabled(subscription.id, in: commit)
+            return try isDisabled(subscription.id, in: commit)
                 ? try create(subscription, in: &commit) : .notFound(subscription.id)
         }
         if let version = existing.version, version.subscription == subscription {
@@ -159,7 +159,7 @@ struct SubscriptionStep {
         _ id: SubscriptionID, in commit: inout OpenCommit
     ) throws -> SubscriptionEditOutcome {
         guard let existing = try active(id, in: commit) else {
-            return try forgetDisabled(id, in: commit) ? .deleted(id) : .notFound(id)
+            return try forgetDisabled(id, in: commit) == nil ? .notFound(id) : .deleted(id)
         }
         try end(existing.serial, in: commit)
         let body = LogEntryBody.subscriptionDeleted(serial: existing.serial)
@@ -171,7 +171,7 @@ struct SubscriptionStep {
         _ subscription: Subscription, _ content: SubscriptionContent, replacing replaced: UInt64?,
         in commit: inout OpenCommit
     ) throws -> SubscriptionVersion {
-        _ = try forgetDisabled(subscription.id, in: commit)
+        let disabled = try forgetDisabled(subscription.id, in: commit)
         let statement = try commit.db.cachedStatement(
             sql: """
                 INSERT INTO subscription
@@ -187,6 +187,7 @@ struct SubscriptionStep {
         let version = SubscriptionVersion(
             serial: UInt64(clamping: commit.db.lastInsertedRowID), subscription: subscription,
             activation: commit.next)
+        try carryStrikes(to: version.serial, from: replaced, orDisabled: disabled, in: commit)
         let body = LogEntryBody.subscriptionSaved(version, replaced: replaced)
         _ = try commit.append(body, storedBody: try body.storedBody(), in: container, at: now)
         return version
