@@ -74,9 +74,8 @@ struct NotificationRoutes: Sendable {
                 return ["notificationID": .string(id.description), "isRead": true]
             }
             let error = APIError(.notFound, "the inbox has no such notification")
-            var entry: JSONObject = ["notificationID": .string(text.shortened)]
-            entry.members.append(contentsOf: error.json(uuid: request.uuid).members)
-            return .object(entry)
+            return error.entry(
+                "notificationID", .string(text.shortened), uuid: request.uuid)
         }
         return RelayAnswer(json: ["notifications": .array(entries)])
     }

@@ -3,51 +3,39 @@ import Storage
 
 /// The body of `records/modify`: what is to be applied, and how its outcome is told.
 struct RecordModification {
-    /// One operation.
-    enum Item {
-        case edit(RecordEdit)
-        case refused(APIError, recordName: String)
+    /// One operation, and how its record is shown.
+    struct Operation {
+        let edit: RecordEdit
+        let view: RecordJSON
     }
 
-    /// The operations, in order.
-    private(set) var items: [Item] = []
+    private let request: ItemisedRequest<Operation>
     /// Whether a refusal undoes the others.
     let atomicity: EditAtomicity
     /// What the schema must learn before.
     let additions: [RecordTypeDefinition]
-    private let shown: [RecordJSON]
 
     /// Reads the body; members that nobody knows are ignored, as CloudKit does.
     ///
-    /// - Throws: What makes the request as a whole unreadable.
-    ///
     /// `stored` has the types of the records that ``untypedRecords(_:_:)`` found, as they are
     /// stored.
+    ///
+    /// - Throws: What makes the request as a whole unreadable.
     init(
         _ body: JSONReader, by caller: RecordCaller, from origin: RecordOrigin,
         limits: RequestLimits,
         stored: [RecordID: RecordType] = [:], assignName: () -> String
     ) throws {
-        let elements = try body.require("operations", try body.array("operations"))
-        try limits.check(elements.count, of: "operations")
+        let elements = try body.operations(within: limits)
         let zoneID = try caller.zoneID(body)
-        let shown = try RecordJSON(body)
         var reading = RecordOperationReading(
-            caller: caller, zoneID: zoneID, origin: origin, shown: shown, stored: stored)
-        var views: [RecordJSON] = []
-        for (index, element) in elements.enumerated() {
-            do {
-                let (edit, view) = try reading.edit(
-                    element, path: "operations[\(index)]", assignedName: assignName())
-                items.append(.edit(edit))
-                views.append(view)
-            } catch {
-                items.append(
-                    .refused(ErrorMapping(error).apiError, recordName: Self.writtenName(element)))
-                views.append(shown)
-            }
+            caller: caller, zoneID: zoneID, origin: origin, shown: try RecordJSON(body),
+            stored: stored)
+        request = ItemisedRequest(elements, of: .record) { element, path in
+            let (edit, view) = try reading.edit(
+                element, path: path, assignedName: assignName())
+            return Operation(edit: edit, view: view)
         }
-        self.shown = views
         // CloudKit's custom zones are atomic unless told otherwise; its default zone never is.
         let isAtomic = try body.bool("atomic") ?? (zoneID != .default)
         atomicity = isAtomic ? .allOrNothing : .independent
@@ -55,31 +43,17 @@ struct RecordModification {
     }
 
     /// What is to be applied; `nil` if an atomic request has been refused already.
-    var edits: [RecordEdit]? {
-        var edits: [RecordEdit] = []
-        for item in items {
-            switch item {
-            case .edit(let edit): edits.append(edit)
-            case .refused where atomicity == .allOrNothing: return nil
-            case .refused: break
-            }
-        }
-        return edits
-    }
+    var edits: [RecordEdit]? { request.operations(atomicity)?.map(\.edit) }
 
     /// The answer's entries, one for each operation, in order; `outcomes` are those of ``edits``.
     func entries(
         outcomes: [RecordEditOutcome], for caller: RecordCaller, uuid: String
     ) -> [JSONValue] {
-        var rest = outcomes[...]
         // What the request itself taught is known to its answer.
         let caller = caller.knowing(additions)
-        return zip(items, shown).map { item, view in
-            switch item {
-            case .refused(let error, let name): error.entry(recordName: name, uuid: uuid)
-            case .edit(let edit):
-                (rest.popFirst() ?? .undone).entry(of: edit, for: caller, view, uuid: uuid)
-            }
+        return request.entries(outcomes, uuid: uuid) { operation, outcome in
+            (outcome ?? .undone).entry(
+                of: operation.edit, for: caller, operation.view, uuid: uuid)
         }
     }
 
@@ -89,15 +63,14 @@ struct RecordModification {
     /// - Throws: 421.
     func requireUser(outcomes: [RecordEditOutcome], for caller: RecordCaller) throws(APIError) {
         guard caller.isNobody else { return }
-        var rest = outcomes[...]
         var refusal: APIError?
-        for item in items {
+        for (item, outcome) in request.judged(outcomes) {
             switch item {
             case .refused(let error, _):
                 guard error.code == .authenticationRequired else { return }
                 refusal = error
-            case .edit:
-                switch rest.popFirst() ?? .undone {
+            case .operation:
+                switch outcome ?? .undone {
                 case .undone: break
                 case .refused(.notWritable), .refused(.notCreatable):
                     refusal = caller.authenticationRequired
@@ -106,15 +79,6 @@ struct RecordModification {
             }
         }
         if let refusal { throw refusal }
-    }
-
-    /// The name as the client wrote it, for the sake of an answer about something unreadable.
-    private static func writtenName(_ element: JSONValue) -> String {
-        guard case .object(let operation) = element,
-            case .object(let record)? = operation["record"],
-            case .string(let name)? = record["recordName"]
-        else { return "" }
-        return name.shortened
     }
 }
 
@@ -268,12 +232,10 @@ extension RecordEditOutcome {
                 "zoneID": caller.json(edit.recordID.zoneID),
             ]
         case .undone:
-            return APIError(
-                .atomicError, "not applied, because another operation of the request was refused"
-            ).entry(recordName: name, uuid: uuid)
+            return APIError.undone.entry("recordName", .string(name), uuid: uuid)
         case .refused(let refusal):
             return refusal.error(about: edit, for: caller, view).entry(
-                recordName: name, uuid: uuid)
+                "recordName", .string(name), uuid: uuid)
         }
     }
 }
@@ -330,13 +292,6 @@ extension RecordRefusal {
 }
 
 extension APIError {
-    /// This error in the place of one record.
-    func entry(recordName: String, uuid: String) -> JSONValue {
-        var object: JSONObject = ["recordName": .string(recordName)]
-        object.members.append(contentsOf: json(uuid: uuid).members)
-        return .object(object)
-    }
-
     /// There is no such record.
     static func noRecord(_ name: RecordName) -> APIError {
         APIError(.notFound, "there is no record \"\(name)\"")

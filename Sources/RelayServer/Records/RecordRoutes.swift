@@ -100,7 +100,8 @@ struct RecordRoutes: Sendable {
             }
             let isLeftOut = latest[id] != nil || unread.contains(id)
             let error = isLeftOut ? APIError.answerIsFull : .noRecord(id.recordName)
-            return error.entry(recordName: id.recordName.rawValue, uuid: request.uuid)
+            return error.entry(
+                "recordName", .string(id.recordName.rawValue), uuid: request.uuid)
         }
         return RelayAnswer(json: ["records": .array(entries)])
     }

@@ -54,7 +54,7 @@ struct ZoneRoutes: Sendable {
             } else {
                 entries.append(
                     APIError.zoneNotFound(zoneID).entry(
-                        zoneID: caller.json(zoneID), uuid: request.uuid))
+                        "zoneID", caller.json(zoneID), uuid: request.uuid))
             }
         }
         return answer(entries, request)
@@ -89,8 +89,7 @@ struct ZoneRoutes: Sendable {
                 .badRequest, "zones are created and deleted in the private database only")
         }
         let body = try request.jsonBody()
-        let elements = try body.require("operations", try body.array("operations"))
-        try calls.limits.check(elements.count, of: "operations")
+        let elements = try body.operations(within: calls.limits)
         var entries: [JSONValue] = []
         for (index, element) in elements.enumerated() {
             entries.append(
@@ -119,7 +118,7 @@ struct ZoneRoutes: Sendable {
             }
         } catch {
             return ErrorMapping(error).apiError.entry(
-                zoneID: caller.json(zoneID), uuid: request.uuid)
+                "zoneID", caller.json(zoneID), uuid: request.uuid)
         }
     }
 
@@ -354,14 +353,5 @@ extension ZoneMark {
                 caller.token([position.rawValue], of: "zone/\(zoneID.sealName)")),
             "atomic": .bool(zoneID != .default),
         ]
-    }
-}
-
-extension APIError {
-    /// This error in the place of one zone.
-    func entry(zoneID: JSONValue, uuid: String) -> JSONValue {
-        var object: JSONObject = ["zoneID": zoneID]
-        object.members.append(contentsOf: json(uuid: uuid).members)
-        return .object(object)
     }
 }

@@ -6,18 +6,14 @@ import RelayModel
 import Storage
 
 /// The body of `subscriptions/modify`: what is to be applied, and how its outcome is told.
-///
-/// Each operation stands for itself: one that cannot be read is answered in its place, and the
-/// others go on, unless the request is atomic.
 struct SubscriptionModification {
-    /// One operation.
-    enum Item {
-        case edit(SubscriptionEdit, PredicateCost?)
-        case refused(APIError, subscriptionID: String)
+    /// One operation, and what its predicate costs.
+    struct Operation {
+        let edit: SubscriptionEdit
+        let cost: PredicateCost?
     }
 
-    /// The operations, in order.
-    let items: [Item]
+    private let request: ItemisedRequest<Operation>
     /// Whether a refusal undoes the others.
     let atomicity: EditAtomicity
 
@@ -30,46 +26,24 @@ struct SubscriptionModification {
     ) throws {
         let scales = PredicateScales(indexes: indexes, limits: limits.costs)
         try body.allowOnly(["operations", "atomic"] + SubscriptionRoutes.idleMembers)
-        let elements = try body.require("operations", try body.array("operations"))
-        try limits.check(elements.count, of: "operations")
+        let elements = try body.operations(within: limits)
         atomicity = try body.bool("atomic") == true ? .allOrNothing : .independent
-        items = elements.enumerated().map { index, element in
-            let path = "operations[\(index)]"
-            do {
-                let reading = SubscriptionOperationReading(
-                    owner: owner, limits: limits, schema: schema, assignedID: assignID())
-                let edit = try reading.edit(element, path: path)
-                return .edit(edit, try Self.weigh(edit, on: scales, path: path))
-            } catch {
-                return .refused(
-                    ErrorMapping(error).apiError, subscriptionID: Self.writtenID(element))
-            }
+        request = ItemisedRequest(elements, of: .subscription) { element, path in
+            let reading = SubscriptionOperationReading(
+                owner: owner, limits: limits, schema: schema, assignedID: assignID())
+            let edit = try reading.edit(element, path: path)
+            return Operation(edit: edit, cost: try Self.weigh(edit, on: scales, path: path))
         }
     }
 
     /// What is to be applied; `nil` if an atomic request has been refused already.
-    var edits: [SubscriptionEdit]? {
-        var edits: [SubscriptionEdit] = []
-        for item in items {
-            switch item {
-            case .edit(let edit, _): edits.append(edit)
-            case .refused where atomicity == .allOrNothing: return nil
-            case .refused: break
-            }
-        }
-        return edits
-    }
+    var edits: [SubscriptionEdit]? { request.operations(atomicity)?.map(\.edit) }
 
     /// The answer's entries, one for each operation, in order; `outcomes` are those of ``edits``.
     func entries(outcomes: [SubscriptionEditOutcome], uuid: String) -> [JSONValue] {
-        var rest = outcomes[...]
-        return items.map { item in
-            switch item {
-            case .refused(let error, let id): error.entry(subscriptionID: id, uuid: uuid)
-            case .edit(let edit, let cost):
-                (rest.popFirst() ?? .undone).entry(
-                    subscriptionID: edit.subscriptionID, cost: cost, uuid: uuid)
-            }
+        request.entries(outcomes, uuid: uuid) { operation, outcome in
+            (outcome ?? .undone).entry(
+                subscriptionID: operation.edit.subscriptionID, cost: operation.cost, uuid: uuid)
         }
     }
 
@@ -81,15 +55,6 @@ struct SubscriptionModification {
             try scales.weigh(subscription, path: "\(path).subscription")
         case .delete: nil
         }
-    }
-
-    /// The ID as the client wrote it, for the sake of an answer about something unreadable.
-    private static func writtenID(_ element: JSONValue) -> String {
-        guard case .object(let operation) = element,
-            case .object(let subscription)? = operation["subscription"],
-            case .string(let id)? = subscription["subscriptionID"]
-        else { return "" }
-        return id.shortened
     }
 }
 
@@ -290,7 +255,7 @@ extension SubscriptionEditOutcome {
         case .saved(let version), .unchanged(let version): Self.entry(version, cost: cost)
         case .deleted: ["subscriptionID": .string(id.rawValue), "deleted": true]
         case .notFound, .exists, .duplicate, .overQuota, .undone:
-            error(id).entry(subscriptionID: id.rawValue, uuid: uuid)
+            error(id).entry("subscriptionID", .string(id.rawValue), uuid: uuid)
         }
     }
 
@@ -312,9 +277,7 @@ extension SubscriptionEditOutcome {
                 .exists, "subscription is duplicate of '\(existing)'",
                 details: ["duplicateOf": .string(existing.rawValue)])
         case .overQuota(let refusal): APIError(refusal)
-        case .undone:
-            APIError(
-                .atomicError, "not applied, because another operation of the request was refused")
+        case .undone: .undone
         case .saved, .unchanged, .deleted:
             preconditionFailure("a success is no error")
         }

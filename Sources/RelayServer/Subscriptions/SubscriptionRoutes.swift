@@ -90,7 +90,8 @@ struct SubscriptionRoutes: Sendable {
                     }
                     error = APIError(.notFound, "there is no subscription \"\(id)\"")
                 }
-                entries.append(error.entry(subscriptionID: id.rawValue, uuid: request.uuid))
+                entries.append(
+                    error.entry("subscriptionID", .string(id.rawValue), uuid: request.uuid))
             }
             return answer(entries)
         }
@@ -151,15 +152,6 @@ extension DisabledSubscription {
             "reason": .string(reason), "position": .string(position.description),
         ]
         return object
-    }
-}
-
-extension APIError {
-    /// This error in the place of one subscription.
-    func entry(subscriptionID: String, uuid: String) -> JSONValue {
-        var object: JSONObject = ["subscriptionID": .string(subscriptionID)]
-        object.members.append(contentsOf: json(uuid: uuid).members)
-        return .object(object)
     }
 }
 

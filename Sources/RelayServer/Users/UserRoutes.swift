@@ -86,10 +86,8 @@ struct UserRoutes: Sendable {
                 identity["lookupInfo"] = object
                 return .object(identity)
             }
-            var entry: JSONObject = ["lookupInfo": object]
             let error = APIError(.notFound, "the relay knows users by their record names only")
-            entry.members.append(contentsOf: error.json(uuid: request.uuid).members)
-            return .object(entry)
+            return error.entry("lookupInfo", object, uuid: request.uuid)
         }
         return RelayAnswer(json: ["users": .array(entries)])
     }
