@@ -1,43 +1,35 @@
 import RelayModel
 import Storage
 
-/// The administrative calls: for the operator's own hands and for `belfry`'s commands.
+/// What answers one administrative call.
 ///
-/// They have their own token, and by default their own listener on the loopback interface.
-enum AdministrationRoutes {
-    /// The path under which everything of one container lies.
-    static let container = "/admin/1/containers/{container}/{environment}"
-}
-
-/// One administrative call.
+/// The calls are for the operator's own hands and for `belfry`'s commands. They have their own
+/// token, and by default their own listener on the loopback interface.
 struct AdministrationRoute: Sendable {
     /// What answers a call that was let in.
     typealias Respond = @Sendable (RelayRequest, Administrator) async throws -> RelayAnswer
 
-    /// The method, in capitals.
-    let method: String
-    /// The path, with `{name}` for its variable parts.
-    let path: String
+    /// The call.
+    let call: AdministrationCall
     /// What answers it.
     let respond: Respond
 
-    /// Describes a call; `path` is the whole one.
-    init(_ method: String, _ path: String, respond: @escaping Respond) {
-        self.method = method
-        self.path = path
+    /// Answers a call.
+    init(_ call: AdministrationCall, respond: @escaping Respond) {
+        self.call = call
         self.respond = respond
     }
 
-    /// Describes a call to which it is all the same whose token makes it.
-    init(_ method: String, _ path: String, respond: @escaping RelayRoute.Respond) {
-        self.init(method, path, respond: { request, _ in try await respond(request) })
+    /// Answers a call to which it is all the same whose token makes it.
+    init(_ call: AdministrationCall, respond: @escaping RelayRoute.Respond) {
+        self.init(call, respond: { request, _ in try await respond(request) })
     }
 
     /// The route for those tokens that may make the call.
     func admitted(by desk: AdministrationDesk) -> RelayRoute {
-        let need = AdministrationNeed(effect: RelayRoute.Effect(of: method), path: path)
+        let need = AdministrationNeed(of: call)
         return RelayRoute(
-            .administration, method, path,
+            .administration, call.method, call.path,
             admit: { [respond] head in
                 let administrator = try await desk.admit(head)
                 return RelayRoute.Admission { request in
@@ -99,20 +91,6 @@ extension AdministrationTable {
     /// - Throws: 404 if it is unknown.
     func key(_ request: RelayRequest) async throws -> ContainerKey {
         try await settings(request).key
-    }
-
-    /// A call of the administrative surface below a container.
-    func route(
-        _ method: String, _ path: String, respond: @escaping RelayRoute.Respond
-    ) -> AdministrationRoute {
-        AdministrationRoute(method, AdministrationRoutes.container + path, respond: respond)
-    }
-
-    /// The same, where it matters whose token makes the call.
-    func route(
-        _ method: String, _ path: String, respond: @escaping AdministrationRoute.Respond
-    ) -> AdministrationRoute {
-        AdministrationRoute(method, AdministrationRoutes.container + path, respond: respond)
     }
 }
 

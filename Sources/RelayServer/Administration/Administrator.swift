@@ -39,11 +39,11 @@ struct AdministrationNeed: Sendable, Hashable {
     /// Whether everything that it touches belongs to the container that its path names.
     let isOfContainer: Bool
 
-    init(effect: RelayRoute.Effect, path: String) {
-        self.effect = effect
+    init(of call: AdministrationCall) {
+        effect = RelayRoute.Effect(of: call.method)
         isOfContainer =
-            path == AdministrationRoutes.container
-            || path.hasPrefix(AdministrationRoutes.container + "/")
+            call.path == AdministrationCall.container
+            || call.path.hasPrefix(AdministrationCall.container + "/")
     }
 
     /// Lets `administrator` make the call `request`.

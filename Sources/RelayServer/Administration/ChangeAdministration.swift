@@ -10,10 +10,10 @@ struct ChangeAdministration: AdministrationTable {
 
     var routes: [AdministrationRoute] {
         [
-            route("GET", "/changes", respond: list),
-            route("GET", "/changes/parked", respond: parked),
-            route("POST", "/changes/parked/{number}/replay", respond: replay),
-            route("DELETE", "/changes/parked/{number}", respond: delete),
+            AdministrationRoute(.listChanges, respond: list),
+            AdministrationRoute(.listParked, respond: parked),
+            AdministrationRoute(.replayParked, respond: replay),
+            AdministrationRoute(.dropParked, respond: delete),
         ]
     }
 
@@ -25,6 +25,7 @@ struct ChangeAdministration: AdministrationTable {
     private func list(_ request: RelayRequest) async throws -> RelayAnswer {
         let container = try await key(request)
         var page = AnswerPage(limit: try request.limit())
+        var rows: [JSONObject] = []
         var position = LogPosition(try request.number("after") ?? 0)
         var room = Self.lookedAt
         while !page.isFull, room > 0 {
@@ -34,13 +35,14 @@ struct ChangeAdministration: AdministrationTable {
             for entry in entries where !page.isFull {
                 position = entry.position
                 room -= 1
-                guard entry.container == container, let json = Self.json(entry) else { continue }
-                page.take(json)
+                guard entry.container == container, let json = Self.row(entry) else { continue }
+                page.take(.object(json))
+                rows.append(json)
             }
         }
-        var answer: JSONObject = ["changes": .array(page.entries)]
-        if page.isFull || room <= 0 { answer["after"] = .string(position.description) }
-        return RelayAnswer(json: .object(answer))
+        return AdministrationCall.listChanges.answer(
+            rows,
+            next: page.isFull || room <= 0 ? ("after", .string(position.description)) : nil)
     }
 
     /// What is parked, after the number `after`, at most `limit` and at most a page of bytes; the
@@ -49,12 +51,11 @@ struct ChangeAdministration: AdministrationTable {
         let limit = try request.limit()
         let changes = try await registry.parkedChanges(
             of: try await key(request), after: try request.number("after") ?? 0, limit: limit)
-        var answer: JSONObject = ["parked": .array(changes.map(Self.json))]
         let bytes = changes.reduce(0) { $0 + $1.body.count }
-        if let last = changes.last, changes.count == limit || bytes > Self.largeBytes {
-            answer["after"] = .string(String(last.number))
-        }
-        return RelayAnswer(json: .object(answer))
+        let hasMore = changes.count == limit || bytes > Self.largeBytes
+        return AdministrationCall.listParked.answer(
+            changes.map(AdministrationRows.parked.json),
+            next: hasMore ? changes.last.map { ("after", .string(String($0.number))) } : nil)
     }
 
     /// Beyond so many bytes a list may have ended for its size; headers are bytes too.
@@ -111,29 +112,10 @@ struct ChangeAdministration: AdministrationTable {
         APIError(.notFound, "there is no parked change \(number)")
     }
 
-    // MARK: JSON
-
-    private static func json(_ parked: ParkedChange) -> JSONValue {
-        let shown =
-            (try? JSONValue(stored: parked.body))
-            ?? .string(String(decoding: parked.body, as: UTF8.self))
-        return [
-            "number": .integer(Int64(clamping: parked.number)),
-            "source": .string(parked.source.rawValue), "reason": .string(parked.reason),
-            "path": .string(parked.path), "receivedAt": .string(parked.receivedAt.iso8601),
-            "body": shown,
-        ]
-    }
-
     /// Changes only: edits of subscriptions and devices are shown elsewhere.
-    private static func json(_ entry: LogEntry) -> JSONValue? {
+    private static func row(_ entry: LogEntry) -> JSONObject? {
         guard case .change(let change, let source, let isStale) = entry.body else { return nil }
-        var object: JSONObject = [
-            "position": .string(entry.position.description),
-            "appendedAt": .string(entry.appendedAt.iso8601),
-            "source": .string(source.rawValue), "change": .object(change.storedForm),
-        ]
-        if isStale { object["stale"] = true }
-        return .object(object)
+        return AdministrationRows.change.json(
+            (entry.position, entry.appendedAt, source, change, isStale))
     }
 }

@@ -13,16 +13,17 @@ struct ContainerAdministration: AdministrationTable {
 
     var routes: [AdministrationRoute] {
         [
-            AdministrationRoute("GET", "/admin/1/containers", respond: list),
-            route("GET", "", respond: show),
-            route("PUT", "", respond: create),
-            route("PATCH", "", respond: set),
+            AdministrationRoute(.listContainers, respond: list),
+            AdministrationRoute(.showContainer, respond: show),
+            AdministrationRoute(.createContainer, respond: create),
+            AdministrationRoute(.setContainer, respond: set),
         ]
     }
 
     private func list(_ request: RelayRequest) async throws -> RelayAnswer {
         let containers = try await registry.containers()
-        return RelayAnswer(json: ["containers": .array(containers.map(\.shownJSON))])
+        return AdministrationCall.listContainers.answer(
+            containers.map(AdministrationRows.container.json))
     }
 
     private func show(_ request: RelayRequest) async throws -> RelayAnswer {
@@ -129,10 +130,7 @@ extension ContainerSettings {
     ///
     /// - Throws: `JSONContractError` at the first member that does not fit; nothing is taken over.
     mutating func apply(_ body: JSONReader) throws(JSONContractError) {
-        try body.allowOnly([
-            "topics", "apns", "userTokens", "expirationSeconds", "keepsInbox", "sessions",
-            "costLimits", "quotas", "rates",
-        ])
+        try body.allowOnly(AdministrationCall.settings.map(\.name))
         var changed = self
         if let topics = try body.strings("topics") {
             try Self.check(topics, body)

@@ -14,12 +14,12 @@ struct DeliveryAdministration: AdministrationTable {
 
     var routes: [AdministrationRoute] {
         [
-            AdministrationRoute("GET", "/admin/1/receipts", respond: receipts),
-            route("GET", "/retries", respond: retries),
-            route("GET", "/deadLetters", respond: deadLetters),
-            route("POST", "/deadLetters/redrive", respond: redrive),
-            route("POST", "/deadLetters/drop", respond: drop),
-            route("POST", "/resume", respond: endHalts),
+            AdministrationRoute(.listReceipts, respond: receipts),
+            AdministrationRoute(.listRetries, respond: retries),
+            AdministrationRoute(.listDeadLetters, respond: deadLetters),
+            AdministrationRoute(.redriveDeadLetters, respond: redrive),
+            AdministrationRoute(.dropDeadLetters, respond: drop),
+            AdministrationRoute(.resume, respond: endHalts),
         ]
     }
 
@@ -34,17 +34,19 @@ struct DeliveryAdministration: AdministrationTable {
         if let word = request.query["outcome"] { filter.outcome = try Self.outcome(word) }
         let receipts = try await registry.receipts(
             matching: filter, limit: try request.limit())
-        return RelayAnswer(json: ["receipts": .array(receipts.map(\.json))])
+        return AdministrationCall.listReceipts.answer(
+            receipts.map(AdministrationRows.receipt.json))
     }
 
     private func retries(_ request: RelayRequest) async throws -> RelayAnswer {
         let retries = try await registry.retries(
             of: try await key(request), limit: try request.limit())
         let halts = halts()
-        return RelayAnswer(json: [
-            "retries": .array(
-                retries.map { $0.shown(among: halts, at: request.receivedAt) })
-        ])
+        return AdministrationCall.listRetries.answer(
+            retries.map {
+                AdministrationRows.retry.json(
+                    WaitingRetry($0, among: halts, at: request.receivedAt))
+            })
     }
 
     /// Lets what is halted go at once.
@@ -57,12 +59,13 @@ struct DeliveryAdministration: AdministrationTable {
         let letters = try await registry.deadLetters(
             of: try await key(request), reason: request.query["reason"],
             limit: try request.limit())
-        return RelayAnswer(json: ["deadLetters": .array(letters.map(\.json))])
+        return AdministrationCall.listDeadLetters.answer(
+            letters.map(AdministrationRows.deadLetter.json))
     }
 
     private func redrive(_ request: RelayRequest) async throws -> RelayAnswer {
         let container = try await key(request)
-        let choice = try DeadLetterChoice(request.jsonBody())
+        let choice = try DeadLetterChoice(AdministrationCall.redriveDeadLetters.body(of: request))
         let redriving = try await registry.redriveDeadLetters(
             choice.ids, of: container, reason: choice.reason, at: request.receivedAt)
         redriven()
@@ -74,7 +77,7 @@ struct DeliveryAdministration: AdministrationTable {
 
     private func drop(_ request: RelayRequest) async throws -> RelayAnswer {
         let container = try await key(request)
-        let choice = try DeadLetterChoice(request.jsonBody())
+        let choice = try DeadLetterChoice(AdministrationCall.dropDeadLetters.body(of: request))
         let count = try await registry.dropDeadLetters(
             choice.ids, of: container, reason: choice.reason)
         return RelayAnswer(json: ["dropped": .integer(Int64(count))])
@@ -107,7 +110,6 @@ struct DeadLetterChoice {
     let reason: String?
 
     init(_ body: JSONReader) throws {
-        try body.allowOnly(["ids", "reason", "all"])
         ids = try body.strings("ids")?.enumerated().map { index, text in
             try DeliveryAdministration.deliveryID(text, place: "ids[\(index)]")
         }
@@ -128,19 +130,5 @@ extension DeliveryReceipt.Outcome {
         case .unregistered: "unregistered"
         case .dead: "dead"
         }
-    }
-}
-
-extension DeliveryReceipt {
-    var json: JSONValue {
-        [
-            "deliveryID": .string(deliveryID.description),
-            "position": .string(ordinal.position.description),
-            "offset": .integer(Int64(ordinal.offset)),
-            "subscriptionSerial": .string(String(subscriptionSerial)),
-            "deviceSerial": .string(String(deviceSerial)), "outcome": .string(outcome.word),
-            "status": .integer(Int64(status)), "reason": .string(reason),
-            "attempt": .integer(Int64(attempt)), "at": .string(at.iso8601),
-        ]
     }
 }

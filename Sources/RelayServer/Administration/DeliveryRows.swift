@@ -2,64 +2,147 @@ import Delivery
 import RelayModel
 import Storage
 
-extension OwedDelivery {
-    /// The delivery with its payload, and with its token hidden.
-    var json: JSONObject {
-        let notification = delivery.notification
-        let payload =
-            (try? JSONValue(stored: notification.payload))
-            ?? .string(String(decoding: notification.payload, as: UTF8.self))
-        return [
-            "deliveryID": .string(delivery.id.description),
-            "position": .string(delivery.ordinal.position.description),
-            "subscriptionID": .string(delivery.subscriptionID.rawValue),
-            "userRecordName": .string(delivery.owner.rawValue),
-            "deviceID": .string(delivery.deviceID.rawValue),
-            "apnsToken": .string(delivery.token.description),
-            "topic": .string(notification.topic), "payload": payload,
-        ]
+/// What has become of a delivery.
+enum DeliveryStanding: String, CaseIterable {
+    case delivered, waiting, dead
+
+    init(_ outcome: DeliveryReceipt.Outcome) {
+        self =
+            switch outcome {
+            case .accepted: .delivered
+            case .deferred: .waiting
+            case .unregistered, .dead: .dead
+            }
     }
 }
 
-extension Retry {
-    var json: JSONValue {
-        var object = delivery.json
-        object["attempts"] = .integer(Int64(attempts))
-        object["dueAt"] = .string(dueAt.iso8601)
-        object["reason"] = .string(reason.text)
-        return .object(object)
-    }
-
-    /// With what it waits for, and until when.
-    func shown(among halts: [HaltInForce], at now: Timestamp) -> JSONValue {
-        guard case .object(var object) = json else { return json }
-        let pause = pause(among: halts, at: now)
-        object["pause"] = [
-            "kind": .string(pause.kind), "until": .string(pause.until.iso8601),
-            "reason": .string(pause.reason),
-        ]
-        return .object(object)
-    }
+/// A retry, with what it waits for and until when.
+struct WaitingRetry: Sendable {
+    let retry: Retry
+    let kind: String
+    let until: Timestamp
+    let reason: String
 
     /// A halt that tries again before the delivery is due does not hold it.
-    private func pause(
-        among halts: [HaltInForce], at now: Timestamp
-    ) -> (kind: String, until: Timestamp, reason: String) {
-        let halt = halts.filter { $0.holds(delivery.delivery) }.max { $0.until < $1.until }
-        if let halt, dueAt <= max(now, halt.until) { return ("halt", halt.until, halt.reason) }
-        if reason.isPace { return ("pace", dueAt, reason.text) }
-        // What is due waits for its turn.
-        return (dueAt <= now ? "turn" : "backOff", dueAt, reason.text)
+    init(_ retry: Retry, among halts: [HaltInForce], at now: Timestamp) {
+        self.retry = retry
+        let dueAt = retry.dueAt
+        let halt = halts.filter { $0.holds(retry.delivery.delivery) }
+            .max { $0.until < $1.until }
+        if let halt, dueAt <= max(now, halt.until) {
+            (kind, until, reason) = ("halt", halt.until, halt.reason)
+        } else if retry.reason.isPace {
+            (kind, until, reason) = ("pace", dueAt, retry.reason.text)
+        } else {
+            // What is due waits for its turn.
+            (kind, until, reason) = (dueAt <= now ? "turn" : "backOff", dueAt, retry.reason.text)
+        }
     }
 }
 
-extension DeadLetter {
-    var json: JSONValue {
-        var object = delivery.json
-        object["attempts"] = .integer(Int64(attempts))
-        object["status"] = .integer(Int64(status))
-        object["reason"] = .string(reason)
-        object["at"] = .string(at.iso8601)
-        return .object(object)
-    }
+extension AdministrationRows {
+    /// A delivery with its payload, and with its token hidden.
+    private static let owed: [AdministrationRow<OwedDelivery>.Member] = [
+        .always("deliveryID", .text) { .string($0.delivery.id.description) },
+        .always("position", .text) { .string($0.delivery.ordinal.position.description) },
+        .always("subscriptionID", .text) { .string($0.delivery.subscriptionID.rawValue) },
+        .always("userRecordName", .text) { .string($0.delivery.owner.rawValue) },
+        .always("deviceID", .text) { .string($0.delivery.deviceID.rawValue) },
+        .always("apnsToken", .text) { .string($0.delivery.token.description) },
+        .always("topic", .text) { .string($0.delivery.notification.topic) },
+        .always("payload", JSONForm([:])) {
+            let payload = $0.delivery.notification.payload
+            return (try? JSONValue(stored: payload))
+                ?? .string(String(decoding: payload, as: UTF8.self))
+        },
+    ]
+
+    private static let owedColumns: [AdministrationColumn] = [
+        .init("delivery", "deliveryID"), .init("position", "position"),
+        .init("user", "userRecordName"), .init("subscription", "subscriptionID"),
+        .init("device", "deviceID"), .init("attempts", "attempts"),
+    ]
+
+    static let retry = AdministrationRow<WaitingRetry>(
+        owed.map { $0.of { $0.retry.delivery } } + [
+            .always("attempts", .integer) { .integer(Int64($0.retry.attempts)) },
+            .always("dueAt", .text) { .string($0.retry.dueAt.iso8601) },
+            .always("reason", .text) { .string($0.retry.reason.text) },
+            .always("pause", .object) { waiting in
+                [
+                    "kind": .string(waiting.kind), "until": .string(waiting.until.iso8601),
+                    "reason": .string(waiting.reason),
+                ]
+            },
+        ],
+        columns: owedColumns + [
+            .init("due", "dueAt"), .init("waits for", "pause.kind"),
+            .init("until", "pause.until"), .init("reason", "pause.reason"),
+        ])
+
+    static let deadLetter = AdministrationRow<DeadLetter>(
+        owed.map { $0.of { $0.delivery } } + [
+            .always("attempts", .integer) { .integer(Int64($0.attempts)) },
+            .always("status", .integer) { .integer(Int64($0.status)) },
+            .always("reason", .text) { .string($0.reason) },
+            .always("at", .text) { .string($0.at.iso8601) },
+        ],
+        columns: owedColumns + [
+            .init("status", "status"), .init("ended", "at"), .init("reason", "reason"),
+        ])
+
+    static let receipt = AdministrationRow<DeliveryReceipt>(
+        [
+            .always("deliveryID", .text) { .string($0.deliveryID.description) },
+            .always("position", .text) { .string($0.ordinal.position.description) },
+            .always("offset", .integer) { .integer(Int64($0.ordinal.offset)) },
+            .always("subscriptionSerial", .text) { .string(String($0.subscriptionSerial)) },
+            .always("deviceSerial", .text) { .string(String($0.deviceSerial)) },
+            .always("outcome", .words(DeliveryReceipt.Outcome.allCases.map(\.word))) {
+                .string($0.outcome.word)
+            },
+            .always("status", .integer) { .integer(Int64($0.status)) },
+            .always("reason", .text) { .string($0.reason) },
+            .always("attempt", .integer) { .integer(Int64($0.attempt)) },
+            .always("at", .text) { .string($0.at.iso8601) },
+        ],
+        columns: [
+            .init("delivery", "deliveryID"), .init("position", "position"),
+            .init("subscription", "subscriptionSerial"), .init("device", "deviceSerial"),
+            .init("outcome", "outcome"), .init("status", "status"),
+            .init("attempt", "attempt"), .init("at", "at"), .init("reason", "reason"),
+        ])
+
+    /// How the receipts of one delivery are shown.
+    static let attemptColumns: [AdministrationColumn] = [
+        .init("attempt", "attempt"), .init("outcome", "outcome"), .init("status", "status"),
+        .init("at", "at"), .init("reason", "reason"),
+    ]
+
+    /// What the newest receipt says of a whole delivery, and where that stands.
+    static let delivery = AdministrationRow<
+        (newest: DeliveryReceipt, standing: DeliveryStanding)
+    >(
+        [
+            .always("deliveryID", .text) { .string($0.newest.deliveryID.description) },
+            .always("state", .words(of: DeliveryStanding.self)) {
+                .string($0.standing.rawValue)
+            },
+            .always("position", .text) { .string($0.newest.ordinal.position.description) },
+            .always("offset", .integer) { .integer(Int64($0.newest.ordinal.offset)) },
+            .always("subscriptionSerial", .text) {
+                .string(String($0.newest.subscriptionSerial))
+            },
+            .always("deviceSerial", .text) { .string(String($0.newest.deviceSerial)) },
+            .always("attempts", .integer) { .integer(Int64($0.newest.attempt)) },
+            .always("status", .integer) { .integer(Int64($0.newest.status)) },
+            .always("reason", .text) { .string($0.newest.reason) },
+            .always("at", .text) { .string($0.newest.at.iso8601) },
+        ],
+        columns: [
+            .init("delivery", "deliveryID"), .init("position", "position"),
+            .init("subscription", "subscriptionSerial"), .init("device", "deviceSerial"),
+            .init("state", "state"), .init("attempts", "attempts"), .init("status", "status"),
+            .init("at", "at"), .init("reason", "reason"),
+        ])
 }

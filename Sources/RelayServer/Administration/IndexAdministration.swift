@@ -12,7 +12,9 @@ struct IndexAdministration: AdministrationTable {
     private static let mostPaths = 1000
 
     var routes: [AdministrationRoute] {
-        [route("GET", "/index", respond: index)]
+        [
+            AdministrationRoute(.showIndex, respond: index)
+        ]
     }
 
     private func index(_ request: RelayRequest) async throws -> RelayAnswer {

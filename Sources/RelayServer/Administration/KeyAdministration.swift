@@ -9,22 +9,21 @@ struct KeyAdministration: AdministrationTable {
 
     var routes: [AdministrationRoute] {
         [
-            route("GET", "/keys", respond: list),
-            route("POST", "/keys", respond: create),
-            route("DELETE", "/keys/{key}", respond: revoke),
+            AdministrationRoute(.listKeys, respond: list),
+            AdministrationRoute(.createKey, respond: create),
+            AdministrationRoute(.revokeKey, respond: revoke),
         ]
     }
 
     private func list(_ request: RelayRequest) async throws -> RelayAnswer {
         let keys = try await registry.accessKeys(of: try await key(request))
-        return RelayAnswer(json: ["keys": .array(keys.map { .object($0.shownJSON) })])
+        return AdministrationCall.listKeys.answer(keys.map(AdministrationRows.accessKey.json))
     }
 
     /// Creates a key; a secret is shown in this answer and never again.
     private func create(_ request: RelayRequest) async throws -> RelayAnswer {
         let container = try await key(request)
-        let body = try request.jsonBody()
-        try body.allowOnly(["kind", "label", "publicKey", "id"])
+        let body = try AdministrationCall.createKey.body(of: request)
         let kind: AccessKey.Kind = try body.require("kind", try body.choice("kind"))
         let label = try body.string("label") ?? kind.rawValue
         guard label.utf8.count <= Limits.maximumNameBytes else {
@@ -43,7 +42,7 @@ struct KeyAdministration: AdministrationTable {
             throw APIError(.exists, "a key with the ID \"\(key.id)\" exists")
         }
         try await registry.save(key)
-        var object = key.shownJSON
+        var object = AdministrationRows.accessKey.json(key)
         object["secret"] = made.secret.map { .string($0) }
         return RelayAnswer(status: 201, json: .object(object))
     }
@@ -91,18 +90,5 @@ struct KeyAdministration: AdministrationTable {
             id: id, container: container, kind: .serverToServer,
             verifier: publicKey.pemRepresentation, label: "", createdAt: now)
         return (key, nil)
-    }
-}
-
-extension AccessKey {
-    /// The key without what verifies it, except for public keys.
-    var shownJSON: JSONObject {
-        var object: JSONObject = [
-            "id": .string(id), "kind": .string(kind.rawValue), "label": .string(label),
-            "createdAt": .string(createdAt.iso8601),
-        ]
-        object["revokedAt"] = revokedAt.map { .string($0.iso8601) }
-        object["publicKey"] = kind == .serverToServer ? .string(verifier) : nil
-        return object
     }
 }

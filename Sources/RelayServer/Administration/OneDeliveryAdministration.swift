@@ -16,23 +16,9 @@ struct OneDeliveryAdministration: AdministrationTable {
 
     var routes: [AdministrationRoute] {
         [
-            AdministrationRoute("GET", "/admin/1/deliveries", respond: list),
-            AdministrationRoute("GET", "/admin/1/deliveries/{delivery}", respond: show),
+            AdministrationRoute(.listDeliveries, respond: list),
+            AdministrationRoute(.showDelivery, respond: show),
         ]
-    }
-
-    /// What has become of a delivery.
-    private enum Standing: String, CaseIterable {
-        case delivered, waiting, dead
-
-        init(_ outcome: DeliveryReceipt.Outcome) {
-            self =
-                switch outcome {
-                case .accepted: .delivered
-                case .deferred: .waiting
-                case .unregistered, .dead: .dead
-                }
-        }
     }
 
     private func list(_ request: RelayRequest) async throws -> RelayAnswer {
@@ -48,13 +34,15 @@ struct OneDeliveryAdministration: AdministrationTable {
         // The newest receipt of each says what it came to.
         let newest = receipts.filter { known.insert($0.deliveryID).inserted }
         let redriven = try await registry.waiting(
-            among: newest.filter { Standing($0.outcome) == .dead }.map(\.deliveryID))
+            among: newest.filter { DeliveryStanding($0.outcome) == .dead }.map(\.deliveryID))
         let found = newest.lazy.map { receipt in
-            (receipt, redriven.contains(receipt.deliveryID) ? .waiting : Standing(receipt.outcome))
+            (
+                receipt,
+                redriven.contains(receipt.deliveryID) ? .waiting : DeliveryStanding(receipt.outcome)
+            )
         }.filter { wanted == nil || wanted == $0.1 }
-        return RelayAnswer(json: [
-            "deliveries": .array(found.prefix(limit).map { .object(Self.members($0, $1)) })
-        ])
+        return AdministrationCall.listDeliveries.answer(
+            found.prefix(limit).map { AdministrationRows.delivery.json(($0, $1)) })
     }
 
     private func show(_ request: RelayRequest) async throws -> RelayAnswer {
@@ -71,41 +59,26 @@ struct OneDeliveryAdministration: AdministrationTable {
                 "there is no receipt of the delivery \(id): it is not settled, or its receipts are "
                     + "no longer kept")
         }
-        var shown = Self.members(newest, Standing(newest.outcome))
+        var shown = AdministrationRows.delivery.json((newest, DeliveryStanding(newest.outcome)))
         switch exception {
         case .retry(let retry):
-            shown["state"] = .string(Standing.waiting.rawValue)
-            shown["retry"] = retry.shown(
-                among: halts(), at: request.receivedAt)
+            shown["state"] = .string(DeliveryStanding.waiting.rawValue)
+            shown["retry"] = .object(
+                AdministrationRows.retry.json(
+                    WaitingRetry(retry, among: halts(), at: request.receivedAt)))
         case .deadLetter(let letter):
-            shown["state"] = .string(Standing.dead.rawValue)
-            shown["deadLetter"] = letter.json
+            shown["state"] = .string(DeliveryStanding.dead.rawValue)
+            shown["deadLetter"] = .object(AdministrationRows.deadLetter.json(letter))
         case nil: break
         }
-        shown["receipts"] = .array(receipts.reversed().map(\.json))
+        shown["receipts"] = .array(
+            receipts.reversed().map { .object(AdministrationRows.receipt.json($0)) })
         return RelayAnswer(json: .object(shown))
     }
 
-    /// What the newest receipt says of the whole delivery, and where that stands.
-    private static func members(
-        _ newest: DeliveryReceipt, _ standing: Standing
-    ) -> JSONObject {
-        [
-            "deliveryID": .string(newest.deliveryID.description),
-            "state": .string(standing.rawValue),
-            "position": .string(newest.ordinal.position.description),
-            "offset": .integer(Int64(newest.ordinal.offset)),
-            "subscriptionSerial": .string(String(newest.subscriptionSerial)),
-            "deviceSerial": .string(String(newest.deviceSerial)),
-            "attempts": .integer(Int64(newest.attempt)),
-            "status": .integer(Int64(newest.status)), "reason": .string(newest.reason),
-            "at": .string(newest.at.iso8601),
-        ]
-    }
-
-    private static func standing(_ word: String) throws(APIError) -> Standing {
-        guard let standing = Standing(rawValue: word) else {
-            let words = Standing.allCases.map(\.rawValue).joined(separator: ", ")
+    private static func standing(_ word: String) throws(APIError) -> DeliveryStanding {
+        guard let standing = DeliveryStanding(rawValue: word) else {
+            let words = DeliveryStanding.allCases.map(\.rawValue).joined(separator: ", ")
             throw APIError(
                 .badRequest, "state: \"\(word.shortened)\" is unknown; allowed are \(words)")
         }

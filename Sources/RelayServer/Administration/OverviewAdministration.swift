@@ -18,7 +18,9 @@ struct OverviewAdministration: AdministrationTable {
     private static let countLimit = 1000
 
     var routes: [AdministrationRoute] {
-        [AdministrationRoute("GET", "/admin/1/overview", respond: overview)]
+        [
+            AdministrationRoute(.overview, respond: overview)
+        ]
     }
 
     private func overview(_ request: RelayRequest) async throws -> RelayAnswer {

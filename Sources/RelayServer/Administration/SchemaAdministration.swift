@@ -8,9 +8,9 @@ struct SchemaAdministration: AdministrationTable {
 
     var routes: [AdministrationRoute] {
         [
-            route("GET", "/schema", respond: export),
-            route("PUT", "/schema", respond: replace),
-            route("POST", "/schema/recordTypes/{recordType}", respond: keep),
+            AdministrationRoute(.showSchema, respond: export),
+            AdministrationRoute(.replaceSchema, respond: replace),
+            AdministrationRoute(.keepRecords, respond: keep),
         ]
     }
 
@@ -59,8 +59,7 @@ struct SchemaAdministration: AdministrationTable {
     private func keep(_ request: RelayRequest) async throws -> RelayAnswer {
         let container = try await key(request)
         let name: RecordType = try request.identifier("recordType")
-        let body = try request.jsonBody()
-        try body.allowOnly(["shadow"])
+        let body = try AdministrationCall.keepRecords.body(of: request)
         let isKept = try body.require("shadow", try body.bool("shadow"))
         var schema = try await shadow.schema(of: container)
         var type = schema.recordTypes[name] ?? RecordTypeDefinition(name, isInferred: true)

@@ -12,16 +12,16 @@ struct SourceAdministration: AdministrationTable {
 
     var routes: [AdministrationRoute] {
         [
-            route("GET", "/sources", respond: list),
-            route("GET", "/sources/{source}", respond: show),
-            route("PUT", "/sources/{source}", respond: set),
-            route("DELETE", "/sources/{source}", respond: delete),
+            AdministrationRoute(.listSources, respond: list),
+            AdministrationRoute(.showSource, respond: show),
+            AdministrationRoute(.setSource, respond: set),
+            AdministrationRoute(.deleteSource, respond: delete),
         ]
     }
 
     private func list(_ request: RelayRequest) async throws -> RelayAnswer {
         let sources = try await registry.sources(of: try await key(request))
-        return RelayAnswer(json: ["sources": .array(try sources.map(shown))])
+        return AdministrationCall.listSources.answer(try sources.map(shownObject))
     }
 
     private func show(_ request: RelayRequest) async throws -> RelayAnswer {

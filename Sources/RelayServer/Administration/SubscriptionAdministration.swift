@@ -7,11 +7,10 @@ struct SubscriptionAdministration: AdministrationTable {
 
     var routes: [AdministrationRoute] {
         [
-            route("GET", "/subscriptions", respond: list),
-            route(
-                "DELETE", "/subscriptions/{database}/{user}/{subscription}", respond: delete),
-            route("GET", "/devices", respond: devices),
-            route("DELETE", "/devices/{device}", respond: forget),
+            AdministrationRoute(.listSubscriptions, respond: list),
+            AdministrationRoute(.deleteSubscription, respond: delete),
+            AdministrationRoute(.listDevices, respond: devices),
+            AdministrationRoute(.forgetDevice, respond: forget),
         ]
     }
 
@@ -32,15 +31,13 @@ struct SubscriptionAdministration: AdministrationTable {
             active.map { ($0.serial, Self.json($0, $0.json)) },
             disabled.map { ($0.version.serial, Self.json($0.version, $0.json)) },
             rows: bounds.rows)
-        var answer: JSONObject = ["subscriptions": .array(page.elements.map(\.json))]
-        if page.hasMore, let last = page.elements.last {
-            answer["after"] = .string(String(last.serial))
-        }
-        return RelayAnswer(json: .object(answer))
+        return AdministrationCall.listSubscriptions.answer(
+            page.elements.map { AdministrationRows.subscription.json($0.json) },
+            next: page.hasMore ? page.elements.last.map { Self.goingOn(after: $0.serial) } : nil)
     }
 
     /// A line of the list.
-    private typealias Line = (serial: UInt64, json: JSONValue)
+    private typealias Line = (serial: UInt64, json: JSONObject)
 
     /// Two lists by serial as one, as far as both are known.
     private static func merged(
@@ -70,11 +67,9 @@ struct SubscriptionAdministration: AdministrationTable {
         let page = try await registry.devicePage(
             of: try await key(request), owner: try request.parameter("user"),
             after: try request.number("after") ?? 0, PageBounds(rows: try request.limit()))
-        var answer: JSONObject = ["devices": .array(page.elements.map(Self.json))]
-        if page.hasMore, let last = page.elements.last {
-            answer["after"] = .string(String(last.serial))
-        }
-        return RelayAnswer(json: .object(answer))
+        return AdministrationCall.listDevices.answer(
+            page.elements.map(AdministrationRows.device.json),
+            next: page.hasMore ? page.elements.last.map { Self.goingOn(after: $0.serial) } : nil)
     }
 
     private func forget(_ request: RelayRequest) async throws -> RelayAnswer {
@@ -105,28 +100,16 @@ struct SubscriptionAdministration: AdministrationTable {
         return holders.first
     }
 
-    private static func json(_ version: SubscriptionVersion, _ shown: JSONObject) -> JSONValue {
+    private static func json(_ version: SubscriptionVersion, _ shown: JSONObject) -> JSONObject {
         var object = shown
         object["serial"] = .string(String(version.serial))
         object["database"] = .string(version.subscription.database.rawValue)
         object["userRecordName"] = .string(version.subscription.owner.rawValue)
-        return .object(object)
+        return object
     }
 
-    /// A device with its token hidden.
-    private static func json(_ version: DeviceVersion) -> JSONValue {
-        let device = version.device
-        var object: JSONObject = [
-            "deviceID": .string(device.id.rawValue),
-            "userRecordName": .string(device.owner.rawValue),
-            "gateway": .string(device.gateway.rawValue),
-            "apnsEnvironment": .string(device.gatewayEnvironment.rawValue),
-            "apnsToken": .string(device.token.description),
-            "registeredAt": .string(version.registeredAt.iso8601),
-            "activationPosition": .string(version.activation.description),
-            "serial": .string(String(version.serial)),
-        ]
-        object["topic"] = device.topic.map { .string($0) }
-        return .object(object)
+    /// Where the next page goes on.
+    private static func goingOn(after serial: UInt64) -> (name: String, value: JSONValue) {
+        ("after", .string(String(serial)))
     }
 }

@@ -10,30 +10,30 @@ struct TokenAdministration: AdministrationTable {
 
     var routes: [AdministrationRoute] {
         [
-            AdministrationRoute("GET", "/admin/1/tokens", respond: list),
-            AdministrationRoute("POST", "/admin/1/tokens", respond: create),
-            AdministrationRoute("DELETE", "/admin/1/tokens/{token}", respond: revoke),
-            AdministrationRoute("GET", "/admin/1/audit", respond: audit),
-            AdministrationRoute("GET", "/admin/1/secrets", respond: secrets),
+            AdministrationRoute(.listTokens, respond: list),
+            AdministrationRoute(.createToken, respond: create),
+            AdministrationRoute(.revokeToken, respond: revoke),
+            AdministrationRoute(.audit, respond: audit),
+            AdministrationRoute(.secrets, respond: secrets),
         ]
     }
 
     private func list(_ request: RelayRequest) async throws -> RelayAnswer {
         let tokens = try await registry.adminTokens()
-        return RelayAnswer(json: ["tokens": .array(tokens.map { .object($0.shownJSON) })])
+        return AdministrationCall.listTokens.answer(tokens.map(AdministrationRows.adminToken.json))
     }
 
     /// Creates a token; it is shown in this answer and never again.
     private func create(_ request: RelayRequest) async throws -> RelayAnswer {
         let secret = identifiers.digits(bytes: 32)
         let token = try AdminToken(
-            try request.jsonBody(), id: identifiers.digits(bytes: 8),
+            try AdministrationCall.createToken.body(of: request), id: identifiers.digits(bytes: 8),
             verifier: Secrets.verifier(of: secret), at: request.receivedAt)
         if let container = token.container {
             _ = try await registry.settings(of: container)
         }
         try await registry.save(token)
-        var object = token.shownJSON
+        var object = AdministrationRows.adminToken.json(token)
         object["secret"] = .string(secret)
         return RelayAnswer(status: 201, json: .object(object))
     }
@@ -51,9 +51,9 @@ struct TokenAdministration: AdministrationTable {
         let before = try request.number("before").map { Int64(clamping: $0) }
         let limit = try request.limit()
         let entries = try await registry.auditEntries(before: before, limit: limit)
-        var answer: JSONObject = ["entries": .array(entries.map { .object($0.shownJSON) })]
-        if entries.count == limit { answer["before"] = entries.last.map { .integer($0.id) } }
-        return RelayAnswer(json: .object(answer))
+        return AdministrationCall.audit.answer(
+            entries.map(AdministrationRows.auditEntry.json),
+            next: entries.count == limit ? entries.last.map { ("before", .integer($0.id)) } : nil)
     }
 
     private func secrets(_ request: RelayRequest) async throws -> RelayAnswer {
@@ -68,7 +68,6 @@ extension AdminToken {
     ///
     /// - Throws: `JSONContractError` at the first member that does not fit.
     init(_ body: JSONReader, id: String, verifier: String, at now: Timestamp) throws {
-        try body.allowOnly(["label", "access", "container", "environment", "hours"])
         let label: String = try body.require("label", try body.string("label"))
         guard (1...Limits.maximumNameBytes).contains(label.utf8.count),
             label.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F })
@@ -99,31 +98,5 @@ extension AdminToken {
     /// What a token may do.
     enum Access: String, CaseIterable {
         case read, change
-    }
-
-    /// The token without what verifies it.
-    var shownJSON: JSONObject {
-        var object: JSONObject = [
-            "id": .string(id), "label": .string(label),
-            "access": .string((mayChange ? Access.change : Access.read).rawValue),
-            "createdAt": .string(createdAt.iso8601),
-        ]
-        object["container"] = container.map { .string($0.container.rawValue) }
-        object["environment"] = container.map { .string($0.environment.rawValue) }
-        object["endsAt"] = endsAt.map { .string($0.iso8601) }
-        object["revokedAt"] = revokedAt.map { .string($0.iso8601) }
-        return object
-    }
-}
-
-extension AuditEntry {
-    var shownJSON: JSONObject {
-        var object: JSONObject = [
-            "id": .integer(id), "at": .string(at.iso8601), "caller": .string(caller),
-            "method": .string(method), "path": .string(path),
-        ]
-        object["status"] = status.map { .integer(Int64($0)) }
-        object["code"] = code.map { .string($0) }
-        return object
     }
 }

@@ -2,6 +2,8 @@ package import RelayModel
 
 /// The description of the whole HTTP surface (OpenAPI 3.1), which a test holds to the table of
 /// routes, and another test holds the relay's answers to.
+///
+/// The file has what is not administrative; ``AdministrationCall`` says the rest.
 package struct OpenAPIRoutes: Sendable {
     private let text: [UInt8]
 
@@ -17,10 +19,13 @@ package struct OpenAPIRoutes: Sendable {
         text = JSONValue.object(document).utf8
     }
 
-    /// The document as it was written.
+    /// The document, with no place of a relay yet.
     package static let document: JSONObject? = {
-        guard case .object(let object)? = try? JSONValue(parsing: PackageResources.openapi_json)
+        guard case .object(var object)? = try? JSONValue(parsing: PackageResources.openapi_json),
+            case .object(var paths)? = object["paths"]
         else { return nil }
+        paths.members += AdministrationCall.paths(of: AdministrationCall.all).members
+        object["paths"] = .object(paths)
         return object
     }()
 

@@ -45,19 +45,14 @@ struct AdministrationOptions: ParsableArguments {
         }
     }
 
-    /// Shows the elements of a list, which is the member `name` of what is at `path`.
-    func list(
-        _ name: String, at path: String, _ columns: [CommandOutput.Column]
+    /// Makes one call, and shows what it answers; `parts` are those of its path.
+    func make(
+        _ call: AdministrationCall, _ parts: [String: String] = [:],
+        query: [(String, String?)] = [], body: JSONValue? = nil
     ) async throws {
         try await run { client in
-            CommandOutput(try await client.call("GET", path), .table(of: name, columns))
-        }
-    }
-
-    /// Makes one call, and shows the members of its answer.
-    func call(_ method: String, _ path: String, body: JSONValue? = nil) async throws {
-        try await run { client in
-            CommandOutput(try await client.call(method, path, body: body), .members)
+            CommandOutput(
+                try await client.make(call, parts, query: query, body: body), to: call)
         }
     }
 
@@ -122,29 +117,12 @@ struct ContainerOptions: ParsableArguments {
     @Option(name: .shortAndLong, help: "development or production.")
     var environment = "development"
 
-    /// The path of everything of the container.
-    var path: String {
-        "/admin/1/containers/\(Self.escaped(container))/\(Self.escaped(environment))"
-    }
+    /// The parts of the path of a call about the container.
+    var parts: [String: String] { ["container": container, "environment": environment] }
 
-    /// A text as one segment of a path.
-    static func escaped(_ text: String) -> String {
-        let plain = Array("-._~".utf8)
-        return text.utf8.map { byte in
-            switch byte {
-            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: String(Unicode.Scalar(byte))
-            case _ where plain.contains(byte): String(Unicode.Scalar(byte))
-            default: "%" + Hexadecimal.encode([byte])
-            }
-        }.joined()
-    }
-
-    /// Parameters of a call; those without a value are left out.
-    static func query(_ parameters: [(String, String?)]) -> String {
-        let parts = parameters.compactMap { name, value in
-            value.map { "\(name)=\(escaped($0))" }
-        }
-        return parts.isEmpty ? "" : "?" + parts.joined(separator: "&")
+    /// The same, and more.
+    func parts(_ more: [String: String]) -> [String: String] {
+        parts.merging(more) { _, own in own }
     }
 }
 
@@ -156,8 +134,12 @@ struct AdministrationClient: Sendable {
     ///
     /// - Returns: The answer.
     /// - Throws: ``CommandFailure`` with the relay's reason.
-    func call(_ method: String, _ path: String, body: JSONValue? = nil) async throws -> JSONValue {
-        let answer = try await transport.call(method, path, body: body)
+    func make(
+        _ call: AdministrationCall, _ parts: [String: String] = [:],
+        query: [(String, String?)] = [], body: JSONValue? = nil
+    ) async throws -> JSONValue {
+        let answer = try await transport.call(
+            call.method, call.target(parts, query: query), body: body)
         guard answer.status >= 300 else { return answer.json }
         var reason = "HTTP \(answer.status)"
         if case .object(let object) = answer.json, case .string(let text)? = object["reason"] {

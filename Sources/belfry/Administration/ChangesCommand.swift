@@ -1,5 +1,6 @@
 import ArgumentParser
 import RelayModel
+import RelayServer
 
 /// Changes in the log, and what could not be mapped.
 struct ChangesCommand: AsyncParsableCommand {
@@ -15,17 +16,9 @@ struct ChangesCommand: AsyncParsableCommand {
         @Option(help: "So many at the most.") var limit = 100
 
         func run() async throws {
-            let query = ContainerOptions.query([
-                ("after", after.map(String.init)), ("limit", String(limit)),
-            ])
-            try await options.list(
-                "changes", at: container.path + "/changes" + query,
-                [
-                    .init("position", "position"), .init("source", "source"),
-                    .init("operation", "change.op"), .init("record type", "change.type"),
-                    .init("record", "change.name"), .init("appended", "appendedAt"),
-                    .init("stale", "stale"),
-                ])
+            try await options.make(
+                .listChanges, container.parts,
+                query: [("after", after.map(String.init)), ("limit", String(limit))])
         }
     }
 
@@ -38,16 +31,9 @@ struct ChangesCommand: AsyncParsableCommand {
         @Option(help: "So many at the most.") var limit = 100
 
         func run() async throws {
-            let query = ContainerOptions.query([
-                ("after", after.map(String.init)), ("limit", String(limit)),
-            ])
-            try await options.list(
-                "parked", at: container.path + "/changes/parked" + query,
-                [
-                    .init("number", "number"), .init("source", "source"),
-                    .init("received", "receivedAt"), .init("at", "path"),
-                    .init("reason", "reason"),
-                ])
+            try await options.make(
+                .listParked, container.parts,
+                query: [("after", after.map(String.init)), ("limit", String(limit))])
         }
     }
 
@@ -62,17 +48,11 @@ struct ChangesCommand: AsyncParsableCommand {
             try await options.run { client in
                 var results: [JSONValue] = []
                 for number in numbers {
-                    let path = "\(container.path)/changes/parked/\(number)/replay"
-                    results.append(contentsOf: Self.results(try await client.call("POST", path)))
+                    let answer = try await client.make(
+                        .replayParked, container.parts(["number": String(number)]))
+                    results.append(contentsOf: Self.results(answer))
                 }
-                return CommandOutput(
-                    ["results": .array(results)],
-                    .table(
-                        of: "results",
-                        [
-                            .init("status", "status"), .init("position", "position"),
-                            .init("reason", "reason"),
-                        ]))
+                return CommandOutput(["results": .array(results)], to: .replayParked)
             }
         }
 
@@ -94,13 +74,11 @@ struct ChangesCommand: AsyncParsableCommand {
             try await options.run { client in
                 var dropped: [JSONValue] = []
                 for number in numbers {
-                    let path = "\(container.path)/changes/parked/\(number)"
-                    dropped.append(try await client.call("DELETE", path))
+                    dropped.append(
+                        try await client.make(
+                            .dropParked, container.parts(["number": String(number)])))
                 }
-                return CommandOutput(
-                    ["dropped": .array(dropped)],
-                    .table(
-                        of: "dropped", [.init("number", "number"), .init("deleted", "deleted")]))
+                return CommandOutput(["dropped": .array(dropped)], to: .dropParked)
             }
         }
     }

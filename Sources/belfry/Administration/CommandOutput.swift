@@ -1,22 +1,12 @@
 import RelayModel
+import RelayServer
 
 /// What a command shows: the answer itself, and how people read it.
 struct CommandOutput {
-    /// A column of a table: its title and the path of its value in a row.
-    struct Column {
-        let title: String
-        let path: [String]
-
-        init(_ title: String, _ path: String) {
-            self.title = title
-            self.path = path.split(separator: ".").map(String.init)
-        }
-    }
-
     /// How people read it.
     enum Form {
-        /// One row for each element of the member with this name.
-        case table(of: String, [Column])
+        /// One row for each element of a list.
+        case table(AdministrationCall.List)
         /// One line for each member.
         case members
         /// As it is.
@@ -36,11 +26,16 @@ struct CommandOutput {
         self.remark = remark
     }
 
+    /// The answer to `call`: its list as a table, or its members.
+    init(_ answer: JSONValue, to call: AdministrationCall, remark: String? = nil) {
+        self.init(answer, call.list.map { .table($0) } ?? .members, remark: remark)
+    }
+
     func text(asJSON: Bool) -> String {
         if asJSON { return answer.text }
         let text =
             switch form {
-            case .table(let name, let columns): Self.table(rows(name), columns)
+            case .table(let list): Self.table(rows(list.member), list.columns)
             case .members: Self.members(answer)
             case .text(let text): text
             case .json: answer.text
@@ -55,7 +50,7 @@ struct CommandOutput {
         return rows
     }
 
-    private static func table(_ rows: [JSONValue], _ columns: [Column]) -> String {
+    private static func table(_ rows: [JSONValue], _ columns: [AdministrationColumn]) -> String {
         guard !rows.isEmpty else { return "none" }
         let lines =
             [columns.map { $0.title.uppercased() }]

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import RelayModel
+import RelayServer
 
 /// Containers: one application's data space in one environment.
 struct ContainersCommand: AsyncParsableCommand {
@@ -13,13 +14,7 @@ struct ContainersCommand: AsyncParsableCommand {
         @OptionGroup var options: AdministrationOptions
 
         func run() async throws {
-            try await options.list(
-                "containers", at: "/admin/1/containers",
-                [
-                    .init("container", "container"), .init("environment", "environment"),
-                    .init("topics", "topics"), .init("APNs key", "apns.keyID"),
-                    .init("user claim", "userTokens.userClaim"),
-                ])
+            try await options.make(.listContainers)
         }
     }
 
@@ -29,7 +24,7 @@ struct ContainersCommand: AsyncParsableCommand {
         @OptionGroup var container: ContainerOptions
 
         func run() async throws {
-            try await options.call("GET", container.path)
+            try await options.make(.showContainer, container.parts)
         }
     }
 
@@ -41,7 +36,7 @@ struct ContainersCommand: AsyncParsableCommand {
         @OptionGroup var container: ContainerOptions
 
         func run() async throws {
-            try await options.call("POST", container.path + "/resume")
+            try await options.make(.resume, container.parts)
         }
     }
 
@@ -52,11 +47,8 @@ struct ContainersCommand: AsyncParsableCommand {
         @OptionGroup var settings: ContainerSettingsOptions
 
         func run() async throws {
-            let body = try settings.body()
-            try await options.run { client in
-                CommandOutput(
-                    try await client.call("PUT", container.path, body: body), .members)
-            }
+            try await options.make(
+                .createContainer, container.parts, body: try settings.body())
         }
     }
 
@@ -68,11 +60,7 @@ struct ContainersCommand: AsyncParsableCommand {
         @OptionGroup var settings: ContainerSettingsOptions
 
         func run() async throws {
-            let body = try settings.body()
-            try await options.run { client in
-                CommandOutput(
-                    try await client.call("PATCH", container.path, body: body), .members)
-            }
+            try await options.make(.setContainer, container.parts, body: try settings.body())
         }
     }
 }

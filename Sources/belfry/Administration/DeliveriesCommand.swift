@@ -1,5 +1,6 @@
 import ArgumentParser
 import RelayModel
+import RelayServer
 
 /// What became of deliveries.
 struct DeliveriesCommand: AsyncParsableCommand {
@@ -25,20 +26,13 @@ struct DeliveriesCommand: AsyncParsableCommand {
         @Option(help: "So many at the most.") var limit = 100
 
         func run() async throws {
-            let query = ContainerOptions.query([
-                ("position", position.map(String.init)),
-                ("subscriptionSerial", subscriptionSerial.map(String.init)),
-                ("deviceSerial", deviceSerial.map(String.init)), ("state", state),
-                ("limit", String(limit)),
-            ])
-            try await options.list(
-                "deliveries", at: "/admin/1/deliveries" + query,
-                [
-                    .init("delivery", "deliveryID"), .init("position", "position"),
-                    .init("subscription", "subscriptionSerial"),
-                    .init("device", "deviceSerial"), .init("state", "state"),
-                    .init("attempts", "attempts"), .init("status", "status"),
-                    .init("at", "at"), .init("reason", "reason"),
+            try await options.make(
+                .listDeliveries,
+                query: [
+                    ("position", position.map(String.init)),
+                    ("subscriptionSerial", subscriptionSerial.map(String.init)),
+                    ("deviceSerial", deviceSerial.map(String.init)), ("state", state),
+                    ("limit", String(limit)),
                 ])
         }
     }
@@ -51,17 +45,8 @@ struct DeliveriesCommand: AsyncParsableCommand {
 
         func run() async throws {
             try await options.run { client in
-                let answer = try await client.call(
-                    "GET", "/admin/1/deliveries/" + ContainerOptions.escaped(id))
-                return CommandOutput(
-                    answer,
-                    .table(
-                        of: "receipts",
-                        [
-                            .init("attempt", "attempt"), .init("outcome", "outcome"),
-                            .init("status", "status"), .init("at", "at"),
-                            .init("reason", "reason"),
-                        ]), remark: Self.remark(answer))
+                let answer = try await client.make(.showDelivery, ["delivery": id])
+                return CommandOutput(answer, to: .showDelivery, remark: Self.remark(answer))
             }
         }
 
@@ -89,20 +74,13 @@ struct DeliveriesCommand: AsyncParsableCommand {
         @Option(help: "So many at the most.") var limit = 100
 
         func run() async throws {
-            let query = ContainerOptions.query([
-                ("deliveryID", deliveryID), ("position", position.map(String.init)),
-                ("subscriptionSerial", subscriptionSerial.map(String.init)),
-                ("deviceSerial", deviceSerial.map(String.init)), ("outcome", outcome),
-                ("limit", String(limit)),
-            ])
-            try await options.list(
-                "receipts", at: "/admin/1/receipts" + query,
-                [
-                    .init("delivery", "deliveryID"), .init("position", "position"),
-                    .init("subscription", "subscriptionSerial"),
-                    .init("device", "deviceSerial"), .init("outcome", "outcome"),
-                    .init("status", "status"), .init("attempt", "attempt"),
-                    .init("at", "at"), .init("reason", "reason"),
+            try await options.make(
+                .listReceipts,
+                query: [
+                    ("deliveryID", deliveryID), ("position", position.map(String.init)),
+                    ("subscriptionSerial", subscriptionSerial.map(String.init)),
+                    ("deviceSerial", deviceSerial.map(String.init)), ("outcome", outcome),
+                    ("limit", String(limit)),
                 ])
         }
     }
@@ -115,13 +93,7 @@ struct DeliveriesCommand: AsyncParsableCommand {
         @Option(help: "So many at the most.") var limit = 100
 
         func run() async throws {
-            let query = ContainerOptions.query([("limit", String(limit))])
-            try await options.list(
-                "retries", at: container.path + "/retries" + query,
-                DeliveriesCommand.columns + [
-                    .init("due", "dueAt"), .init("waits for", "pause.kind"),
-                    .init("until", "pause.until"), .init("reason", "pause.reason"),
-                ])
+            try await options.make(.listRetries, container.parts, query: [("limit", String(limit))])
         }
     }
 
@@ -135,13 +107,9 @@ struct DeliveriesCommand: AsyncParsableCommand {
         @Option(help: "So many at the most.") var limit = 100
 
         func run() async throws {
-            let query = ContainerOptions.query([("reason", reason), ("limit", String(limit))])
-            try await options.list(
-                "deadLetters", at: container.path + "/deadLetters" + query,
-                DeliveriesCommand.columns + [
-                    .init("status", "status"), .init("ended", "at"),
-                    .init("reason", "reason"),
-                ])
+            try await options.make(
+                .listDeadLetters, container.parts,
+                query: [("reason", reason), ("limit", String(limit))])
         }
     }
 
@@ -153,8 +121,7 @@ struct DeliveriesCommand: AsyncParsableCommand {
         @OptionGroup var choice: DeadLetterOptions
 
         func run() async throws {
-            let path = container.path + "/deadLetters/redrive"
-            try await options.call("POST", path, body: choice.body)
+            try await options.make(.redriveDeadLetters, container.parts, body: choice.body)
         }
     }
 
@@ -165,16 +132,9 @@ struct DeliveriesCommand: AsyncParsableCommand {
         @OptionGroup var choice: DeadLetterOptions
 
         func run() async throws {
-            let path = container.path + "/deadLetters/drop"
-            try await options.call("POST", path, body: choice.body)
+            try await options.make(.dropDeadLetters, container.parts, body: choice.body)
         }
     }
-
-    private static let columns: [CommandOutput.Column] = [
-        .init("delivery", "deliveryID"), .init("position", "position"),
-        .init("user", "userRecordName"), .init("subscription", "subscriptionID"),
-        .init("device", "deviceID"), .init("attempts", "attempts"),
-    ]
 }
 
 /// Which dead letters are meant.

@@ -1,5 +1,6 @@
 import ArgumentParser
 import RelayModel
+import RelayServer
 
 /// Access keys: API tokens of clients, server-to-server keys, bearer keys of servers.
 struct KeysCommand: AsyncParsableCommand {
@@ -14,12 +15,7 @@ struct KeysCommand: AsyncParsableCommand {
         @OptionGroup var container: ContainerOptions
 
         func run() async throws {
-            try await options.list(
-                "keys", at: container.path + "/keys",
-                [
-                    .init("ID", "id"), .init("kind", "kind"), .init("label", "label"),
-                    .init("created", "createdAt"), .init("revoked", "revokedAt"),
-                ])
+            try await options.make(.listKeys, container.parts)
         }
     }
 
@@ -55,7 +51,8 @@ struct KeysCommand: AsyncParsableCommand {
             let sent = JSONValue.object(body)
             try await options.run { client in
                 CommandOutput(
-                    try await client.call("POST", container.path + "/keys", body: sent), .members,
+                    try await client.make(.createKey, container.parts, body: sent),
+                    to: .createKey,
                     remark: kind == "serverToServer" ? nil : "The secret is not shown again.")
             }
         }
@@ -68,8 +65,7 @@ struct KeysCommand: AsyncParsableCommand {
         @Argument(help: "The key's ID.") var id: String
 
         func run() async throws {
-            let path = container.path + "/keys/" + ContainerOptions.escaped(id)
-            try await options.call("DELETE", path)
+            try await options.make(.revokeKey, container.parts(["key": id]))
         }
     }
 }

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import RelayModel
+import RelayServer
 import Storage
 
 /// Brings a file's schema up to date without starting a relay.
@@ -42,17 +43,8 @@ struct OverviewCommand: AsyncParsableCommand {
 
     func run() async throws {
         try await options.run { client in
-            let answer = try await client.call("GET", "/admin/1/overview")
-            return CommandOutput(
-                answer,
-                .table(
-                    of: "containers",
-                    [
-                        .init("container", "container"), .init("environment", "environment"),
-                        .init("devices", "devices"), .init("parked", "parked"),
-                        .init("retries", "retries"), .init("dead letters", "deadLetters"),
-                        .init("can send", "canSend"), .init("can sign in", "canSignIn"),
-                    ]), remark: Self.remark(answer))
+            let answer = try await client.make(.overview)
+            return CommandOutput(answer, to: .overview, remark: Self.remark(answer))
         }
     }
 

@@ -1,5 +1,6 @@
 import ArgumentParser
 import RelayModel
+import RelayServer
 
 /// What users were notified of, for whoever has to help one.
 struct NotificationsCommand: AsyncParsableCommand {
@@ -18,18 +19,9 @@ struct NotificationsCommand: AsyncParsableCommand {
         @Option(help: "So many at the most.") var limit = 100
 
         func run() async throws {
-            let query = ContainerOptions.query([
-                ("after", after.map(String.init)), ("limit", String(limit)),
-            ])
-            let path = container.path + "/notifications/" + ContainerOptions.escaped(user) + query
-            try await options.list(
-                "notifications", at: path,
-                [
-                    .init("sequence", "sequence"), .init("notification", "notificationID"),
-                    .init("subscription", "subscriptionID"), .init("database", "database"),
-                    .init("type", "notificationType"), .init("position", "position"),
-                    .init("created", "createdAt"), .init("read", "readAt"),
-                ])
+            try await options.make(
+                .listNotifications, container.parts(["user": user]),
+                query: [("after", after.map(String.init)), ("limit", String(limit))])
         }
     }
 
@@ -41,14 +33,8 @@ struct NotificationsCommand: AsyncParsableCommand {
         @Option(help: "So many at the most.") var limit = 100
 
         func run() async throws {
-            let query = ContainerOptions.query([("limit", String(limit))])
-            try await options.list(
-                "couriers", at: container.path + "/couriers" + query,
-                [
-                    .init("serial", "serial"), .init("user", "userRecordName"),
-                    .init("device", "deviceID"), .init("token", "apnsToken"),
-                    .init("waiting", "waiting"), .init("polled", "polledAt"),
-                ])
+            try await options.make(
+                .listCouriers, container.parts, query: [("limit", String(limit))])
         }
     }
 }
@@ -68,14 +54,8 @@ struct SessionsCommand: AsyncParsableCommand {
         @Option(help: "So many at the most.") var limit = 100
 
         func run() async throws {
-            let query = ContainerOptions.query([("user", user), ("limit", String(limit))])
-            try await options.list(
-                "sessions", at: container.path + "/sessions" + query,
-                [
-                    .init("user", "userRecordName"), .init("session", "session"),
-                    .init("started", "startedAt"), .init("ends", "endsAt"),
-                    .init("revoked", "revokedAt"),
-                ])
+            try await options.make(
+                .listSessions, container.parts, query: [("user", user), ("limit", String(limit))])
         }
     }
 
@@ -87,8 +67,7 @@ struct SessionsCommand: AsyncParsableCommand {
         @Argument(help: "The user.") var user: String
 
         func run() async throws {
-            let path = container.path + "/sessions/" + ContainerOptions.escaped(user)
-            try await options.call("DELETE", path)
+            try await options.make(.revokeSessions, container.parts(["user": user]))
         }
     }
 }

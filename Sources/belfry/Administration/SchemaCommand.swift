@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import RelayModel
+import RelayServer
 
 /// The schema: record types, their fields, and what is kept of them.
 struct SchemaCommand: AsyncParsableCommand {
@@ -22,15 +23,9 @@ struct SchemaCommand: AsyncParsableCommand {
 
         func run() async throws {
             try await options.run { client in
-                let answer = try await client.call("GET", container.path + "/schema")
+                let answer = try await client.make(.showSchema, container.parts)
                 return CommandOutput(
-                    options.json ? answer : Self.summary(answer),
-                    .table(
-                        of: "recordTypes",
-                        [
-                            .init("record type", "name"), .init("kept", "shadow"),
-                            .init("inferred", "inferred"), .init("fields", "fields"),
-                        ]))
+                    options.json ? answer : Self.summary(answer), to: .showSchema)
             }
         }
 
@@ -65,9 +60,9 @@ struct SchemaCommand: AsyncParsableCommand {
         @Option(help: "text (DEFINE SCHEMA …) or json.") var format: Format = .text
 
         func run() async throws {
-            let path = container.path + "/schema?format=\(format.rawValue)"
             try await options.run { client in
-                let answer = try await client.call("GET", path)
+                let answer = try await client.make(
+                    .showSchema, container.parts, query: [("format", format.rawValue)])
                 guard format == .text, case .object(let object) = answer,
                     case .string(let text)? = object["text"]
                 else { return CommandOutput(answer, .json) }
@@ -99,13 +94,7 @@ struct SchemaCommand: AsyncParsableCommand {
                     throw ValidationError("\(file): \(error.description)")
                 }
             }
-            try await options.run { client in
-                CommandOutput(
-                    try await client.call("PUT", container.path + "/schema", body: body),
-                    .table(
-                        of: "recordTypes",
-                        [.init("record type", "name"), .init("kept", "shadow")]))
-            }
+            try await options.make(.replaceSchema, container.parts, body: body)
         }
     }
 
@@ -118,13 +107,9 @@ struct SchemaCommand: AsyncParsableCommand {
         @Flag(help: "Stop keeping, and forget what was kept.") var forget = false
 
         func run() async throws {
-            let path =
-                container.path + "/schema/recordTypes/" + ContainerOptions.escaped(recordType)
-            try await options.run { client in
-                CommandOutput(
-                    try await client.call("POST", path, body: ["shadow": .bool(!forget)]),
-                    .members)
-            }
+            try await options.make(
+                .keepRecords, container.parts(["recordType": recordType]),
+                body: ["shadow": .bool(!forget)])
         }
     }
 }

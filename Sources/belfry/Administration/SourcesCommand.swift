@@ -1,5 +1,6 @@
 import ArgumentParser
 import RelayModel
+import RelayServer
 
 /// Change sources: the databases that post webhooks.
 struct SourcesCommand: AsyncParsableCommand {
@@ -13,13 +14,7 @@ struct SourcesCommand: AsyncParsableCommand {
         @OptionGroup var container: ContainerOptions
 
         func run() async throws {
-            try await options.list(
-                "sources", at: container.path + "/sources",
-                [
-                    .init("name", "name"), .init("preset", "preset"),
-                    .init("verification", "verification.scheme"),
-                    .init("unmappable", "onUnmappable"), .init("post to", "url"),
-                ])
+            try await options.make(.listSources, container.parts)
         }
     }
 
@@ -30,8 +25,7 @@ struct SourcesCommand: AsyncParsableCommand {
         @Argument(help: "The source's name.") var name: String
 
         func run() async throws {
-            let path = container.path + "/sources/" + ContainerOptions.escaped(name)
-            try await options.call("GET", path)
+            try await options.make(.showSource, container.parts(["source": name]))
         }
     }
 
@@ -60,11 +54,11 @@ struct SourcesCommand: AsyncParsableCommand {
         var definitionFile: String?
 
         func run() async throws {
-            let path = container.path + "/sources/" + ContainerOptions.escaped(name)
             let body = try definition()
             try await options.run { client in
-                let answer = try await client.call("PUT", path, body: body)
-                return CommandOutput(answer, .members, remark: Self.remark(answer))
+                let answer = try await client.make(
+                    .setSource, container.parts(["source": name]), body: body)
+                return CommandOutput(answer, to: .setSource, remark: Self.remark(answer))
             }
         }
 
@@ -104,8 +98,7 @@ struct SourcesCommand: AsyncParsableCommand {
         @Argument(help: "The source's name.") var name: String
 
         func run() async throws {
-            let path = container.path + "/sources/" + ContainerOptions.escaped(name)
-            try await options.call("DELETE", path)
+            try await options.make(.deleteSource, container.parts(["source": name]))
         }
     }
 }

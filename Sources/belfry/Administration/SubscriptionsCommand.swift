@@ -1,5 +1,6 @@
 import ArgumentParser
 import RelayModel
+import RelayServer
 
 /// Subscriptions, for whoever has to help a user.
 struct SubscriptionsCommand: AsyncParsableCommand {
@@ -18,19 +19,10 @@ struct SubscriptionsCommand: AsyncParsableCommand {
         @Option(help: "So many at the most.") var limit = 100
 
         func run() async throws {
-            let query = ContainerOptions.query([
-                ("user", user), ("after", after.map(String.init)), ("limit", String(limit)),
-            ])
-            try await options.list(
-                "subscriptions", at: container.path + "/subscriptions" + query,
-                [
-                    .init("serial", "serial"), .init("database", "database"),
-                    .init("user", "userRecordName"), .init("ID", "subscriptionID"),
-                    .init("type", "subscriptionType"),
-                    .init("record type", "query.recordType"),
-                    .init("fires on", "firesOn"),
-                    .init("predicate", "query.canonicalPredicate"),
-                    .init("disabled", "disabled.reason"),
+            try await options.make(
+                .listSubscriptions, container.parts,
+                query: [
+                    ("user", user), ("after", after.map(String.init)), ("limit", String(limit)),
                 ])
         }
     }
@@ -44,9 +36,9 @@ struct SubscriptionsCommand: AsyncParsableCommand {
         @Argument(help: "The subscription's ID.") var id: String
 
         func run() async throws {
-            let parts = [scope, user, id].map(ContainerOptions.escaped)
-            let path = container.path + "/subscriptions/" + parts.joined(separator: "/")
-            try await options.call("DELETE", path)
+            try await options.make(
+                .deleteSubscription,
+                container.parts(["database": scope, "user": user, "subscription": id]))
         }
     }
 }
@@ -66,7 +58,7 @@ extension SubscriptionsCommand {
         @OptionGroup var container: ContainerOptions
 
         func run() async throws {
-            try await options.call("GET", container.path + "/index")
+            try await options.make(.showIndex, container.parts)
         }
     }
 }
@@ -83,17 +75,14 @@ struct DevicesCommand: AsyncParsableCommand {
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: ContainerOptions
         @Option(help: "Those of this user.") var user: String?
+        @Option(help: "Those after this serial.") var after: UInt64?
         @Option(help: "So many at the most.") var limit = 100
 
         func run() async throws {
-            let query = ContainerOptions.query([("user", user), ("limit", String(limit))])
-            try await options.list(
-                "devices", at: container.path + "/devices" + query,
-                [
-                    .init("serial", "serial"), .init("user", "userRecordName"),
-                    .init("device", "deviceID"), .init("gateway", "apnsEnvironment"),
-                    .init("token", "apnsToken"), .init("topic", "topic"),
-                    .init("registered", "registeredAt"),
+            try await options.make(
+                .listDevices, container.parts,
+                query: [
+                    ("user", user), ("after", after.map(String.init)), ("limit", String(limit)),
                 ])
         }
     }
@@ -108,8 +97,8 @@ struct DevicesCommand: AsyncParsableCommand {
         var user: String?
 
         func run() async throws {
-            let path = container.path + "/devices/" + ContainerOptions.escaped(id)
-            try await options.call("DELETE", path + ContainerOptions.query([("user", user)]))
+            try await options.make(
+                .forgetDevice, container.parts(["device": id]), query: [("user", user)])
         }
     }
 }

@@ -17,14 +17,7 @@ struct TokensCommand: AsyncParsableCommand {
         @OptionGroup var options: AdministrationOptions
 
         func run() async throws {
-            try await options.list(
-                "tokens", at: "/admin/1/tokens",
-                [
-                    .init("ID", "id"), .init("label", "label"), .init("access", "access"),
-                    .init("container", "container"), .init("environment", "environment"),
-                    .init("created", "createdAt"), .init("ends", "endsAt"),
-                    .init("revoked", "revokedAt"),
-                ])
+            try await options.make(.listTokens)
         }
     }
 
@@ -52,7 +45,7 @@ struct TokensCommand: AsyncParsableCommand {
             let sent = JSONValue.object(body)
             try await options.run { client in
                 CommandOutput(
-                    try await client.call("POST", "/admin/1/tokens", body: sent), .members,
+                    try await client.make(.createToken, body: sent), to: .createToken,
                     remark: "The secret is not shown again.")
             }
         }
@@ -64,7 +57,7 @@ struct TokensCommand: AsyncParsableCommand {
         @Argument(help: "The token's ID.") var id: String
 
         func run() async throws {
-            try await options.call("DELETE", "/admin/1/tokens/" + ContainerOptions.escaped(id))
+            try await options.make(.revokeToken, ["token": id])
         }
     }
 }
@@ -79,16 +72,8 @@ struct AuditCommand: AsyncParsableCommand {
     @Option(help: "So many at the most.") var limit = 100
 
     func run() async throws {
-        let query = ContainerOptions.query([
-            ("before", before.map(String.init)), ("limit", String(limit)),
-        ])
-        try await options.list(
-            "entries", at: "/admin/1/audit" + query,
-            [
-                .init("number", "id"), .init("at", "at"), .init("caller", "caller"),
-                .init("method", "method"), .init("path", "path"), .init("status", "status"),
-                .init("code", "code"),
-            ])
+        try await options.make(
+            .audit, query: [("before", before.map(String.init)), ("limit", String(limit))])
     }
 }
 
@@ -116,7 +101,7 @@ struct SecretsCommand: AsyncParsableCommand {
         @OptionGroup var options: AdministrationOptions
 
         func run() async throws {
-            try await options.call("GET", "/admin/1/secrets")
+            try await options.make(.secrets)
         }
     }
 

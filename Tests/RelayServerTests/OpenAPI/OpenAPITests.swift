@@ -25,6 +25,40 @@ import Testing
         }
     }
 
+    @Test func `the administrative routes are the calls that are described`() async throws {
+        let described = AdministrationCall.all.map { "\($0.method) \($0.path)" }
+        #expect(described.count == Set(described).count)
+        try await TestRelay.with { relay in
+            let answered = RelayRouter.routes(relay.dependencies)
+                .filter { $0.surface == .administration }.map { "\($0.method) \($0.path)" }
+            #expect(Set(answered) == Set(described))
+            #expect(answered.count == described.count)
+        }
+    }
+
+    /// What a column shows stands in the rows, wherever the call says what is in them.
+    @Test func `every column of a command shows a member of the answer`() throws {
+        let document = APIDocument(try #require(OpenAPIRoutes.document))
+        var checked = 0
+        for call in AdministrationCall.all {
+            guard let list = call.list,
+                let described = document.calls.first(where: {
+                    $0.method == call.method && $0.path == call.path
+                }),
+                let answer = document.answer(of: described, status: 200),
+                case .object(let members)? = answer.value(at: [
+                    "content", "application/json", "schema", "properties", list.member, "items",
+                    "properties",
+                ])
+            else { continue }
+            for column in list.columns {
+                checked += 1
+                #expect(members[column.path[0]] != nil, "\(call.path): \(column.path)")
+            }
+        }
+        #expect(checked > 60)
+    }
+
     @Test func `every reference of the document leads somewhere`() throws {
         let document = APIDocument(try #require(OpenAPIRoutes.document))
         func check(_ value: JSONValue) {

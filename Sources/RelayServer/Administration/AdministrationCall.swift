@@ -1,0 +1,156 @@
+import RelayModel
+
+/// One administrative call, described once: the route answers it, the command makes it and shows
+/// what it answers, and the OpenAPI document says it to everybody else.
+package struct AdministrationCall: Sendable {
+    /// The path of everything of one container.
+    static let container = "/admin/1/containers/{container}/{environment}"
+
+    /// What a call is sent.
+    struct Body: Sendable {
+        let form: JSONForm
+        let example: JSONValue?
+        /// The members that it may have; `nil` if something else says so.
+        let members: [String]?
+
+        static func members(_ members: [JSONForm.Member], example: JSONValue? = nil) -> Body {
+            Body(form: .members(members), example: example, members: members.map(\.name))
+        }
+
+        static func form(_ form: JSONForm, example: JSONValue? = nil) -> Body {
+            Body(form: form, example: example, members: nil)
+        }
+    }
+
+    /// What a call answers.
+    struct Answer: Sendable {
+        let status: Int
+        let description: String
+        let form: JSONForm
+
+        init(_ status: Int, _ form: JSONForm, _ description: String = "Success") {
+            self.status = status
+            self.description = description
+            self.form = form
+        }
+    }
+
+    /// The list in an answer, as commands show it.
+    package struct List: Sendable {
+        /// The member that has the rows.
+        package let member: String
+        /// The columns.
+        package let columns: [AdministrationColumn]
+    }
+
+    /// The method, in capitals.
+    package let method: String
+    /// The path, with `{name}` for its variable parts.
+    package let path: String
+    /// What it does, for people.
+    let summary: String
+    /// The parameters after the question mark.
+    let query: [JSONForm.Member]
+    /// What it is sent.
+    let body: Body?
+    /// What it answers: success, and what is worth saying besides.
+    let answers: [Answer]
+    /// The list in its answer, if it has one.
+    package let list: List?
+
+    /// Describes a call.
+    init(
+        _ method: String, _ path: String, _ summary: String, query: [JSONForm.Member] = [],
+        body: Body? = nil, answers: [Answer] = [Answer(200, .object)], list: List? = nil
+    ) {
+        self.method = method
+        self.path = path
+        self.summary = summary
+        self.query = query
+        self.body = body
+        self.answers = answers
+        self.list = list
+    }
+
+    /// Describes a call that lists; `next` is the member with which one goes on.
+    init<Element>(
+        listing member: String, _ row: AdministrationRow<Element>, at path: String,
+        _ summary: String, query: [JSONForm.Member] = [], next: JSONForm.Member? = nil
+    ) {
+        let members: [JSONForm.Member] =
+            [.always(member, .list(of: row.form))] + (next.map { [$0] } ?? [])
+        self.init(
+            "GET", path, summary, query: query, answers: [Answer(200, .members(members))],
+            list: List(member: member, columns: row.columns))
+    }
+
+    // MARK: The route
+
+    /// The answer of a call that lists; `next` is where one goes on.
+    func answer(_ rows: [JSONObject], next: (name: String, value: JSONValue)? = nil) -> RelayAnswer
+    {
+        guard let list else { preconditionFailure("\(method) \(path) lists nothing") }
+        var answer: JSONObject = [list.member: .array(rows.map { .object($0) })]
+        if let next { answer[next.name] = next.value }
+        return RelayAnswer(json: .object(answer))
+    }
+
+    /// The body of `request`, which has no other members than the call says.
+    ///
+    /// - Throws: As ``RelayRequest/jsonBody()``, and `JSONContractError` for an unknown member.
+    func body(of request: RelayRequest) throws -> JSONReader {
+        let reader = try request.jsonBody()
+        if let members = body?.members { try reader.allowOnly(members) }
+        return reader
+    }
+
+    // MARK: The command
+
+    /// The target of a request: the path with its variable parts, and the parameters that have a
+    /// value.
+    package func target(
+        _ parts: [String: String] = [:], query: [(String, String?)] = []
+    ) -> String {
+        let path = path.split(separator: "/").map { part -> String in
+            guard part.hasPrefix("{") else { return String(part) }
+            let name = String(part.dropFirst().dropLast())
+            guard let value = parts[name] else {
+                preconditionFailure("\(method) \(self.path) without \(name)")
+            }
+            return Self.escaped(value)
+        }
+        let parameters = query.compactMap { name, value -> String? in
+            guard self.query.contains(where: { $0.name == name }) else {
+                preconditionFailure("\(method) \(self.path) has no parameter \(name)")
+            }
+            return value.map { "\(name)=\(Self.escaped($0))" }
+        }
+        return "/" + path.joined(separator: "/")
+            + (parameters.isEmpty ? "" : "?" + parameters.joined(separator: "&"))
+    }
+
+    /// A text as one part of a target.
+    private static func escaped(_ text: String) -> String {
+        let plain = Array("-._~".utf8)
+        return text.utf8.map { byte in
+            switch byte {
+            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: String(Unicode.Scalar(byte))
+            case _ where plain.contains(byte): String(Unicode.Scalar(byte))
+            default: "%" + Hexadecimal.encode([byte])
+            }
+        }.joined()
+    }
+}
+
+extension AdministrationCall {
+    /// Every call, in the order of the documentation.
+    package static let all: [AdministrationCall] = [
+        overview, listTokens, createToken, revokeToken, audit, secrets, listContainers,
+        showContainer, createContainer, setContainer, listKeys, createKey, revokeKey, listSources,
+        showSource, setSource, deleteSource, showSchema, replaceSchema, keepRecords, showIndex,
+        listSubscriptions, deleteSubscription, listDevices, forgetDevice, listChanges, listParked,
+        replayParked, dropParked, listNotifications, listCouriers, listSessions, revokeSessions,
+        listDeliveries, showDelivery, listReceipts, listRetries, listDeadLetters,
+        redriveDeadLetters, resume, dropDeadLetters,
+    ]
+}

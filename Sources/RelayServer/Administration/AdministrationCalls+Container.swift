@@ -1,0 +1,131 @@
+import RelayModel
+import Storage
+
+//  The calls about one container: its settings, keys, sources, schema, and who may sign in.
+
+extension AdministrationCall {
+    package static let listContainers = AdministrationCall(
+        listing: "containers", AdministrationRows.container, at: "/admin/1/containers",
+        "Lists containers.")
+
+    package static let showContainer = AdministrationCall("GET", container, "Shows a container.")
+
+    package static let createContainer = AdministrationCall(
+        "PUT", container, "Creates a container.",
+        body: .members(settings, example: ["topics": ["com.example.Art"]]),
+        answers: [Answer(201, .object)])
+
+    package static let setContainer = AdministrationCall(
+        "PATCH", container, "Changes the settings that are given.",
+        body: .members(settings, example: ["expirationSeconds": 3600]))
+
+    /// What can be set of a container.
+    static let settings: [JSONForm.Member] = [
+        .maybe("topics", .list(of: .text)), .maybe("apns", .object.orNull()),
+        .maybe("userTokens", .object.orNull()), .maybe("expirationSeconds", .count),
+        .maybe("keepsInbox", .flag),
+        .maybe("sessions", .object.orNull()),
+        .maybe(
+            "costLimits",
+            .members(["predicate", "user", "recordType"].map { .maybe($0, .number(from: 1)) })
+                .orNull()),
+        .maybe(
+            "quotas",
+            .members(Quota.allCases.map { .maybe($0.rawValue, .count.orNull()) }).orNull()),
+        .maybe(
+            "rates", .members(["key", "user"].map { .maybe($0, .count.orNull()) }).orNull()),
+    ]
+
+    // MARK: Keys
+
+    package static let listKeys = AdministrationCall(
+        listing: "keys", AdministrationRows.accessKey, at: "\(container)/keys",
+        "Lists access keys.")
+
+    package static let createKey = AdministrationCall(
+        "POST", "\(container)/keys", "Creates an access key; its secret is shown once.",
+        body: .members(
+            [
+                .always("kind", .words(of: AccessKey.Kind.self)), .maybe("label", .text),
+                .maybe("publicKey", .text), .maybe("id", .text),
+            ], example: ["kind": "bearer", "label": "server"]),
+        answers: [
+            Answer(201, AdministrationRows.accessKey.form.and([.maybe("secret", .text)]))
+        ])
+
+    package static let revokeKey = AdministrationCall(
+        "DELETE", "\(container)/keys/{key}", "Revokes an access key.",
+        answers: [Answer(200, .members([.always("id", .text), .always("revoked", .yes)]))])
+
+    // MARK: Change sources
+
+    package static let listSources = AdministrationCall(
+        listing: "sources", AdministrationRows.source, at: "\(container)/sources",
+        "Lists change sources.")
+
+    package static let showSource = AdministrationCall(
+        "GET", "\(container)/sources/{source}", "Shows a change source.")
+
+    package static let setSource = AdministrationCall(
+        "PUT", "\(container)/sources/{source}",
+        "Saves a change source; a secret that is made is shown once.",
+        body: .form(
+            .object, example: ["preset": "belfry", "verification": ["scheme": "none"]]),
+        answers: [Answer(200, .object), Answer(201, .object, "It is new.")])
+
+    package static let deleteSource = AdministrationCall(
+        "DELETE", "\(container)/sources/{source}", "Deletes a change source.",
+        answers: [Answer(200, .members([.always("name", .text), .always("deleted", .yes)]))])
+
+    // MARK: Schema
+
+    private static let schemaText = JSONForm.members([.always("text", .text)])
+
+    package static let showSchema = AdministrationCall(
+        "GET", "\(container)/schema",
+        "Shows the schema; format=text is CloudKit's schema language.",
+        query: [.maybe("format", .words(["json", "text"]))],
+        answers: [
+            Answer(
+                200,
+                JSONForm(["anyOf": [JSONForm.component("Schema").schema, schemaText.schema]]))
+        ], list: List(member: "recordTypes", columns: schemaColumns))
+
+    package static let replaceSchema = AdministrationCall(
+        "PUT", "\(container)/schema", "Puts a schema in the place of the one before.",
+        body: .form(
+            JSONForm([
+                "oneOf": [
+                    [
+                        "type": "object",
+                        "properties": [
+                            "recordTypes": [
+                                "type": "array",
+                                "items": JSONForm.component("RecordType").schema, "maxItems": 3,
+                            ],
+                            "roles": JSONForm.list(of: .component("RoleName")).schema,
+                        ],
+                        "required": ["recordTypes"],
+                    ], schemaText.schema,
+                ]
+            ]),
+            example: [
+                "text": .string(
+                    "DEFINE SCHEMA RECORD TYPE Artwork (title STRING QUERYABLE SORTABLE, "
+                        + "year INT64 QUERYABLE SORTABLE, GRANT READ TO \"_world\", "
+                        + "GRANT CREATE TO \"_icloud\", GRANT WRITE TO \"_creator\");")
+            ]),
+        answers: [Answer(200, .component("Schema"))],
+        list: List(member: "recordTypes", columns: Array(schemaColumns.prefix(2))))
+
+    private static let schemaColumns: [AdministrationColumn] = [
+        .init("record type", "name"), .init("kept", "shadow"), .init("inferred", "inferred"),
+        .init("fields", "fields"),
+    ]
+
+    package static let keepRecords = AdministrationCall(
+        "POST", "\(container)/schema/recordTypes/{recordType}",
+        "Says whether records of a type are kept in the shadow.",
+        body: .members([.always("shadow", .flag)], example: ["shadow": true]),
+        answers: [Answer(200, .component("RecordType"))])
+}

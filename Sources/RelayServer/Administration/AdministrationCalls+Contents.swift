@@ -1,0 +1,161 @@
+import RelayModel
+import Storage
+
+//  The calls about what is in a container: subscriptions, devices, changes, notifications, and
+//  what waits.
+
+extension AdministrationCall {
+    // MARK: Subscriptions and their index
+
+    package static let listSubscriptions = AdministrationCall(
+        listing: "subscriptions", AdministrationRows.subscription,
+        at: "\(container)/subscriptions",
+        "Lists subscriptions by serial; those that were disabled have `disabled`, with why.",
+        query: [.user, .after, .limit], next: .maybe("after", .text))
+
+    package static let deleteSubscription = AdministrationCall(
+        "DELETE", "\(container)/subscriptions/{database}/{user}/{subscription}",
+        "Deletes a subscription.",
+        answers: [
+            Answer(200, .members([.always("subscriptionID", .text), .always("deleted", .yes)]))
+        ])
+
+    private static let ratio = JSONForm(["type": ["number", "null"]])
+
+    package static let showIndex = AdministrationCall(
+        "GET", "\(container)/index",
+        "Tells what the index over the subscriptions holds, and what matching has cost.",
+        answers: [
+            Answer(
+                200,
+                .members(
+                    [
+                        "subscriptions", "keys", "plainPostings", "rangePostings",
+                        "guardedPostings", "sharedPostings", "residuals", "programs", "bytes",
+                        "changes", "matches", "candidates", "confirmed", "evaluationErrors",
+                    ].map { .always($0, .integer) }
+                        + ["matchesPerChange", "candidatesPerMatch", "confirmedPerCandidate"]
+                        .map { .always($0, ratio) } + [
+                            .always(
+                                "recordTypes",
+                                .list(
+                                    of: .members([
+                                        .always("recordType", .text),
+                                        .always(
+                                            "comparisonsPerChange",
+                                            JSONForm(["type": "number"])),
+                                    ]))),
+                            .always(
+                                "paths",
+                                .list(
+                                    of: .members([
+                                        .always("recordType", .text.orNull()),
+                                        .always("field", .text), .always("asks", .text),
+                                        .always("keys", .integer),
+                                    ]))),
+                        ]))
+        ])
+
+    // MARK: Devices, couriers, notifications, sessions
+
+    package static let listDevices = AdministrationCall(
+        listing: "devices", AdministrationRows.device, at: "\(container)/devices",
+        "Lists devices by serial.", query: [.user, .after, .limit], next: .maybe("after", .text))
+
+    package static let forgetDevice = AdministrationCall(
+        "DELETE", "\(container)/devices/{device}", "Forgets a device.", query: [.user],
+        answers: [
+            Answer(
+                200,
+                .members([
+                    .always("deviceID", .text), .always("userRecordName", .text),
+                    .always("deleted", .yes),
+                ]))
+        ])
+
+    package static let listNotifications = AdministrationCall(
+        listing: "notifications", AdministrationRows.notification,
+        at: "\(container)/notifications/{user}", "Lists a user's inbox.",
+        query: [.after, .limit], next: .maybe("after", .text))
+
+    package static let listCouriers = AdministrationCall(
+        listing: "couriers", AdministrationRows.courier, at: "\(container)/couriers",
+        "Lists web couriers.", query: [.limit])
+
+    package static let listSessions = AdministrationCall(
+        listing: "sessions", AdministrationRows.session, at: "\(container)/sessions",
+        "Lists sessions.", query: [.user, .limit])
+
+    package static let revokeSessions = AdministrationCall(
+        "DELETE", "\(container)/sessions/{user}", "Ends every session of a user.",
+        answers: [
+            Answer(
+                200, .members([.always("userRecordName", .text), .always("revoked", .integer)]))
+        ])
+
+    // MARK: Changes
+
+    package static let listChanges = AdministrationCall(
+        listing: "changes", AdministrationRows.change, at: "\(container)/changes",
+        "Lists changes of the log.", query: [.after, .limit], next: .maybe("after", .text))
+
+    package static let listParked = AdministrationCall(
+        listing: "parked", AdministrationRows.parked, at: "\(container)/changes/parked",
+        "Lists parked changes.", query: [.after, .limit], next: .maybe("after", .text))
+
+    package static let replayParked = AdministrationCall(
+        "POST", "\(container)/changes/parked/{number}/replay",
+        "Sends a parked change through the mapper again.",
+        answers: [
+            Answer(200, .object), Answer(409, refusedChanges, partlyAppended),
+            Answer(422, refusedChanges, partlyAppended),
+        ], list: List(member: "results", columns: changeResults))
+
+    private static let changeResults: [AdministrationColumn] = [
+        .init("status", "status"), .init("position", "position"), .init("reason", "reason"),
+    ]
+
+    private static let partlyAppended =
+        "Some changes are refused or conflict; the others are appended."
+
+    private static let refusedChanges = JSONForm.component("Error").and([
+        .maybe("results", .list(of: .component("ChangeResult")))
+    ])
+
+    package static let dropParked = AdministrationCall(
+        "DELETE", "\(container)/changes/parked/{number}", "Drops a parked change.",
+        answers: [Answer(200, .members([.always("number", .integer), .always("deleted", .yes)]))],
+        list: List(
+            member: "dropped",
+            columns: [.init("number", "number"), .init("deleted", "deleted")]))
+
+    // MARK: What waits, and what is dead
+
+    package static let listRetries = AdministrationCall(
+        listing: "retries", AdministrationRows.retry, at: "\(container)/retries",
+        "Lists deliveries that wait to be tried again.", query: [.limit])
+
+    package static let listDeadLetters = AdministrationCall(
+        listing: "deadLetters", AdministrationRows.deadLetter, at: "\(container)/deadLetters",
+        "Lists dead letters.", query: [.maybe("reason", .text), .limit])
+
+    package static let redriveDeadLetters = AdministrationCall(
+        "POST", "\(container)/deadLetters/redrive", "Makes retries of dead letters.",
+        body: .members(deadLetterChoice, example: ["all": true]),
+        answers: [
+            Answer(200, .members([.always("redriven", .integer), .always("expired", .integer)]))
+        ])
+
+    package static let dropDeadLetters = AdministrationCall(
+        "POST", "\(container)/deadLetters/drop", "Deletes dead letters.",
+        body: .members(deadLetterChoice, example: ["reason": "BadTopic"]),
+        answers: [Answer(200, .members([.always("dropped", .integer)]))])
+
+    private static let deadLetterChoice: [JSONForm.Member] = [
+        .maybe("ids", .list(of: .text)), .maybe("reason", .text), .maybe("all", .flag),
+    ]
+
+    package static let resume = AdministrationCall(
+        "POST", "\(container)/resume", "Ends what halts a container's deliveries.",
+        answers: [Answer(200, .members([.always("ended", .integer)]))])
+}

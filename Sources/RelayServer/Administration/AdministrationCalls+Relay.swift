@@ -1,0 +1,86 @@
+import RelayModel
+import Storage
+
+//  The calls about the relay as a whole.
+
+extension AdministrationCall {
+    package static let overview = AdministrationCall(
+        "GET", "/admin/1/overview",
+        "Where the log and the progress are; what waits; counts by container.",
+        list: List(
+            member: "containers",
+            columns: [
+                .init("container", "container"), .init("environment", "environment"),
+                .init("devices", "devices"), .init("parked", "parked"),
+                .init("retries", "retries"), .init("dead letters", "deadLetters"),
+                .init("can send", "canSend"), .init("can sign in", "canSignIn"),
+            ]))
+
+    // MARK: Tokens of the surface
+
+    package static let listTokens = AdministrationCall(
+        listing: "tokens", AdministrationRows.adminToken, at: "/admin/1/tokens",
+        "Lists the tokens of the administrative surface beside the one in the configuration.")
+
+    package static let createToken = AdministrationCall(
+        "POST", "/admin/1/tokens", "Creates a token that may do less; its secret is shown once.",
+        body: .members(
+            [
+                .always("label", .name), .always("access", .words(of: AdminToken.Access.self)),
+                .maybe("container", .name),
+                .maybe("environment", .words(of: ContainerEnvironment.self)),
+                .maybe("hours", .number(from: 1, to: 876_000)),
+            ], example: ["label": "dashboard", "access": "read"]),
+        answers: [
+            Answer(201, AdministrationRows.adminToken.form.and([.always("secret", .text)]))
+        ])
+
+    package static let revokeToken = AdministrationCall(
+        "DELETE", "/admin/1/tokens/{token}", "Revokes a token.",
+        answers: [Answer(200, .members([.always("id", .text), .always("revoked", .yes)]))])
+
+    package static let audit = AdministrationCall(
+        listing: "entries", AdministrationRows.auditEntry, at: "/admin/1/audit",
+        "Lists administrative calls that changed something or were refused, the newest first.",
+        query: [.maybe("before", .count), .limit], next: .maybe("before", .integer))
+
+    package static let secrets = AdministrationCall(
+        "GET", "/admin/1/secrets",
+        "Says whether the secrets in the store are encrypted, and the ID of the key.",
+        answers: [
+            Answer(200, .members([.always("encrypted", .flag), .maybe("keyID", .text)]))
+        ])
+
+    // MARK: Deliveries
+
+    package static let listDeliveries = AdministrationCall(
+        listing: "deliveries", AdministrationRows.delivery, at: "/admin/1/deliveries",
+        "Lists deliveries with what they came to, the newest first.",
+        query: [
+            .maybe("position", .count), .maybe("subscriptionSerial", .count),
+            .maybe("deviceSerial", .count), .maybe("state", .words(of: DeliveryStanding.self)),
+            .limit,
+        ])
+
+    package static let showDelivery = AdministrationCall(
+        "GET", "/admin/1/deliveries/{delivery}", "Shows a delivery with all its attempts.",
+        answers: [
+            Answer(
+                200,
+                AdministrationRows.delivery.form.and([
+                    .always("receipts", .list(of: AdministrationRows.receipt.form)),
+                    .maybe("retry", AdministrationRows.retry.form),
+                    .maybe("deadLetter", AdministrationRows.deadLetter.form),
+                ]))
+        ],
+        list: List(member: "receipts", columns: AdministrationRows.attemptColumns))
+
+    package static let listReceipts = AdministrationCall(
+        listing: "receipts", AdministrationRows.receipt, at: "/admin/1/receipts",
+        "Lists attempts, the newest first.",
+        query: [
+            .maybe("deliveryID", .text), .maybe("position", .count),
+            .maybe("subscriptionSerial", .count), .maybe("deviceSerial", .count),
+            .maybe("outcome", .text), .limit,
+        ])
+}
