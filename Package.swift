@@ -90,9 +90,10 @@ let package = Package(
             name: "Matching",
             dependencies: ["RelayModel", "PredicateLanguage", "RegularExpressions"]),
         .target(name: "ChangeSources", dependencies: ["RelayModel", crypto]),
+        .target(name: "Storage", dependencies: ["RelayModel", crypto]),
         .target(
-            name: "Storage",
-            dependencies: ["RelayModel", "Migrations", "CSQLite", crypto, grdb]),
+            name: "StorageSQLite",
+            dependencies: ["RelayModel", "Storage", "Migrations", "CSQLite", crypto, grdb]),
         .target(
             name: "Fanout",
             dependencies: [
@@ -111,9 +112,9 @@ let package = Package(
             name: "RelayServer",
             dependencies: [
                 "RelayModel", "PredicateLanguage", "RegularExpressions", "Matching",
-                "ChangeSources",
-                "Storage",
-                "Fanout", "Gateway", "Delivery", configuration, crypto, cryptoExtras, httpTypes,
+                "ChangeSources", "Storage",
+                "StorageSQLite", "Fanout", "Gateway", "Delivery", configuration, crypto,
+                cryptoExtras, httpTypes,
                 hummingbird, hummingbirdCore, hummingbirdTLS, logging, metrics, coreMetrics,
                 nioCore, nioHTTP1, nioHTTPTypes, nioPosix, nioSSL, serviceLifecycle, "CMalloc",
             ],
@@ -127,11 +128,10 @@ let package = Package(
             name: "belfry",
             dependencies: [
                 "RelayModel", "PredicateLanguage", "RegularExpressions", "Matching",
-                "ChangeSources",
-                "Storage",
-                "Fanout", "Gateway", "RelayServer", "GatewaySimulator", argumentParser,
-                asyncHTTPClient, crypto, logging, metrics, nioCore, nioHTTP1, nioSSL,
-                serviceLifecycle, unixSignals,
+                "ChangeSources", "Storage",
+                "StorageSQLite", "Fanout", "Gateway", "RelayServer", "GatewaySimulator",
+                argumentParser, asyncHTTPClient, crypto, logging, metrics, nioCore, nioHTTP1,
+                nioSSL, serviceLifecycle, unixSignals,
             ]),
 
         // What is not Swift, and the schema.
@@ -147,14 +147,16 @@ let package = Package(
         .target(
             name: "RelayTestKit",
             dependencies: [
-                "RelayModel", "Storage", "Gateway", "GatewaySimulator", asyncHTTPClient, crypto,
-                nioCore, nioHTTP1,
+                "RelayModel", "Storage", "StorageSQLite", "Gateway", "GatewaySimulator",
+                asyncHTTPClient, crypto, nioCore, nioHTTP1,
             ],
             path: "Tests/RelayTestKit"),
         .testTarget(name: "RelayModelTests", dependencies: ["RelayModel", "RelayTestKit"]),
         .testTarget(
             name: "PredicateLanguageTests",
-            dependencies: ["RelayModel", "PredicateLanguage", "RegularExpressions", "RelayTestKit"]),
+            dependencies: [
+                "RelayModel", "PredicateLanguage", "RegularExpressions", "RelayTestKit",
+            ]),
         .testTarget(
             name: "MatchingTests",
             dependencies: [
@@ -165,16 +167,19 @@ let package = Package(
             dependencies: ["RelayModel", "ChangeSources", "RelayTestKit"],
             exclude: ["Fixtures"]),
         .testTarget(
-            name: "StorageTests",
+            name: "StorageTests", dependencies: ["RelayModel", "Storage", "RelayTestKit"]),
+        .testTarget(
+            name: "StorageSQLiteTests",
             dependencies: [
-                "RelayModel", "Storage", "Migrations", "CSQLite", "RelayTestKit", crypto, grdb,
+                "RelayModel", "Storage", "StorageSQLite", "Migrations", "CSQLite", "RelayTestKit",
+                crypto, grdb,
             ]),
         .testTarget(
             name: "FanoutTests",
             dependencies: [
                 "RelayModel", "PredicateLanguage", "RegularExpressions", "Matching", "Storage",
-                "Fanout", "RelayTestKit",
-                grdb, logging,
+                "StorageSQLite", "Fanout",
+                "RelayTestKit", grdb, logging,
             ]),
         .testTarget(
             name: "GatewayTests",
@@ -190,23 +195,27 @@ let package = Package(
         .testTarget(
             name: "DeliveryTests",
             dependencies: [
-                "RelayModel", "Storage", "Gateway", "Delivery", "RelayTestKit", coreMetrics,
-                logging,
+                "RelayModel", "Storage", "StorageSQLite", "Gateway", "Delivery", "RelayTestKit",
+                coreMetrics, logging,
             ]),
         .testTarget(
             name: "RelayServerTests",
             dependencies: [
-                "RelayModel", "RelayServer", "Storage", "Gateway", "GatewaySimulator",
-                "RelayTestKit", coreMetrics, crypto, httpTypes, hummingbird, hummingbirdTesting,
-                jwt, logging, nioCore, nioPosix, serviceLifecycle,
+                "RelayModel", "RelayServer", "Storage", "StorageSQLite", "Gateway",
+                "GatewaySimulator", "RelayTestKit", coreMetrics, crypto, httpTypes, hummingbird,
+                hummingbirdTesting, jwt, logging, nioCore, nioPosix, serviceLifecycle,
             ]),
         .testTarget(
             name: "CommandLineTests",
-            dependencies: ["belfry", "RelayModel", "Storage", "RelayTestKit", "GatewaySimulator"]),
+            dependencies: [
+                "belfry", "RelayModel", "Storage", "StorageSQLite", "RelayTestKit",
+                "GatewaySimulator",
+            ]),
         .target(
             name: "SimulationKit",
             dependencies: [
-                "RelayModel", "Storage", "Fanout", "Gateway", "Delivery", "RelayTestKit", logging,
+                "RelayModel", "Storage", "StorageSQLite", "Fanout", "Gateway", "Delivery",
+                "RelayTestKit", logging,
             ],
             path: "Tests/SimulationKit"),
         .executableTarget(
@@ -217,11 +226,10 @@ let package = Package(
             name: "bench",
             dependencies: [
                 "RelayModel", "PredicateLanguage", "RegularExpressions", "Matching",
-                "ChangeSources",
-                "Storage",
-                "Fanout", "Gateway", "Delivery", "RelayServer", "GatewaySimulator",
-                argumentParser, coreMetrics, crypto, logging, metrics, nioCore, nioPosix, nioSSL,
-                serviceLifecycle,
+                "ChangeSources", "Storage",
+                "StorageSQLite", "Fanout", "Gateway", "Delivery", "RelayServer",
+                "GatewaySimulator", argumentParser, coreMetrics, crypto, logging, metrics,
+                nioCore, nioPosix, nioSSL, serviceLifecycle,
             ],
             path: "Tests/Benchmarks", exclude: ["count-allocations"]),
         .testTarget(name: "TidyTests"),

@@ -2,6 +2,7 @@ import Foundation
 import RelayModel
 import RelayTestKit
 import Storage
+import StorageSQLite
 import Testing
 
 /// The built commands, on a file that no relay has open.

@@ -3,6 +3,7 @@ import GatewaySimulator
 import RelayModel
 import RelayTestKit
 import Storage
+import StorageSQLite
 import Testing
 
 /// What the relay promises across kill -9, and how it ends when it is asked to.

@@ -3,6 +3,7 @@ import Gateway
 import RelayModel
 import RelayTestKit
 import Storage
+import StorageSQLite
 import Testing
 
 /// A batch that is longer than the window has room is taken in parts, and the progress moves

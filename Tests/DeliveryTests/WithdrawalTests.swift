@@ -3,6 +3,7 @@ import Gateway
 import RelayModel
 import RelayTestKit
 import Storage
+import StorageSQLite
 import Testing
 
 /// What waits is judged again when it is sent: by then it may be another user's device.

@@ -5,6 +5,7 @@ import Logging
 import RelayModel
 import RelayTestKit
 import Storage
+import StorageSQLite
 import Synchronization
 
 /// A worker on a real store, with a scripted gateway and a clock that stands still.

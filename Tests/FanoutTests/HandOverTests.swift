@@ -3,6 +3,7 @@ import Logging
 import RelayModel
 import RelayTestKit
 import Storage
+import StorageSQLite
 import Testing
 
 /// Nobody's push waits for all that was read together with its change, unless nobody else is there.

@@ -3,6 +3,7 @@ import Logging
 import RelayModel
 import RelayTestKit
 import Storage
+import StorageSQLite
 import Testing
 
 /// A relay that loads says what, and how far it is: `/readyz` shows it.

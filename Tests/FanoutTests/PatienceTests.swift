@@ -4,6 +4,7 @@ import Logging
 import RelayModel
 import RelayTestKit
 import Storage
+import StorageSQLite
 import Testing
 
 /// Who works what is owed waits while the store can only not be written for now.

@@ -3,6 +3,7 @@ import Logging
 import RelayModel
 import RelayTestKit
 import Storage
+import StorageSQLite
 import Testing
 
 /// A huge fan-out in ranges owes what it would owe in the log's turn.

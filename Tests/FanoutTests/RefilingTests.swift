@@ -4,6 +4,7 @@ import Matching
 import RelayModel
 import RelayTestKit
 import Storage
+import StorageSQLite
 import Testing
 
 /// What changes show moves subscriptions to better keys while the log is followed.

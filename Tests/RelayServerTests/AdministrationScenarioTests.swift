@@ -4,6 +4,7 @@ import RelayModel
 import RelayServer
 import RelayTestKit
 import Storage
+import StorageSQLite
 import Testing
 
 /// The administrative surface.

@@ -2,6 +2,7 @@ import HTTPTypes
 import RelayModel
 import RelayServer
 import Storage
+import StorageSQLite
 import Testing
 
 /// Which credentials are let in, and what the others are told.

@@ -5,6 +5,7 @@ import RelayModel
 import RelayServer
 import RelayTestKit
 import Storage
+import StorageSQLite
 import Testing
 
 /// What change sources post, from the verification to the log, and what was parked.

@@ -4,6 +4,7 @@ import RelayModel
 import RelayServer
 import RelayTestKit
 import Storage
+import StorageSQLite
 import Testing
 
 /// What real clients were seen to send while they ran against a relay, and what they need: CloudKit

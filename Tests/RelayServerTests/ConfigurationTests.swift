@@ -2,6 +2,7 @@ import Foundation
 import RelayModel
 import RelayServer
 import Storage
+import StorageSQLite
 import Testing
 
 @Suite struct ConfigurationTests {

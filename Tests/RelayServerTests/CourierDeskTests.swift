@@ -2,6 +2,7 @@ import RelayModel
 import RelayServer
 import RelayTestKit
 import Storage
+import StorageSQLite
 import Testing
 
 /// How polls wait, on a clock that a test moves and a real store.

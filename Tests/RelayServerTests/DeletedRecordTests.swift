@@ -2,6 +2,7 @@ import RelayModel
 import RelayServer
 import RelayTestKit
 import Storage
+import StorageSQLite
 import Testing
 
 /// Marks of deleted records, and the tokens that outlive them.

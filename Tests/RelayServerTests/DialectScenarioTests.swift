@@ -3,6 +3,7 @@ import RelayModel
 import RelayServer
 import RelayTestKit
 import Storage
+import StorageSQLite
 import Testing
 
 /// Conditions that look right: what they mean is made to work, and what can never fire is refused.

@@ -2,6 +2,7 @@ import HTTPTypes
 import RelayModel
 import RelayTestKit
 import Storage
+import StorageSQLite
 import Testing
 
 /// A record that a user may not read is, for that user, not there.

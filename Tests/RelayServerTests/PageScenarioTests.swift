@@ -2,6 +2,7 @@ import HTTPTypes
 import RelayModel
 import RelayServer
 import Storage
+import StorageSQLite
 import Testing
 
 /// Lists over HTTP: a page holds so many bytes, and says how to go on.

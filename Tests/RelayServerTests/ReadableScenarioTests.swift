@@ -2,9 +2,10 @@ import HTTPTypes
 import RelayModel
 import RelayServer
 import RelayTestKit
+import Storage
 import Testing
 
-@testable import Storage
+@testable import StorageSQLite
 
 /// Whatever is accepted over HTTP is listed and read again, from the file.
 @Suite struct ReadableScenarioTests {

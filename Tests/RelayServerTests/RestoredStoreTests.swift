@@ -2,6 +2,7 @@ import RelayModel
 import RelayServer
 import RelayTestKit
 import Storage
+import StorageSQLite
 import Testing
 
 /// What clients keep of one store means nothing in another that was made of a copy of it: its

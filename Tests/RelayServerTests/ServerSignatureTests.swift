@@ -3,6 +3,7 @@ import HTTPTypes
 import RelayModel
 import RelayServer
 import Storage
+import StorageSQLite
 import Testing
 
 /// Signatures made with `openssl dgst -sha256 -sign` over the strings that the four clients sign.

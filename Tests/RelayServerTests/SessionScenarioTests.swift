@@ -2,6 +2,7 @@ import HTTPTypes
 import RelayModel
 import RelayServer
 import Storage
+import StorageSQLite
 import Testing
 
 /// The relay's own user tokens.

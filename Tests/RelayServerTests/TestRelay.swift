@@ -7,6 +7,7 @@ import Logging
 import RelayModel
 import RelayServer
 import Storage
+import StorageSQLite
 import Testing
 
 /// A relay without network: the router over a real store in a temporary directory, with a clock

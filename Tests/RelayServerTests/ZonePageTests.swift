@@ -2,6 +2,7 @@ import HTTPTypes
 import RelayModel
 import RelayTestKit
 import Storage
+import StorageSQLite
 import Testing
 
 /// Zones are read and answered a page at a time.

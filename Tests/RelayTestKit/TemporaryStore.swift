@@ -1,5 +1,6 @@
 import Foundation
 package import Storage
+package import StorageSQLite
 import Synchronization
 
 /// A store in a directory of its own, which goes when the process ends.

@@ -5,6 +5,7 @@ import Logging
 import RelayModel
 import RelayTestKit
 import Storage
+import StorageSQLite
 import Synchronization
 
 /// A promise that a simulation broke.

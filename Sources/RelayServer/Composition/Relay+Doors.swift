@@ -10,6 +10,7 @@ import NIOSSL
 import RelayModel
 import ServiceLifecycle
 import Storage
+import StorageSQLite
 import Synchronization
 
 extension Relay {

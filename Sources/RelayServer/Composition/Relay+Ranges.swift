@@ -1,6 +1,7 @@
 import Delivery
 import Fanout
 import Storage
+import StorageSQLite
 
 extension Relay {
     /// Works the ranges of huge fan-outs beside the follower, until the task is cancelled.

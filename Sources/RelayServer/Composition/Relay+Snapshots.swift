@@ -2,6 +2,7 @@ import Fanout
 import Logging
 import RelayModel
 import Storage
+import StorageSQLite
 import Synchronization
 
 extension Relay {

@@ -13,6 +13,7 @@ import Metrics
 import RelayModel
 import ServiceLifecycle
 import Storage
+import StorageSQLite
 import Synchronization
 
 /// A relay on an embedded store.

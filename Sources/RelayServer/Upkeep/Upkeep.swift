@@ -3,6 +3,7 @@ import Logging
 import Metrics
 import RelayModel
 import Storage
+import StorageSQLite
 
 /// What is done beside the walk: pruning, watching the bounds, and auditing the accounts.
 ///

@@ -45,6 +45,12 @@ package struct CourierStanding: Sendable, Hashable {
     package var isRegistered: Bool
     /// When somebody asked for its notifications last.
     package var polledAt: Timestamp
+
+    /// Says what is known.
+    package init(isRegistered: Bool, polledAt: Timestamp) {
+        self.isRegistered = isRegistered
+        self.polledAt = polledAt
+    }
 }
 
 /// One notification on its way to a courier.
@@ -119,14 +125,26 @@ package struct CourierQueueing: Sendable, Hashable {
     package var outcomes: [Outcome]
     /// How many older ones were dropped to make room.
     package var dropped: Int
+
+    /// Says what became of each.
+    package init(outcomes: [Outcome], dropped: Int) {
+        self.outcomes = outcomes
+        self.dropped = dropped
+    }
 }
 
 /// A notification that was taken from a courier's queue.
 package struct TakenNotification: Sendable, Hashable {
-    /// The row.
-    let number: Int64
+    /// The number by which the engine keeps it.
+    package let number: Int64
     /// The JSON text.
     package let payload: [UInt8]
+
+    /// Names what was taken.
+    package init(number: Int64, payload: [UInt8]) {
+        self.number = number
+        self.payload = payload
+    }
 }
 
 /// A courier, for whoever has to help a user.
@@ -137,6 +155,13 @@ package struct CourierOverview: Sendable, Hashable {
     package var waiting: Int
     /// When somebody asked for its notifications last.
     package var polledAt: Timestamp
+
+    /// Describes a courier.
+    package init(device: DeviceVersion, waiting: Int, polledAt: Timestamp) {
+        self.device = device
+        self.waiting = waiting
+        self.polledAt = polledAt
+    }
 }
 
 extension CourierQueue {

@@ -81,6 +81,12 @@ package struct RangeMember: Sendable, Hashable {
     package var version: SubscriptionVersion
     /// The devices of its owner, by ascending serial.
     package var devices: [DeviceVersion]
+
+    /// Creates a member.
+    package init(version: SubscriptionVersion, devices: [DeviceVersion]) {
+        self.version = version
+        self.devices = devices
+    }
 }
 
 /// How far a step settles a range.

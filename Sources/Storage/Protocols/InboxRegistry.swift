@@ -125,4 +125,20 @@ package struct StoredNotification: Sendable, Hashable {
     package var createdAt: Timestamp
     /// When it was marked read, if it was.
     package var readAt: Timestamp?
+
+    /// Creates a notification as it is kept.
+    package init(
+        sequence: UInt64, position: LogPosition, notificationID: UUIDBytes,
+        subscriptionID: SubscriptionID, database: DatabaseScope, payload: [UInt8],
+        createdAt: Timestamp, readAt: Timestamp?
+    ) {
+        self.sequence = sequence
+        self.position = position
+        self.notificationID = notificationID
+        self.subscriptionID = subscriptionID
+        self.database = database
+        self.payload = payload
+        self.createdAt = createdAt
+        self.readAt = readAt
+    }
 }

@@ -33,14 +33,14 @@ package struct SecretKey: Sendable, Hashable, CustomStringConvertible {
     package var text: String { Hexadecimal.encode(bytes) }
 
     /// AES-256-GCM under a fresh nonce: nonce, ciphertext and tag, bound to `place`.
-    func seal(_ secret: [UInt8], at place: String) throws -> [UInt8] {
+    package func seal(_ secret: [UInt8], at place: String) throws -> [UInt8] {
         let box = try AES.GCM.seal(
             secret, using: SymmetricKey(data: bytes), authenticating: Array(place.utf8))
         return Array(box.nonce) + Array(box.ciphertext) + Array(box.tag)
     }
 
     /// What ``seal(_:at:)`` took; `nil` if these are not its bytes for this key and place.
-    func open(_ sealed: [UInt8], at place: String) -> [UInt8]? {
+    package func open(_ sealed: [UInt8], at place: String) -> [UInt8]? {
         guard let box = try? AES.GCM.SealedBox(combined: sealed),
             let secret = try? AES.GCM.open(
                 box, using: SymmetricKey(data: bytes), authenticating: Array(place.utf8))

@@ -20,7 +20,7 @@ package struct SecretVault: Sendable, Hashable {
     private static let prefix = "sealed:1:"
 
     /// The text to write at `place`.
-    func seal(_ text: String, at place: String) throws -> String {
+    package func seal(_ text: String, at place: String) throws -> String {
         guard let current else { return text }
         let sealed = try current.seal(Array(text.utf8), at: place)
         return "\(Self.prefix)\(current.id):\(Base64.encodeToken(sealed))"
@@ -29,7 +29,7 @@ package struct SecretVault: Sendable, Hashable {
     /// The text that was written at `place`.
     ///
     /// - Throws: ``StorageError/damaged(path:reason:)`` if no key here opens it.
-    func open(_ stored: String, at place: String) throws -> String {
+    package func open(_ stored: String, at place: String) throws -> String {
         guard stored.hasPrefix(Self.prefix) else { return stored }
         let parts = stored.dropFirst(Self.prefix.count).split(separator: ":")
         let keys = [current].compactMap(\.self) + previous
@@ -44,53 +44,30 @@ package struct SecretVault: Sendable, Hashable {
 }
 
 /// Where secrets lie.
-enum SecretPlace {
+package enum SecretPlace {
     /// A column of a container's row.
-    static func container(_ column: String, _ name: String, _ environment: String) -> String {
+    package static func container(_ column: String, _ name: String, _ environment: String) -> String
+    {
         "container.\(column) \(name)/\(environment)"
     }
 
     /// The definition of a change source.
-    static func source(_ source: String, _ container: String, _ environment: String) -> String {
+    package static func source(
+        _ source: String, _ container: String, _ environment: String
+    ) -> String {
         "changeSource.definition \(container)/\(environment)/\(source)"
     }
 
     /// A provider token.
-    static func providerToken(_ team: String, _ key: String, _ environment: String) -> String {
+    package static func providerToken(
+        _ team: String, _ key: String, _ environment: String
+    ) -> String {
         "providerToken.token \(team)/\(key)/\(environment)"
     }
 
     /// The secret of session tokens.
-    static let session = "sessionSecret.secret"
+    package static let session = "sessionSecret.secret"
 
     /// The proof that a key is the right one.
-    static let proof = "secretSeal.proof"
-
-    /// Every column that holds secrets, with its place as SQL.
-    static let columns: [(table: String, column: String, place: String)] = [
-        containerColumn("privateKeyPEM"), containerColumn("userTokens"),
-        containerColumn("certificate"),
-        (
-            table: "changeSource", column: "definition",
-            place: """
-            'changeSource.definition ' || (SELECT owner.name || '/' || owner.environment
-                FROM container AS owner WHERE owner.id = changeSource.container)
-                || '/' || changeSource.name
-            """
-        ),
-        (
-            table: "providerToken", column: "token",
-            place: "'providerToken.token ' || teamID || '/' || keyID || '/' || environment"
-        ),
-        (table: "sessionSecret", column: "secret", place: "'\(session)'"),
-    ]
-
-    private static func containerColumn(
-        _ column: String
-    ) -> (table: String, column: String, place: String) {
-        (
-            table: "container", column: column,
-            place: "'container.\(column) ' || name || '/' || environment"
-        )
-    }
+    package static let proof = "secretSeal.proof"
 }

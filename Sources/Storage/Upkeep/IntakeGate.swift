@@ -34,6 +34,9 @@ package final class IntakeGate: Sendable {
 
     private let state = Mutex(State())
 
+    /// Lets everything in.
+    package init() {}
+
     /// Sets the bounds that are reached, each with what people should know, and those of which a
     /// container has used up what is left to it beside the others.
     package func set(
@@ -57,7 +60,7 @@ package final class IntakeGate: Sendable {
     /// Lets a request of a container pass.
     ///
     /// - Throws: ``StorageError/bounded(_:reason:)``.
-    func check(_ container: ContainerKey) throws(StorageError) {
+    package func check(_ container: ContainerKey) throws(StorageError) {
         let refusal = state.withLock { state -> StorageError? in
             let reached = state.reached.merging(state.shares[container] ?? [:]) { all, _ in all }
             let first = reached.min { $0.key.rawValue < $1.key.rawValue }
@@ -69,7 +72,7 @@ package final class IntakeGate: Sendable {
     }
 
     /// Counts a refusal that somebody else decided.
-    func count(_ error: any Error) {
+    package func count(_ error: any Error) {
         switch error as? StorageError {
         case .noRoom:
             state.withLock { $0.lacksRoom = true }
@@ -80,10 +83,10 @@ package final class IntakeGate: Sendable {
     }
 
     /// Whether the last that was refused for want of room has not been followed by one that fitted.
-    var lacksRoom: Bool { state.withLock { $0.lacksRoom } }
+    package var lacksRoom: Bool { state.withLock { $0.lacksRoom } }
 
     /// Notes that something was written.
-    func noteRoom() {
+    package func noteRoom() {
         state.withLock { $0.lacksRoom = false }
     }
 

@@ -6,6 +6,7 @@ import NIOHTTP1
 import RelayModel
 import RelayServer
 import Storage
+import StorageSQLite
 
 /// Carries administrative calls to a relay, or to the file of one that is not running.
 protocol AdministrationTransport: Sendable {

@@ -3,6 +3,7 @@ import Foundation
 import RelayModel
 import RelayServer
 import Storage
+import StorageSQLite
 
 /// Brings a file's schema up to date without starting a relay.
 struct MigrateCommand: AsyncParsableCommand {

@@ -3,6 +3,7 @@ import Foundation
 import RelayModel
 import RelayServer
 import Storage
+import StorageSQLite
 
 /// Copies a relay's file, also while the relay runs.
 struct BackupCommand: AsyncParsableCommand {

@@ -1,0 +1,223 @@
+package import RelayModel
+
+/// What an operation makes of a record.
+package struct RecordDecision {
+    /// The record as it is afterwards; its position is set when it has one.
+    package var record: ShadowRecord
+    /// The change that is appended.
+    package var change: RecordChange
+
+    /// Creates a decision.
+    package init(record: ShadowRecord, change: RecordChange) {
+        self.record = record
+        self.change = change
+    }
+}
+
+extension RecordEdit {
+    /// Decides what the operation makes of `current`: a pure function of what the transaction sees.
+    ///
+    /// `nil` in the place of a decision means that nothing has to be done.
+    ///
+    /// A record that the editor may not know of, `isHidden`, is as if it were not there; only who
+    /// would create one of its name has to be told that the name is taken.
+    package func decide(
+        on current: ShadowRecord?, isHidden: Bool = false, in place: RecordPlace,
+        by editor: RecordEditor, at now: Timestamp
+    ) -> Result<RecordDecision?, RecordEditRefused> {
+        guard let current, !current.isDeleted else {
+            return decideWithoutRecord(in: place, by: editor, at: now)
+        }
+        if isHidden, let answer = answer(onHidden: current, in: place, by: editor, at: now) {
+            return answer
+        }
+        if let recordType, recordType != current.recordType {
+            return .failure(.init(.otherType(current.recordType)))
+        }
+        switch kind {
+        case .create: return .failure(.init(.exists(current)))
+        case .update, .replace:
+            guard let changeTag else { return .failure(.init(.tagRequired)) }
+            if changeTag != current.changeTag { return .failure(.init(.conflict(current))) }
+        case .delete:
+            if let changeTag, changeTag != current.changeTag {
+                return .failure(.init(.conflict(current)))
+            }
+        case .forceUpdate, .forceReplace, .forceDelete: break
+        }
+        guard mayWrite(current, editor, place) else { return .failure(.init(.notWritable)) }
+        return .success(decision(on: current, in: place, by: editor, at: now))
+    }
+
+    /// What to say of a record that the editor may not know of; `nil` where the editor may write it
+    /// all the same.
+    private func answer(
+        onHidden current: ShadowRecord, in place: RecordPlace, by editor: RecordEditor,
+        at now: Timestamp
+    ) -> Result<RecordDecision?, RecordEditRefused>? {
+        let isWritable =
+            mayWrite(current, editor, place) && recordType.map { $0 == current.recordType } ?? true
+        switch kind {
+        case .create: return .failure(.init(.exists(current)))
+        case .update, .replace:
+            guard isWritable, changeTag == current.changeTag else {
+                return .failure(.init(.notFound))
+            }
+        case .delete:
+            guard isWritable, changeTag == nil || changeTag == current.changeTag else {
+                return .failure(.init(.notFound))
+            }
+        case .forceDelete:
+            if !isWritable { return .success(nil) }
+        case .forceUpdate, .forceReplace:
+            if !isWritable { return .failure(.init(.notWritable)) }
+        }
+        return nil
+    }
+
+    private func decideWithoutRecord(
+        in place: RecordPlace, by editor: RecordEditor, at now: Timestamp
+    ) -> Result<RecordDecision?, RecordEditRefused> {
+        switch kind {
+        case .update, .replace, .delete: return .failure(.init(.notFound))
+        case .forceDelete: return .success(nil)
+        case .create, .forceUpdate, .forceReplace: break
+        }
+        guard let recordType else { return .failure(.init(.typeRequired)) }
+        guard mayCreate else { return .failure(.init(.notCreatable(recordType))) }
+        let device = device(of: editor, unlessEchoOf: nil)
+        let stamp = RecordStamp(
+            at: now, userID: editor.userID, deviceID: stampsDevice ? device : nil)
+        let record = ShadowRecord(
+            recordID: recordID, recordType: recordType,
+            fields: fields.filter { !$0.value.isNull }, wire: wire, readers: readers,
+            created: stamp, modified: stamp, source: .cloudKit, position: .start)
+        var change = self.change(.create, record, by: device, in: place)
+        change.after = record.image
+        return .success(RecordDecision(record: record, change: change))
+    }
+
+    private func decision(
+        on current: ShadowRecord, in place: RecordPlace, by editor: RecordEditor,
+        at now: Timestamp
+    ) -> RecordDecision {
+        var record = current
+        record.source = .cloudKit
+        let device = device(of: editor, unlessEchoOf: current.modified)
+        record.modified = RecordStamp(
+            at: now, userID: editor.userID, deviceID: stampsDevice ? device : nil)
+        guard kind != .delete, kind != .forceDelete else {
+            record.fields = [:]
+            record.wire = [:]
+            record.isDeleted = true
+            var change = self.change(.delete, record, by: device, in: place)
+            change.before = current.image
+            change.formerlyModified = RecordTrace(current.modified)
+            return RecordDecision(record: record, change: change)
+        }
+        if kind == .replace || kind == .forceReplace {
+            record.fields = [:]
+            record.wire = [:]
+            record.isPartial = false
+        }
+        for (name, value) in fields {
+            record.fields[name] = value.isNull ? nil : value
+            record.wire[name] = wire[name]
+        }
+        var change = self.change(.update, record, by: device, in: place)
+        change.before = current.image
+        change.formerlyModified = RecordTrace(current.modified)
+        change.after = record.image
+        change.changedKeys = Set(current.fields.keys).union(record.fields.keys)
+            .filter { current.fields[$0] != record.fields[$0] }.sorted()
+        return RecordDecision(record: record, change: change)
+    }
+
+    private func change(
+        _ operation: ChangeOperation, _ record: ShadowRecord, by device: DeviceID?,
+        in place: RecordPlace
+    ) -> RecordChange {
+        var change = RecordChange(operation, of: record.recordType, record.recordID)
+        change.database = place.database
+        change.owner = place.owner
+        change.origin = ChangeOrigin(
+            deviceID: device, userID: record.modified.userID)
+        change.readers = record.readers
+        change.occurredAt = record.modified.at
+        change.created = RecordTrace(record.created)
+        return change
+    }
+
+    /// In the public database a user writes what that user created, unless the type grants more.
+    private func mayWrite(
+        _ current: ShadowRecord, _ editor: RecordEditor, _ place: RecordPlace
+    ) -> Bool {
+        place.database != .public || editor.isServer || isWritableByAll
+            || editor.userID != nil && editor.userID == current.created.userID
+    }
+
+    /// Clients send a fetched record back as it was: its `modified` then names whoever changed it
+    /// before, which is not who changes it now.
+    ///
+    /// Who is nobody has no device: named without a user, it would be anybody's of that name.
+    private func device(of editor: RecordEditor, unlessEchoOf stored: RecordStamp?) -> DeviceID? {
+        guard editor.userID != nil || editor.isServer else { return nil }
+        guard let stated = statedStamp, let device = stated.deviceID else { return deviceID }
+        if let stored, stored.deviceID == device,
+            stored.at.milliseconds == stated.at.milliseconds
+        {
+            return deviceID
+        }
+        return device
+    }
+}
+
+/// A refusal as an error.
+package struct RecordEditRefused: Error {
+    /// The refusal.
+    package let refusal: RecordRefusal
+
+    /// Throws a refusal.
+    package init(_ refusal: RecordRefusal) {
+        self.refusal = refusal
+    }
+}
+
+extension ShadowRecord {
+    /// The record as predicates see it: its fields, and CloudKit's system fields under each of
+    /// their names, which no field of the same name may stand in for.
+    package var image: RecordImage {
+        RecordImage(
+            fields.merging(systemFields) { _, system in system },
+            completeness: isPartial ? .partial : .full)
+    }
+
+    /// CloudKit's system fields, under the names of the native class, of the web service and of the
+    /// schema language.
+    package var systemFields: RecordFields {
+        var system: RecordFields = [:]
+        for field in SystemField.allCases {
+            guard let value = value(of: field) else { continue }
+            for name in field.names { system[name] = value }
+        }
+        return system
+    }
+
+    private func value(of field: SystemField) -> FieldValue? {
+        switch field {
+        case .recordID: .reference(RecordReference(recordID))
+        case .recordName: .string(recordID.recordName.rawValue)
+        case .creationDate: .timestamp(created.at)
+        case .modificationDate: .timestamp(modified.at)
+        case .creator: Self.reference(to: created.userID)
+        case .modifier: Self.reference(to: modified.userID)
+        case .creatorName: created.userID.map { .string($0.rawValue) }
+        case .modifierName: modified.userID.map { .string($0.rawValue) }
+        }
+    }
+
+    private static func reference(to user: UserID?) -> FieldValue? {
+        user.flatMap { RecordName(rawValue: $0.rawValue) }
+            .map { .reference(RecordReference(RecordID(recordName: $0))) }
+    }
+}

@@ -1,0 +1,198 @@
+package import RelayModel
+
+/// The receipts of one step in compact form: about 30 bytes each, one row for all.
+///
+/// Layout, version 1: the byte 1; the number of texts and each reason once (length, UTF-8); the
+/// number of receipts and each as 16 bytes of identity, then as integers of variable length:
+/// position, offset, subscription serial, device serial, outcome, status, index of the reason,
+/// attempt, and the moment in nanoseconds. Position, serials and moment are written as the
+/// difference from the receipt before. Integers take seven bits per byte, the lowest first; those
+/// that may be negative are zigzag-coded. `docs/storage.md` has it for people.
+package struct ReceiptBlock: Sendable {
+    static let version: UInt8 = 1
+
+    /// How many receipts there are.
+    package let count: Int
+    /// The first and the last position of which there is one.
+    package let positions: ClosedRange<LogPosition>
+    /// When the last of them ended.
+    package let lastAt: Timestamp
+    /// The outcomes that occur, a bit for each.
+    package let outcomes: Int64
+    /// The bytes.
+    package let body: [UInt8]
+
+    /// Encodes receipts; `nil` if there are none.
+    package init?(_ receipts: [DeliveryReceipt]) {
+        guard let first = receipts.first else { return nil }
+        count = receipts.count
+        var positions = first.ordinal.position...first.ordinal.position
+        var lastAt = first.at
+        var outcomes: Int64 = 0
+        for receipt in receipts {
+            let position = receipt.ordinal.position
+            positions = min(positions.lowerBound, position)...max(positions.upperBound, position)
+            lastAt = max(lastAt, receipt.at)
+            outcomes |= receipt.outcome.bit
+        }
+        self.positions = positions
+        self.lastAt = lastAt
+        self.outcomes = outcomes
+        body = ReceiptWriter.encode(receipts)
+    }
+
+    /// The receipts in `body`, in the order in which they were written; `nil` if it is damaged.
+    package static func decode(_ body: some Collection<UInt8>) -> [DeliveryReceipt]? {
+        var reader = ReceiptReader(bytes: Array(body))
+        return reader.receipts()
+    }
+}
+
+extension DeliveryReceipt.Outcome {
+    /// The bit in ``ReceiptBlock/outcomes``.
+    package var bit: Int64 { 1 << Int64(rawValue) }
+}
+
+/// What the next receipt is written relative to.
+private struct ReceiptBase {
+    var position: Int64 = 0
+    var subscription: Int64 = 0
+    var device: Int64 = 0
+    var at: Int64 = 0
+}
+
+private struct ReceiptWriter {
+    private var bytes: [UInt8] = []
+    private var base = ReceiptBase()
+
+    static func encode(_ receipts: [DeliveryReceipt]) -> [UInt8] {
+        var writer = ReceiptWriter()
+        writer.bytes.reserveCapacity(receipts.count * 32 + 64)
+        writer.bytes.append(ReceiptBlock.version)
+        var indices: [String: UInt64] = [:]
+        var reasons: [String] = []
+        for receipt in receipts where indices[receipt.reason] == nil {
+            indices[receipt.reason] = UInt64(reasons.count)
+            reasons.append(receipt.reason)
+        }
+        writer.write(UInt64(reasons.count))
+        for reason in reasons {
+            writer.write(UInt64(reason.utf8.count))
+            writer.bytes.append(contentsOf: reason.utf8)
+        }
+        writer.write(UInt64(receipts.count))
+        for receipt in receipts { writer.write(receipt, reason: indices[receipt.reason] ?? 0) }
+        return writer.bytes
+    }
+
+    private mutating func write(_ receipt: DeliveryReceipt, reason: UInt64) {
+        bytes.append(contentsOf: receipt.deliveryID.uuid.bytes)
+        difference(receipt.ordinal.position.stored, \.position)
+        write(UInt64(receipt.ordinal.offset))
+        difference(receipt.subscriptionSerial.stored, \.subscription)
+        difference(receipt.deviceSerial.stored, \.device)
+        write(UInt64(receipt.outcome.rawValue))
+        write(UInt64(receipt.status))
+        write(reason)
+        write(UInt64(receipt.attempt))
+        difference(receipt.at.stored, \.at)
+    }
+
+    private mutating func difference(
+        _ value: Int64, _ part: WritableKeyPath<ReceiptBase, Int64>
+    ) {
+        let difference = value &- base[keyPath: part]
+        base[keyPath: part] = value
+        write(UInt64(bitPattern: (difference << 1) ^ (difference >> 63)))
+    }
+
+    private mutating func write(_ value: UInt64) {
+        var rest = value
+        while rest >= 0x80 {
+            bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)
+            rest >>= 7
+        }
+        bytes.append(UInt8(rest))
+    }
+}
+
+private struct ReceiptReader {
+    let bytes: [UInt8]
+    private var index = 0
+    private var base = ReceiptBase()
+
+    init(bytes: [UInt8]) {
+        self.bytes = bytes
+    }
+
+    mutating func receipts() -> [DeliveryReceipt]? {
+        guard bytes.first == ReceiptBlock.version else { return nil }
+        index = 1
+        guard let reasons = reasons(), let count = number(), count <= UInt64(bytes.count) else {
+            return nil
+        }
+        var receipts: [DeliveryReceipt] = []
+        receipts.reserveCapacity(Int(count))
+        for _ in 0..<count {
+            guard let receipt = receipt(reasons) else { return nil }
+            receipts.append(receipt)
+        }
+        return index == bytes.count ? receipts : nil
+    }
+
+    private mutating func reasons() -> [String]? {
+        guard let count = number(), count <= UInt64(bytes.count) else { return nil }
+        var reasons: [String] = []
+        for _ in 0..<count {
+            guard let length = number(), let slice = take(length) else { return nil }
+            reasons.append(String(decoding: slice, as: UTF8.self))
+        }
+        return reasons
+    }
+
+    private mutating func receipt(_ reasons: [String]) -> DeliveryReceipt? {
+        guard let uuid = take(16).flatMap({ UUIDBytes(bytes: $0) }),
+            let position = sum(\.position), let offset = number(),
+            let subscription = sum(\.subscription), let device = sum(\.device),
+            let outcome = number().flatMap({
+                DeliveryReceipt.Outcome(rawValue: UInt8(clamping: $0))
+            }),
+            let status = number(), let reason = number(), reason < UInt64(reasons.count),
+            let attempt = number(), let moment = sum(\.at)
+        else { return nil }
+        return DeliveryReceipt(
+            deliveryID: DeliveryID(uuid),
+            ordinal: DeliveryOrdinal(
+                position: LogPosition(stored: position), offset: UInt32(clamping: offset)),
+            subscriptionSerial: UInt64(clamping: subscription),
+            deviceSerial: UInt64(clamping: device), outcome: outcome,
+            status: UInt16(clamping: status), reason: reasons[Int(reason)],
+            attempt: UInt16(clamping: attempt), at: Timestamp(stored: moment))
+    }
+
+    private mutating func sum(_ part: WritableKeyPath<ReceiptBase, Int64>) -> Int64? {
+        guard let coded = number() else { return nil }
+        let difference = Int64(bitPattern: coded >> 1) ^ -Int64(bitPattern: coded & 1)
+        base[keyPath: part] &+= difference
+        return base[keyPath: part]
+    }
+
+    private mutating func number() -> UInt64? {
+        var value: UInt64 = 0
+        var shift: UInt64 = 0
+        while index < bytes.count, shift < 64 {
+            let byte = bytes[index]
+            index += 1
+            value |= UInt64(byte & 0x7F) << shift
+            if byte < 0x80 { return value }
+            shift += 7
+        }
+        return nil
+    }
+
+    private mutating func take(_ count: UInt64) -> ArraySlice<UInt8>? {
+        guard count <= UInt64(bytes.count - index) else { return nil }
+        defer { index += Int(count) }
+        return bytes[index..<(index + Int(count))]
+    }
+}

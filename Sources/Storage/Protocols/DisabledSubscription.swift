@@ -1,0 +1,18 @@
+package import RelayModel
+
+/// A subscription that ended because changes were set aside for its condition.
+package struct DisabledSubscription: Sendable, Hashable {
+    /// Its last version.
+    package let version: SubscriptionVersion
+    /// Why it ended.
+    package let reason: String
+    /// The entry of the log that ended it.
+    package let position: LogPosition
+
+    /// Names a subscription that ended.
+    package init(version: SubscriptionVersion, reason: String, position: LogPosition) {
+        self.version = version
+        self.reason = reason
+        self.position = position
+    }
+}

@@ -1,0 +1,57 @@
+package import RelayModel
+
+/// How much room the store takes, and how much there is.
+package struct StoreFootprint: Sendable, Hashable {
+    /// The size of the database file in bytes.
+    package var fileBytes: Int
+    /// The size of the write-ahead log in bytes.
+    package var walBytes: Int
+    /// The room on the disk in bytes, as far as it is known.
+    package var freeBytes: UInt64?
+
+    /// Collects sizes.
+    package init(fileBytes: Int, walBytes: Int, freeBytes: UInt64?) {
+        self.fileBytes = fileBytes
+        self.walBytes = walBytes
+        self.freeBytes = freeBytes
+    }
+}
+
+/// What is owed besides the log.
+package struct Backlog: Sendable, Hashable {
+    /// Deliveries that wait to be tried again.
+    package var retries: Int
+    /// Ranges of huge fan-outs that are not settled, and the subscriptions in them.
+    package var ranges: Int
+    /// The subscriptions in those ranges.
+    package var rangeSubscriptions: Int
+    /// Changes of the log that could not be read, and ranges that could not be worked.
+    package var quarantined: Int
+    /// Changes whose record was not kept, because a quota was reached; since the store was made.
+    package var unkept = 0
+
+    /// Collects counts.
+    package init(retries: Int, ranges: Int, rangeSubscriptions: Int, quarantined: Int) {
+        self.retries = retries
+        self.ranges = ranges
+        self.rangeSubscriptions = rangeSubscriptions
+        self.quarantined = quarantined
+    }
+}
+
+/// What one container owes besides the log.
+package struct ContainerBacklog: Sendable, Hashable {
+    /// The container.
+    package var container: ContainerKey
+    /// Deliveries that wait to be tried again.
+    package var retries: Int
+    /// The subscriptions in ranges of huge fan-outs that are not settled.
+    package var rangeSubscriptions: Int
+
+    /// Collects counts.
+    package init(container: ContainerKey, retries: Int, rangeSubscriptions: Int) {
+        self.container = container
+        self.retries = retries
+        self.rangeSubscriptions = rangeSubscriptions
+    }
+}

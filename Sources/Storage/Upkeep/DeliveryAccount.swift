@@ -1,0 +1,68 @@
+package import RelayModel
+
+/// What has become of the deliveries of one container: the two sides of the conservation law.
+package struct DeliveryAccount: Sendable, Hashable {
+    /// The container and environment.
+    package var container: ContainerKey
+    /// Deliveries that the progress or a range has passed: each was sent, or has become a row.
+    package var owed: Int
+    /// Deliveries that the gateway accepted.
+    package var delivered: Int
+    /// Rows that wait to be tried again.
+    package var pending: Int
+    /// Subscriptions in open ranges: what these owe is not computed yet, so that it stands on both
+    /// sides, owed and pending.
+    package var waitingInRanges = 0
+    /// Dead letters that are kept.
+    package var deadLetters: Int
+    /// Dead letters that an operator dropped or that outlived their retention.
+    package var dropped: Int
+
+    /// Collects the two sides.
+    package init(
+        container: ContainerKey, owed: Int, delivered: Int, pending: Int,
+        waitingInRanges: Int = 0, deadLetters: Int, dropped: Int
+    ) {
+        self.container = container
+        self.owed = owed
+        self.delivered = delivered
+        self.pending = pending
+        self.waitingInRanges = waitingInRanges
+        self.deadLetters = deadLetters
+        self.dropped = dropped
+    }
+
+    /// `owed` − (`delivered` + `pending` + `deadLetters` + `dropped`): always 0.
+    ///
+    /// Above 0, deliveries have vanished; below, some are counted twice.
+    package var difference: Int { owed - delivered - pending - deadLetters - dropped }
+}
+
+/// What has become of deliveries since the store was made; the first four count receipts.
+package struct DeliveryCounts: Sendable, Hashable {
+    /// Attempts that the gateway accepted.
+    package var accepted: Int
+    /// Attempts that are to be repeated.
+    package var deferred: Int
+    /// Attempts at dead tokens.
+    package var unregistered: Int
+    /// Attempts that made a dead letter.
+    package var dead: Int
+    /// Retries that wait now.
+    package var pending: Int
+    /// Dead letters that are kept now.
+    package var deadLetters: Int
+
+    /// Collects counts.
+    package init(
+        accepted: Int, deferred: Int, unregistered: Int, dead: Int, pending: Int,
+        deadLetters: Int
+    ) {
+        self.accepted = accepted
+        self.deferred = deferred
+        self.unregistered = unregistered
+        self.dead = dead
+        self.pending = pending
+        self.deadLetters = deadLetters
+    }
+}

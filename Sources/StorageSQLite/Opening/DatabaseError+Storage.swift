@@ -1,0 +1,152 @@
+import CSQLite
+import Foundation
+import GRDB
+import Storage
+
+extension StorageError {
+    /// What a failure of SQLite means for the store.
+    enum Verdict {
+        /// The disk is full: nothing was written, and it may work again later.
+        case noRoom
+        /// Another connection is in the way: nothing was written.
+        case busy
+        /// What is on the disk is unknown, or damaged: no more writing.
+        case fatal
+        /// A statement was refused; the transaction goes on without it.
+        case refused
+    }
+
+    /// Judges a failure of SQLite.
+    ///
+    /// A failed write or fsync is fatal even if a second attempt would succeed: the kernel forgets
+    /// the pages that it could not write. Only a full disk is a state that passes, and growing the
+    /// shared memory file (`SQLITE_IOERR_SHMSIZE`) fails for no other reason.
+    static func verdict(on error: DatabaseError) -> Verdict {
+        if error.extendedResultCode == .SQLITE_IOERR_SHMSIZE { return .noRoom }
+        return switch error.resultCode {
+        case .SQLITE_FULL: .noRoom
+        case .SQLITE_BUSY, .SQLITE_LOCKED: .busy
+        case .SQLITE_IOERR, .SQLITE_CORRUPT, .SQLITE_NOTADB, .SQLITE_CANTOPEN, .SQLITE_READONLY,
+            .SQLITE_NOMEM, .SQLITE_PERM, .SQLITE_PROTOCOL, .SQLITE_NOLFS:
+            .fatal
+        default: .refused
+        }
+    }
+
+    /// The error that a caller gets for a failure of SQLite; other errors stay what they are.
+    static func translate(_ error: any Error, path: String) -> any Error {
+        guard let error = error as? DatabaseError else { return error }
+        let reason = "\(error.extendedResultCode.rawValue) \(error.message ?? "")\(error.syncCause)"
+        switch (verdict(on: error), error.resultCode) {
+        case (.noRoom, _): return StorageError.noRoom("the disk is full (SQLite \(reason))")
+        case (.busy, _): return StorageError.overloaded("the database is locked (SQLite \(reason))")
+        case (.fatal, _) where error.isWrongChecksum:
+            return StorageError.damaged(path: path, reason: wrongChecksum)
+        case (.fatal, .SQLITE_CORRUPT), (.fatal, .SQLITE_NOTADB):
+            return StorageError.damaged(path: path, reason: "SQLite \(reason)")
+        case (.fatal, _): return StorageError.closed("SQLite \(reason)")
+        case (.refused, .SQLITE_MISUSE): return StorageError.closed("the store is closed")
+        case (.refused, _): return error
+        }
+    }
+
+    /// The error of somebody who could not open the file at `path`.
+    static func opening(_ path: String, failed error: any Error) -> any Error {
+        if let error = error as? CocoaError {
+            return StorageError.inaccessible(path: path, reason: error.localizedDescription)
+        }
+        guard let error = error as? DatabaseError else { return error }
+        switch verdict(on: error) {
+        case .noRoom, .busy: return translate(error, path: path)
+        case .fatal where error.isDamage, .refused: break
+        case .fatal:
+            if error.mayBeBarred, let barred = barred(path) { return barred }
+            return StorageError.inaccessible(path: path, reason: cause(of: error, at: path))
+        }
+        let reason = error.isWrongChecksum ? wrongChecksum : error.description
+        return StorageError.damaged(path: path, reason: reason)
+    }
+
+    /// What a failed call of the system means for a start, which waits where there is no room.
+    static func failed(_ path: String, _ what: String, _ code: Int32) -> StorageError {
+        let cause = "\(what): \(String(cString: strerror(code)))"
+        guard code == ENOSPC || code == EDQUOT else {
+            return .inaccessible(path: path, reason: cause)
+        }
+        return .noRoom("\(path): \(cause)")
+    }
+
+    /// The file at `path`, or one beside it, that is there and cannot be written by this process.
+    ///
+    /// None is opened to find out: closing it again would lose SQLite's locks of it.
+    private static func barred(_ path: String) -> StorageError? {
+        for name in ["", "-wal", "-shm"].map({ path + $0 }) {
+            var found = stat()
+            guard stat(name, &found) == 0 else { continue }
+            guard FileIdentity(found).isRegular else {
+                return .inaccessible(path: name, reason: FileIdentity(found).oddity)
+            }
+            guard access(name, R_OK | W_OK) == 0 else {
+                return failed(name, "it cannot be opened to be written", errno)
+            }
+        }
+        return nil
+    }
+
+    /// Why a file that need not be damaged cannot be used.
+    private static func cause(of error: DatabaseError, at path: String) -> String {
+        switch error.resultCode {
+        case .SQLITE_CANTOPEN:
+            guard access(path, R_OK) != 0 else {
+                let folder = URL(filePath: path).deletingLastPathComponent().path
+                return access(folder, W_OK) == 0
+                    ? "it, or its -wal or -shm beside it, cannot be opened"
+                    : "nothing can be written to \(folder): \(String(cString: strerror(errno)))"
+            }
+            return errno == ENOENT
+                ? "there is no such file"
+                : "it cannot be opened: \(String(cString: strerror(errno)))"
+        case .SQLITE_READONLY, .SQLITE_PERM:
+            return "it may only be read: it, its directory and the files beside it must be writable"
+        case .SQLITE_IOERR:
+            let code = "\(error.extendedResultCode.rawValue)\(error.syncCause)"
+            return "the disk could not read or write it (SQLite \(code)): look at the system's log"
+        case .SQLITE_NOMEM: return "there is no memory for it"
+        default: return "SQLite \(error.extendedResultCode.rawValue) \(error.message ?? "")"
+        }
+    }
+
+    private static var wrongChecksum: String {
+        "page \(belfry_sqlite_bad_page()) does not have its checksum: restore a backup"
+    }
+}
+
+extension DatabaseError {
+    /// Whether it may be that a file cannot be opened, or not be written.
+    var mayBeBarred: Bool {
+        [.SQLITE_CANTOPEN, .SQLITE_READONLY, .SQLITE_PERM].contains(resultCode)
+    }
+
+    /// What the system said where a sync failed; SQLite does not repeat it.
+    var syncCause: String {
+        let code = belfry_sqlite_sync_error()
+        guard extendedResultCode == .SQLITE_IOERR_FSYNC, code != 0 else { return "" }
+        let isFull = code == ENOSPC || code == EDQUOT
+        return ": \(String(cString: strerror(code)))"
+            + (isFull ? "; make room on the disk, then start again" : "")
+    }
+
+    /// Whether it is unknown, after this, what is on the disk.
+    var leavesDiskUnknown: Bool { StorageError.verdict(on: self) == .fatal }
+
+    /// Whether a page does not hold what was written.
+    var isDamage: Bool {
+        [.SQLITE_CORRUPT, .SQLITE_NOTADB].contains(resultCode) || isWrongChecksum
+    }
+
+    /// Whether a page that was read does not have its checksum.
+    var isWrongChecksum: Bool { extendedResultCode.rawValue == Self.wrongChecksum }
+
+    /// SQLITE_IOERR_DATA, which nothing but the layer of checksums answers.
+    private static let wrongChecksum: Int32 = 10 | 32 << 8
+}

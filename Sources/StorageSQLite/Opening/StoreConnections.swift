@@ -1,0 +1,266 @@
+import CSQLite
+import Foundation
+import GRDB
+import RelayModel
+import Storage
+
+/// Opens the connections to a database file, and makes sure of the settings that promises rest on.
+struct StoreConnections {
+    let path: String
+    let settings: StoreSettings
+    /// Whoever writes has it.
+    var lock: StoreLock?
+
+    init(path: String, settings: StoreSettings, lock: StoreLock? = nil) {
+        self.path = path
+        self.settings = settings
+        self.lock = lock
+    }
+
+    /// One writer and a pool of readers; the writer is durable when this returns.
+    ///
+    /// GRDB lowers `synchronous` to NORMAL by itself when it opens a pool, and NORMAL loses
+    /// acknowledged commits at a power cut. So FULL is set afterwards and read back.
+    func openPool() throws -> DatabasePool {
+        let pool = try DatabasePool(path: path, configuration: configuration())
+        try pool.writeWithoutTransaction { db in
+            try makeDurable(db)
+            try db.execute(
+                sql: """
+                    PRAGMA wal_autocheckpoint = 0;
+                    PRAGMA journal_size_limit = \(64 * 1024 * 1024);
+                    PRAGMA cache_size = -16384;
+                    PRAGMA analysis_limit = 400;
+                    """)
+            if settings.maximumPages > 0 {
+                try db.execute(sql: "PRAGMA max_page_count = \(settings.maximumPages)")
+            }
+            try readBack(db)
+        }
+        return pool
+    }
+
+    /// Checks the file and brings its schema up to date over one connection of its own.
+    ///
+    /// It folds the write-ahead log of a crash into the file.
+    func prepare(_ schema: StoreSchema) throws -> [String] {
+        let known = try StoreWitness.record(of: path)
+        try checkPresence(known)
+        try createForOwnerOnly()
+        try lock?.lockFile()
+        try checkHeader()
+        try checkLog(known)
+        let queue = try openQueue()
+        defer { try? queue.close() }
+        return try queue.writeWithoutTransaction { db in
+            _ = try StoreSchema.version(db, path: path)
+            // Nothing was written yet, and a log of another file was not folded into this one.
+            if let problem = try StoreWitness.problem(of: db, known, path: path) { throw problem }
+            try checkPages(db)
+            try db.execute(sql: "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0")
+            try makeDurable(db)
+            let applied = try schema.apply(to: db, path: path)
+            try seal(db)
+            try Self.fold(db)
+            // The next log has a salt of its own, also if the process dies before it is noted.
+            do {
+                if let known { try StoreWitness(of: path).noteFolding(after: known) }
+            } catch {
+                // After a write that failed nothing more is done to the file and its log.
+                _ = belfry_sqlite_fold_at_close(db.sqliteConnection, 0)
+                throw error
+            }
+            return applied
+        }
+    }
+
+    /// Folds the write-ahead log into the file, and lets SQLite remove it when the file is closed.
+    ///
+    /// Not left to the closing of the connection, which keeps a failed sync to itself.
+    ///
+    /// - Throws: `DatabaseError` if it is unknown afterwards what is on the disk.
+    static func fold(_ db: Database) throws {
+        guard try LogTrimmer.checkpoint(.truncate, of: db) else { return }
+        _ = belfry_sqlite_fold_at_close(db.sqliteConnection, 1)
+    }
+
+    /// SQLite would take the write-ahead log up to its first broken frame, and say nothing of what
+    /// comes after it and was acknowledged.
+    private func checkLog(_ known: WitnessRecord?) throws {
+        if let known, let salt = StoreWitness.salt(ofLogOf: path),
+            !StoreWitness.isOwn(salt, after: known)
+        {
+            throw StorageError.lost(
+                path: path,
+                reason: "the write-ahead log beside it, \(path)-wal, was left from another file: "
+                    + "what was acknowledged in its own is not there; belfry restore makes a store "
+                    + "of a backup, and moves what is left out of the way")
+        }
+        let frame = belfry_wal_broken_frame(path + "-wal")
+        guard frame == 0 else {
+            throw StorageError.damaged(
+                path: path + "-wal",
+                reason: "frame \(frame) is broken, and what was committed after it would be lost: "
+                    + "restore a backup")
+        }
+    }
+
+    /// A file that was there is not made anew, and a new one only if that was asked for.
+    private func checkPresence(_ known: WitnessRecord?) throws {
+        guard LogTrimmer.size(of: path) == 0 else { return }
+        if let known {
+            throw StorageError.lost(
+                path: path,
+                reason: "it is gone or empty, and \(known.commits) commits were acknowledged in "
+                    + "it, the log up to \(known.head): bring it back, make a store of a backup "
+                    + "with belfry restore, or remove \(path)\(StoreWitness.ending) to begin anew")
+        }
+        guard LogTrimmer.size(of: path + "-wal") == 0 else {
+            throw StorageError.lost(
+                path: path,
+                reason: "it is gone or empty, and the write-ahead log of one is there, "
+                    + "\(path)-wal: they belong together; remove the log to begin anew")
+        }
+        guard settings.creation == .whenMissing else { throw StorageError.missing(path: path) }
+    }
+
+    /// Gives the pages checksums, if they have none and the file is not too large to be written
+    /// anew at a start.
+    private func seal(_ db: Database) throws {
+        let size = UInt64(LogTrimmer.size(of: path))
+        guard belfry_sqlite_is_sealed(db.sqliteConnection) == 0,
+            size <= settings.sealedBytes
+        else { return }
+        do {
+            try db.execute(sql: "VACUUM")
+        } catch let error as DatabaseError where StorageError.verdict(on: error) != .fatal {
+            // Without room for it the file stays as it was.
+        }
+    }
+
+    /// The file holds secrets: a new one is for its owner alone, whatever the umask says, and the
+    /// files beside it inherit that.
+    private func createForOwnerOnly() throws(StorageError) {
+        let created = Glibc.open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard created >= 0 else {
+            if errno == EEXIST { return }
+            throw .failed(path, "it cannot be created", errno)
+        }
+        fchmod(created, 0o600)
+        close(created)
+    }
+
+    /// One connection, with the settings that every connection has.
+    func openQueue() throws -> DatabaseQueue {
+        try DatabaseQueue(path: path, configuration: configuration())
+    }
+
+    /// Reads a file without changing it.
+    ///
+    /// The header is left to SQLite: the file may be open in this process, which would lose its
+    /// locks if somebody else here closed a descriptor of it.
+    func inspect<Value>(_ read: (Database) throws -> Value) throws -> Value {
+        var configuration = configuration()
+        configuration.readonly = true
+        let queue = try DatabaseQueue(path: path, configuration: configuration)
+        defer { try? queue.close() }
+        return try queue.read(read)
+    }
+
+    /// Reads a file without changing it, outside of any transaction.
+    func inspectOutsideTransaction<Value>(_ read: (Database) throws -> Value) throws -> Value {
+        var configuration = configuration()
+        configuration.readonly = true
+        let queue = try DatabaseQueue(path: path, configuration: configuration)
+        defer { try? queue.close() }
+        return try queue.writeWithoutTransaction(read)
+    }
+
+    /// The layer that compares the checksums of pages, below every connection.
+    private static let isGuarded = belfry_sqlite_guard_pages() == 1
+
+    private func configuration() -> Configuration {
+        let isGuarded = Self.isGuarded
+        var configuration = Configuration()
+        configuration.label = "belfry"
+        configuration.busyMode = .timeout(settings.busyTimeout / .seconds(1))
+        configuration.maximumReaderCount = settings.readers + settings.scanningReaders
+        configuration.prepareDatabase { db in
+            guard isGuarded else {
+                throw StorageError.unsafeSetting(name: "vfs", wanted: "belfry", found: "unix")
+            }
+            // For a file that is made or written anew; another stays as it is.
+            _ = belfry_sqlite_reserve_trailers(db.sqliteConnection)
+            guard belfry_sqlite_defend(db.sqliteConnection) == 1 else {
+                throw StorageError.unsafeSetting(name: "DEFENSIVE", wanted: "1", found: "0")
+            }
+            // Whoever closes last, for example after a failed write, must not write once more.
+            guard belfry_sqlite_fold_at_close(db.sqliteConnection, 0) == 0 else {
+                throw StorageError.unsafeSetting(
+                    name: "NO_CKPT_ON_CLOSE", wanted: "1", found: "0")
+            }
+            try db.execute(sql: "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON")
+        }
+        return configuration
+    }
+
+    func makeDurable(_ db: Database) throws {
+        try db.execute(sql: "PRAGMA synchronous = FULL")
+    }
+
+    /// Refuses a writer whose settings are not those that promises rest on.
+    func readBack(_ db: Database) throws {
+        let wanted = [
+            ("journal_mode", "wal"), ("synchronous", "2"), ("foreign_keys", "1"),
+            ("trusted_schema", "0"),
+        ]
+        for (name, value) in wanted {
+            let row = try Row.fetchOne(db, sql: "PRAGMA \(name)")
+            let found = row?.databaseValues.first.map { "\($0)" } ?? "nothing"
+            guard found.trimmingCharacters(in: ["\""]) == value else {
+                throw StorageError.unsafeSetting(name: name, wanted: value, found: found)
+            }
+        }
+    }
+
+    /// GRDB would turn any SQLite file into WAL mode; a look at the header comes before.
+    private func checkHeader() throws {
+        guard LogTrimmer.size(of: path) > 0 else { return }
+        guard let header = try lock.map({ try $0.header(100) }) ?? unlockedHeader(),
+            header.starts(with: Array("SQLite format 3\0".utf8))
+        else {
+            throw StorageError.damaged(path: path, reason: "not an SQLite database")
+        }
+        // Before SQLite reads a log that lies beside it, and belongs to the file it replaced.
+        let application = header[68..<72].reduce(Int32(0)) { $0 << 8 | Int32($1) }
+        if application == StoreSchema.backupID {
+            throw StorageError.inaccessible(
+                path: path,
+                reason: "it is a backup, and its changes would take the identities of others: "
+                    + "belfry restore makes a store of it")
+        }
+    }
+
+    private func unlockedHeader() throws(StorageError) -> [UInt8]? {
+        let file = Glibc.open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { throw .failed(path, "it cannot be opened", errno) }
+        defer { close(file) }
+        var bytes = [UInt8](repeating: 0, count: 100)
+        let read = pread(file, &bytes, bytes.count, 0)
+        guard read >= 0 else { throw .failed(path, "it cannot be read", errno) }
+        return read == bytes.count ? bytes : nil
+    }
+
+    private func checkPages(_ db: Database) throws {
+        let size = UInt64(LogTrimmer.size(of: path))
+        let isSmall = size <= settings.quickCheckBytes
+        let tables = isSmall ? [nil] : ["store", "container", "shardHead", "progress", "retry"]
+        for table in tables where try table.map({ try db.tableExists($0) }) ?? true {
+            let sql = table.map { "PRAGMA quick_check('\($0)')" } ?? "PRAGMA quick_check(10)"
+            let lines = try String.fetchAll(db, sql: sql)
+            guard lines == ["ok"] else {
+                throw StorageError.damaged(path: path, reason: lines.joined(separator: "; "))
+            }
+        }
+    }
+}

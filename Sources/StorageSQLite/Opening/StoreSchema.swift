@@ -1,0 +1,101 @@
+import GRDB
+import Migrations
+import Storage
+
+/// Brings a database file to the newest version of the schema.
+///
+/// The version is how many steps the file has (`PRAGMA user_version`); the table `migration` names
+/// them with their checksums, so that a step that was changed after its release is found out.
+struct StoreSchema {
+    /// "Blfy": marks a file as Belfry's.
+    static let applicationID: Int32 = 0x426C_6679
+    /// "Blfb": marks a backup, which becomes a store by being restored.
+    static let backupID: Int32 = 0x426C_6662
+
+    /// The steps in order.
+    let migrations: [Migration]
+
+    /// The version that these steps lead to.
+    var version: Int { migrations.count }
+
+    /// The version of the file behind `db`; 0 if it is empty.
+    ///
+    /// - Throws: ``StorageError/damaged(path:reason:)`` if the file belongs to another program.
+    static func version(_ db: Database, path: String) throws -> Int {
+        let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+        let application = try Int32.fetchOne(db, sql: "PRAGMA application_id") ?? 0
+        let tables = try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_schema") ?? 0
+        if version == 0, application == 0, tables == 0 { return 0 }
+        guard application == applicationID || application == backupID else {
+            throw StorageError.damaged(path: path, reason: "not a database of Belfry")
+        }
+        return version
+    }
+
+    /// Applies the steps that are missing, each in a transaction of its own; returns their names.
+    ///
+    /// - Throws: ``StorageError/newerSchema(found:known:)`` if the file has more steps than are
+    ///   known here, and ``StorageError/damaged(path:reason:)`` if one of its steps is another one.
+    func apply(to db: Database, path: String) throws -> [String] {
+        let found = try Self.version(db, path: path)
+        guard found <= version else {
+            throw StorageError.newerSchema(
+                found: "version \(found)", known: "versions up to \(version)")
+        }
+        if found > 0 { try compareChecksums(db, found: found, path: path) }
+        guard found < version else { return [] }
+        // A step may rebuild a table that others refer to; the check before each commit makes up.
+        try db.execute(sql: "PRAGMA foreign_keys = OFF")
+        for number in found..<version {
+            try apply(migrations[number], number: number + 1, to: db, path: path)
+        }
+        try db.execute(sql: "PRAGMA foreign_keys = ON")
+        return migrations[found...].map(\.name)
+    }
+
+    private func apply(
+        _ migration: Migration, number: Int, to db: Database, path: String
+    ) throws {
+        try db.inTransaction(.immediate) {
+            if number == 1 {
+                try db.execute(
+                    sql: """
+                        PRAGMA application_id = \(Self.applicationID);
+                        CREATE TABLE migration (
+                            number INTEGER PRIMARY KEY,
+                            name TEXT NOT NULL,
+                            checksum TEXT NOT NULL
+                        ) STRICT;
+                        """)
+            }
+            try db.execute(sql: migration.sql)
+            try db.execute(
+                sql: "INSERT INTO migration (number, name, checksum) VALUES (?, ?, ?)",
+                arguments: [number, migration.name, migration.checksum])
+            try db.execute(sql: "PRAGMA user_version = \(number)")
+            if let row = try Row.fetchOne(db, sql: "PRAGMA foreign_key_check") {
+                let table = row[0] as String? ?? "?"
+                throw StorageError.damaged(
+                    path: path, reason: "\(migration.name) would break references of \(table)")
+            }
+            return .commit
+        }
+    }
+
+    private func compareChecksums(_ db: Database, found: Int, path: String) throws {
+        let rows = try Row.fetchAll(
+            db, sql: "SELECT number, name, checksum FROM migration ORDER BY number")
+        guard rows.count == found else {
+            throw StorageError.damaged(
+                path: path, reason: "version \(found) with \(rows.count) migrations")
+        }
+        for (row, migration) in zip(rows, migrations) {
+            let name: String = row[1]
+            let checksum: String = row[2]
+            guard name == migration.name, checksum == migration.checksum else {
+                throw StorageError.foreignSchema(
+                    path: path, reason: "migration \(name) is not the released \(migration.name)")
+            }
+        }
+    }
+}

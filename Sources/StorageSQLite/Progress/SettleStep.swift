@@ -1,0 +1,187 @@
+import Foundation
+import GRDB
+import RelayModel
+import Storage
+
+/// Records one step of settling: the progress moves, and the exceptions are kept with it.
+struct SettleStep: Sendable {
+    private struct StoredDelivery: Sendable {
+        let owed: OwedDelivery
+        let body: String
+
+        init(_ owed: OwedDelivery) throws(JSONContractError) {
+            self.owed = owed
+            body = try JSONValue.object(owed.delivery.storedForm).storedText()
+        }
+    }
+
+    private let step: SettledStep
+    private let epoch: Int64
+    private let block: ReceiptBlock?
+    private let ranges: RangeSettling
+    private let retries: [(retry: Retry, delivery: StoredDelivery)]
+    private let inboxLimit: Int
+    private let deadLetters: [(letter: DeadLetter, delivery: StoredDelivery)]
+
+    /// Encodes the step, so that the writer need not.
+    init(_ step: SettledStep, epoch: Int64, inboxLimit: Int) throws(JSONContractError) {
+        self.inboxLimit = inboxLimit
+        self.step = step
+        self.epoch = epoch
+        block = ReceiptBlock(step.receipts)
+        ranges = RangeSettling(step)
+        retries = try step.retries.map { (retry) throws(JSONContractError) in
+            (retry, try StoredDelivery(retry.delivery))
+        }
+        deadLetters = try step.deadLetters.map { (letter) throws(JSONContractError) in
+            (letter, try StoredDelivery(letter.delivery))
+        }
+    }
+
+    func run(in commit: inout OpenCommit) throws {
+        try moveProgress(in: commit.db)
+        try block?.insert(in: commit.db)
+        let deleteRetry = try commit.db.cachedStatement(
+            sql: "DELETE FROM retry WHERE deliveryID = ?")
+        // First what is to be kept, then what ended: an end is final, whatever else the step says.
+        for (retry, delivery) in retries { try save(retry, delivery, in: commit.db) }
+        for id in step.endedRetries { try deleteRetry.execute(arguments: [id.stored]) }
+        for (letter, delivery) in deadLetters {
+            // A delivery is in one place only, or it would be counted twice.
+            try deleteRetry.execute(arguments: [letter.delivery.delivery.id.stored])
+            try save(letter, delivery, in: commit.db)
+        }
+        try forgetDeadTokens(in: &commit)
+        try saveBadges(in: commit.db)
+        try ranges.run(in: commit.db)
+        for (key, tally) in step.tallies {
+            try commit.db.addToAccount(
+                of: try commit.db.container(key).id, owed: tally.owed, delivered: tally.delivered)
+        }
+        try InboxStep.insert(step.inbox, perUser: inboxLimit, in: commit.db)
+    }
+
+    private func moveProgress(in db: Database) throws {
+        func count(_ outcome: DeliveryReceipt.Outcome) -> Int {
+            step.receipts.count { $0.outcome == outcome }
+        }
+        let statement = try db.cachedStatement(
+            sql: """
+                UPDATE progress SET position = ?, "offset" = ?, accepted = accepted + ?,
+                    deferred = deferred + ?, unregistered = unregistered + ?, dead = dead + ?
+                WHERE shard = 0 AND position = ? AND "offset" = ? AND epoch = ?
+                """)
+        try statement.execute(arguments: [
+            step.to.position.stored, Int64(step.to.offset), count(.accepted), count(.deferred),
+            count(.unregistered), count(.dead), step.from.position.stored,
+            Int64(step.from.offset), epoch,
+        ])
+        guard db.changesCount == 1 else {
+            throw StorageError.progressMoved(try ProgressMark(storedIn: db))
+        }
+    }
+
+    private func save(_ retry: Retry, _ delivery: StoredDelivery, in db: Database) throws {
+        let statement = try db.cachedStatement(
+            sql: """
+                INSERT INTO retry
+                    (container, deliveryID, position, "offset", subscriptionSerial, deviceSerial,
+                    body, attempts, dueAt, decidedAt, reason, lane, collapses)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                ON CONFLICT DO UPDATE SET attempts = excluded.attempts, dueAt = excluded.dueAt,
+                    decidedAt = excluded.decidedAt, reason = excluded.reason, body = excluded.body
+                """)
+        try statement.execute(
+            arguments: try columns(of: delivery, in: db)
+                + [
+                    Int64(retry.attempts), retry.dueAt.stored,
+                    (retry.decidedAt ?? retry.dueAt).stored, retry.reason.stored,
+                    RetryLane(of: delivery.owed.delivery).stored,
+                    delivery.owed.delivery.collapsingRecord == nil ? 0 : 1,
+                ])
+    }
+
+    private func save(_ letter: DeadLetter, _ delivery: StoredDelivery, in db: Database) throws {
+        let statement = try db.cachedStatement(
+            sql: """
+                INSERT OR REPLACE INTO deadLetter
+                    (container, deliveryID, position, "offset", subscriptionSerial, deviceSerial,
+                    body, attempts, status, reason, endedAt)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                """)
+        try statement.execute(
+            arguments: try columns(of: delivery, in: db)
+                + [Int64(letter.attempts), Int64(letter.status), letter.reason, letter.at.stored])
+    }
+
+    private func columns(
+        of stored: StoredDelivery, in db: Database
+    ) throws -> StatementArguments {
+        let delivery = stored.owed.delivery
+        return [
+            try db.container(delivery.container).id, delivery.id.stored,
+            delivery.ordinal.position.stored, Int64(delivery.ordinal.offset),
+            stored.owed.subscriptionSerial.stored, stored.owed.deviceSerial.stored, stored.body,
+        ]
+    }
+
+    private func forgetDeadTokens(in commit: inout OpenCommit) throws {
+        let tokens = Dictionary(grouping: step.deadTokens, by: \.container)
+        for container in tokens.keys.sorted(by: { $0.description < $1.description }) {
+            let dead = tokens[container] ?? []
+            let now = step.receipts.map(\.at).max() ?? dead.map(\.since).max()
+            guard let now, let known = try commit.db.containerIfKnown(container) else { continue }
+            try DeviceStep(container: known, now: now).forget(dead, in: &commit)
+        }
+    }
+
+    private func saveBadges(in db: Database) throws {
+        let statement = try db.cachedStatement(
+            sql: """
+                INSERT INTO badge (container, deviceID, owner, badge)
+                SELECT ?1, ?2, id, ?4 FROM user WHERE container = ?1 AND name = ?3
+                ON CONFLICT DO UPDATE SET badge = excluded.badge
+                """)
+        for mark in step.badges {
+            guard let container = try db.containerIfKnown(mark.container) else { continue }
+            try statement.execute(arguments: [
+                container.id, mark.deviceID.rawValue, mark.owner.rawValue, max(0, mark.badge),
+            ])
+        }
+    }
+}
+
+extension OwedDelivery {
+    /// Reads the columns that retries and dead letters share.
+    init(_ stored: StoredRow) throws {
+        do {
+            self.init(
+                try Delivery(storedForm: try stored.json("body")),
+                subscriptionSerial: stored.number("subscriptionSerial"),
+                deviceSerial: stored.number("deviceSerial"))
+        } catch is JSONContractError {
+            throw stored.damage("body")
+        }
+    }
+}
+
+extension Retry {
+    init(row: Row) throws {
+        let stored = StoredRow(row: row, table: "retry")
+        self.init(
+            delivery: try OwedDelivery(stored),
+            attempts: UInt16(clamping: row["attempts"] as Int64),
+            dueAt: stored.moment("dueAt"), reason: WaitReason(stored: row["reason"]))
+    }
+}
+
+extension DeadLetter {
+    init(row: Row) throws {
+        let stored = StoredRow(row: row, table: "deadLetter")
+        self.init(
+            delivery: try OwedDelivery(stored),
+            attempts: UInt16(clamping: row["attempts"] as Int64),
+            status: UInt16(clamping: row["status"] as Int64), reason: row["reason"],
+            at: stored.moment("endedAt"))
+    }
+}

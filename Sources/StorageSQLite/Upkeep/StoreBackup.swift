@@ -1,0 +1,193 @@
+import Foundation
+import GRDB
+import Migrations
+package import Storage
+
+/// Copies a database file, also while a relay writes to it.
+///
+/// The copy is of one moment, whole, and smaller than the file: free pages are left out. It is
+/// written under another name first, synced, opened and checked, and only then gets its name, so
+/// that a file of that name is always good.
+struct StoreBackup {
+    /// What the copy is to be.
+    enum Purpose: Sendable {
+        /// A backup, on which no relay starts.
+        case backup
+        /// A store with an identity of its own.
+        case store
+    }
+
+    let path: String
+    let target: String
+    var purpose = Purpose.backup
+
+    func run() throws -> StoreReport {
+        let files = FileManager.default
+        guard !files.fileExists(atPath: target) else {
+            throw StorageError.inaccessible(
+                path: target, reason: "it exists already; a backup replaces nothing")
+        }
+        let partial = target + ".partial"
+        try? files.removeItem(atPath: partial)
+        // The copy holds the same secrets, and SQLite writes into an empty file as it is.
+        guard
+            files.createFile(
+                atPath: partial, contents: nil, attributes: [.posixPermissions: 0o600])
+        else {
+            throw StorageError.inaccessible(path: partial, reason: "it cannot be created")
+        }
+        do {
+            try copy(to: partial)
+            try mark(partial)
+            let report = try RelayStore.check(path: partial)
+            guard report.problems.isEmpty else {
+                throw StorageError.damaged(
+                    path: path,
+                    reason: "its copy is not sound: \(report.problems.joined(separator: "; "))")
+            }
+            try files.moveItem(atPath: partial, toPath: target)
+            Self.sync((target as NSString).deletingLastPathComponent)
+            return report
+        } catch {
+            for ending in ["", "-wal", "-shm", "-journal"] {
+                try? files.removeItem(atPath: partial + ending)
+            }
+            throw error
+        }
+    }
+
+    private func copy(to partial: String) throws {
+        let connections = StoreConnections(path: path, settings: StoreSettings())
+        try connections.inspectOutsideTransaction { db in
+            _ = try StoreSchema.version(db, path: path)
+            try db.execute(sql: "VACUUM INTO ?", arguments: [partial])
+        }
+    }
+
+    /// Says in the copy what it is.
+    ///
+    /// A store gets an identity of its own, because its log goes on at positions that another has
+    /// used: with the old one, new pushes would have the `apns-id` and `nid` of others. What waits
+    /// keeps its own.
+    private func mark(_ partial: String) throws {
+        let connections = StoreConnections(path: partial, settings: StoreSettings())
+        let queue = try connections.openQueue()
+        defer { try? queue.close() }
+        try queue.writeWithoutTransaction { db in
+            if purpose == .store {
+                _ = try StoreSchema(migrations: Migration.released).apply(to: db, path: partial)
+            }
+            let application =
+                purpose == .store ? StoreSchema.applicationID : StoreSchema.backupID
+            try db.inTransaction {
+                try db.execute(sql: "PRAGMA application_id = \(application)")
+                if purpose == .store {
+                    // No snapshot is of this store, and an older process cannot settle in it.
+                    try db.execute(
+                        sql: """
+                            UPDATE store SET identity = randomblob(16), isWitnessed = 0;
+                            UPDATE shardHead SET commits = 0;
+                            UPDATE progress SET epoch = epoch + 1;
+                            DELETE FROM stateSnapshot;
+                            """)
+                }
+                return .commit
+            }
+        }
+        guard Self.sync(partial) else {
+            throw StorageError.inaccessible(path: partial, reason: "it cannot be synced")
+        }
+    }
+
+    /// Has the kernel write a file, or a directory's names, to the disk.
+    @discardableResult static func sync(_ path: String) -> Bool {
+        let descriptor = open(path.isEmpty ? "." : path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return false }
+        defer { close(descriptor) }
+        return fsync(descriptor) == 0
+    }
+}
+
+/// What is done about a store that is where another is to be restored.
+package enum RestoredOver: Sendable, Hashable {
+    /// It is refused.
+    case nothing
+    /// It is moved aside.
+    case movedAside
+}
+
+/// Makes a store of a copy, in the place of another or where there was none.
+struct StoreRestoring {
+    let source: String
+    let target: String
+    let over: RestoredOver
+
+    /// What lies beside a file and belongs to it.
+    private static let endings = ["", "-wal", StoreWitness.ending]
+
+    func run() throws -> StoreReport {
+        guard source != target else {
+            throw StorageError.inaccessible(
+                path: target, reason: "a store is restored from a copy, under another name")
+        }
+        let files = FileManager.default
+        // Nobody writes to the old one meanwhile, under whatever name.
+        let lock = try StoreLock(databasePath: target)
+        defer { lock.release() }
+        let old = Self.endings.filter { files.fileExists(atPath: target + $0) }
+        guard old.isEmpty || over == .movedAside else {
+            throw StorageError.inaccessible(
+                path: target,
+                reason: "there is a store, or what is left of one: \(old.map { target + $0 }); "
+                    + "--replace moves it aside")
+        }
+        let aside = target + "-replaced"
+        guard Self.endings.allSatisfy({ !files.fileExists(atPath: aside + $0) }) else {
+            throw StorageError.inaccessible(
+                path: aside, reason: "it is there from another time; remove it first")
+        }
+        let new = target + ".restored"
+        try? files.removeItem(atPath: new)
+        let report = try StoreBackup(path: source, target: new, purpose: .store).run()
+        for ending in old { try files.moveItem(atPath: target + ending, toPath: aside + ending) }
+        try? files.removeItem(atPath: target + "-shm")
+        SnapshotFile.removeAll(stem: target + "-snapshot-", except: nil)
+        try files.moveItem(atPath: new, toPath: target)
+        StoreBackup.sync(URL(filePath: target).deletingLastPathComponent().path)
+        return report
+    }
+}
+
+extension RelayStore {
+    /// Makes a store of the copy at `source`, which stays as it is, and checks it first.
+    ///
+    /// The store goes on where the copy ends, with an identity of its own. What was at `target` is
+    /// refused, or moved aside with its write-ahead log, which would be taken for the new one's.
+    ///
+    /// - Throws: ``StorageError``; then `target` is as it was.
+    package static func restore(
+        from source: String, to target: String, over: RestoredOver = .nothing
+    ) throws -> StoreReport {
+        do {
+            return try StoreRestoring(
+                source: try StorePlace.resolve(source), target: try StorePlace.resolve(target),
+                over: over
+            ).run()
+        } catch {
+            throw StorageError.opening(source, failed: error)
+        }
+    }
+
+    /// Copies the file at `path` to `target`, which must not exist, and checks the copy.
+    ///
+    /// A relay may be running on it; its write-ahead log cannot shrink meanwhile.
+    ///
+    /// - Throws: ``StorageError``; then there is no file `target`.
+    package static func backUp(path: String, to target: String) throws -> StoreReport {
+        do {
+            return try StoreBackup(path: path, target: target).run()
+        } catch {
+            throw StorageError.opening(path, failed: error)
+        }
+    }
+}

@@ -1,0 +1,125 @@
+import GRDB
+import RelayModel
+package import Storage
+
+extension RelayStore {
+    /// Checks the file at `path`, which may be open in a running relay: every page, every
+    /// reference, and what must hold between the tables.
+    ///
+    /// It reads the whole file, of one moment, and writes nothing.
+    ///
+    /// - Throws: ``StorageError`` if the file cannot be opened as a database of Belfry.
+    package static func check(path: String) throws -> StoreReport {
+        do {
+            // Known before the file is read: a relay may be writing meanwhile.
+            let path = try StorePlace.resolve(path)
+            let known = try StoreWitness.record(of: path)
+            return try StoreConnections(path: path, settings: StoreSettings())
+                .inspect { db in
+                    var report = try StoreReport(of: db, path: path)
+                    if let problem = try StoreWitness.problem(of: db, known, path: path) {
+                        report.problems.append("\(problem)")
+                    }
+                    return report
+                }
+        } catch {
+            throw StorageError.opening(path, failed: error)
+        }
+    }
+}
+
+extension StoreReport {
+    init(of db: Database, path: String) throws {
+        let schemaVersion = try StoreSchema.version(db, path: path)
+        guard schemaVersion == RelayStore.newestSchemaVersion else {
+            throw StorageError.inaccessible(
+                path: path,
+                reason: "its schema has version \(schemaVersion), and this Belfry checks version "
+                    + "\(RelayStore.newestSchemaVersion): run belfry migrate, or that version")
+        }
+        var problems = try String.fetchAll(db, sql: "PRAGMA integrity_check(100)")
+            .filter { $0 != "ok" }
+        let references = try Row.fetchAll(db, sql: "PRAGMA foreign_key_check")
+        problems += references.prefix(100).map { row in
+            "\(row[0] as String? ?? "?"): a row refers to nothing in \(row[2] as String? ?? "?")"
+        }
+        problems += try Self.unreadableRows(in: db)
+        let gone = try Self.goneMembers(in: db)
+        if gone > 0 { problems.append("\(gone) × a range names a subscription that is gone") }
+        let accounts = try DeliveryAccount.all(in: db)
+        let row = try Row.fetchOne(
+            db, sql: "SELECT shardHead.position, progress.position FROM shardHead, progress")
+        problems += accounts.filter { $0.difference != 0 }.map { account in
+            "\(account.container): \(account.owed) deliveries were owed, and "
+                + "\(account.owed - account.difference) are delivered, pending, dead or dropped"
+        }
+        for (sentence, sql) in Self.rules {
+            if let count = try Int.fetchOne(db, sql: sql), count != 0 {
+                problems.append("\(count) × \(sentence)")
+            }
+        }
+        self.init(
+            problems: problems, accounts: accounts, head: LogPosition(stored: row?[0] ?? 0),
+            progress: LogPosition(stored: row?[1] ?? 0), schemaVersion: schemaVersion)
+    }
+
+    /// What must hold between the tables: each statement counts what breaks it.
+    private static let rules = [
+        (
+            "a position is missing in the log",
+            "SELECT coalesce(max(position) - min(position) + 1 - count(*), 0) FROM logEntry"
+        ),
+        (
+            "the log goes beyond its head",
+            "SELECT count(*) FROM logEntry WHERE position > (SELECT position FROM shardHead)"
+        ),
+        (
+            "what is owed is missing in the log",
+            """
+            SELECT shardHead.position - progress.position - (SELECT count(*) FROM logEntry
+                WHERE logEntry.position > progress.position) FROM shardHead, progress
+            """
+        ),
+        (
+            "a delivery is pending and dead at once",
+            "SELECT count(*) FROM retry JOIN deadLetter USING (deliveryID)"
+        ),
+        (
+            "a range lies beyond the progress",
+            """
+            SELECT count(*) FROM rangeTask
+            WHERE position > (SELECT position FROM progress WHERE shard = 0)
+            """
+        ),
+        (
+            "an accepted delivery is in no account, or in more than one",
+            """
+            SELECT abs(accepted - acceptedBefore
+                - (SELECT coalesce(sum(delivered), 0) FROM account))
+            FROM progress WHERE shard = 0
+            """
+        ),
+        (
+            "a retry, range or parked change is not counted as it stands",
+            """
+            SELECT abs(retries - (SELECT count(*) FROM retry))
+                + abs(ranges - (SELECT count(*) FROM rangeTask))
+                + abs(rangeSubscriptions
+                    - (SELECT coalesce(sum(subscriptions), 0) FROM rangeTask))
+                + abs(parkedBytes - (SELECT coalesce(sum(length(body) + length(headers)), 0)
+                    FROM parkedChange))
+            FROM backlog WHERE shard = 0
+            """
+        ),
+        (
+            "a subscription, device, record or zone is not counted as it stands", Self.miscounted
+        ),
+        (
+            "a once subscription was claimed and has not ended",
+            """
+            SELECT count(*) FROM onceClaim JOIN subscription ON serial = onceClaim.subscription
+            WHERE ended IS NULL OR ended > onceClaim.position
+            """
+        ),
+    ]
+}

@@ -1,0 +1,80 @@
+import RelayModel
+import Storage
+
+/// The requests that wait for the writer: a line for each container and one for the relay itself,
+/// and the lines in turns.
+struct WriteLines: Sendable {
+    /// The changes of one line before the next has its turn.
+    ///
+    /// Eight turns fill a commit of the usual size.
+    static let changesPerTurn = 32
+
+    private struct Line: Sendable {
+        var requests: [WriteRequest] = []
+        var changes = 0
+        var bytes = 0
+    }
+
+    /// Whose line it is; `nil` is the relay's own.
+    private var lines: [ContainerKey?: Line] = [:]
+    /// The lines that are not empty, the next one first.
+    private var turns: [ContainerKey?] = []
+    /// How many requests wait.
+    private(set) var count = 0
+    /// How many changes they hold.
+    private(set) var changes = 0
+    /// About how many bytes they hold.
+    private(set) var bytes = 0
+
+    /// Whether nothing waits.
+    var isEmpty: Bool { count == 0 }
+
+    /// Lets a request stand at the end of its line.
+    mutating func append(_ request: WriteRequest) {
+        if lines[request.container] == nil { turns.append(request.container) }
+        lines[request.container, default: Line()].requests.append(request)
+        lines[request.container]?.changes += request.changes
+        lines[request.container]?.bytes += request.bytes
+        count += 1
+        changes += request.changes
+        bytes += request.bytes
+    }
+
+    /// What waits for a container; `nil` if no other container waits for anything.
+    func besideOthers(_ container: ContainerKey?) -> (changes: Int, bytes: Int)? {
+        let isBesideOthers = lines.keys.contains { $0 != nil && $0 != container }
+        guard isBesideOthers else { return nil }
+        return lines[container].map { ($0.changes, $0.bytes) } ?? (0, 0)
+    }
+
+    /// Takes out what one commit shall hold: line by line, each in its order, until there are
+    /// `wanted` changes or nothing waits.
+    mutating func take(changes wanted: Int) -> [WriteRequest] {
+        var batch: [WriteRequest] = []
+        var taken = 0
+        while taken < wanted, !turns.isEmpty {
+            let party = turns.removeFirst()
+            guard var line = lines.removeValue(forKey: party) else { continue }
+            let turn = min(wanted - taken, Self.changesPerTurn)
+            var had = 0
+            var end = 0
+            while had < turn, end < line.requests.count {
+                had += line.requests[end].changes
+                bytes -= line.requests[end].bytes
+                line.bytes -= line.requests[end].bytes
+                end += 1
+            }
+            batch.append(contentsOf: line.requests[..<end])
+            line.requests.removeFirst(end)
+            line.changes -= had
+            taken += had
+            count -= end
+            changes -= had
+            if !line.requests.isEmpty {
+                lines[party] = line
+                turns.append(party)
+            }
+        }
+        return batch
+    }
+}

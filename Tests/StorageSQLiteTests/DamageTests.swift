@@ -1,0 +1,344 @@
+import CSQLite
+import Foundation
+import GRDB
+import RelayModel
+import RelayTestKit
+import Storage
+import Testing
+
+@testable import StorageSQLite
+
+/// Nothing that was damaged, cut, exchanged or lost is served as something else.
+@Suite struct DamageTests {
+    /// A closed store with rows in many tables and on many pages.
+    private static func filled(entries: Int = 120) async throws -> TemporaryStore {
+        let home = try TemporaryStore(in: .memory)
+        let store = try home.open()
+        try await fill(store, entries: entries)
+        await store.close()
+        return home
+    }
+
+    private static func fill(_ store: RelayStore, entries: Int) async throws {
+        try await store.save(
+            ContainerSettings(key: Sample.container, topics: ["t"]), at: Sample.moment(0))
+        for number in 0..<entries {
+            var change = Sample.change("record-\(number)")
+            change.after = RecordImage([
+                "text": .string(String(repeating: "lorem \(number) ", count: number % 40 * 30))
+            ])
+            _ = try await store.append(
+                [ChangeToAppend(change, key: nil)], container: Sample.container,
+                source: Sample.source, at: Sample.moment(Int64(number)))
+        }
+    }
+
+    /// Everything that a store has, as text; throws if it is refused.
+    private static func content(_ path: String) throws -> [String] {
+        let queue = try StoreConnections(path: path, settings: .forTests).openQueue()
+        defer { try? queue.close() }
+        return try queue.read { db in
+            let tables = try String.fetchAll(
+                db, sql: "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
+            return try tables.flatMap { table in
+                try Row.fetchAll(db, sql: "SELECT * FROM \"\(table)\"")
+                    .map { "\(table) \($0.databaseValues)" }
+            }
+        }
+    }
+
+    private static func copy(_ home: TemporaryStore) throws -> TemporaryStore {
+        let copy = try TemporaryStore(in: .memory)
+        for ending in ["", "-wal", StoreWitness.ending]
+        where FileManager.default.fileExists(atPath: home.path + ending) {
+            try FileManager.default.copyItem(
+                atPath: home.path + ending, toPath: copy.path + ending)
+        }
+        return copy
+    }
+
+    private static func flip(_ path: String, byte: Int, bit: Int) throws {
+        let file = try #require(fopen(path, "r+b"))
+        defer { fclose(file) }
+        var value: UInt8 = 0
+        fseek(file, byte, SEEK_SET)
+        try #require(fread(&value, 1, 1, file) == 1)
+        value ^= 1 << UInt8(bit)
+        fseek(file, byte, SEEK_SET)
+        fwrite(&value, 1, 1, file)
+    }
+
+    @Test func `a new store's pages have checksums, and a backup's and a restored one's`()
+        async throws
+    {
+        let home = try await Self.filled()
+        let backup = home.path + ".copy"
+        _ = try RelayStore.backUp(path: home.path, to: backup)
+        _ = try RelayStore.restore(from: backup, to: home.path + ".new")
+        for path in [home.path, backup, home.path + ".new"] {
+            let bytes = try Data(contentsOf: URL(filePath: path))
+            #expect(bytes[20] == 8)
+            for number in 0..<bytes.count / 4096 {
+                let page = Array(bytes[number * 4096..<(number + 1) * 4096])
+                let sum = belfry_page_checksum(page, 4088, Int64(number + 1))
+                let stored = page[4088...].reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+                #expect(sum == stored, "page \(number + 1) of \(path)")
+            }
+        }
+    }
+
+    @Test(arguments: Seeds.all)
+    func `of flipped bits in the file none is served`(seed: UInt64) async throws {
+        let home = try await Self.filled()
+        let expected = try Self.content(home.path)
+        let size = LogTrimmer.size(of: home.path)
+        var generator = SeededGenerator(seed: seed)
+        var refused = 0
+        for number in 0..<60 {
+            let copy = try Self.copy(home)
+            // The header, the schema and the roots of tables more often than by chance.
+            let byte =
+                number.isMultiple(of: 3)
+                ? Int.random(in: 0..<min(size, 16 * 4096), using: &generator)
+                : Int.random(in: 0..<size, using: &generator)
+            try Self.flip(copy.path, byte: byte, bit: Int.random(in: 0..<8, using: &generator))
+            do {
+                let store = try copy.open()
+                let found = try await store.pool.read { try Int.fetchOne($0, sql: "SELECT 1") }
+                #expect(found == 1)
+                await store.close()
+            } catch is StorageError {
+                refused += 1
+                continue
+            }
+            // What opens has lost nothing; opening raises the epoch, and notes the witness.
+            let served = try Self.content(copy.path).filter { !$0.hasPrefix("progress ") }
+            #expect(
+                served == expected.filter { !$0.hasPrefix("progress ") }, "byte \(byte)")
+        }
+        #expect(refused > 40)
+    }
+
+    @Test(arguments: Seeds.all)
+    func `of flipped bits in a log that a crash left none is served`(seed: UInt64) async throws {
+        let home = try TemporaryStore(in: .memory)
+        let store = try home.open()
+        try await Self.fill(store, entries: 60)
+        let crashed = try Self.copy(home)
+        let expected = try await store.pool.read {
+            try String.fetchAll($0, sql: "SELECT body FROM logEntry ORDER BY position")
+        }
+        await store.close()
+        let size = LogTrimmer.size(of: crashed.path + "-wal")
+        try #require(size > 10_000)
+        var generator = SeededGenerator(seed: seed)
+        for _ in 0..<40 {
+            let copy = try Self.copy(crashed)
+            let byte = Int.random(in: 0..<size, using: &generator)
+            try Self.flip(
+                copy.path + "-wal", byte: byte, bit: Int.random(in: 0..<8, using: &generator))
+            guard let opened = try? copy.open() else { continue }
+            let found = try await opened.pool.read {
+                try String.fetchAll($0, sql: "SELECT body FROM logEntry ORDER BY position")
+            }
+            #expect(found == expected, "byte \(byte)")
+            await opened.close()
+        }
+    }
+
+    @Test(arguments: Seeds.all)
+    func `a log that was cut after a crash is refused, wherever it was cut`(
+        seed: UInt64
+    ) async throws {
+        let home = try TemporaryStore(in: .memory)
+        let store = try home.open()
+        try await Self.fill(store, entries: 40)
+        let crashed = try Self.copy(home)
+        await store.close()
+        let size = LogTrimmer.size(of: crashed.path + "-wal")
+        var generator = SeededGenerator(seed: seed)
+        for number in 0..<20 {
+            let copy = try Self.copy(crashed)
+            // At frames, and within them; the last frame is of the last commit.
+            let frames = (size - 32) / 4120
+            let kept = Int.random(in: 0..<frames, using: &generator)
+            let length = number.isMultiple(of: 2) ? 32 + kept * 4120 : size * kept / frames
+            truncate(copy.path + "-wal", off_t(length))
+            let error = #expect(throws: StorageError.self, "cut to \(length) of \(size)") {
+                try copy.open()
+            }
+            guard case .lost? = error else {
+                Issue.record("\(String(describing: error))")
+                continue
+            }
+            // The check says so as well.
+            let report = try? RelayStore.check(path: copy.path)
+            #expect(report?.problems.isEmpty != true)
+        }
+        // Whole, it opens.
+        await (try Self.copy(crashed).open()).close()
+    }
+
+    @Test func `a file that is gone, empty or cut is refused while its witness is there`()
+        async throws
+    {
+        let home = try await Self.filled()
+        for length in [-1, 0, 100, 4096, LogTrimmer.size(of: home.path) - 4096] {
+            let copy = try Self.copy(home)
+            if length < 0 {
+                try FileManager.default.removeItem(atPath: copy.path)
+            } else {
+                truncate(copy.path, off_t(length))
+            }
+            #expect(throws: StorageError.self, "cut to \(length)") { try copy.open() }
+        }
+    }
+
+    @Test func `a new store is made only where that was asked for`() async throws {
+        let home = try TemporaryStore()
+        var settings = StoreSettings.forTests
+        settings.creation = .never
+        #expect(throws: StorageError.missing(path: home.path)) { try home.open(settings) }
+        await (try home.open()).close()
+        await (try home.open(settings)).close()
+        try FileManager.default.removeItem(atPath: home.path)
+        try FileManager.default.removeItem(atPath: home.path + StoreWitness.ending)
+        try Data([1]).write(to: URL(filePath: home.path + "-wal"))
+        #expect(throws: StorageError.self) { try home.open() }
+    }
+
+    @Test func `an older copy, another store, and a copy without its witness are refused`()
+        async throws
+    {
+        let home = try await Self.filled()
+        let older = try Self.copy(home)
+        let store = try home.open()
+        try await Self.fill(store, entries: 3)
+        await store.close()
+        let other = try await Self.filled(entries: 3)
+        for source in [older, other] {
+            let copy = try Self.copy(home)
+            try FileManager.default.removeItem(atPath: copy.path)
+            try FileManager.default.copyItem(atPath: source.path, toPath: copy.path)
+            let error = #expect(throws: StorageError.self) { try copy.open() }
+            guard case .lost? = error else {
+                Issue.record("\(String(describing: error))")
+                continue
+            }
+        }
+        let alone = try Self.copy(home)
+        try FileManager.default.removeItem(atPath: alone.path + StoreWitness.ending)
+        #expect(throws: StorageError.self) { try alone.open() }
+        // A record of the witness that was torn leaves the other; both leave nobody who knows.
+        let torn = try Self.copy(home)
+        try Self.flip(torn.path + StoreWitness.ending, byte: 20, bit: 3)
+        await (try torn.open()).close()
+        try Self.flip(torn.path + StoreWitness.ending, byte: 20, bit: 3)
+        try Self.flip(torn.path + StoreWitness.ending, byte: 4096 + 20, bit: 3)
+        #expect(throws: StorageError.self) { try torn.open() }
+    }
+
+    @Test func `the log of another file is told apart`() async throws {
+        let home = try await Self.filled()
+        let store = try home.open()
+        try await Self.fill(store, entries: 5)
+        let crashed = try Self.copy(home)
+        await store.close()
+        let other = try TemporaryStore().open()
+        try await Self.fill(other, entries: 5)
+        let log = try Data(contentsOf: URL(filePath: other.path + "-wal"))
+        await other.close()
+        try log.write(to: URL(filePath: crashed.path + "-wal"))
+        let error = #expect(throws: StorageError.self) { try crashed.open() }
+        #expect("\(try #require(error))".contains("was left from another file"))
+    }
+
+    @Test func `a page that is damaged while the relay runs is not served, and ends all writing`()
+        async throws
+    {
+        let home = try await Self.filled(entries: 2000)
+        var settings = StoreSettings.forTests
+        settings.quickCheckBytes = 0
+        let store = try home.open(settings)
+        let size = LogTrimmer.size(of: home.path)
+        // In the middle of the log, which opening does not read.
+        for page in size / 4096 / 3..<size / 4096 * 2 / 3 {
+            try Self.flip(home.path, byte: page * 4096 + 2000, bit: 1)
+        }
+        await #expect(throws: StorageError.self) {
+            _ = try await store.entries(after: .start, limit: 5000)
+        }
+        await #expect(throws: StorageError.self) { try await Self.fill(store, entries: 1) }
+        #expect(await store.close() != nil)
+    }
+
+    @Test func `a file of before there were checksums gets them, and loses nothing`()
+        async throws
+    {
+        let home = try TemporaryStore()
+        // A file that reserves nothing, as SQLite makes it by itself.
+        let queue = try DatabaseQueue(path: home.path)
+        try await queue.writeWithoutTransaction { try $0.execute(sql: "PRAGMA journal_mode = WAL") }
+        try queue.close()
+        #expect(try Data(contentsOf: URL(filePath: home.path))[20] == 0)
+        var settings = StoreSettings.forTests
+        settings.sealedBytes = 0
+        let plain = try home.open(settings)
+        try await Self.fill(plain, entries: 20)
+        await plain.close()
+        let before = try Self.content(home.path).filter { $0.hasPrefix("logEntry") }
+        let sealed = try home.open()
+        await sealed.close()
+        #expect(try Data(contentsOf: URL(filePath: home.path))[20] == 8)
+        #expect(try Self.content(home.path).filter { $0.hasPrefix("logEntry") } == before)
+    }
+
+    // MARK: Restoring
+
+    @Test func `a restored store has an identity of its own and goes on where the copy ends`()
+        async throws
+    {
+        let home = try TemporaryStore()
+        let store = try home.open()
+        try await Self.fill(store, entries: 10)
+        let backup = home.path + ".backup"
+        _ = try RelayStore.backUp(path: home.path, to: backup)
+        #expect(throws: StorageError.self, "a backup is no store") {
+            try RelayStore.open(path: backup)
+        }
+        #expect(try RelayStore.check(path: backup).problems == [])
+        try await Self.fill(store, entries: 7)
+        let identity = store.storeIdentity
+        // In use, and not asked for.
+        #expect(throws: StorageError.self) {
+            try RelayStore.restore(from: backup, to: home.path, over: .movedAside)
+        }
+        let crashed = try Self.copy(home)
+        await store.close()
+        #expect(throws: StorageError.self) {
+            try RelayStore.restore(from: backup, to: crashed.path)
+        }
+        let report = try RelayStore.restore(
+            from: backup, to: crashed.path, over: .movedAside)
+        #expect(report.head == LogPosition(10))
+        #expect(!FileManager.default.fileExists(atPath: crashed.path + "-wal"))
+        #expect(FileManager.default.fileExists(atPath: crashed.path + "-replaced-wal"))
+        let restored = try crashed.open()
+        #expect(restored.storeIdentity != identity)
+        #expect(try await restored.head() == LogPosition(10))
+        try await Self.fill(restored, entries: 1)
+        await restored.close()
+        #expect(try RelayStore.check(path: crashed.path).problems == [])
+    }
+
+    @Test func `a copy that is not sound is not restored`() async throws {
+        let home = try await Self.filled()
+        let backup = home.path + ".backup"
+        _ = try RelayStore.backUp(path: home.path, to: backup)
+        try Self.flip(backup, byte: 5 * 4096 + 4000, bit: 2)
+        #expect(throws: StorageError.self) {
+            try RelayStore.restore(from: backup, to: home.path + ".new")
+        }
+        #expect(!FileManager.default.fileExists(atPath: home.path + ".new"))
+    }
+}

@@ -1,0 +1,86 @@
+import Foundation
+import GRDB
+import RelayModel
+import RelayTestKit
+import Storage
+import Testing
+
+@testable import StorageSQLite
+
+/// What is said of a failure is what it is: damage only of what is damaged.
+@Suite struct ErrorSentenceTests {
+    static let cases: [(code: Int32, message: String?, start: String)] = [
+        (8, nil, "/file cannot be used: it may only be read"),
+        (8 | 5 << 8, nil, "/file cannot be used: it may only be read"),
+        (3, nil, "/file cannot be used: it may only be read"),
+        (14, nil, "/file cannot be used: there is no such file"),
+        (10, nil, "/file cannot be used: the disk could not read or write it (SQLite 10)"),
+        (10 | 1 << 8, nil, "/file cannot be used: the disk could not read or write it"),
+        (7, nil, "/file cannot be used: there is no memory for it"),
+        (13, nil, "no room on the disk"),
+        (5, nil, "too much is waiting to be written: the database is locked"),
+        (11, "malformed", "/file is damaged: SQLite error 11"),
+        (26, nil, "/file is damaged: SQLite error 26"),
+        (10 | 32 << 8, nil, "/file is damaged: page "),
+    ]
+
+    @Test(arguments: cases)
+    func `each failure at the start has its sentence`(
+        code: Int32, message: String?, start: String
+    ) {
+        let failure = DatabaseError(
+            resultCode: ResultCode(rawValue: code), message: message)
+        let sentence = "\(StorageError.opening("/file", failed: failure))"
+        #expect(sentence.hasPrefix(start), "\(sentence)")
+    }
+
+    @Test func `a page without its checksum ends all writing`() {
+        let failure = DatabaseError(resultCode: ResultCode(rawValue: 10 | 32 << 8))
+        #expect(failure.isDamage && failure.leavesDiskUnknown)
+        guard case .damaged? = StorageError.translate(failure, path: "/file") as? StorageError
+        else {
+            Issue.record("not damage")
+            return
+        }
+    }
+
+    @Test(arguments: ["", "-wal", "-shm", "-witness"])
+    func `a directory in the place of a file is named`(ending: String) async throws {
+        let home = try TemporaryStore()
+        await (try home.open()).close()
+        let name = home.path + ending
+        try? FileManager.default.removeItem(atPath: name)
+        try FileManager.default.createDirectory(
+            atPath: name, withIntermediateDirectories: false)
+        let error = #expect(throws: StorageError.self) { _ = try home.open() }
+        let sentence = error.map { "\($0)" } ?? ""
+        #expect(sentence.contains("\(name) cannot be used"), "\(sentence)")
+        #expect(sentence.lowercased().contains("is a directory"), "\(sentence)")
+    }
+
+    @Test func `a start waits while the witness has no room`() throws {
+        let home = try TemporaryStore()
+        let name = home.path + StoreWitness.ending
+        try FileManager.default.createSymbolicLink(
+            atPath: name, withDestinationPath: "/dev/full")
+        let witness = try StoreWitness(of: home.path)
+        let record = WitnessRecord(
+            identity: UUIDBytes(high: 1, low: 2), commits: 1, head: LogPosition(1), salt: 0,
+            isSealed: true)
+        let error = #expect(throws: StorageError.self) { try witness.noteAtStart(record) }
+        #expect(error?.passes == true)
+        #expect("\(try #require(error))".contains("\(name): it cannot be written: No space left"))
+        #expect(throws: StorageError.self) { try witness.noteFolding(after: record) }
+    }
+
+    @Test(arguments: [ENOSPC, EDQUOT])
+    func `what fails for want of room at a start is waited for`(code: Int32) {
+        #expect(StorageError.failed("/file", "it cannot be written", code).passes)
+        #expect(!StorageError.failed("/file", "it cannot be written", EIO).passes)
+    }
+
+    @Test func `a witness without room stays behind, and another failure is one`() {
+        #expect(WitnessFailure(code: ENOSPC).isNoRoom && WitnessFailure(code: EDQUOT).isNoRoom)
+        #expect(!WitnessFailure(code: EIO).isNoRoom)
+    }
+}

@@ -1,0 +1,245 @@
+import Foundation
+import GRDB
+import RelayModel
+import RelayTestKit
+import Storage
+import Testing
+
+@testable import StorageSQLite
+
+@Suite struct FanoutRangeTests {
+    @Test(arguments: Seeds.all)
+    func `serials survive their compact form`(seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        var serial: UInt64 = 0
+        let serials = (0..<200).map { _ in
+            serial += UInt64.random(in: 1...(1 << UInt64.random(in: 0...40, using: &generator)))
+            return serial
+        }
+        let bytes = SerialList.encode(serials)
+        #expect(SerialList.decode(bytes) == serials)
+        #expect(SerialList.decode(bytes + [0x80]) == nil)
+    }
+
+    @Test func `serials that do not ascend, or that are too large, are damage`() {
+        #expect(SerialList.decode([1, 0]) == nil)
+        #expect(SerialList.decode(Array(repeating: 0xFF, count: 12)) == nil)
+        #expect(SerialList.decode([UInt8]()) == [])
+    }
+
+    private static func ready(_ home: TemporaryStore) async throws -> RelayStore {
+        let store = try home.open()
+        try await store.save(
+            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        return store
+    }
+
+    @Test func `a range is written with the progress, advanced in order, and ended once`()
+        async throws
+    {
+        let home = try TemporaryStore()
+        var store = try await Self.ready(home)
+        _ = try await store.append(
+            [Sample.unkeyed("a")], container: Sample.container, source: Sample.source,
+            at: Sample.moment(0))
+        let passed = ProgressMark(position: LogPosition(1), offset: 0)
+        var step = SettledStep(from: .start, to: passed)
+        step.newRanges = [[1, 5], [9]].map {
+            NewRange(container: Sample.container, position: LogPosition(1), serials: $0)
+        }
+        try await store.settle(step)
+        #expect(try await store.containersWithRanges() == [Sample.container])
+        let first = try await store.nextRange(of: Sample.container, after: 0)
+        #expect(first?.serials == [1, 5] && first?.offset == 0)
+        let id = try #require(first?.id)
+        let second = try await store.nextRange(of: Sample.container, after: id)
+        #expect(second?.serials == [9])
+
+        var move = SettledStep(from: passed, to: passed)
+        move.rangeSteps = [RangeStep(id: id, from: 0, to: 3, isFinished: false)]
+        try await store.settle(move)
+        await #expect(throws: StorageError.progressMoved(passed)) { try await store.settle(move) }
+        await store.close()
+
+        store = try home.open()
+        #expect(try await store.nextRange(of: Sample.container, after: 0)?.offset == 3)
+        move.rangeSteps = [RangeStep(id: id, from: 3, to: 4, isFinished: true)]
+        try await store.settle(move)
+        await #expect(throws: StorageError.progressMoved(passed)) { try await store.settle(move) }
+        #expect(try await store.nextRange(of: Sample.container, after: 0) == second)
+        #expect(try await store.backlog().rangeSubscriptions == 1)
+        await store.close()
+    }
+
+    @Test func `a range sees what was active at its change, also after it has ended`()
+        async throws
+    {
+        let store = try await Self.ready(TemporaryStore())
+        let ann = Sample.owner("ann")
+        let old = try await store.register(
+            Sample.device("phone", of: "ann", token: 1), at: Sample.moment(1))
+        let outcomes = try await store.edit(
+            [.create(Sample.subscription("s", artist: "a", of: ann))], of: ann,
+            atomicity: .independent, at: Sample.moment(1))
+        guard case .saved(let version)? = outcomes.first else {
+            Issue.record("not saved: \(outcomes)")
+            return
+        }
+        _ = try await store.append(
+            [Sample.unkeyed("a")], container: Sample.container, source: Sample.source,
+            at: Sample.moment(0))
+        let position = try await store.head()
+        var step = SettledStep(from: .start, to: ProgressMark(position: position, offset: 0))
+        step.newRanges = [
+            NewRange(
+                container: Sample.container, position: position, serials: [version.serial])
+        ]
+        try await store.settle(step)
+        _ = try await store.register(
+            Sample.device("phone", of: "ann", token: 2), at: Sample.moment(2))
+        _ = try await store.edit(
+            [.delete(version.subscription.id)], of: ann, atomicity: .independent,
+            at: Sample.moment(2))
+        let head = try await store.head()
+        try await store.settle(
+            SettledStep(from: step.to, to: ProgressMark(position: head, offset: 0)))
+        // Pruning leaves what an open range needs.
+        #expect(try await store.pruneEndedVersions(upTo: head) == 0)
+        let range = try #require(try await store.nextRange(of: Sample.container, after: 0))
+        let members = try await store.members(range.serials[...], of: range)
+        #expect(members == [RangeMember(version: version, devices: [old])])
+        await store.close()
+    }
+
+    /// Users with a once subscription each, and a change that claims them and leaves them to a
+    /// range.
+    private static func claimed(
+        _ users: [String], in store: RelayStore
+    ) async throws -> (position: LogPosition, serials: [UInt64]) {
+        var serials: [UInt64] = []
+        for user in users {
+            var subscription = Sample.subscription("s", artist: "a", of: Sample.owner(user))
+            subscription.firesOnce = true
+            let outcomes = try await store.edit(
+                [.create(subscription)], of: Sample.owner(user), atomicity: .independent,
+                at: Sample.moment(1))
+            if case .saved(let version)? = outcomes.first { serials.append(version.serial) }
+        }
+        _ = try await store.append(
+            [Sample.unkeyed("a")], container: Sample.container, source: Sample.source,
+            at: Sample.moment(1))
+        let position = try await store.head()
+        #expect(try await store.claimOnce(serials, at: position) == Set(serials))
+        var step = SettledStep(
+            from: try await store.mark(), to: ProgressMark(position: position, offset: 0))
+        step.newRanges = [
+            NewRange(container: Sample.container, position: position, serials: serials)
+        ]
+        try await store.settle(step)
+        return (position, serials)
+    }
+
+    @Test func `once subscriptions outlive their claim until their range is settled`()
+        async throws
+    {
+        let home = try TemporaryStore()
+        let store = try await Self.ready(home)
+        let (_, serials) = try await Self.claimed(["ann", "bob", "cat"], in: store)
+        // The minute's pruning, with the progress past the change and no snapshot.
+        let first = try await store.prune(Retention(), at: Sample.moment(60))
+        #expect(first.endedVersions == 0)
+        let range = try #require(try await store.nextRange(of: Sample.container, after: 0))
+        let members = try await store.members(range.serials[...], of: range)
+        #expect(members.map(\.version.serial) == serials)
+        #expect(try RelayStore.check(path: home.path).problems == [])
+
+        let mark = try await store.mark()
+        var last = SettledStep(from: mark, to: mark)
+        last.rangeSteps = [RangeStep(id: range.id, from: 0, to: 3, isFinished: true)]
+        try await store.settle(last)
+        #expect(try await store.prune(Retention(), at: Sample.moment(120)).endedVersions == 3)
+        await store.close()
+    }
+
+    @Test func `a subscription that is gone from a range is told, and its neighbours are served`()
+        async throws
+    {
+        let home = try TemporaryStore()
+        let store = try await Self.ready(home)
+        let (position, serials) = try await Self.claimed(["ann", "bob", "cat"], in: store)
+        try await store.write { commit in
+            try commit.db.execute(
+                sql: "DELETE FROM subscription WHERE serial = ?", arguments: [serials[1].stored])
+        }
+        let range = try #require(try await store.nextRange(of: Sample.container, after: 0))
+        let members = try await store.members(range.serials[...], of: range)
+        #expect(members.map(\.version.serial) == [serials[0], serials[2]])
+        #expect(
+            store.unreadable.takeNews() == [
+                UnreadableRow(
+                    table: "subscription", key: "\(serials[1])",
+                    reason: "the range of the change at \(position) names it, and it is gone")
+            ])
+        #expect(
+            try RelayStore.check(path: home.path).problems == [
+                "1 × a range names a subscription that is gone"
+            ])
+        await store.close()
+    }
+
+    @Test func `a range that is set aside is kept with its reason, and holds nothing up`()
+        async throws
+    {
+        let home = try TemporaryStore()
+        let store = try await Self.ready(home)
+        _ = try await Self.claimed(["ann"], in: store)
+        let range = try #require(try await store.nextRange(of: Sample.container, after: 0))
+        try await store.setAside(range, because: "it cannot be worked", at: Sample.moment(60))
+        #expect(try await store.nextRange(of: Sample.container, after: 0) == nil)
+        let backlog = try await store.backlog()
+        #expect(backlog.ranges == 0 && backlog.rangeSubscriptions == 0 && backlog.quarantined == 1)
+        var retention = Retention()
+        retention.logAge = .seconds(10)
+        #expect(try await store.prune(retention, at: Sample.moment(100)).logEntries > 0)
+        #expect(try RelayStore.check(path: home.path).problems == [])
+        retention.quarantineAge = .seconds(10)
+        #expect(try await store.prune(retention, at: Sample.moment(100)).quarantined == 1)
+        #expect(try await store.backlog().quarantined == 0)
+        await store.close()
+    }
+
+    // MARK: What cannot be read
+
+    @Test func `entries before one that cannot be read are handed out, then it is named`()
+        async throws
+    {
+        let home = try TemporaryStore()
+        var store = try await Self.ready(home)
+        for name in ["a", "b", "c"] {
+            _ = try await store.append(
+                [Sample.unkeyed(name)], container: Sample.container, source: Sample.source,
+                at: Sample.moment(0))
+        }
+        await store.close()
+        let queue = try DatabaseQueue(path: home.path)
+        try await queue.write { db in
+            try db.execute(sql: "UPDATE logEntry SET body = '{\"' WHERE position = 2")
+        }
+        try queue.close()
+        store = try home.open()
+        let first = try await store.entries(after: .start, limit: 10)
+        #expect(first.map(\.position.rawValue) == [1])
+        let entry = UnreadableEntry(
+            position: LogPosition(2), isChange: true,
+            reason: "logEntry is damaged: logEntry.body holds what Belfry does not write")
+        await #expect(throws: StorageError.unreadable(entry)) {
+            _ = try await store.entries(after: LogPosition(1), limit: 10)
+        }
+        try await store.quarantine(entry, at: Sample.moment(1))
+        try await store.quarantine(entry, at: Sample.moment(2))
+        #expect(try await store.backlog().quarantined == 1)
+        let rest = try await store.entries(after: LogPosition(2), limit: 10)
+        #expect(rest.map(\.position.rawValue) == [3])
+        await store.close()
+    }
+}

@@ -1,0 +1,359 @@
+import GRDB
+import Migrations
+import RelayModel
+import RelayTestKit
+import Storage
+import Testing
+
+@testable import StorageSQLite
+
+/// Quotas are decided in the transaction that writes, and counted without looking at what is there.
+@Suite struct QuotaTests {
+    private static let ann = Sample.owner("ann")
+    private static let type: RecordType = Sample.identifier("Artwork")
+
+    /// Runs `body` with a store of these quotas, and checks what was counted at the end.
+    private static func with(
+        _ quotas: [Quota: Int], _ body: (RelayStore) async throws -> Void
+    ) async throws {
+        let home = try TemporaryStore()
+        var settings = StoreSettings.forTests
+        for (quota, limit) in quotas { settings.quotas[quota] = limit }
+        let store = try RelayStore.open(path: home.path, settings: settings)
+        for key in [Sample.container, Sample.otherContainer] {
+            try await store.save(
+                ContainerSettings(key: key, topics: ["t"]), at: Sample.moment(0))
+        }
+        try await body(store)
+        await store.close()
+        #expect(try RelayStore.check(path: home.path).problems == [])
+    }
+
+    // MARK: Subscriptions
+
+    private static func create(
+        _ store: RelayStore, _ names: [String], of owner: SubscriptionOwner = ann,
+        _ atomicity: EditAtomicity = .independent
+    ) async throws -> [SubscriptionEditOutcome] {
+        try await store.edit(
+            names.map {
+                .create(Sample.subscription($0, artist: "artist-\($0)", of: owner))
+            }, of: owner, atomicity: atomicity, at: Sample.moment(1))
+    }
+
+    private static func use(_ store: RelayStore, _ quota: Quota) async throws -> Int? {
+        try await store.quotaUse(of: Sample.container).amounts[quota]
+    }
+
+    @Test func `a user and a container have so many subscriptions`() async throws {
+        try await Self.with([.userSubscriptions: 2, .subscriptions: 3]) { store in
+            let first = try await Self.create(store, ["a", "b", "c"])
+            #expect(first.map(\.isRefusal) == [false, false, true])
+            #expect(
+                first[2] == .overQuota(QuotaRefusal(.userSubscriptions, limit: 2, use: 2)))
+            // The databases of a user count together.
+            var elsewhere = Self.ann
+            elsewhere.database = .private
+            #expect(try await Self.create(store, ["p"], of: elsewhere)[0].isRefusal)
+            // Of an atomic request nothing is applied.
+            let bob = Sample.owner("bob")
+            #expect(
+                try await Self.create(store, ["d", "e"], of: bob, .allOrNothing) == [
+                    .undone, .overQuota(QuotaRefusal(.subscriptions, limit: 3, use: 3)),
+                ])
+            #expect(try await Self.use(store, .subscriptions) == 2)
+            #expect(try await !Self.create(store, ["d"], of: bob)[0].isRefusal)
+            // What is there may be changed and saved again, and what goes makes room.
+            #expect(try await !Self.create(store, ["a"])[0].isRefusal)
+            _ = try await store.edit(
+                [.delete(Sample.identifier("a"))], of: Self.ann, atomicity: .independent,
+                at: Sample.moment(2))
+            #expect(try await !Self.create(store, ["c"])[0].isRefusal)
+            #expect(
+                store.quotaTally.reached == [.userSubscriptions: 2, .subscriptions: 1])
+        }
+    }
+
+    @Test func `many who save at once do not go beyond a quota`() async throws {
+        try await Self.with([.userSubscriptions: 10]) { store in
+            let saved = try await withThrowingTaskGroup(of: Bool.self) { tasks in
+                for number in 0..<40 {
+                    tasks.addTask {
+                        try await !Self.create(store, ["s\(number)"])[0].isRefusal
+                    }
+                }
+                return try await tasks.reduce(0) { $0 + ($1 ? 1 : 0) }
+            }
+            #expect(saved == 10)
+            #expect(try await Self.use(store, .subscriptions) == 10)
+        }
+    }
+
+    @Test func `subscriptions have so many bytes, and a smaller one goes in its place`()
+        async throws
+    {
+        try await Self.with([.userSubscriptionBytes: 2000]) { store in
+            var big = Sample.subscription("a", artist: "x", of: Self.ann)
+            big.notificationInfo.alertBody = String(repeating: "y", count: 1200)
+            func edit(_ edit: SubscriptionEdit) async throws -> SubscriptionEditOutcome {
+                try await store.edit(
+                    [edit], of: Self.ann, atomicity: .independent, at: Sample.moment(1))[0]
+            }
+            #expect(try await !edit(.create(big)).isRefusal)
+            let used = try await Self.use(store, .subscriptionBytes) ?? 0
+            #expect((1200..<2000).contains(used))
+            var bigger = big
+            bigger.notificationInfo.alertBody = String(repeating: "z", count: 2040)
+            #expect(
+                try await edit(.update(bigger))
+                    == .overQuota(QuotaRefusal(.userSubscriptionBytes, limit: 2000, use: used)))
+            var smaller = big
+            smaller.notificationInfo.alertBody = "z"
+            #expect(try await !edit(.update(smaller)).isRefusal)
+        }
+    }
+
+    @Test func `a container keeps the rates that it sets`() async throws {
+        try await Self.with([:]) { store in
+            var settings = ContainerSettings(key: Sample.container, topics: ["a"])
+            for rates in [
+                RequestRates(key: 0, user: 20), RequestRates(user: 1), RequestRates(),
+            ] {
+                settings.rates = rates
+                try await store.save(settings, at: Sample.moment(1))
+                #expect(try await store.container(Sample.container)?.rates == rates)
+                let listed = try await store.containers().first { $0.key == settings.key }
+                #expect(listed?.rates == rates)
+            }
+        }
+    }
+
+    @Test func `a container sets its own quotas, and keeps what it has beyond them`() async throws {
+        try await Self.with([.userSubscriptions: 2]) { store in
+            var settings = ContainerSettings(key: Sample.container, topics: ["t"])
+            settings.quotas[.userSubscriptions] = 4
+            try await store.save(settings, at: Sample.moment(1))
+            let many = try await Self.create(store, ["a", "b", "c", "d", "e"])
+            #expect(many.filter(\.isRefusal).count == 1)
+            settings.quotas[.userSubscriptions] = 1
+            try await store.save(settings, at: Sample.moment(1))
+            #expect(try await store.container(Sample.container)?.quotas == settings.quotas)
+            #expect(try await store.subscriptions(of: Self.ann).count == 4)
+            #expect(
+                try await Self.create(store, ["e"])
+                    == [.overQuota(QuotaRefusal(.userSubscriptions, limit: 1, use: 4))])
+        }
+    }
+
+    // MARK: Devices
+
+    @Test func `a further device of a user ends the one not registered for longest`() async throws {
+        try await Self.with([.userDevices: 2]) { store in
+            func register(_ name: String, _ token: UInt8, at second: Int64) async throws {
+                _ = try await store.register(
+                    Sample.device(name, of: "ann", token: token), at: Sample.moment(second))
+            }
+            func names() async throws -> [String] {
+                try await store.devices(of: Sample.container, owner: nil, limit: 10)
+                    .map(\.device.id.rawValue)
+            }
+            try await register("one", 1, at: 1)
+            try await register("two", 2, at: 2)
+            // It is used still.
+            try await register("one", 1, at: 3)
+            _ = try await store.register(
+                Sample.device("bobs", of: "bob", token: 9), at: Sample.moment(3))
+            try await register("three", 3, at: 4)
+            #expect(try await names() == ["one", "bobs", "three"])
+            // The follower hears of it in the entry of the new one.
+            let entries = try await store.entries(after: LogPosition(4), limit: 1)
+            guard case .deviceSaved(_, replaced: let ended)? = entries.first?.body else {
+                Issue.record("\(entries)")
+                return
+            }
+            #expect(ended == [2])
+            // A new token of a device that is there ends no other.
+            try await register("three", 4, at: 5)
+            #expect(try await names() == ["one", "bobs", "three"])
+        }
+    }
+
+    @Test func `a container has so many devices, and nobody's ends for another's`() async throws {
+        try await Self.with([.devices: 1]) { store in
+            let phone = Sample.device("phone", of: "ann", token: 1)
+            _ = try await store.register(phone, at: Sample.moment(1))
+            let refusal = StorageError.overQuota(QuotaRefusal(.devices, limit: 1, use: 1))
+            await #expect(throws: refusal) {
+                try await store.register(
+                    Sample.device("bobs", of: "bob", token: 2), at: Sample.moment(2))
+            }
+            _ = try await store.register(phone, at: Sample.moment(3))
+            let devices = try await store.devices(of: Sample.container, owner: nil, limit: 9)
+            #expect(devices.map(\.device) == [phone])
+            #expect(store.quotaTally.reached == [.devices: 1])
+        }
+    }
+
+    // MARK: Records and zones
+
+    private static func place(_ user: String) -> RecordPlace {
+        RecordPlace(
+            container: Sample.container, database: .private, owner: Sample.identifier(user))
+    }
+
+    private static func write(
+        _ store: RelayStore, _ kind: RecordEdit.Kind, _ names: [String], of user: String = "ann",
+        text: String = "x"
+    ) async throws -> [RecordEditOutcome] {
+        let edits = names.map { name in
+            var edit = RecordEdit(
+                kind, RecordID(recordName: Sample.identifier(name)), type: type)
+            if kind != .forceDelete { edit.fields = ["text": .string(text)] }
+            return edit
+        }
+        return try await store.modify(
+            edits, in: place(user),
+            by: RecordEditor(userID: Sample.identifier(user), isServer: false),
+            atomicity: .independent,
+            additions: [RecordTypeDefinition(type, isInferred: true)], at: Sample.moment(1))
+    }
+
+    @Test func `a user and a container keep so many records`() async throws {
+        try await Self.with([.userRecords: 2, .records: 3]) { store in
+            let outcomes = try await Self.write(store, .create, ["a", "b", "c"])
+            #expect(outcomes.map(\.isRefusal) == [false, false, true])
+            #expect(
+                outcomes[2]
+                    == .refused(.overQuota(QuotaRefusal(.userRecords, limit: 2, use: 2))))
+            #expect(try await !Self.write(store, .forceUpdate, ["a"], text: "y")[0].isRefusal)
+            let bobs = try await Self.write(store, .create, ["a", "b"], of: "bob")
+            #expect(
+                bobs[1] == .refused(.overQuota(QuotaRefusal(.records, limit: 3, use: 3))))
+            #expect(try await Self.write(store, .forceDelete, ["a"])[0].isRefusal == false)
+            #expect(try await !Self.write(store, .create, ["c"])[0].isRefusal)
+            #expect(try await Self.use(store, .records) == 3)
+        }
+    }
+
+    @Test func `records have so many bytes, marks of deleted ones included`() async throws {
+        try await Self.with([.userRecordBytes: 3000]) { store in
+            let long = String(repeating: "x", count: 2000)
+            #expect(try await !Self.write(store, .create, ["a"], text: long)[0].isRefusal)
+            let used = try await Self.use(store, .recordBytes) ?? 0
+            #expect((2256..<2400).contains(used))
+            #expect(
+                try await Self.write(store, .create, ["b"], text: long) == [
+                    .refused(
+                        .overQuota(QuotaRefusal(.userRecordBytes, limit: 3000, use: used)))
+                ])
+            #expect(try await !Self.write(store, .forceUpdate, ["a"], text: "y")[0].isRefusal)
+            #expect(try await !Self.write(store, .create, ["b"], text: long)[0].isRefusal)
+            _ = try await Self.write(store, .forceDelete, ["a", "b"])
+            #expect(try await Self.use(store, .recordBytes) == 512)
+            #expect(try await Self.use(store, .records) == 0)
+        }
+    }
+
+    @Test func `one request changes so many bytes of records`() async throws {
+        try await Self.with([:]) { store in
+            let long = String(repeating: "x", count: 900_000)
+            let names = (0..<12).map { "r\($0)" }
+            for name in names { _ = try await Self.write(store, .create, [name], text: long) }
+            // Each change holds the record as it was and as it is.
+            let outcomes = try await Self.write(store, .forceUpdate, names, text: long + "y")
+            #expect(outcomes.filter(\.isRefusal).count == 2)
+            #expect(outcomes.last == .refused(.tooMuchAtOnce(bytes: 16 * 1024 * 1024)))
+        }
+    }
+
+    @Test func `a webhook's change fires where there is no room to keep its record`() async throws {
+        try await Self.with([.records: 1]) { store in
+            try await store.extendSchema(
+                of: Sample.container, with: [RecordTypeDefinition(Self.type)])
+            func append(_ name: String, _ text: String) async throws -> AppendOutcome {
+                var change = RecordChange(
+                    .update, of: Self.type, RecordID(recordName: Sample.identifier(name)))
+                change.after = RecordImage(["text": .string(text)])
+                return try await store.append(
+                    [ChangeToAppend(change, key: nil)], container: Sample.container,
+                    source: Sample.source, at: Sample.moment(1))[0]
+            }
+            #expect(try await append("a", "one") == .appended(LogPosition(1)))
+            #expect(try await append("b", "two") == .appended(LogPosition(2)))
+            // One that is kept stays as its source has it.
+            let long = String(repeating: "x", count: 5000)
+            #expect(try await append("a", long) == .appended(LogPosition(3)))
+            let place = RecordPlace(
+                container: Sample.container, database: .public, owner: nil)
+            let kept = try await store.records(
+                named: ["a", "b"].map { RecordID(recordName: Sample.identifier($0)) }, in: place)
+            #expect(kept.map(\.fields) == [["text": .string(long)]])
+            #expect(try await store.quotaUse(of: Sample.container).unkept == 1)
+            #expect(try await store.backlog().unkept == 1)
+            #expect(try await store.entries(after: .start, limit: 9).count == 3)
+        }
+    }
+
+    @Test func `a database and a container have so many zones`() async throws {
+        try await Self.with([.databaseZones: 2, .zones: 3]) { store in
+            func create(_ name: String, of user: String) async throws {
+                let zone = ZoneID(zoneName: name) ?? .default
+                _ = try await store.createZones([zone], in: Self.place(user))
+            }
+            for name in ["a", "b", "a"] { try await create(name, of: "ann") }
+            await #expect(
+                throws: StorageError.overQuota(QuotaRefusal(.databaseZones, limit: 2, use: 2))
+            ) { try await create("c", of: "ann") }
+            try await create("a", of: "bob")
+            await #expect(
+                throws: StorageError.overQuota(QuotaRefusal(.zones, limit: 3, use: 3))
+            ) { try await create("b", of: "bob") }
+        }
+    }
+
+    // MARK: Counting
+
+    @Test func `what was there before it was counted is counted`() async throws {
+        let home = try TemporaryStore()
+        let released = Migration.released.prefix { !$0.name.hasSuffix("_countQuotas") }
+        let settings = StoreSettings.forTests
+        let path = home.path
+        // The settings of containers have a column that such a file has not; SQL writes what is
+        // old.
+        let old = StoreConnections(path: path, settings: settings)
+        _ = try old.prepare(StoreSchema(migrations: Array(released)))
+        let queue = try old.openQueue()
+        try await queue.write { db in
+            try db.execute(
+                sql: """
+                    INSERT INTO container
+                        (id, name, environment, topics, expirationSeconds, savedAt)
+                    VALUES (1, 'iCloud.com.example.Art', 'development', '[]', 0, 0);
+                    INSERT INTO user (id, container, name) VALUES (7, 1, 'ann');
+                    INSERT INTO device (container, owner, deviceID, gatewayEnvironment, token,
+                        registeredAt, activation) VALUES (1, 7, 'd', 'production', 'aa', 0, 1);
+                    INSERT INTO recordZone (container, database, owner, zoneOwner, zoneName, edit)
+                    VALUES (1, 'private', 'ann', '', 'z', 1);
+                    INSERT INTO shadowRecord (container, database, owner, zoneOwner, zoneName,
+                        recordType, recordName, source, position, fields, isKept)
+                    VALUES (1, 'private', 'ann', '', 'z', 'T', 'r', '_cloudkit', 1, '{"a":1}', 1);
+                    """)
+        }
+        try queue.close()
+        _ = try RelayStore.migrate(path: path)
+        let counted = try StoreConnections(path: path, settings: settings).openQueue()
+        let rows = try await counted.read { db in
+            try String.fetchAll(
+                db,
+                sql: """
+                    SELECT thing || ' ' || holder || ' ' || number || ' ' || bytes FROM quotaUse
+                    ORDER BY thing, holder
+                    """)
+        }
+        #expect(
+            rows == [
+                "2  1 0", "2 7 1 0", "3  1 263", "3 ann 1 263", "4  1 0", "4 private/ann 1 0",
+            ])
+        try counted.close()
+    }
+}

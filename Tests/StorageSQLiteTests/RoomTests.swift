@@ -1,0 +1,44 @@
+import Foundation
+import RelayModel
+import RelayTestKit
+import Storage
+import Testing
+
+@testable import StorageSQLite
+
+/// Whether there is room for changes is known to those who ask, and not only to those who write.
+@Suite struct RoomTests {
+    @Test func `below the reserve there is no room, although nobody has tried`() async throws {
+        let home = try TemporaryStore()
+        await (try home.open()).close()
+        var settings = StoreSettings.forTests
+        settings.diskReserveBytes = .max
+        let store = try home.open(settings)
+        #expect(store.shortage?.contains("bytes are free on the disk of") == true)
+        await store.close()
+        let other = try home.open()
+        #expect(other.shortage == nil)
+        await other.close()
+    }
+
+    @Test func `a full disk is known until something fits again`() async throws {
+        let home = try TemporaryStore()
+        let store = try home.open()
+        try await store.save(
+            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        func append(_ name: String) async throws {
+            _ = try await store.append(
+                [Sample.unkeyed(name)], container: Sample.container, source: Sample.source,
+                at: Sample.moment(0))
+        }
+        // As SQLite says where a quota is reached, of which the file system tells nothing.
+        store.gate.count(StorageError.noRoom("the disk is full"))
+        #expect(store.shortage == "the disk is full")
+        try await append("a")
+        #expect(store.shortage == nil)
+        store.gate.count(StorageError.noRoom("the disk is full"))
+        try await store.feelForRoom()
+        #expect(store.shortage == nil)
+        await store.close()
+    }
+}

@@ -1,0 +1,181 @@
+import Foundation
+import GRDB
+import RelayModel
+import RelayTestKit
+import Storage
+import Testing
+
+@testable import StorageSQLite
+
+/// Secrets in the file, under a key that is not in it.
+@Suite struct SecretSealingTests {
+    private static let first = key(1)
+    private static let second = key(2)
+    private static let pem = "-----BEGIN PRIVATE KEY-----\nMIGHAgEAMBMGByqGSM49\n-----END-----"
+    private static let shared = "a shared secret of at least 32 bytes"
+    private static let source = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+    private static let token = "eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJURUFNIn0.c2lnbmF0dXJl"
+
+    private static func key(_ byte: UInt8) -> SecretKey {
+        guard let key = SecretKey(bytes: Array(repeating: byte, count: 32)) else {
+            preconditionFailure("32 bytes are a key")
+        }
+        return key
+    }
+
+    private static func open(
+        _ home: TemporaryStore, _ current: SecretKey?, before: SecretKey...
+    ) throws -> RelayStore {
+        var settings = StoreSettings.forTests
+        settings.secrets = SecretVault(current: current, previous: before)
+        return try home.open(settings)
+    }
+
+    private static func save(_ store: RelayStore) async throws {
+        var settings = ContainerSettings(key: Sample.container, topics: ["t"])
+        settings.credential = ProviderCredential(
+            teamID: "TEAM", keyID: "KEY", privateKeyPEM: pem)
+        settings.userTokens = UserTokenSettings(sharedSecret: shared)
+        try await store.save(settings, at: Sample.moment(0))
+        try await store.save(
+            StoredSource(
+                container: Sample.container, name: Sample.identifier("shop"),
+                definition: ["secret": .string(source)], savedAt: Sample.moment(0)))
+        try await store.saveProviderToken(
+            StoredProviderToken(
+                teamID: "TEAM", keyID: "KEY", environment: .development, token: token,
+                issuedAt: Sample.moment(0)))
+    }
+
+    private static func check(_ store: RelayStore, session: [UInt8]) async throws {
+        let settings = try #require(try await store.container(Sample.container))
+        #expect(settings.credential?.privateKeyPEM == pem)
+        #expect(settings.userTokens?.sharedSecret == shared)
+        #expect(try await store.containers() == [settings])
+        let sources = try await store.sources(of: Sample.container)
+        #expect(sources.map(\.definition) == [["secret": .string(source)]])
+        #expect(try await store.providerTokens().map(\.token) == [token])
+        #expect(try await store.sessionSecret() == session)
+    }
+
+    /// The secrets that stand in the store's files.
+    private static func readable(_ path: String, session: [UInt8]) throws -> [String] {
+        var bytes = Data()
+        for ending in ["", "-wal"] {
+            bytes += FileManager.default.contents(atPath: path + ending) ?? Data()
+        }
+        let secrets = ["MIGHAgEAMBMGByqGSM49", shared, source, token]
+        return secrets.filter { bytes.range(of: Data($0.utf8)) != nil }
+            + (bytes.range(of: Data(session)) == nil ? [] : ["session"])
+    }
+
+    @Test func `with a key no secret stands in the file, nor in a backup`() async throws {
+        let home = try TemporaryStore()
+        let store = try Self.open(home, Self.first)
+        let session = try await store.sessionSecret()
+        #expect(session.count == 32)
+        try await Self.save(store)
+        try await Self.check(store, session: session)
+        #expect(try Self.readable(home.path, session: session) == [])
+        let copy = home.path + ".copy"
+        _ = try RelayStore.backUp(path: home.path, to: copy)
+        #expect(try Self.readable(copy, session: session) == [])
+        await store.close()
+        #expect(try Self.readable(home.path, session: session) == [])
+        let again = try Self.open(home, Self.first)
+        try await Self.check(again, session: session)
+        await again.close()
+    }
+
+    @Test func `secrets that lie there as they are come under the key at the start`() async throws {
+        let home = try TemporaryStore()
+        let plain = try Self.open(home, nil)
+        let session = try await plain.sessionSecret()
+        // Saved twice, so that an earlier version stands in the free space of a page.
+        try await Self.save(plain)
+        var longer = try #require(try await plain.container(Sample.container))
+        longer.userTokens?.issuer = String(repeating: "https://id.example/", count: 40)
+        try await plain.save(longer, at: Sample.moment(1))
+        try await Self.save(plain)
+        await plain.close()
+        #expect(try Self.readable(home.path, session: session).count == 5)
+        let sealed = try Self.open(home, Self.first)
+        #expect(sealed.secretsKeyID == Self.first.id)
+        try await Self.check(sealed, session: session)
+        #expect(try Self.readable(home.path, session: session) == [])
+        await sealed.close()
+    }
+
+    @Test func `a file is opened with its own key alone`() async throws {
+        let home = try TemporaryStore()
+        await (try Self.open(home, Self.first)).close()
+        let missing = StorageError.secrets(
+            path: home.path,
+            reason: "they are encrypted with the key \(Self.first.id), and none is configured: set "
+                + "secrets.keyFile or secrets.key")
+        #expect(throws: missing) { try Self.open(home, nil) }
+        let wrong = StorageError.secrets(
+            path: home.path,
+            reason: "they are encrypted with the key \(Self.first.id), and the configured one is "
+                + "\(Self.second.id): set the right one, or name the one before in "
+                + "secrets.previousKeyFile")
+        #expect(throws: wrong) { try Self.open(home, Self.second) }
+        await (try Self.open(home, Self.first)).close()
+    }
+
+    @Test func `a key is replaced by one that names it as the one before`() async throws {
+        let home = try TemporaryStore()
+        let old = try Self.open(home, Self.first)
+        let session = try await old.sessionSecret()
+        try await Self.save(old)
+        await old.close()
+        let new = try Self.open(home, Self.second, before: Self.first)
+        try await Self.check(new, session: session)
+        await new.close()
+        let alone = try Self.open(home, Self.second)
+        try await Self.check(alone, session: session)
+        await alone.close()
+        #expect(throws: StorageError.self) { try Self.open(home, Self.first) }
+    }
+
+    @Test func `a secret that is put into another row, or altered, is not read`() async throws {
+        let home = try TemporaryStore()
+        let store = try Self.open(home, Self.first)
+        try await Self.save(store)
+        var other = ContainerSettings(key: Sample.otherContainer, topics: ["t"])
+        other.userTokens = UserTokenSettings(sharedSecret: "another secret of at least 32 bytes.")
+        try await store.save(other, at: Sample.moment(0))
+        try await store.write { commit in
+            try commit.db.execute(
+                sql: """
+                    UPDATE container SET userTokens = (
+                        SELECT userTokens FROM container ORDER BY id LIMIT 1)
+                    """)
+        }
+        await #expect(throws: StorageError.self) {
+            try await store.container(Sample.otherContainer)
+        }
+        await store.close()
+    }
+
+    @Test(arguments: [
+        (String(repeating: "0f", count: 32), true),
+        ("\n" + String(repeating: "A", count: 43), true),
+        (String(repeating: "0f", count: 31), false), ("", false), ("hunter2", false),
+    ])
+    func `a key is 32 bytes in digits or base64`(text: String, isKey: Bool) {
+        #expect((SecretKey(text: text) != nil) == isKey)
+    }
+
+    @Test func `a key is not shown by what describes values`() {
+        let text = String(repeating: "ab", count: 32)
+        let key = SecretKey(text: text)
+        var dumped = ""
+        dump(key, to: &dumped)
+        for shown in ["\(String(describing: key))", "\(String(reflecting: key))", dumped] {
+            #expect(!shown.contains("abab"))
+            #expect(!shown.contains("171"))
+        }
+        #expect(key?.text == text)
+    }
+}

@@ -1,0 +1,123 @@
+import Foundation
+import RelayModel
+import RelayTestKit
+import Storage
+import Testing
+
+@testable import StorageSQLite
+
+/// One relay on one file, whatever names the file has.
+@Suite struct StoreLockTests {
+    @Test func `a symbolic link is the same store`() async throws {
+        let home = try TemporaryStore()
+        let link = home.path + "-other"
+        let store = try home.open()
+        try FileManager.default.createSymbolicLink(
+            atPath: link, withDestinationPath: home.path)
+        #expect(
+            throws: StorageError.locked(path: home.path, holder: "process \(getpid())")
+        ) { try RelayStore.open(path: link, settings: .forTests) }
+        await store.close()
+        let linked = try RelayStore.open(path: link, settings: .forTests)
+        #expect(linked.path == home.path)
+        await linked.close()
+        #expect(!FileManager.default.fileExists(atPath: link + ".lock"))
+        let nowhere = home.path + "-nowhere"
+        try FileManager.default.createSymbolicLink(
+            atPath: nowhere, withDestinationPath: "/tmp/belfry-nothing-is-here")
+        #expect(
+            throws: StorageError.inaccessible(
+                path: nowhere, reason: "it is a link to a file that is not there")
+        ) { try RelayStore.open(path: nowhere, settings: .forTests) }
+    }
+
+    @Test func `a directory by two names holds one store`() async throws {
+        let home = try TemporaryStore()
+        let folder = URL(filePath: home.path).deletingLastPathComponent()
+        let other = folder.appending(path: "again").path
+        try FileManager.default.createSymbolicLink(atPath: other, withDestinationPath: folder.path)
+        let store = try home.open()
+        #expect(throws: StorageError.self) {
+            try RelayStore.open(path: other + "/belfry.sqlite", settings: .forTests)
+        }
+        await store.close()
+    }
+
+    @Test func `a file with two names is refused by either, and the open one stops`() async throws {
+        let home = try TemporaryStore()
+        let second = home.path + "-second"
+        let store = try home.open()
+        try await store.save(
+            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        #expect(link(home.path, second) == 0)
+        #expect(throws: StorageError.self) {
+            try RelayStore.open(path: second, settings: .forTests)
+        }
+        // The relay that has the file finds out, and takes nothing more.
+        var taken = 0
+        do {
+            while taken < 100 {
+                _ = try await store.append(
+                    [Sample.unkeyed("a\(taken)")], container: Sample.container,
+                    source: Sample.source, at: Sample.moment(0))
+                taken += 1
+            }
+        } catch let error as StorageError {
+            #expect(
+                error == .closed("the file was moved, removed, exchanged or linked"))
+        }
+        #expect(taken < 40)
+        #expect(await store.close() != nil)
+        for path in [home.path, second] {
+            let error = #expect(throws: StorageError.self) {
+                try RelayStore.open(path: path, settings: .forTests)
+            }
+            #expect("\(try #require(error))".contains("the file has 2 names (hard links)"))
+        }
+        unlink(second)
+        let again = try home.open()
+        #expect(try await again.head() == LogPosition(UInt64(taken) + 1))
+        await again.close()
+    }
+
+    @Test func `another process is refused by a new name of the file`() async throws {
+        let home = try TemporaryStore()
+        let store = try home.open()
+        let moved = home.path + "-moved"
+        #expect(rename(home.path, moved) == 0)
+        let holder = "process \(getpid()), under another name"
+        await #expect(processExitsWith: .success) {
+            [moved = moved as String, holder = holder as String] in
+            do {
+                _ = try RelayStore.open(path: moved)
+                exit(1)
+            } catch StorageError.locked(moved, holder) {
+                exit(0)
+            } catch {
+                print(error)
+                exit(2)
+            }
+        }
+        #expect(rename(moved, home.path) == 0)
+        await store.close()
+        await (try home.open()).close()
+    }
+
+    @Test func `looking at a file loses none of its locks`() async throws {
+        let home = try TemporaryStore()
+        let store = try home.open()
+        try await store.save(
+            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        _ = try RelayStore.check(path: home.path)
+        _ = try RelayStore.schemaVersion(of: home.path)
+        _ = try RelayStore.backUp(path: home.path, to: home.path + ".copy")
+        #expect(throws: StorageError.self) { try home.open() }
+        // SQLite's own locks of this file, as the kernel tells them.
+        let inode = try #require(FileIdentity(path: home.path)).inode
+        let locks = try String(contentsOfFile: "/proc/locks", encoding: .utf8)
+            .split(separator: "\n").filter { $0.contains(":\(inode) ") }
+        #expect(locks.contains { $0.contains("POSIX") }, "\(locks)")
+        #expect(locks.contains { $0.contains("FLOCK") }, "\(locks)")
+        await store.close()
+    }
+}

@@ -1,0 +1,175 @@
+import Foundation
+import GRDB
+import RelayModel
+import RelayTestKit
+import Storage
+import Testing
+
+@testable import StorageSQLite
+
+@Suite struct StoreOpeningTests {
+    @Test func `the writer commits with FULL, and the settings read back`() async throws {
+        let home = try TemporaryStore()
+        let store = try home.open()
+        let found = try await store.pool.writeWithoutTransaction { db in
+            try ["journal_mode", "synchronous", "foreign_keys", "trusted_schema", "busy_timeout"]
+                .map { try String.fetchOne(db, sql: "PRAGMA \($0)") }
+        }
+        #expect(found == ["wal", "2", "1", "0", "5000"])
+        await store.close()
+    }
+
+    @Test func `a pool as GRDB leaves it is refused, because it loses commits`() throws {
+        let home = try TemporaryStore()
+        let connections = StoreConnections(path: home.path, settings: .forTests)
+        let pool = try DatabasePool(path: home.path)
+        #expect(
+            throws: StorageError.unsafeSetting(name: "synchronous", wanted: "2", found: "1")
+        ) {
+            try pool.writeWithoutTransaction { try connections.readBack($0) }
+        }
+    }
+
+    @Test func `no statement may write the schema table`() async throws {
+        let home = try TemporaryStore()
+        let store = try home.open()
+        await #expect(throws: DatabaseError.self) {
+            try await store.pool.writeWithoutTransaction { db in
+                try db.execute(
+                    sql: "PRAGMA writable_schema = ON; DELETE FROM sqlite_schema")
+            }
+        }
+        await store.close()
+    }
+
+    @Test func `an orderly end leaves the file alone, though readers were open`() async throws {
+        let home = try TemporaryStore()
+        let store = try home.open()
+        try await store.save(
+            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        #expect(try await store.head() == .start)
+        #expect(FileManager.default.fileExists(atPath: home.path + "-wal"))
+        await store.close()
+        #expect(FileManager.default.fileExists(atPath: home.path))
+        for ending in ["-wal", "-shm"] {
+            #expect(!FileManager.default.fileExists(atPath: home.path + ending), "\(ending)")
+        }
+    }
+
+    @Test func `a second opening is refused while the first lasts, with its process`() async throws
+    {
+        let home = try TemporaryStore()
+        let store = try home.open()
+        let refusal = StorageError.locked(path: home.path, holder: "process \(getpid())")
+        #expect(throws: refusal) { try home.open() }
+        #expect(throws: refusal) { try RelayStore.migrate(path: home.path) }
+        #expect(try RelayStore.schemaVersion(of: home.path) == RelayStore.newestSchemaVersion)
+        await store.close()
+        await (try home.open()).close()
+    }
+
+    @Test func `a second process is refused`() async throws {
+        let home = try TemporaryStore()
+        let store = try home.open()
+        let path = home.path
+        let holder = "process \(getpid())"
+        await #expect(processExitsWith: .success) {
+            [path = path as String, holder = holder as String] in
+            do {
+                _ = try RelayStore.open(path: path)
+                exit(1)
+            } catch StorageError.locked(path, holder) {
+                exit(0)
+            }
+        }
+        await store.close()
+    }
+
+    @Test func `a store keeps its identity, and no other has it`() async throws {
+        let home = try TemporaryStore()
+        let first = try home.open()
+        let identity = first.storeIdentity
+        await first.close()
+        let second = try home.open()
+        #expect(second.storeIdentity == identity)
+        #expect(second.epoch == first.epoch + 1)
+        await second.close()
+        let other = try TemporaryStore().open()
+        #expect(other.storeIdentity != identity)
+        await other.close()
+    }
+
+    @Test func `what is no database is refused and left alone`() throws {
+        let home = try TemporaryStore()
+        let text = Data(String(repeating: "Dear diary. ", count: 50).utf8)
+        try text.write(to: URL(filePath: home.path))
+        #expect(
+            throws: StorageError.damaged(path: home.path, reason: "not an SQLite database")
+        ) { try home.open() }
+        #expect(try Data(contentsOf: URL(filePath: home.path)) == text)
+    }
+
+    @Test func `another program's database is refused`() throws {
+        let home = try TemporaryStore()
+        let queue = try DatabaseQueue(path: home.path)
+        try queue.write { try $0.execute(sql: "CREATE TABLE recipe (id INTEGER PRIMARY KEY)") }
+        try queue.close()
+        let refusal = StorageError.damaged(
+            path: home.path, reason: "not a database of Belfry")
+        #expect(throws: refusal) { try home.open() }
+        #expect(throws: refusal) { try RelayStore.schemaVersion(of: home.path) }
+    }
+
+    @Test func `a damaged page is found at start`() async throws {
+        let home = try TemporaryStore()
+        let store = try home.open()
+        try await store.save(
+            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        for number in 0..<50 {
+            _ = try await store.append(
+                [Sample.unkeyed("record-\(number)")], container: Sample.container,
+                source: Sample.source, at: Sample.moment(0))
+        }
+        await store.close()
+        let file = try FileHandle(forUpdating: URL(filePath: home.path))
+        let size = try file.seekToEnd()
+        for page in stride(from: UInt64(4096), to: size, by: 4096) {
+            try file.seek(toOffset: page)
+            try file.write(contentsOf: Data(repeating: 0x5A, count: 64))
+        }
+        try file.close()
+        let error = #expect(throws: StorageError.self) { try home.open() }
+        guard case .damaged(home.path, _) = error else {
+            Issue.record("found \(String(describing: error))")
+            return
+        }
+    }
+
+    @Test func `a directory that is not there is named`() throws {
+        let path = "/nonexistent/belfry.sqlite"
+        #expect(
+            throws: StorageError.inaccessible(
+                path: path, reason: "cannot open \(path).lock: No such file or directory")
+        ) { try RelayStore.open(path: path) }
+    }
+
+    @Test func `the version of a file that is not there is refused`() throws {
+        let home = try TemporaryStore()
+        let missing = StorageError.inaccessible(path: home.path, reason: "there is no such file")
+        #expect(throws: missing) { try RelayStore.schemaVersion(of: home.path) }
+        #expect(throws: missing) { try RelayStore.check(path: home.path) }
+    }
+
+    @Test func `a closed store refuses everything`() async throws {
+        let store = try TemporaryStore().open()
+        let waiting = Task { try await store.waitForGrowth(beyond: .start) }
+        await store.close()
+        let closed = StorageError.closed("the store is closed")
+        await #expect(throws: closed) { try await waiting.value }
+        await #expect(throws: closed) {
+            try await store.save(
+                ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        }
+        await #expect(throws: closed) { try await store.containers() }
+    }
+}

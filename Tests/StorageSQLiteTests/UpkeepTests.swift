@@ -1,0 +1,291 @@
+import Foundation
+import GRDB
+import RelayModel
+import RelayTestKit
+import Storage
+import Testing
+
+@testable import StorageSQLite
+
+/// What is done beside the walk: pruning, accounts, checks and copies.
+@Suite struct UpkeepTests {
+    private static func readyStore(
+        _ home: TemporaryStore, _ settings: StoreSettings = .forTests
+    ) async throws -> RelayStore {
+        let store = try home.open(settings)
+        try await store.save(
+            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        return store
+    }
+
+    /// Appends changes, one a second.
+    private static func append(_ count: Int64, to store: RelayStore) async throws {
+        for number in 0..<count {
+            _ = try await store.append(
+                [Sample.keyed("r\(number)", .position, "\(number)")], container: Sample.container,
+                source: Sample.source, at: Sample.moment(number))
+        }
+    }
+
+    private static func settle(_ store: RelayStore, upTo position: UInt64) async throws {
+        try await store.settle(
+            SettledStep(
+                from: try await store.mark(),
+                to: ProgressMark(position: LogPosition(position), offset: 0)))
+    }
+
+    private static func positions(_ store: RelayStore) async throws -> [UInt64] {
+        try await store.storedEntries(after: .start, limit: 1000).map(\.position.rawValue)
+    }
+
+    // MARK: Pruning
+
+    @Test func `the log loses what is settled and old, and nothing else`() async throws {
+        let store = try await Self.readyStore(TemporaryStore())
+        try await Self.append(20, to: store)
+        try await Self.settle(store, upTo: 12)
+        var retention = Retention()
+        retention.logAge = .seconds(10)
+        // Entry n was appended at second n - 1.
+        let first = try await store.prune(retention, at: Sample.moment(14), portion: 2)
+        #expect(first.logEntries == 5)
+        #expect(try await Self.positions(store) == Array(6...20))
+        let second = try await store.prune(retention, at: Sample.moment(1000), portion: 2)
+        #expect(second.logEntries == 7)
+        #expect(try await Self.positions(store) == Array(13...20))
+        await store.close()
+    }
+
+    @Test func `the log is kept below its size, and an open range keeps its change`() async throws {
+        let store = try await Self.readyStore(TemporaryStore())
+        try await Self.append(40, to: store)
+        var step = SettledStep(
+            from: .start, to: ProgressMark(position: LogPosition(40), offset: 0))
+        step.newRanges = [
+            NewRange(container: Sample.container, position: LogPosition(30), serials: [1, 2])
+        ]
+        try await store.settle(step)
+        var retention = Retention()
+        retention.logAge = nil
+        retention.logBytes = 1
+        _ = try await store.prune(retention, at: Sample.moment(50))
+        #expect(try await Self.positions(store) == Array(30...40))
+        let range = try await store.nextRange(of: Sample.container, after: 0)
+        let id = try #require(range?.id)
+        let mark = try await store.mark()
+        var last = SettledStep(from: mark, to: mark)
+        last.rangeSteps = [RangeStep(id: id, from: 0, to: 4, isFinished: true)]
+        try await store.settle(last)
+        _ = try await store.prune(retention, at: Sample.moment(50))
+        #expect(try await Self.positions(store) == [])
+        // Positions go on where they were.
+        let outcomes = try await store.append(
+            [Sample.unkeyed("x")], container: Sample.container, source: Sample.source,
+            at: Sample.moment(60))
+        #expect(outcomes == [.appended(LogPosition(41))])
+        await store.close()
+    }
+
+    @Test func `receipts, dead letters and parked changes outlive their time and go`() async throws
+    {
+        let store = try await Self.readyStore(TemporaryStore())
+        for number in 1...6 as ClosedRange<UInt64> {
+            var step = SettledStep(from: .start, to: .start)
+            step.receipts = [Sample.receipt(number, .dead, at: number)]
+            step.deadLetters = [ProgressConformance.letter(number)]
+            step.tallies[Sample.container] = DeliveryTally(owed: 1)
+            try await store.settle(step)
+        }
+        _ = try await store.park(Self.parked("a", at: 1))
+        var retention = Retention()
+        retention.receiptAge = .seconds(10)
+        retention.deadLetterAge = .seconds(10)
+        retention.deadLetters = 3
+        retention.parkedAge = .seconds(10)
+        let counts = try await store.prune(retention, at: Sample.moment(12), portion: 1)
+        #expect(counts.receiptBlocks == 2)
+        // Two are too old, and of the four others one is too many.
+        #expect(counts.deadLetters == 3)
+        #expect(counts.parkedChanges == 1)
+        let account = try await store.accounts()[0]
+        #expect(account.owed == 6 && account.deadLetters == 3 && account.dropped == 3)
+        #expect(account.difference == 0)
+        await store.close()
+    }
+
+    private static func parked(_ body: String, at seconds: Int64) -> ParkedChange {
+        ParkedChange(
+            container: Sample.container, source: Sample.source, reason: "unmappable", path: "",
+            body: Array(body.utf8), headers: [:], receivedAt: Sample.moment(seconds))
+    }
+
+    @Test func `what a source repeats is parked once`() async throws {
+        let store = try await Self.readyStore(TemporaryStore())
+        let first = try await store.park(Self.parked("a", at: 1))
+        let other = try await store.park(Self.parked("b", at: 2))
+        let again = try await store.park(Self.parked("a", at: 3))
+        #expect(first == again && first != other)
+        let all = try await store.parkedChanges(of: Sample.container, after: 0, limit: 9)
+        #expect(all.map(\.number) == [first, other])
+        await store.close()
+    }
+
+    // MARK: The accounts
+
+    @Test func `dropping and redriving dead letters keeps the accounts balanced`() async throws {
+        let store = try await Self.readyStore(TemporaryStore())
+        var step = SettledStep(from: .start, to: .start)
+        step.deadLetters = [1, 2, 3].map { ProgressConformance.letter($0) }
+        step.tallies[Sample.container] = DeliveryTally(owed: 4, delivered: 1)
+        try await store.settle(step)
+        _ = try await store.dropDeadLetters(
+            [Sample.deliveryID(1)], of: Sample.container, reason: nil)
+        _ = try await store.redriveDeadLetters(
+            [Sample.deliveryID(2)], of: Sample.container, reason: nil, at: Sample.moment(9))
+        let account = try await store.accounts()[0]
+        #expect(
+            account
+                == DeliveryAccount(
+                    container: Sample.container, owed: 4, delivered: 1, pending: 1,
+                    deadLetters: 1, dropped: 1))
+        #expect(account.difference == 0)
+        await store.close()
+    }
+
+    @Test func `a check names a delivery that vanished and a position that is missing`()
+        async throws
+    {
+        let home = try TemporaryStore()
+        let store = try await Self.readyStore(home)
+        try await Self.append(5, to: store)
+        var step = SettledStep(from: .start, to: .start)
+        step.retries = [ProgressConformance.retry(1, dueAt: 1)]
+        step.tallies[Sample.container] = DeliveryTally(owed: 1)
+        try await store.settle(step)
+        #expect(try RelayStore.check(path: home.path).problems == [])
+        await store.close()
+        let queue = try DatabaseQueue(path: home.path)
+        try await queue.write { db in
+            try db.execute(sql: "DELETE FROM retry; DELETE FROM logEntry WHERE position = 3")
+        }
+        try queue.close()
+        #expect(
+            try RelayStore.check(path: home.path).problems == [
+                "\(Sample.container): 1 deliveries were owed, and 0 are delivered, pending, dead "
+                    + "or dropped",
+                "1 × a position is missing in the log", "1 × what is owed is missing in the log",
+            ])
+    }
+
+    // MARK: Copies
+
+    @Test func `a copy made while changes are appended is sound and can be opened`() async throws {
+        let home = try TemporaryStore()
+        let store = try await Self.readyStore(home)
+        try await Self.append(50, to: store)
+        let target = home.path + ".backup"
+        let path = home.path
+        async let writing: Void = Self.appendMore(to: store)
+        let report = try await Task.onThread { try RelayStore.backUp(path: path, to: target) }
+        try await writing
+        #expect(report.problems == [] && report.head >= LogPosition(50))
+        let attributes = try FileManager.default.attributesOfItem(atPath: target)
+        #expect(attributes[.posixPermissions] as? Int == 0o600)
+        #expect(throws: StorageError.self) { try RelayStore.backUp(path: path, to: target) }
+        _ = try RelayStore.restore(from: target, to: target + ".store")
+        let copy = try RelayStore.open(path: target + ".store", settings: .forTests)
+        #expect(try await copy.head() == report.head)
+        #expect(copy.storeIdentity != store.storeIdentity)
+        await copy.close()
+        await store.close()
+        let names = try FileManager.default.contentsOfDirectory(
+            atPath: (target as NSString).deletingLastPathComponent)
+        let left = names.filter { $0.contains(".partial") }
+        #expect(left == [])
+    }
+
+    private static func appendMore(to store: RelayStore) async throws {
+        for number in 0..<200 {
+            _ = try await store.append(
+                [Sample.unkeyed("more\(number)")], container: Sample.container,
+                source: Sample.source, at: Sample.moment(0))
+        }
+    }
+
+    // MARK: The write-ahead log
+
+    @Test func `the write-ahead log is started anew although readers come and go`() async throws {
+        let home = try TemporaryStore()
+        var settings = StoreSettings.forTests
+        settings.walBytes = 512 * 1024
+        // SQLite itself would never checkpoint.
+        settings.checkpointPages = 0
+        let store = try await Self.readyStore(home, settings)
+        var change = Sample.change("big")
+        change.after = RecordImage(["text": .string(String(repeating: "x", count: 20_000))])
+        let big = ChangeToAppend(change, key: nil)
+        func append(_ count: Int) async throws {
+            for _ in 0..<count {
+                _ = try await store.append(
+                    [big], container: Sample.container, source: Sample.source,
+                    at: Sample.moment(0))
+            }
+        }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<2 {
+                group.addTask {
+                    while !Task.isCancelled {
+                        _ = try await store.storedEntries(after: .start, limit: 2)
+                    }
+                }
+            }
+            try await append(400)
+            group.cancelAll()
+        }
+        // Nobody reads any more: at the latest when the writer tries again it is small.
+        let end = ContinuousClock.now.advanced(by: .patience)
+        while store.footprint.walBytes > 2 * 1024 * 1024, ContinuousClock.now < end {
+            try await append(64)
+        }
+        #expect(store.footprint.walBytes <= 2 * 1024 * 1024)
+        #expect(store.footprint.fileBytes > 6 * 1024 * 1024)
+        await store.close()
+    }
+
+    // MARK: What refuses changes
+
+    @Test func `a bound refuses changes, names itself, and is kept again without a restart`()
+        async throws
+    {
+        let store = try await Self.readyStore(TemporaryStore())
+        store.gate.set([.retries: "many wait"])
+        let refusal = StorageError.bounded(.retries, reason: "many wait")
+        await #expect(throws: refusal) { try await Self.append(1, to: store) }
+        await #expect(throws: refusal) { try await store.park(Self.parked("a", at: 1)) }
+        // What the relay owes goes on.
+        try await Self.settle(store, upTo: 1)
+        store.gate.set([:])
+        try await Self.append(1, to: store)
+        #expect(store.gate.refusals == [.retries: 2])
+        await store.close()
+    }
+}
+
+extension DeliveryTally {
+    init(owed: Int, delivered: Int = 0) {
+        self.init()
+        self.owed = owed
+        self.delivered = delivered
+    }
+}
+
+extension Task where Success == Never, Failure == Never {
+    /// Runs what blocks on a thread of its own.
+    static func onThread<Value: Sendable>(
+        _ body: @escaping @Sendable () throws -> Value
+    ) async throws -> Value {
+        try await withCheckedThrowingContinuation { continuation in
+            Thread { continuation.resume(with: Result(catching: body)) }.start()
+        }
+    }
+}

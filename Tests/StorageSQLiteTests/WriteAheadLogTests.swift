@@ -1,0 +1,147 @@
+import Foundation
+import RelayModel
+import RelayTestKit
+import Storage
+import Testing
+
+@testable import StorageSQLite
+
+/// What a write-ahead log may look like after a crash, and what only damage makes of it.
+@Suite struct WriteAheadLogTests {
+    private static let frame = 4096 + 24
+
+    /// The file and its log, as a kill leaves them after this many commits.
+    private struct Remains {
+        let file: Data
+        let log: Data
+        /// The witness of the beginning: a power cut may leave as old a one.
+        let witness: Data
+        /// How many bytes the log had after each commit.
+        let ends: [Int]
+
+        init(commits: Int) async throws {
+            let home = try TemporaryStore(in: .memory)
+            var settings = StoreSettings.forTests
+            settings.checkpointPages = 0
+            let store = try home.open(settings)
+            witness = try Data(contentsOf: URL(filePath: home.path + StoreWitness.ending))
+            try await store.save(
+                ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+            var ends: [Int] = []
+            for number in 0..<commits {
+                _ = try await store.append(
+                    [Sample.unkeyed("r\(number)")], container: Sample.container,
+                    source: Sample.source, at: Sample.moment(0))
+                ends.append(store.footprint.walBytes)
+            }
+            file = try Data(contentsOf: URL(filePath: home.path))
+            log = try Data(contentsOf: URL(filePath: home.path + "-wal"))
+            self.ends = ends
+            await store.close()
+        }
+
+        /// Opens the file with `log`; returns the head.
+        func open(with log: Data) async throws -> UInt64 {
+            let home = try TemporaryStore(in: .memory)
+            try file.write(to: URL(filePath: home.path))
+            try log.write(to: URL(filePath: home.path + "-wal"))
+            try witness.write(to: URL(filePath: home.path + StoreWitness.ending))
+            let store = try home.open()
+            let head = try await store.head().rawValue
+            await store.close()
+            return head
+        }
+    }
+
+    @Test func `a log that is cut off anywhere is opened with what is whole`() async throws {
+        let remains = try await Remains(commits: 8)
+        for length in stride(from: 0, through: remains.log.count, by: 1531) {
+            let head = try await remains.open(with: remains.log.prefix(length))
+            // What the cut leaves whole, or less of the schema than has a log.
+            #expect(head == UInt64(remains.ends.count { $0 <= length }))
+        }
+    }
+
+    @Test(arguments: Seeds.all)
+    func `any part of the last transaction may be missing`(seed: UInt64) async throws {
+        var generator = SeededGenerator(seed: seed)
+        let remains = try await Remains(commits: 6)
+        for _ in 0..<10 {
+            var log = remains.log
+            for sector in stride(from: remains.ends[4], to: log.count, by: 512)
+            where generator.chance(50) {
+                let end = min(sector + 512, log.count)
+                log.replaceSubrange(sector..<end, with: Data(count: end - sector))
+            }
+            let head = try await remains.open(with: log)
+            #expect(head == (log == remains.log ? 6 : 5))
+        }
+    }
+
+    @Test(arguments: Seeds.all)
+    func `a byte that has changed before the last two transactions is refused`(
+        seed: UInt64
+    ) async throws {
+        var generator = SeededGenerator(seed: seed)
+        let remains = try await Remains(commits: 6)
+        for _ in 0..<10 {
+            var log = remains.log
+            let place = Int.random(in: 32..<remains.ends[3], using: &generator)
+            log[place] ^= UInt8.random(in: 1...255, using: &generator)
+            let error = await #expect(throws: StorageError.self) {
+                _ = try await remains.open(with: log)
+            }
+            let number = (place - 32) / Self.frame + 1
+            guard case .damaged(let path, let reason)? = error else {
+                Issue.record("\(String(describing: error))")
+                continue
+            }
+            #expect(path.hasSuffix("-wal"))
+            #expect(
+                reason == "frame \(number) is broken, and what was committed after it would be "
+                    + "lost: restore a backup")
+        }
+    }
+
+    @Test func `what is left over from before the log was started anew is none of it`()
+        async throws
+    {
+        let home = try TemporaryStore(in: .memory)
+        var settings = StoreSettings.forTests
+        settings.checkpointPages = 40
+        let store = try home.open(settings)
+        try await store.save(
+            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        for number in 0..<60 {
+            _ = try await store.append(
+                [Sample.unkeyed("r\(number)")], container: Sample.container,
+                source: Sample.source, at: Sample.moment(0))
+            let copy = try TemporaryStore(in: .memory)
+            for ending in ["", "-wal", StoreWitness.ending] {
+                try FileManager.default.copyItem(
+                    atPath: home.path + ending, toPath: copy.path + ending)
+            }
+            let again = try copy.open()
+            #expect(try await again.head().rawValue == UInt64(number + 1))
+            await again.close()
+        }
+        await store.close()
+    }
+
+    // MARK: Waiting for readers
+
+    @Test func `the writer waits ever more seldom for a reader that stays`() {
+        var pace = TrimmingPace()
+        var now = ContinuousClock.now
+        #expect(pace.isDue(at: now))
+        for pause in [250, 500, 1000, 2000, 4000, 8000, 16_000, 32_000, 32_000] {
+            pace.ended(at: now, isDone: false)
+            #expect(!pace.isDue(at: now.advanced(by: .milliseconds(pause - 1))))
+            now = now.advanced(by: .milliseconds(pause))
+            #expect(pace.isDue(at: now))
+        }
+        pace.ended(at: now, isDone: true)
+        #expect(!pace.isDue(at: now.advanced(by: .milliseconds(249))))
+        #expect(pace.isDue(at: now.advanced(by: .milliseconds(250))))
+    }
+}

@@ -1,0 +1,112 @@
+import RelayModel
+import RelayTestKit
+import Storage
+import Synchronization
+import Testing
+
+@testable import StorageSQLite
+
+/// Containers take turns at the writer, and none fills the room in which they wait.
+@Suite struct WriteTurnsTests {
+    private static let other = ContainerKey(
+        container: Fixtures.identifier("iCloud.com.example.Music"), environment: .development)
+
+    private static func request(
+        _ container: ContainerKey?, changes: Int = 1,
+        lane: WriteRequest.Lane = .intake
+    ) -> WriteRequest {
+        WriteRequest(
+            lane: lane, container: container, changes: changes, bytes: changes,
+            perform: { _ in {} }, fail: { _ in })
+    }
+
+    @Test func `one change does not wait for all that another container has brought`() {
+        var lines = WriteLines()
+        for _ in 0..<1000 { lines.append(Self.request(Sample.container)) }
+        lines.append(Self.request(Self.other))
+        lines.append(Self.request(nil, lane: .own))
+        let batch = lines.take(changes: 256)
+        #expect(batch.map(\.changes).reduce(0, +) == 256)
+        let places = [Self.other, nil].map { party in
+            batch.firstIndex { $0.container == party }
+        }
+        #expect(places == [32, 33])
+        #expect(lines.count == 1002 - 256)
+        #expect(lines.changes == 1002 - 256)
+        #expect(lines.bytes == 1002 - 256)
+    }
+
+    @Test func `each container's requests keep their order, and every one is taken`() {
+        var lines = WriteLines()
+        for number in 1...100 {
+            lines.append(Self.request(Sample.container, changes: number))
+            if number.isMultiple(of: 7) {
+                lines.append(Self.request(Self.other, changes: number))
+            }
+        }
+        var taken: [WriteRequest] = []
+        while !lines.isEmpty { taken += lines.take(changes: 256) }
+        #expect(taken.filter { $0.container == Sample.container }.map(\.changes) == Array(1...100))
+        #expect(
+            taken.filter { $0.container == Self.other }.map(\.changes)
+                == Array(stride(from: 7, through: 100, by: 7)))
+        #expect(lines.changes == 0)
+        #expect(lines.bytes == 0)
+        #expect(lines.take(changes: 1).isEmpty)
+    }
+
+    @Test func `while several containers write a commit is small`() {
+        let settings = StoreSettings.forTests
+        let began = ContinuousClock.Instant.now
+        let elapsed = Mutex(Duration.zero)
+        let inbox = WriteInbox(settings: settings) {
+            began.advanced(by: elapsed.withLock { $0 })
+        }
+        func fill(_ container: ContainerKey?) {
+            for _ in 0..<300 { _ = inbox.submit(Self.request(container)) }
+        }
+        fill(Sample.container)
+        #expect(inbox.nextBatch(after: 1)?.count == settings.commitChanges)
+        // The relay itself is nobody beside it.
+        fill(nil)
+        #expect(inbox.nextBatch(after: 1)?.count == settings.commitChanges)
+        #expect(!inbox.isContended)
+        #expect(inbox.submit(Self.request(Self.other)) == nil)
+        #expect(inbox.isContended)
+        #expect(inbox.nextBatch(after: 1)?.count == settings.commitChangesBesideOthers)
+        elapsed.withLock { $0 = Contention.remembrance + .seconds(1) }
+        #expect(!inbox.isContended)
+        fill(Sample.container)
+        #expect(inbox.nextBatch(after: 1)?.count == settings.commitChanges)
+    }
+
+    @Test func `while others wait a container has no more than what is left`() {
+        var settings = StoreSettings.forTests
+        settings.waitingChanges = 100
+        settings.waitingBytes = 100
+        let inbox = WriteInbox(settings: settings)
+        #expect(inbox.submit(Self.request(Sample.container, changes: 50)) == nil)
+        #expect(inbox.submit(Self.request(Self.other, changes: 10)) == nil)
+        #expect(
+            inbox.submit(Self.request(Sample.container))
+                == .overloaded(
+                    "50 changes of the container are waiting to be written, beside others'"))
+        // Whoever has little is not refused for what others have.
+        #expect(inbox.submit(Self.request(Self.other, changes: 10)) == nil)
+        // The relay's own work is refused by neither.
+        #expect(inbox.submit(Self.request(nil, changes: 100, lane: .own)) == nil)
+        #expect(inbox.submit(Self.request(Sample.container, changes: 5, lane: .own)) == nil)
+    }
+
+    @Test func `alone a container has all the room`() {
+        var settings = StoreSettings.forTests
+        settings.waitingChanges = 100
+        let inbox = WriteInbox(settings: settings)
+        #expect(inbox.submit(Self.request(nil, changes: 1, lane: .own)) == nil)
+        #expect(inbox.submit(Self.request(Sample.container, changes: 90)) == nil)
+        #expect(inbox.submit(Self.request(Sample.container, changes: 9)) == nil)
+        #expect(
+            inbox.submit(Self.request(Sample.container))
+                == .overloaded("100 changes are waiting to be written"))
+    }
+}
