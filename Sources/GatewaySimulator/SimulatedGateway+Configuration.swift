@@ -147,7 +147,7 @@ extension SimulatedGateway {
         /// quick.
         public var onPush: (@Sendable (ReceivedPush) -> Void)?
         /// The clock that provider tokens are judged by, and that stamps pushes.
-        public var now: @Sendable () -> Date = { Date() }
+        public var now: @Sendable () -> Date = MachineClock.now
         /// Gets the errors of connections, at level `info`; by default nobody does.
         public var logger = Logger(label: "belfry.gateway-simulator") { _ in
             SwiftLogNoOpLogHandler()
