@@ -14,7 +14,7 @@ struct Upkeep: Sendable {
         /// How long things are kept.
         var retention = Retention()
         /// A courier that is not polled for so long is forgotten.
-        var courierIdle = Duration.seconds(90 * 86_400)
+        var courierIdle = Duration.seconds(30 * 86_400)
         /// Notifications stay so long in inboxes.
         var inboxAge = Duration.seconds(30 * 86_400)
         /// Administrative calls stay so long in the audit log.
