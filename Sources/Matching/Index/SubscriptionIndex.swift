@@ -4,11 +4,10 @@ import Synchronization
 /// The index over the saved subscriptions of one container and environment.
 ///
 /// For every change it finds the subscriptions that the change fires, exactly those that the
-/// reference evaluator would (design §4.1, 4.2, 4.4, 4.7), at a cost that grows with what matches:
+/// reference evaluator would (docs/firing-rules.md), at a cost that grows with what matches:
 ///
 /// - create and update are judged on the after image, delete on the before image; without that
-/// image
-///   only subscriptions that ask nothing of fields fire;
+///   image only subscriptions that ask nothing of fields fire;
 /// - a predicate that has an evaluation error does not fire, and is counted in ``errors``;
 /// - a comparison on a field that a partial image lacks counts as failing, and so does its contrary
 ///   under NOT: such a predicate fires only if it would whatever the field holds;

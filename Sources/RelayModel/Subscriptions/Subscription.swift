@@ -32,7 +32,7 @@ public struct FiresOn: OptionSet, Sendable, Hashable {
     }
 }
 
-/// For which updates a query subscription fires (design §4.2).
+/// For which updates a query subscription fires (docs/firing-rules.md).
 public enum FiresWhen: String, Sendable, Hashable, CaseIterable {
     /// The after image satisfies the predicate.
     case matches
