@@ -69,4 +69,20 @@ extension TidyTests {
         }
         #expect(finds == [])
     }
+
+    /// A room with pointers says so by where they are; every other one is checked by the compiler.
+    @Test func `rooms without pointers are checked for memory safety`() throws {
+        let words = ["Unsafe", "Unmanaged", "OpaquePointer"]
+        let manifest = try Repository.file("Package.swift").lines.joined(separator: "\n")
+        let list = try #require(manifest.firstMatch(of: #/safeRooms = \[([^\]]*)\]/#)?.1)
+        let rooms = Set(Repository.sources.compactMap(\.room))
+        let pointed = Repository.sources.filter { file in
+            file.lines.contains { line in
+                !isComment(line) && words.contains { line.contains($0) }
+            }
+        }
+        let unchecked = rooms.subtracting(pointed.compactMap(\.room))
+            .filter { !list.contains("\"\($0)\"") }
+        #expect(unchecked.isEmpty)
+    }
 }
