@@ -53,7 +53,7 @@ public struct ResetGuard: Sendable, Hashable {
     /// The window.
     public var window: Duration
 
-    /// Creates a guard.
+    /// Bears up to `maximumCount` frames in any `window`.
     public init(maximumCount: Int, window: Duration) {
         self.maximumCount = maximumCount
         self.window = window
@@ -67,7 +67,7 @@ public struct RequestLimit: Sendable, Hashable {
     /// What follows the GOAWAY.
     public var ending: GoAway.Ending
 
-    /// Creates a limit.
+    /// `ending` says what becomes of the connection after request number `count`.
     public init(count: Int, ending: GoAway.Ending = .drain) {
         self.count = count
         self.ending = ending
@@ -153,7 +153,7 @@ extension SimulatedGateway {
             SwiftLogNoOpLogHandler()
         }
 
-        /// Creates the default configuration.
+        /// A gateway that accepts what APNs would, on a free port of 127.0.0.1.
         public init() {}
     }
 }

@@ -20,4 +20,19 @@ extension TidyTests {
         }
         #expect(finds == [])
     }
+
+    /// "Creates a key." before an initialiser is what the reader sees without it.
+    @Test func `comments on initialisers say more than that something is made`() {
+        let bare = #/^ *\/\/\/ (?:Creates|Names)(?: a| an| the)?(?: [\w'-]+){1,3}\.$/#
+        var finds: [String] = []
+        for file in Repository.sources {
+            for (number, line) in file.numbered where line.contains(bare) {
+                let next = file.lines[min(number, file.lines.count - 1)]
+                if next.contains(#/^ *(?:@\w+ |\w+ )*init\b/#) {
+                    finds.append(place(file, number, line.trimmingCharacters(in: .whitespaces)))
+                }
+            }
+        }
+        #expect(finds == [])
+    }
 }

@@ -12,7 +12,6 @@ package struct SourceSecret: Sendable, Hashable, CustomStringConvertible,
     /// While a secret is being replaced, the older one has an end and the newer one has none.
     package let until: Timestamp?
 
-    /// Creates a secret.
     package init(_ value: String, until: Timestamp? = nil) {
         self.value = value
         self.until = until

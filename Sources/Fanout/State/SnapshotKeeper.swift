@@ -19,7 +19,6 @@ package final class SnapshotKeeper: Sendable {
         /// How long it takes from one snapshot to the next at the least.
         package var interval: Duration
 
-        /// Names the files and the interval.
         package init(stem: String, interval: Duration) {
             self.stem = stem
             self.interval = interval

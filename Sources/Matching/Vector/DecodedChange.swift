@@ -73,7 +73,6 @@ package final class DecodedChange {
     /// What was decoded, to be decoded again if the catalog has grown meanwhile.
     @exclusivity(unchecked) var source: RecordChange?
 
-    /// Creates an empty one.
     package init() {
         threadTime = ThreadTime.nanoseconds
     }

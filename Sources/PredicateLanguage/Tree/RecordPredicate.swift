@@ -62,7 +62,7 @@ public struct RecordPredicate: Sendable, Hashable {
         /// Where its right side stands.
         public var rightSpan: SourceSpan
 
-        /// Creates a comparison under Apple's rules.
+        /// The comparison follows Apple's rules; set ``rules`` for those of another dialect.
         public init(
             _ left: Expression, _ comparator: Comparator, _ right: Expression,
             options: TextOptions = [], quantifier: Quantifier? = nil
@@ -140,7 +140,7 @@ public struct RecordPredicate: Sendable, Hashable {
         /// One bit for each letter.
         public let rawValue: UInt8
 
-        /// Creates a set from bits.
+        /// Takes bits that came from a ``rawValue``.
         public init(rawValue: UInt8) {
             self.rawValue = rawValue
         }
@@ -192,7 +192,7 @@ public struct SourceSpan: Sendable, Hashable {
     /// The number of bytes.
     public let length: Int
 
-    /// Creates a range.
+    /// Both are counted in bytes of UTF-8.
     public init(offset: Int, length: Int) {
         self.offset = offset
         self.length = length

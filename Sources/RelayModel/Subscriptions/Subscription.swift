@@ -3,7 +3,7 @@ public struct FiresOn: OptionSet, Sendable, Hashable {
     /// CloudKit's bits: 1 creation, 2 update, 4 deletion. (8, once, is ``Subscription/firesOnce``.)
     public let rawValue: UInt8
 
-    /// Creates a set from CloudKit's bits.
+    /// Takes CloudKit's bits.
     public init(rawValue: UInt8) {
         self.rawValue = rawValue
     }

@@ -13,7 +13,6 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
         /// The port; 0 takes a free one.
         package var port: Int
 
-        /// Names a place.
         package init(host: String, port: Int) {
             self.host = host
             self.port = port

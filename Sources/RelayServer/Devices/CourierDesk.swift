@@ -24,7 +24,6 @@ package final class CourierDesk: Sendable {
         /// after 10 ms, whatever the answer.
         package var refusalDelay: Duration = .seconds(2)
 
-        /// Creates the default settings.
         package init() {}
     }
 
@@ -57,7 +56,6 @@ package final class CourierDesk: Sendable {
     private let clock: any Clock<Duration>
     private let now: @Sendable () -> Timestamp
 
-    /// Creates a desk where nobody waits.
     package init(
         queue: any CourierQueue, settings: Settings = Settings(), clock: any Clock<Duration>,
         now: @escaping @Sendable () -> Timestamp

@@ -66,7 +66,6 @@ package struct CourierDelivery: Sendable, Hashable {
     /// The JSON text.
     package var payload: [UInt8]
 
-    /// Creates a notification on its way.
     package init(
         deliveryID: DeliveryID, position: LogPosition, container: ContainerKey, owner: UserID,
         deviceID: DeviceID, collapseID: String? = nil, expiration: Timestamp? = nil,
@@ -93,7 +92,6 @@ package struct CourierBounds: Sendable, Hashable {
     /// is a gap.
     package var gap: Duration
 
-    /// Creates bounds.
     package init(
         count: Int = 500, age: Duration = .seconds(72 * 3600), gap: Duration = .seconds(30)
     ) {

@@ -39,7 +39,6 @@ package struct NewRange: Sendable, Hashable {
     /// The serials of the subscriptions, ascending.
     package var serials: [UInt64]
 
-    /// Creates a range.
     package init(container: ContainerKey, position: LogPosition, serials: [UInt64]) {
         self.container = container
         self.position = position
@@ -57,7 +56,7 @@ package struct FanoutRange: Sendable, Hashable {
     package var position: LogPosition
     /// The serials of the subscriptions, ascending.
     package var serials: [UInt64]
-    /// So many deliveries of the range are settled.
+    /// How many deliveries of the range are settled.
     package var offset: UInt32
     /// Whether its serials could be read; otherwise there are none.
     package var isReadable = true
@@ -87,14 +86,13 @@ package struct RangeMember: Sendable, Hashable {
 package struct RangeStep: Sendable, Hashable {
     /// The range.
     package var id: UInt64
-    /// So many deliveries were settled.
+    /// How many deliveries were settled before the step.
     package var from: UInt32
-    /// So many are.
+    /// How many are settled after it.
     package var to: UInt32
     /// Whether those are all: the row goes.
     package var isFinished: Bool
 
-    /// Creates a step.
     package init(id: UInt64, from: UInt32, to: UInt32, isFinished: Bool) {
         self.id = id
         self.from = from
@@ -107,14 +105,13 @@ package struct RangeStep: Sendable, Hashable {
 package struct RangeBatch: Sendable, Hashable {
     /// The range.
     package var id: UInt64
-    /// So many deliveries of the range come before these.
+    /// How many deliveries of the range come before these.
     package var offset: UInt32
     /// The deliveries.
     package var deliveries: [OwedDelivery]
     /// Whether the range has no more.
     package var isLast: Bool
 
-    /// Creates a batch.
     package init(id: UInt64, offset: UInt32, deliveries: [OwedDelivery], isLast: Bool) {
         self.id = id
         self.offset = offset

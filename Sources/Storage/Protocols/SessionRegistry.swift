@@ -49,7 +49,6 @@ package struct UserSession: Sendable, Hashable {
     /// A session that was revoked is remembered until then, so that the token begins no other one.
     package var tokenEndsAt: Timestamp?
 
-    /// Creates a session.
     package init(
         id: UUIDBytes, container: ContainerKey, user: UserID, startedAt: Timestamp,
         endsAt: Timestamp, revokedAt: Timestamp? = nil, tokenEndsAt: Timestamp? = nil

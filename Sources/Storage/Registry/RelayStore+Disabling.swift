@@ -32,7 +32,6 @@ package struct DisabledSubscription: Sendable, Hashable {
     /// The entry of the log that ended it.
     package let position: LogPosition
 
-    /// Names a subscription that ended.
     package init(version: SubscriptionVersion, reason: String, position: LogPosition) {
         self.version = version
         self.reason = reason
@@ -41,7 +40,7 @@ package struct DisabledSubscription: Sendable, Hashable {
 }
 
 extension RelayStore {
-    /// So many changes are set aside for a subscription before it ends.
+    /// After this many changes that were set aside for a subscription, it ends.
     package static let strikesOfSubscription = 3
 
     package func setAside(_ entry: DearEntry, at now: Timestamp) async throws -> [UInt64] {

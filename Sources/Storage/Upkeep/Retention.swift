@@ -43,7 +43,6 @@ package struct Retention: Sendable, Hashable {
     /// A token from before the oldest mark that went has expired.
     package var deletedAge: Duration? = .seconds(90 * 86_400)
 
-    /// Creates bounds with the defaults.
     package init() {}
 }
 

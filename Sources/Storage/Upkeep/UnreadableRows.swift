@@ -29,7 +29,7 @@ extension UnreadableRow {
 ///
 /// Whoever watches the store tells of them. A lock: all is short.
 package final class UnreadableRows: Sendable {
-    /// So many are remembered; more are set aside like these, and not told one by one.
+    /// How many are remembered; more are set aside like these, but not reported one by one.
     private static let limit = 10_000
 
     private struct State {
