@@ -16,7 +16,7 @@ package final class SnapshotKeeper: Sendable {
     package struct Settings: Sendable {
         /// What the paths of the files begin with.
         package var stem: String
-        /// How long it takes from one snapshot to the next at the least.
+        /// How long it takes from one snapshot to the next at least.
         package var interval: Duration
 
         package init(stem: String, interval: Duration) {

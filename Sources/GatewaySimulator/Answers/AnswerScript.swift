@@ -12,14 +12,14 @@ public struct ScriptedAnswer: Sendable, Hashable {
 
     /// What is done.
     public var answer: GatewayAnswer
-    /// How often, at least 1; `nil` is for ever.
+    /// How often, at least 1; `nil` is forever.
     public var times: Int?
     /// How long the answer takes: drawn evenly from this range.
     public var delay: ClosedRange<Duration>
     /// Whether the push counts as accepted.
     public var accounting: Accounting
 
-    /// Without `times` the answer is given for ever, and without `delay` at once.
+    /// Without `times` the answer is given forever, and without `delay` at once.
     public init(
         _ answer: GatewayAnswer, times: Int? = nil, delay: ClosedRange<Duration> = .zero ... .zero,
         accounting: Accounting = .byAnswer

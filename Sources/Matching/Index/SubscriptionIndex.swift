@@ -15,7 +15,7 @@ import Synchronization
 ///
 /// Any number of threads may match while others insert and remove. A match sees a change of the
 /// index wholly or not at all. Readers hold one of a few desks, a writer holds all of them; so a
-/// match waits for one edit at the most (about a microsecond), and an edit for the matches under
+/// match waits for one edit at most (about a microsecond), and an edit for the matches under
 /// way. See `docs/decisions/0004-matching-structure.md`.
 package final class SubscriptionIndex: Sendable {
     private let desks: [ReadingDesk]

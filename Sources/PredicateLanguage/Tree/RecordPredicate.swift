@@ -81,7 +81,7 @@ public struct RecordPredicate: Sendable, Hashable {
 
     /// How many elements of a collection must satisfy a comparison.
     public enum Quantifier: String, Sendable, Hashable, CaseIterable {
-        /// One at the least; false for an empty list. `SOME` reads as this.
+        /// One at least; false for an empty list. `SOME` reads as this.
         case any = "ANY"
         /// Every one; true for an empty list.
         case all = "ALL"

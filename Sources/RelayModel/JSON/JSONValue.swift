@@ -34,7 +34,7 @@ public enum JSONValue: Sendable, Hashable {
 
 /// The members of a JSON object, in the order they were written.
 ///
-/// Look-ups scan: the objects of this relay's contract have a few dozen members at the most, where
+/// Look-ups scan: the objects of this relay's contract have a few dozen members at most, where
 /// a scan beats hashing.
 public struct JSONObject: Sendable {
     /// The members, in order.

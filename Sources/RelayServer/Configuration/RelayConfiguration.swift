@@ -37,7 +37,7 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
         var production = "https://api.push.apple.com"
         /// The certificate authorities instead of the system's, in PEM form.
         package var caFile: String?
-        /// The connections to each gateway at the most.
+        /// The connections to each gateway at most.
         package var connections = CurlGatewaySettings().connectionsPerCredential
         /// The URL of the proxy on the way to the gateway, which may hold a password.
         package var proxy: String?
@@ -58,13 +58,13 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
         /// The deliveries that are sent and not yet settled.
         package var inFlight = 4096
         /// The deliveries of ranges that are sent and not yet settled.
-        package var rangeInFlight = DeliveryWorker.Settings().rangeWindow
+        package var rangeInFlight = DeliverySettings().rangeWindow
         /// The retries that are sent and not yet settled.
-        package var retryInFlight = DeliveryWorker.Settings().retryWindow
+        package var retryInFlight = DeliverySettings().retryWindow
         /// The sends of one delivery before it becomes a dead letter.
         package var maximumAttempts = RetryPolicy().maximumAttempts
         /// The background pushes of one device in an hour; 0 for any number.
-        package var silentPushesPerHour = DeliveryWorker.Settings().silentPushesPerHour
+        package var silentPushesPerHour = DeliverySettings().silentPushesPerHour
     }
 
     /// What is kept for those who fetch their notifications.
@@ -105,7 +105,7 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
     package var gateway = GatewayAccess()
     /// How deliveries are sent.
     package var delivery = DeliveryBounds()
-    /// What is logged at the least.
+    /// What is logged at least.
     package var logLevel = Logger.Level.info
     /// How long what is in flight may take to finish at the end.
     package var shutdownGrace = Duration.seconds(20)
@@ -117,7 +117,7 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
     package var limits = RequestLimits()
     /// What queries of records may use.
     package var queries = QueryDesk.Settings()
-    /// From one snapshot of the index to the next at the least; `nil` keeps none.
+    /// From one snapshot of the index to the next at least; `nil` keeps none.
     package var snapshotInterval: Duration? = .seconds(600)
     /// The settings, one a line, secrets hidden.
     package private(set) var description = ""

@@ -7,7 +7,7 @@ package import RelayModel
 package protocol CourierQueue: Sendable {
     /// Creates the courier of `device`, whose token is new, and registers the device.
     ///
-    /// A user has ``RelayModel/Limits/maximumCouriersPerUser`` in one container at the most;
+    /// A user has ``RelayModel/Limits/maximumCouriersPerUser`` in one container at most;
     /// beyond, the one that was polled least recently ends.
     func createCourier(
         for device: Device, named naming: DeviceNaming, at now: Timestamp
@@ -86,9 +86,9 @@ package struct CourierDelivery: Sendable, Hashable {
 package struct CourierBounds: Sendable, Hashable {
     /// The notifications that wait for one courier; beyond, the oldest are dropped.
     package var count: Int
-    /// How long a notification waits at the most.
+    /// How long a notification waits at most.
     package var age: Duration
-    /// How long a notification waits at the least, whatever its expiration: between two polls there
+    /// How long a notification waits at least, whatever its expiration: between two polls there
     /// is a gap.
     package var gap: Duration
 

@@ -15,7 +15,7 @@ package protocol FanoutRanges: Sendable {
     /// One whose serials cannot be read says so, and is to be set aside.
     func nextRange(of container: ContainerKey, after id: UInt64) async throws -> FanoutRange?
     /// Takes a range out of the work that cannot be worked, and keeps it with the reason, so that
-    /// it does not keep the log from being pruned for ever.
+    /// it does not keep the log from being pruned forever.
     func setAside(_ range: FanoutRange, because reason: String, at now: Timestamp) async throws
     /// The subscriptions with these serials and their owners' devices, as they were active at the
     /// range's position, in the order of the serials; without those that cannot be read.
