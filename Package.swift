@@ -238,8 +238,8 @@ where !target.name.hasPrefix("C") || target.name == "ChangeSources"
 
 // Rooms in which the compiler asks that every unsafe expression is marked (docs/architecture.md).
 let safeRooms = [
-    "RelayModel", "ChangeSources", "Fanout", "Delivery", "RelayServer", "GatewaySimulator",
-    "Migrations", "belfry",
+    "RelayModel", "PredicateLanguage", "ChangeSources", "Fanout", "Delivery", "RelayServer",
+    "GatewaySimulator", "Migrations", "belfry",
 ]
 for target in package.targets where safeRooms.contains(target.name) {
     target.swiftSettings = (target.swiftSettings ?? []) + [.strictMemorySafety()]

@@ -99,9 +99,7 @@ struct Extent {
         var text = text
         text.withUTF8 { units in
             bytes += units.count
-            var count = 0
-            for unit in units { count += Int(unit >> 7) }
-            foreign += count
+            foreign += unsafe units.reduce(0) { $0 + Int($1 >> 7) }
         }
     }
 }
