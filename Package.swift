@@ -131,7 +131,7 @@ let package = Package(
                 "ChangeSources", "Storage",
                 "StorageSQLite", "Fanout", "Gateway", "RelayServer", "GatewaySimulator",
                 argumentParser, asyncHTTPClient, crypto, logging, metrics, nioCore, nioHTTP1,
-                nioSSL, serviceLifecycle, unixSignals,
+                nioPosix, nioSSL, serviceLifecycle, unixSignals,
             ]),
 
         // What is not Swift, and the schema.
@@ -245,7 +245,10 @@ where !target.name.hasPrefix("C") || target.name == "ChangeSources"
 }
 
 // Rooms in which the compiler asks that every unsafe expression is marked (docs/architecture.md).
-let safeRooms = ["RelayModel", "ChangeSources", "Fanout", "Delivery", "GatewaySimulator"]
+let safeRooms = [
+    "RelayModel", "PredicateLanguage", "ChangeSources", "Fanout", "Delivery", "RelayServer",
+    "GatewaySimulator", "Migrations", "belfry",
+]
 for target in package.targets where safeRooms.contains(target.name) {
     target.swiftSettings = (target.swiftSettings ?? []) + [.strictMemorySafety()]
 }

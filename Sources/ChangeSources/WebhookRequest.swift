@@ -13,7 +13,6 @@ package struct WebhookRequest: Sendable {
     /// When the request arrived, by the relay's clock.
     package var receivedAt: Timestamp
 
-    /// Creates a request.
     package init(
         method: String = "POST", url: String = "", headers: WebhookHeaders = [:],
         body: [UInt8], receivedAt: Timestamp

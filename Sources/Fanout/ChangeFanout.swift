@@ -11,7 +11,7 @@ struct ChangeFanout {
     private let composer: NotificationComposer
     private let firstOffset: UInt32
     private var offset: UInt32 = 0
-    /// The devices that got a push of this change that shows nothing: one is enough (design §4.10).
+    /// The devices that got a push of this change that shows nothing: one is enough.
     private var silentlyNotified: Set<UInt64> = []
 
     /// What the change owes to inboxes and has not been taken.

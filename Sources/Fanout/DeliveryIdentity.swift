@@ -9,7 +9,6 @@ package import RelayModel
 package struct DeliveryIdentity: Sendable {
     private let store: UUIDBytes
 
-    /// Creates the identities of one store.
     package init(store: UUIDBytes) {
         self.store = store
     }

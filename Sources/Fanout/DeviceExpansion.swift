@@ -8,7 +8,7 @@ package enum DeviceExpansion {
     /// The devices of a subscription's owner that `change` notifies, in the order given.
     ///
     /// The device that made the change is left out, deletions included, with whatever else its
-    /// client registered; with an unknown origin nobody is (design §4.5).
+    /// client registered; with an unknown origin nobody is.
     package static func devices(
         among devices: [DeviceVersion], for subscription: Subscription, of change: RecordChange
     ) -> [DeviceVersion] {
@@ -33,7 +33,7 @@ package enum DeviceExpansion {
         return change.origin.deviceID
     }
 
-    /// Whether the change's read rule lets `user` know of it (design §4.7).
+    /// Whether the change's read rule lets `user` know of it.
     ///
     /// Without a rule everybody may read the public database, and the owner a private one, which
     /// the index has seen to.

@@ -6,9 +6,9 @@ package import Storage
 package enum LoadingStage: Sendable, Hashable, CustomStringConvertible {
     /// The snapshot is read.
     case snapshot
-    /// So many devices were loaded.
+    /// The devices are being loaded; how many there are so far.
     case devices(Int)
-    /// So many subscriptions were loaded.
+    /// The subscriptions are being loaded; how many there are so far.
     case subscriptions(Int)
     /// The badges are read.
     case badges

@@ -4,7 +4,7 @@ import Storage
 // What changes have shown may make other keys of a condition the better ones: those subscriptions
 // are put into the index again, a few at a time, from what the registry says of them.
 extension Follower {
-    /// Subscriptions that are filed again after one reading of the log, at the most.
+    /// Subscriptions that are filed again after one reading of the log, at most.
     private static let subscriptionsPerRefiling = 64
 
     /// Files again a few of the subscriptions that the indexes hold for misfiled.

@@ -36,7 +36,6 @@ package final class FollowerPulse: Sendable {
         /// Whose it is.
         package let container: ContainerKey
 
-        /// Names an entry.
         package init(position: LogPosition, container: ContainerKey) {
             self.position = position
             self.container = container

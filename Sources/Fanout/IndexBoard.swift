@@ -13,7 +13,6 @@ package final class IndexBoard: Sendable {
 
     private let entries = Mutex<[ContainerKey: Entry]>([:])
 
-    /// Creates a board without indexes.
     package init() {}
 
     /// Hangs up the index of a container.

@@ -65,7 +65,7 @@ struct PushPayload: Sendable {
     ///
     /// The order follows CloudKit's header for pruning, except that the container is kept, as in
     /// the pruned pushes that have been seen, and that the field values go first, as Apple's newer
-    /// page has it (docs/decisions/0008).
+    /// page has it (docs/decisions/0008-payload-pruning.md).
     func fitted() -> [UInt8] {
         var payload = self
         var text = payload.utf8()

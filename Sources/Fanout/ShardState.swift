@@ -107,8 +107,8 @@ package struct ShardState {
     /// The serials of the subscriptions that a change fires, ascending: the stable order of its
     /// fan-out.
     ///
-    /// Snapshot rows and stale changes fire nothing (design §4.9, §4.11), and nothing fires for a
-    /// user who may not read the record (design §4.7).
+    /// Snapshot rows and stale changes fire nothing, and nothing fires for a user who may not read
+    /// the record (docs/firing-rules.md).
     package mutating func firedSerials(
         by change: RecordChange, appendedAt: Timestamp, isStale: Bool,
         in container: ContainerKey
@@ -179,8 +179,8 @@ package struct ShardState {
     /// Of the subscriptions with these serials, those by which a change owes anything that those
     /// before do not owe already.
     ///
-    /// One push that shows nothing is enough for a device (design §4.10); ranges are expanded one
-    /// by one, and could not know of each other.
+    /// One push that shows nothing is enough for a device; ranges are expanded one by one, and
+    /// could not know of each other.
     mutating func withoutRepeatedSilence(
         _ serials: [UInt64], of change: RecordChange, in container: ContainerKey
     ) -> [UInt64] {

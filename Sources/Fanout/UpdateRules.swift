@@ -3,8 +3,7 @@ import Matching
 import PredicateLanguage
 import RelayModel
 
-/// Which updates fire the subscriptions that ask for more than a matching after image (design §4.2,
-/// 4.3).
+/// Which updates fire the subscriptions that ask for more than a matching after image.
 ///
 /// Their conditions are filed here once more and judged on the before image; every other
 /// subscription costs nothing. What it takes to decide and the change does not show is unknown, and

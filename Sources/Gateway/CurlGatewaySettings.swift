@@ -88,7 +88,6 @@ package struct CurlGatewaySettings: Sendable {
     /// later.
     package var idleTimeout = Duration.seconds(360)
 
-    /// Creates settings for APNs.
     package init() {}
 
     /// Where `environment`'s devices are reached.

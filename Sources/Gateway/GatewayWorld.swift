@@ -13,7 +13,6 @@ package struct GatewayWorld: Sendable {
     /// Is told what happens to connections, on the gateway's thread; it must return quickly.
     package var observer: @Sendable (GatewayEvent) -> Void
 
-    /// Creates a world.
     package init(
         credentials: @escaping CredentialSource,
         wallClock: @escaping @Sendable () -> Timestamp,

@@ -19,7 +19,6 @@ package struct PushRequest: Sendable, Hashable {
     /// Whose device it is, for gateways that find it by its name.
     package var recipient: PushRecipient?
 
-    /// Creates an attempt by APNs.
     package init(
         ticket: UInt64, deliveryID: DeliveryID, container: ContainerKey,
         environment: GatewayEnvironment, token: DeviceToken, notification: PushNotification
@@ -42,7 +41,6 @@ package struct PushRecipient: Sendable, Hashable {
     /// The change.
     package var position: LogPosition
 
-    /// Names a recipient.
     package init(owner: UserID, deviceID: DeviceID, position: LogPosition) {
         self.owner = owner
         self.deviceID = deviceID
@@ -75,13 +73,11 @@ package struct PushCause: Sendable, Hashable, CustomStringConvertible, Expressib
     /// What differs from one time to the next (addresses, times, libcurl's own words), or empty.
     package var detail: String
 
-    /// Names a cause.
     package init(_ reason: String, detail: String = "") {
         self.reason = reason
         self.detail = detail
     }
 
-    /// Names a cause without a detail.
     package init(stringLiteral reason: String) {
         self.init(reason)
     }
@@ -99,7 +95,6 @@ package struct PushCompletion: Sendable, Hashable {
     /// From the hand-over to a connection until the end; zero if it never got there.
     package var latency: Duration
 
-    /// Creates a completion.
     package init(ticket: UInt64, outcome: PushOutcome, latency: Duration = .zero) {
         self.ticket = ticket
         self.outcome = outcome

@@ -53,7 +53,7 @@ public struct ResetGuard: Sendable, Hashable {
     /// The window.
     public var window: Duration
 
-    /// Creates a guard.
+    /// Bears up to `maximumCount` frames in any `window`.
     public init(maximumCount: Int, window: Duration) {
         self.maximumCount = maximumCount
         self.window = window
@@ -67,7 +67,7 @@ public struct RequestLimit: Sendable, Hashable {
     /// What follows the GOAWAY.
     public var ending: GoAway.Ending
 
-    /// Creates a limit.
+    /// `ending` says what becomes of the connection after request number `count`.
     public init(count: Int, ending: GoAway.Ending = .drain) {
         self.count = count
         self.ending = ending
@@ -147,13 +147,13 @@ extension SimulatedGateway {
         /// quick.
         public var onPush: (@Sendable (ReceivedPush) -> Void)?
         /// The clock that provider tokens are judged by, and that stamps pushes.
-        public var now: @Sendable () -> Date = { Date() }
+        public var now: @Sendable () -> Date = MachineClock.now
         /// Gets the errors of connections, at level `info`; by default nobody does.
         public var logger = Logger(label: "belfry.gateway-simulator") { _ in
             SwiftLogNoOpLogHandler()
         }
 
-        /// Creates the default configuration.
+        /// A gateway that accepts what APNs would, on a free port of 127.0.0.1.
         public init() {}
     }
 }

@@ -52,7 +52,7 @@ public final class SimulatedGateway: Sendable {
     {
         // The true time, not the configuration's: senders judge certificates by their own clock.
         let authority = try CertificateAuthority.load(
-            from: configuration.certificates, host: configuration.host, now: Date(),
+            from: configuration.certificates, host: configuration.host, now: MachineClock.now(),
             lifetime: configuration.certificateLifetime)
         if let caFile = configuration.caFile { try authority.writeCA(to: caFile) }
         let ledger = GatewayLedger(capacity: configuration.recordCapacity)

@@ -26,12 +26,12 @@ public struct RE2Engine: RegularExpressionEngine {
 /// last reference is gone, which is when nobody can be matching with it.
 final class RE2Expression: CompiledExpression, @unchecked Sendable {
     private let compiled: OpaquePointer
-    /// How many instructions it has: what a byte of a text may take at the worst.
+    /// How many instructions it has: what a byte of a text may take at worst.
     let size: Int
     /// The longest text that is matched, in bytes.
     private let maximumTextBytes: Int
 
-    /// The steps that one match may take: about a second at the worst.
+    /// The steps that one match may take: about a second at worst.
     static let maximumSteps = 500_000_000
 
     /// The memory that one compiled expression and its automaton may take.

@@ -63,7 +63,7 @@ public struct APIError: Error, Sendable, Hashable {
     /// More members of the wire form, such as `predicateError`.
     public var details: JSONObject
 
-    /// Creates an error.
+    /// The status is the code's own unless `httpStatus` says otherwise.
     public init(
         _ code: ServerErrorCode, _ reason: String, retryAfter: Int64? = nil,
         httpStatus: Int? = nil, details: JSONObject = [:]

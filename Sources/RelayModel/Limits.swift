@@ -56,7 +56,7 @@ public enum Limits {
     public static let webhookSignatureTolerance: Duration = .seconds(300)
     /// A user token (JWT); those of large providers have 2 to 4 kB.
     public static let maximumUserTokenBytes = 16 * 1024
-    /// The token of the administrative surface, in bytes, at the least.
+    /// The token of the administrative surface, in bytes, at least.
     ///
     /// What is shorter can be found by trying; `openssl rand -hex 24` makes one of 48.
     public static let minimumAdminTokenBytes = 24

@@ -24,12 +24,12 @@ package struct World: Sendable {
     package static let real = World(
         now: {
             var moment = timespec()
-            clock_gettime(CLOCK_REALTIME, &moment)
+            unsafe clock_gettime(CLOCK_REALTIME, &moment)
             return Timestamp(
                 seconds: Int64(moment.tv_sec), nanoseconds: Int32(moment.tv_nsec))
         }, clock: ContinuousClock(), generator: SystemRandomNumberGenerator())
 
-    /// So many unpredictable bytes.
+    /// Returns `count` unpredictable bytes.
     package func randomBytes(_ count: Int) -> [UInt8] {
         var generator = generator
         var bytes: [UInt8] = []

@@ -6,15 +6,15 @@ package struct StoreSettings: Sendable, Hashable {
     ///
     /// A lone caller never waits.
     package var commitDelay: Duration = .milliseconds(2)
-    /// A commit takes no further request once it holds so many changes.
+    /// The changes in a commit beyond which it takes no further request.
     package var commitChanges = 256
     /// The same while several containers write: another's change waits for no more than these.
     package var commitChangesBesideOthers = 64
-    /// So many changes may wait to be written; beyond, appends are refused as overload.
+    /// The changes that may wait to be written; beyond, appends are refused as overload.
     package var waitingChanges = 16_384
-    /// So many bytes of changes may wait to be written; beyond, appends are refused as overload.
+    /// The bytes of changes that may wait to be written; beyond, appends are refused as overload.
     package var waitingBytes = 64 * 1024 * 1024
-    /// The last so many entries are handed to readers of the log from memory.
+    /// How many of the last entries are handed to readers of the log from memory.
     package var tailEntries = 4096
     /// The bytes of stored bodies up to which entries are kept in memory.
     package var tailBytes = 16 * 1024 * 1024
@@ -34,9 +34,9 @@ package struct StoreSettings: Sendable, Hashable {
     package var busyTimeout: Duration = .seconds(5)
     /// Connections that read beside the writer.
     package var readers = 5
-    /// Connections besides, for those who read much: so many read at the same time, in turns.
+    /// Further connections, for those who read much; they take turns on them.
     package var scanningReaders = 1
-    /// The writer checkpoints when the write-ahead log has grown by so many pages.
+    /// The pages by which the write-ahead log grows before the writer checkpoints.
     package var checkpointPages = 4000
     /// The same while several containers write: smaller checkpoints, of which there are more, keep
     /// nobody's change waiting for long.
@@ -49,9 +49,9 @@ package struct StoreSettings: Sendable, Hashable {
     package var quickCheckBytes: UInt64 = 256 * 1024 * 1024
     /// Files up to this size, whose pages have no checksums yet, are written anew at the start.
     package var sealedBytes: UInt64 = 256 * 1024 * 1024
-    /// A query for receipts looks through so many at most, the newest first.
+    /// The most receipts that one query looks through, the newest first.
     package var scannedReceipts = 1_000_000
-    /// The file may not grow beyond so many pages; 0 is no bound but the disk's.
+    /// The most pages that the file may have; 0 is no bound but the disk's.
     package var maximumPages = 0
 
     /// Whether a store is made where there is none.
@@ -59,7 +59,6 @@ package struct StoreSettings: Sendable, Hashable {
     /// What encrypts the secrets in the file; without a key they lie there as they are.
     package var secrets = SecretVault()
 
-    /// Creates settings with the defaults.
     package init() {}
 }
 

@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import PredicateLanguage
 import RelayModel
+import RelayServer
 
 /// `belfry predicate`: try conditions without a server.
 struct PredicateCommand: ParsableCommand {
@@ -146,7 +147,5 @@ private struct PredicateRun {
         output.removeAll(keepingCapacity: true)
     }
 
-    private static var now: Timestamp? {
-        Timestamp(secondsSince1970: Date().timeIntervalSince1970)
-    }
+    private static var now: Timestamp { World.real.now() }
 }

@@ -19,7 +19,7 @@ enum StandardStreams {
     static func read() throws -> [UInt8] {
         var chunk = [UInt8](repeating: 0, count: chunkBytes)
         while true {
-            let count = Foundation.read(STDIN_FILENO, &chunk, chunkBytes)
+            let count = unsafe Foundation.read(STDIN_FILENO, &chunk, chunkBytes)
             if count >= 0 { return Array(chunk.prefix(count)) }
             guard errno == EINTR else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
         }
@@ -39,8 +39,8 @@ enum StandardStreams {
     static func write(_ bytes: [UInt8], _ target: Target) throws {
         var rest = bytes[...]
         while !rest.isEmpty {
-            let count = rest.withContiguousStorageIfAvailable {
-                Foundation.write(target.rawValue, $0.baseAddress, $0.count)
+            let count = unsafe rest.withContiguousStorageIfAvailable {
+                unsafe Foundation.write(target.rawValue, $0.baseAddress, $0.count)
             }
             guard let count, count >= 0 else {
                 if errno == EINTR { continue }

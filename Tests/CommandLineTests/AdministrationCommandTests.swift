@@ -1,4 +1,3 @@
-import Foundation
 import RelayModel
 import RelayTestKit
 import Storage
@@ -12,87 +11,65 @@ import Testing
     @Test func `a container with keys and a source is set up on a file`() async throws {
         let store = try TemporaryStore()
         let file = ["--database", store.path, "--json"]
-        let create = try await CommandRun(
+        let create = try await BuiltBelfry.run(
             ["containers", "create", "--topic", "com.example.Art"] + Self.container + file)
-        #expect(create.code == 0, "\(create.errors)")
-        let again = try await CommandRun(
+        #expect(create.code == 0, "\(create.complaint)")
+        let again = try await BuiltBelfry.run(
             ["containers", "create", "--topic", "com.example.Art"] + Self.container + file)
         #expect(again.code == 1)
         #expect(
-            again.errors
+            again.complaint
                 == "error: the container iCloud.com.example.Art/development exists; change it with "
                 + "PATCH\n")
-        let key = try await CommandRun(
+        let key = try await BuiltBelfry.run(
             ["keys", "create", "--kind", "apiToken"] + Self.container + file)
-        #expect(try key.member("secret") != nil, "\(key.errors)")
-        let source = try await CommandRun(
+        #expect(try key.member("secret") != nil, "\(key.complaint)")
+        let source = try await BuiltBelfry.run(
             ["sources", "set", "app", "--preset", "belfry"] + Self.container + file)
-        #expect(try source.member("url") != nil, "\(source.errors)")
-        let listed = try await CommandRun(
+        #expect(try source.member("url") != nil, "\(source.complaint)")
+        let listed = try await BuiltBelfry.run(
             ["sources", "list", "--database", store.path] + Self.container)
         #expect(listed.output.hasPrefix("NAME  PRESET  VERIFICATION"))
-        let parked = try await CommandRun(
+        let rated = try await BuiltBelfry.run(
+            ["containers", "set", "--rate", "key=500", "--rate", "user=20"] + Self.container + file)
+        #expect(rated.code == 0, "\(rated.complaint)")
+        let shown = try await BuiltBelfry.run(["containers", "show"] + Self.container + file)
+        #expect(try shown.member("rates") == ["key": 500, "user": 20], "\(shown.output)")
+        for wrong in ["key", "key=-1", "key=x", "key=1000001", "nobody=1"] {
+            let refused = try await BuiltBelfry.run(
+                ["containers", "set", "--rate", wrong] + Self.container + file)
+            #expect([1, 64, 78].contains(refused.code), "\(wrong)")
+            #expect(refused.complaint.contains("key") || refused.complaint.contains("nobody"))
+        }
+        let parked = try await BuiltBelfry.run(
             ["changes", "parked", "--database", store.path] + Self.container)
         #expect(parked.output == "none\n")
-        let migrate = try await CommandRun(["migrate", "--database", store.path])
+        let migrate = try await BuiltBelfry.run(["migrate", "--database", store.path])
         #expect(migrate.output == "\(store.path) is up to date\n")
     }
 
     @Test func `a file that somebody has open is left alone`() async throws {
         let fixture = try TemporaryStore()
         let store = try fixture.open()
-        let run = try await CommandRun(["containers", "list", "--database", fixture.path])
+        let run = try await BuiltBelfry.run(["containers", "list", "--database", fixture.path])
         #expect(run.code == 69)
-        #expect(run.errors.contains("cannot be opened"))
+        #expect(run.complaint.contains("cannot be opened"))
         await store.close()
     }
 
     @Test func `without a relay, a token, or good arguments the exit code says which`() async throws
     {
-        let nobody = try await CommandRun(
+        let nobody = try await BuiltBelfry.run(
             ["containers", "list", "--url", "http://127.0.0.1:1", "--admin-token", "x"])
         #expect(nobody.code == 69)
-        #expect(nobody.errors.hasPrefix("error: no relay answers at http://127.0.0.1:1"))
-        let token = try await CommandRun(["containers", "list"])
+        #expect(nobody.complaint.hasPrefix("error: no relay answers at http://127.0.0.1:1"))
+        let token = try await BuiltBelfry.run(["containers", "list"])
         #expect(token.code == 78)
-        let usage = try await CommandRun(["keys", "create"])
+        let usage = try await BuiltBelfry.run(["keys", "create"])
         #expect(usage.code == 64)
-        let configuration = try await CommandRun(
+        let configuration = try await BuiltBelfry.run(
             ["containers", "list"], environment: ["BELFRY_HTTP_PORT": "x"])
         #expect(configuration.code == 78)
-        #expect(configuration.errors.contains("http.port"))
-    }
-}
-
-/// One run of the built executable.
-struct CommandRun {
-    let code: Int32
-    let output: String
-    let errors: String
-
-    init(_ arguments: [String], environment: [String: String] = [:]) async throws {
-        let process = Process()
-        let products = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-        process.executableURL = URL(filePath: products).deletingLastPathComponent()
-            .appending(path: "belfry")
-        process.arguments = arguments
-        process.environment = environment
-        let (outputPipe, errorPipe) = (Pipe(), Pipe())
-        process.standardOutput = outputPipe
-        process.standardError = errorPipe
-        process.standardInput = FileHandle.nullDevice
-        try process.run()
-        let outputData = try outputPipe.fileHandleForReading.readToEnd() ?? Data()
-        let errorData = try errorPipe.fileHandleForReading.readToEnd() ?? Data()
-        process.waitUntilExit()
-        code = process.terminationStatus
-        output = String(decoding: outputData, as: UTF8.self)
-        errors = String(decoding: errorData, as: UTF8.self)
-    }
-
-    /// A member of the JSON that was printed.
-    func member(_ name: String) throws -> JSONValue? {
-        guard case .object(let object) = try JSONValue(parsing: output) else { return nil }
-        return object[name]
+        #expect(configuration.complaint.contains("http.port"))
     }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import RelayModel
 import RelayTestKit
 import Synchronization
 
@@ -14,6 +15,12 @@ enum BuiltBelfry {
         let code: Int32
         let output: String
         let complaint: String
+
+        /// A member of the JSON that was printed.
+        func member(_ name: String) throws -> JSONValue? {
+            guard case .object(let object) = try JSONValue(parsing: output) else { return nil }
+            return object[name]
+        }
     }
 
     /// Runs a command to its end, with `input` piped in, and with no variables but the path and

@@ -98,8 +98,7 @@ import Testing
             #expect(bench.worker.halts.count == 1)
             bench.clock.setBack(by: .seconds(3600))
             for _ in 0..<100 where bench.gateway.requests.count == 1 {
-                bench.clock.advance(by: .seconds(1))
-                for _ in 0..<300 { await Task.yield() }
+                await bench.clock.advance(by: .seconds(1), times: 1)
             }
             #expect(await Turns.yield { bench.gateway.requests.count == 2 })
             #expect(await Turns.yield { bench.worker.halts.isEmpty })

@@ -35,8 +35,7 @@ import Testing
         try await bench.run {
             let following = Task { try await bench.accept(1...10) }
             #expect(await Turns.yield { bench.gateway.unanswered.count == 4 })
-            for _ in 0..<1000 { await Task.yield() }
-            #expect(bench.gateway.requests.count == 4)
+            #expect(await Turns.keeps { bench.gateway.requests.count == 4 })
             // Room appears only once the settled front is durable.
             bench.gateway.follow { _, _ in .accepted }
             for ticket in bench.gateway.unanswered.reversed() {
@@ -167,10 +166,7 @@ import Testing
                 try await bench.retries.count == 8
             }
             #expect(adopted)
-            for _ in 0..<20 {
-                bench.clock.advance(by: .milliseconds(500))
-                for _ in 0..<50 { await Task.yield() }
-            }
+            await bench.clock.advance(by: .milliseconds(500), times: 20)
             #expect(bench.gateway.requests.count == 8)
             bench.gateway.follow { _, _ in .accepted }
             for ticket in bench.gateway.unanswered { bench.gateway.answer(ticket, .accepted) }
@@ -201,8 +197,7 @@ import Testing
                 bench.gateway.requests.count == 2
             }
             #expect(tried)
-            for _ in 0..<2000 { await Task.yield() }
-            #expect(bench.gateway.requests.count == 2)
+            #expect(await Turns.keeps { bench.gateway.requests.count == 2 })
 
             bench.gateway.follow { _, _ in .accepted }
             let done = try await bench.clock.advance(by: .seconds(10)) {
@@ -302,10 +297,7 @@ import Testing
         bench.progress.refuse(.noRoom("full"))
         try await bench.run { try await bench.accept(1...3) }
         let time = Task {
-            while !Task.isCancelled {
-                bench.clock.advance(by: .milliseconds(100))
-                await Task.yield()
-            }
+            _ = await bench.clock.advance(by: .milliseconds(100)) { Task.isCancelled }
         }
         await #expect(throws: StorageError.noRoom("full")) {
             try await bench.worker.shutDown(within: .seconds(1))

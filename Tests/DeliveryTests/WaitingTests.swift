@@ -27,10 +27,7 @@ import Testing
             #expect(await bench.passed(30))
             let before = try await bench.retries
             let receipts = try await bench.receipts.count
-            for _ in 0..<10 {
-                bench.clock.advance(by: .seconds(60))
-                for _ in 0..<200 { await Task.yield() }
-            }
+            await bench.clock.advance(by: .seconds(60), times: 10)
             #expect(await Turns.yield { bench.gateway.requests.count > 30 })
             let after = try await bench.retries
             let tried = bench.gateway.requests.count - 30
@@ -64,10 +61,7 @@ import Testing
             #expect(bench.gateway.requests.count == sent)
             #expect(try await bench.retries.count { $0.attempts == 0 } == 30)
             // Half an hour of trials: with waits of up to half a minute they are not many.
-            for _ in 0..<180 {
-                bench.clock.advance(by: .seconds(10))
-                for _ in 0..<100 { await Task.yield() }
-            }
+            await bench.clock.advance(by: .seconds(10), times: 180)
             #expect(bench.gateway.requests.count - sent <= 90)
             bench.gateway.follow { _, _ in .accepted }
             let done = try await bench.clock.advance(by: .seconds(10)) {
@@ -168,8 +162,7 @@ import Testing
                     == ["TooManyRequests"]
                     + Array(repeating: "too many pushes for this device", count: 3))
             bench.clock.advance(by: .seconds(29))
-            for _ in 0..<500 { await Task.yield() }
-            #expect(bench.gateway.requests.count == 6)
+            #expect(await Turns.keeps { bench.gateway.requests.count == 6 })
             let done = try await bench.clock.advance(by: .seconds(1)) {
                 try await bench.retries.isEmpty
             }
@@ -196,8 +189,8 @@ import Testing
             for (minutes, count) in [(19, 9), (20, 10), (40, 11), (60, 12)] {
                 let moment = Fixtures.moment.advanced(by: .seconds(60 * minutes))
                 bench.clock.advance(by: moment.duration(since: bench.clock.moment))
-                for _ in 0..<500 { await Task.yield() }
                 #expect(await Turns.yield { bench.gateway.requests.count == count })
+                #expect(await Turns.keeps { bench.gateway.requests.count == count })
             }
             #expect(try await Turns.yield { try await bench.retries.isEmpty })
         }

@@ -15,7 +15,7 @@ private final class Count: Sendable {
         signal.raise()
         await signal.wait()
         let waiting = Task { await signal.wait() }
-        for _ in 0..<100 { await Task.yield() }
+        await Turns.pass(100)
         signal.raise()
         await waiting.value
     }

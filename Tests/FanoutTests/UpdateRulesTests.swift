@@ -4,7 +4,7 @@ import RelayTestKit
 import Storage
 import Testing
 
-/// For which updates a subscription on `price < 100` fires (design §4.2, 4.3).
+/// For which updates a subscription on `price < 100` fires.
 @Suite struct UpdateRulesTests {
     private static let cheap: RecordFields = ["price": .integer(50)]
     private static let dear: RecordFields = ["price": .integer(120)]

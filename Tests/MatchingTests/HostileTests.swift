@@ -128,7 +128,7 @@ import Testing
                 index.insert(try subscription(serial, formats[Int(serial)]))
             }
         }
-        // Nobody is named for ever.
+        // Nobody is named forever.
         #expect((1000...2100).contains(refiled))
         #expect(runs(try ordinary()) <= 10)
         let fields: RecordFields = ["country": .string("Germany"), "title": .string("a zq77x b")]

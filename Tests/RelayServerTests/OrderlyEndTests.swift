@@ -3,7 +3,7 @@ import RelayServer
 import RelayTestKit
 import Testing
 
-/// An orderly end waits for clients that are in the middle of a request, and not for ever.
+/// An orderly end waits for clients that are in the middle of a request, and not forever.
 @Suite(.serialized, .timeLimit(.minutes(15))) struct OrderlyEndTests {
     /// A connection on which a change has come in by half.
     private struct HalfChange {

@@ -2,7 +2,7 @@ import RelayModel
 import RelayTestKit
 import Testing
 
-/// When a subscription fires, seen from outside: a webhook in, pushes out (design §4).
+/// When a subscription fires, seen from outside: a webhook in, pushes out.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct WalkTests {
     /// Subscriptions, changes, and the pushes that must come of them and no others.
     struct Walk: Sendable, CustomTestStringConvertible {

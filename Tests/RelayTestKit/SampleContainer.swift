@@ -140,7 +140,7 @@ package struct SampleContainer: Sendable {
         return try await client.call(body == nil ? "GET" : "POST", target, body: body?.text)
     }
 
-    /// A user token as the application's identity provider would issue it, good for ever.
+    /// A user token as the application's identity provider would issue it, good forever.
     package static func userToken(_ user: String) -> String {
         func part(_ bytes: [UInt8]) -> String {
             Base64.encode(bytes).replacing("+", with: "-").replacing("/", with: "_")

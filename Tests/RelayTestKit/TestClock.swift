@@ -115,6 +115,14 @@ package final class TestClock: Clock, Sendable {
     ) async rethrows -> Bool {
         try await Turns.yield(until: condition) { advance(by: step) }
     }
+
+    /// Moves the clock in so many steps, and lets whoever woke go on after each.
+    package func advance(by step: Duration, times count: Int) async {
+        for _ in 0..<count {
+            advance(by: step)
+            await Turns.pass(300)
+        }
+    }
 }
 
 /// Lets other tasks run, without ever sleeping.
@@ -129,8 +137,23 @@ package enum Turns {
         while try await !condition() {
             guard ContinuousClock.now < end else { return false }
             between()
-            for _ in 0..<20 { await Task.yield() }
+            await pass(20)
         }
         return true
+    }
+
+    /// Whether `condition` holds, and goes on holding while others get many turns: what is not to
+    /// happen has no moment to be waited for.
+    package static func keeps(_ condition: () -> Bool) async -> Bool {
+        for _ in 0..<100 {
+            guard condition() else { return false }
+            await pass(20)
+        }
+        return condition()
+    }
+
+    /// Gives others so many turns, where nothing can be seen by which to know that they took them.
+    package static func pass(_ count: Int) async {
+        for _ in 0..<count { await Task.yield() }
     }
 }

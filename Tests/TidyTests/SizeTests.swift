@@ -102,4 +102,26 @@ import Testing
         }
         #expect(finds == [])
     }
+
+    /// What was moved since is looked for in vain; records and the changelog speak of their day.
+    @Test func `files and folders that documents name are there`() throws {
+        let documents =
+            try Repository.files(in: "docs", suffix: ".md").filter {
+                !$0.path.contains("decisions/") && !$0.path.hasSuffix("changelog.md")
+            } + [Repository.file("README.md")]
+        var finds: [String] = []
+        for file in documents {
+            for (number, line) in file.numbered {
+                for name in line.matches(
+                    of: #/`((?:Sources|Tests|Migrations|docs|deploy|\.ci)\/[\w+.\/-]+)/#)
+                {
+                    let target = Repository.top.appending(path: String(name.1)).path
+                    if !FileManager.default.fileExists(atPath: target) {
+                        finds.append(place(file, number, String(name.1)))
+                    }
+                }
+            }
+        }
+        #expect(finds == [])
+    }
 }

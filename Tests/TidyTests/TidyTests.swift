@@ -118,7 +118,7 @@ import Testing
     }
 
     /// A lock hands its value over as a generic one, and a function that is handed over so comes
-    /// back wrapped, one wrap within the other with each access: memory and time grow for ever.
+    /// back wrapped, one wrap within the other with each access: memory and time grow forever.
     @Test func `no lock holds a bare function`() {
         let names = Repository.sources.flatMap(\.numbered).compactMap { _, line in
             line.firstMatch(of: /typealias (\w+) =.*->/).map { String($0.1) }

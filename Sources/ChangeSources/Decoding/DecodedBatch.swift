@@ -109,7 +109,6 @@ package struct DecodeError: Error, Sendable, Hashable, CustomStringConvertible {
     /// What is wrong and what is allowed.
     package let reason: String
 
-    /// Creates an error.
     package init(_ status: Status, path: String = "", reason: String) {
         self.status = status
         self.path = path

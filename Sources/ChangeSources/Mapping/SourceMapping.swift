@@ -47,7 +47,6 @@ package struct SourceMapping: Sendable, Hashable {
     /// The header that names the originating device unless the mapping says otherwise.
     package static let originHeader = "X-Origin-Device"
 
-    /// Creates a mapping that says nothing.
     package init() {}
 }
 
@@ -105,7 +104,6 @@ package struct BodyLayout: Sendable, Hashable {
         "delete": .delete, "deleted": .delete, "remove": .delete, "d": .delete,
     ]
 
-    /// Creates a layout.
     package init(
         items: JSONPointer? = nil, operation: ValuePlace,
         operations: [String: ChangeOperation] = usualOperations, before: JSONPointer? = nil,

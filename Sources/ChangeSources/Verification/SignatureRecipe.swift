@@ -60,7 +60,6 @@ package struct SignatureRecipe: Sendable, Hashable {
     /// How far that time may be from the relay's clock.
     package var tolerance: Duration
 
-    /// Creates a recipe.
     package init(
         header: String, prefix: String = "", parts: [Part], algorithm: Algorithm,
         keyEncoding: Encoding = .utf8, output: Encoding, url: String? = nil,

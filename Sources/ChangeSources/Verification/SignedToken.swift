@@ -11,17 +11,16 @@ struct SignedToken {
     /// Takes the token apart without believing it.
     init(_ body: [UInt8]) throws(VerificationError) {
         let text = String(decoding: body, as: UTF8.self).drop { $0.isWhitespace }
-        let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-        guard parts.count == 3, let header = Base64.decode(parts[0]),
-            let payload = Base64.decode(parts[1]),
-            let signature = Base64.decode(parts[2].filter { !$0.isWhitespace }),
+        guard let parts = CompactJWS(text), let header = Base64.decode(parts.header),
+            let payload = Base64.decode(parts.payload),
+            let signature = Base64.decode(parts.signature.filter { !$0.isWhitespace }),
             let json = try? JSONValue(parsing: header), case .object(let object) = json,
             case .string(let algorithm)? = object["alg"]
         else { throw .malformedToken }
         self.algorithm = algorithm
         self.payload = payload
         self.signature = signature
-        signedBytes = Array("\(parts[0]).\(parts[1])".utf8)
+        signedBytes = parts.signedBytes
     }
 
     /// The index of the secret that signed this token.

@@ -12,7 +12,6 @@ package struct SourceSecret: Sendable, Hashable, CustomStringConvertible,
     /// While a secret is being replaced, the older one has an end and the newer one has none.
     package let until: Timestamp?
 
-    /// Creates a secret.
     package init(_ value: String, until: Timestamp? = nil) {
         self.value = value
         self.until = until
@@ -33,16 +32,7 @@ package struct SourceSecret: Sendable, Hashable, CustomStringConvertible,
     }
 }
 
-/// Comparisons whose time does not tell how much of a guess was right.
-enum ConstantTime {
-    /// Whether both are the same bytes.
-    static func equal(_ left: some Collection<UInt8>, _ right: some Collection<UInt8>) -> Bool {
-        guard left.count == right.count else { return false }
-        var difference: UInt8 = 0
-        for (a, b) in zip(left, right) { difference |= a ^ b }
-        return difference == 0
-    }
-
+extension ConstantTime {
     /// Whether both are the same text; the length of neither shows, since digests are compared.
     static func equal(_ left: String, _ right: String) -> Bool {
         equal(

@@ -15,7 +15,7 @@ package final class CourierPushGateway: PushGateway {
         var isClosed = false
     }
 
-    /// Requests that one write holds at the most.
+    /// Requests that one write holds at most.
     private static let requestsPerWrite = 256
 
     private let mailbox = Mutex(Mailbox())

@@ -4,7 +4,7 @@ import RelayModel
 package struct DeliverySettings: Sendable, Hashable {
     /// Deliveries of the log admitted and not yet passed.
     ///
-    /// A crash repeats these at the most, as many again that are adopted as retries while the
+    /// A crash repeats these at most, as many again that are adopted as retries while the
     /// gateway does not answer, and besides the retries of ``retryWindow``.
     package var window = Limits.maximumDeliveriesInFlight
     /// Deliveries of ranges admitted and not yet passed, which a crash repeats too.
@@ -24,6 +24,5 @@ package struct DeliverySettings: Sendable, Hashable {
     /// Apple asks for two or three.
     package var silentPushesPerHour = 0
 
-    /// Creates the default settings.
     package init() {}
 }

@@ -41,7 +41,7 @@ struct DeliveryState: ~Copyable, Sendable {
     /// How many more deliveries of the log may be admitted.
     var room: Int { tracker.room }
 
-    /// Admits as many of `deliveries` as there is room for, `most` at the most.
+    /// Admits as many of `deliveries` as there is room for, `most` at most.
     ///
     /// - Parameters:
     ///   - deliveries: What the log owes next, in its order.
@@ -85,7 +85,7 @@ struct DeliveryState: ~Copyable, Sendable {
     /// allow.
     var rangeRoom: Int { min(tracker.rangeRoom, rangePace.room) }
 
-    /// Admits as many deliveries of a range as there is room for, `most` at the most.
+    /// Admits as many deliveries of a range as there is room for, `most` at most.
     mutating func admit(
         _ deliveries: ArraySlice<OwedDelivery>, of range: RangeBatch, atMost most: Int,
         withdrawn: [DeliveryID: Withdrawal], at now: Timestamp

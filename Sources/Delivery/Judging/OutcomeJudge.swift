@@ -11,7 +11,6 @@ package struct OutcomeJudge: Sendable {
     /// How long deliveries of a paused container or topic wait before they are looked at again.
     package var pause: Duration
 
-    /// Creates a judge.
     package init(retries: RetryPolicy = RetryPolicy(), pause: Duration = .seconds(60)) {
         self.retries = retries
         self.pause = pause
@@ -56,7 +55,7 @@ package struct OutcomeJudge: Sendable {
         let delivery: OwedDelivery
         /// The attempts that are used up, without the one that is judged.
         let attempts: UInt16
-        /// How many before it came to nothing in a row without an answer.
+        /// How many attempts in a row, just before this one, ended without an answer.
         let unanswered: Int
         let now: Timestamp
 
@@ -74,7 +73,7 @@ package struct OutcomeJudge: Sendable {
     ///   - outcome: How the attempt ended.
     ///   - delivery: Whose attempt it was.
     ///   - attempts: The attempts that are used up before.
-    ///   - unanswered: How many before this one came to nothing in a row without an answer.
+    ///   - unanswered: How many attempts in a row, just before this one, ended without an answer.
     ///   - now: The moment.
     ///   - generator: Spreads what is tried again.
     /// - Returns: What becomes of the delivery, and who waits besides.

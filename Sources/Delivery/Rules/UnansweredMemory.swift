@@ -1,6 +1,6 @@
 import RelayModel
 
-/// How often in a row the attempts of a delivery came to nothing without an answer of the gateway.
+/// How many attempts of a delivery in a row ended without an answer of the gateway.
 ///
 /// Only the back-off grows with it. It is not stored: a relay that starts again has new
 /// connections, and begins with short waits.
@@ -15,7 +15,7 @@ struct UnansweredMemory: Sendable {
     /// The count of a delivery; 0 if nothing is remembered.
     subscript(_ id: DeliveryID) -> Int { Int(counts[id] ?? 0) }
 
-    /// Counts an attempt that came to nothing.
+    /// Counts an attempt that ended without an answer.
     mutating func add(_ id: DeliveryID) {
         let count = counts[id] ?? 0
         counts[id] = count < .max ? count + 1 : .max

@@ -11,11 +11,8 @@ import Storage
 /// where the template is the device without its name, its owner and its token. The records of users
 /// whose names hash alike are one list; whoever walks it compares the names.
 struct PackedDevices {
-    private var heap = RecordHeap()
-    private var places: [UInt64: Int] = [:]
+    private var records: PackedRecords<Device>
     private var heads: [Int: Int] = [:]
-    private var templates: TemplateTable<Device>
-    private let container: ContainerKey
 
     private enum Offset {
         static let next = 8
@@ -34,14 +31,15 @@ struct PackedDevices {
 
     /// Creates the devices of a container that has none.
     init(container: ContainerKey) {
-        self.container = container
-        templates = TemplateTable(
-            write: { JSONValue.object($0.templateForm).text },
-            read: { try Device(templateForm: try JSONValue(stored: $0), of: container) })
+        records = PackedRecords(
+            templates: TemplateTable(
+                write: { JSONValue.object($0.templateForm).text },
+                read: { try Device(templateForm: try JSONValue(stored: $0), of: container) }),
+            templateOffset: Offset.template)
     }
 
     /// How many there are.
-    var count: Int { places.count }
+    var count: Int { records.count }
 
     /// The devices of a user, by ascending serial.
     mutating func devices(of user: UserID) -> [DeviceVersion] {
@@ -56,15 +54,15 @@ struct PackedDevices {
     }
 
     private func next(_ place: Int) -> Int? {
-        let next = heap.word(Offset.next, of: place) as UInt64
+        let next = records.heap.word(Offset.next, of: place) as UInt64
         return next == Self.none ? nil : Int(next)
     }
 
     private mutating func version(at place: Int, of user: UserID) -> DeviceVersion? {
         let ownerLength = length(Offset.ownerLength, place)
         guard ownerLength == user.rawValue.utf8.count,
-            heap.has(user.rawValue, Offset.owner, of: place),
-            var device = templates.value(heap.word(Offset.template, of: place)),
+            records.heap.has(user.rawValue, Offset.owner, of: place),
+            var device = records.template(at: place),
             let token = DeviceToken(rawValue: token(at: place)),
             let id = DeviceID(rawValue: id(at: place))
         else { return nil }
@@ -72,29 +70,29 @@ struct PackedDevices {
         device.owner = user
         device.token = token
         return DeviceVersion(
-            serial: heap.word(0, of: place), device: device,
+            serial: records.heap.word(0, of: place), device: device,
             registeredAt: Timestamp(
-                seconds: heap.word(Offset.seconds, of: place),
-                nanoseconds: heap.word(Offset.nanoseconds, of: place)),
-            activation: LogPosition(heap.word(Offset.activation, of: place)))
+                seconds: records.heap.word(Offset.seconds, of: place),
+                nanoseconds: records.heap.word(Offset.nanoseconds, of: place)),
+            activation: LogPosition(records.heap.word(Offset.activation, of: place)))
     }
 
     private func length(_ offset: Int, _ place: Int) -> Int {
-        Int(heap.word(offset, of: place) as UInt16)
+        Int(records.heap.word(offset, of: place) as UInt16)
     }
 
     private func owner(at place: Int) -> String {
-        heap.text(Offset.owner, length(Offset.ownerLength, place), of: place)
+        records.text(Offset.owner, length(Offset.ownerLength, place), of: place)
     }
 
     private func id(at place: Int) -> String {
-        heap.text(
+        records.text(
             Offset.owner + length(Offset.ownerLength, place), length(Offset.idLength, place),
             of: place)
     }
 
     private func token(at place: Int) -> String {
-        heap.text(
+        records.text(
             Offset.owner + length(Offset.ownerLength, place) + length(Offset.idLength, place),
             length(Offset.tokenLength, place), of: place)
     }
@@ -112,18 +110,16 @@ struct PackedDevices {
         record.append(version.activation.rawValue)
         record.append(version.registeredAt.seconds)
         record.append(version.registeredAt.nanoseconds)
-        record.append(templates.number(of: device.template))
+        record.append(records.number(of: device.template))
         let texts = [device.owner.rawValue, device.id.rawValue, device.token.rawValue]
         for text in texts { record.append(UInt16(text.utf8.count)) }
         for text in texts { record.append(raw: text.utf8) }
-        let place = heap.append(record)
-        places[version.serial] = place
-        heads[user] = place
+        heads[user] = records.append(record, serial: version.serial)
     }
 
     /// Whose the version with this serial is; `nil` if there is none.
     func holder(_ serial: UInt64) -> DeviceHolder? {
-        guard let place = places[serial], let owner = UserID(rawValue: owner(at: place)),
+        guard let place = records.places[serial], let owner = UserID(rawValue: owner(at: place)),
             let id = DeviceID(rawValue: id(at: place))
         else { return nil }
         return DeviceHolder(owner: owner, device: id)
@@ -131,13 +127,9 @@ struct PackedDevices {
 
     /// Takes a version out.
     mutating func remove(_ serial: UInt64) {
-        guard let place = places.removeValue(forKey: serial) else { return }
+        guard let place = records.places[serial] else { return }
         unlink(place, of: owner(at: place).hashValue)
-        templates.release(heap.word(Offset.template, of: place))
-        heap.remove(at: place)
-        guard heap.isSparse else { return }
-        heap.pack()
-        findPlaces()
+        if records.remove(serial) { linkAll() }
     }
 
     private mutating func unlink(_ place: Int, of user: Int) {
@@ -151,19 +143,16 @@ struct PackedDevices {
     }
 
     private mutating func link(_ place: Int, to next: Int?) {
-        let word = next.map(UInt64.init) ?? Self.none
-        heap.set(UInt32(truncatingIfNeeded: word), Offset.next, of: place)
-        heap.set(UInt32(truncatingIfNeeded: word >> 32), Offset.next + 4, of: place)
+        records.set(next.map(UInt64.init) ?? Self.none, Offset.next, of: place)
     }
 
-    /// Finds every record again, and links those of each user.
-    private mutating func findPlaces() {
-        places.removeAll(keepingCapacity: true)
+    /// Links the records of each user anew, after all of them moved.
+    private mutating func linkAll() {
         heads.removeAll(keepingCapacity: true)
+        heads.reserveCapacity(records.count)
         var found: [Int] = []
-        heap.forEach { place, _ in found.append(place) }
+        records.heap.forEach { place, _ in found.append(place) }
         for place in found {
-            places[heap.word(0, of: place)] = place
             let user = owner(at: place).hashValue
             link(place, to: heads.updateValue(place, forKey: user))
         }
@@ -172,40 +161,23 @@ struct PackedDevices {
     // MARK: Snapshots
 
     /// The devices as bytes.
-    var image: [UInt8] {
-        var image = ImageWriter()
-        image.reserve(heap.bytes.count + 1024)
-        templates.write(to: &image)
-        image.append(UInt64(places.count))
-        image.append(bytes: heap.bytes)
-        return image.bytes
-    }
+    var image: [UInt8] { records.image() }
 
     /// Takes the devices over from a snapshot.
     ///
     /// - Throws: `ImageDamage` if the bytes are not those of ``image``.
     init(container: ContainerKey, image bytes: [UInt8]) throws {
         self.init(container: container)
-        var image = ImageReader(bytes)
-        try templates.load(&image)
-        let count = try image.count(0...Int(Int32.max))
-        heap = try RecordHeap(image: try image.run())
-        var isSound = image.isAtEnd
-        heap.forEach { place, recordLength in
-            guard recordLength >= Offset.owner,
-                recordLength == Offset.owner + length(Offset.ownerLength, place)
-                    + length(Offset.idLength, place) + length(Offset.tokenLength, place),
-                (0..<1_000_000_000).contains(heap.word(Offset.nanoseconds, of: place) as Int32),
-                templates.isInUse(heap.word(Offset.template, of: place))
-            else { return isSound = false }
+        _ = try records.load(bytes, of: "devices") { heap, place, length in
+            let lengths = [Offset.ownerLength, Offset.idLength, Offset.tokenLength]
+            return length >= Offset.owner
+                && length
+                    == lengths.reduce(Offset.owner) {
+                        $0 + Int(heap.word($1, of: place) as UInt16)
+                    }
+                && (0..<1_000_000_000).contains(heap.word(Offset.nanoseconds, of: place) as Int32)
         }
-        guard isSound else { throw ImageDamage("a device is not whole") }
-        places.reserveCapacity(count)
-        heads.reserveCapacity(count)
-        findPlaces()
-        guard places.count == count else {
-            throw ImageDamage("the devices do not fit together")
-        }
+        linkAll()
     }
 }
 

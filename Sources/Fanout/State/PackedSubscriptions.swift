@@ -10,9 +10,7 @@ import RelayModel
 /// ```
 /// where the template is the subscription without its name, its owner and its condition.
 struct PackedSubscriptions {
-    private var heap = RecordHeap()
-    private var places: [UInt64: Int] = [:]
-    private var templates: TemplateTable<Subscription>
+    private var records: PackedRecords<Subscription>
 
     private enum Offset {
         static let template = 8
@@ -25,13 +23,15 @@ struct PackedSubscriptions {
 
     /// Creates the subscriptions of a container that has none.
     init(container: ContainerKey) {
-        templates = TemplateTable(
-            write: { JSONValue.object($0.templateForm).text },
-            read: { try Subscription(templateForm: try JSONValue(stored: $0), of: container) })
+        records = PackedRecords(
+            templates: TemplateTable(
+                write: { JSONValue.object($0.templateForm).text },
+                read: { try Subscription(templateForm: try JSONValue(stored: $0), of: container) }),
+            templateOffset: Offset.template)
     }
 
     /// How many there are.
-    var count: Int { places.count }
+    var count: Int { records.count }
 
     /// How many of them fire once.
     private(set) var onceCount = 0
@@ -47,7 +47,7 @@ struct PackedSubscriptions {
     mutating func insert(_ subscription: Subscription, serial: UInt64, weight: ConditionWeight) {
         var record = ImageWriter()
         record.append(serial)
-        record.append(templates.number(of: subscription.template))
+        record.append(records.number(of: subscription.template))
         record.append(weight.cost.bitPattern)
         record.append(weight.condition)
         let (owner, id) = (subscription.owner.rawValue.utf8, subscription.id.rawValue.utf8)
@@ -55,19 +55,19 @@ struct PackedSubscriptions {
         record.append(UInt16(id.count))
         record.append(raw: owner)
         record.append(raw: id)
-        places[serial] = heap.append(record)
+        _ = records.append(record, serial: serial)
         count(subscription, by: 1)
     }
 
     /// The subscription with this serial.
     mutating func subscription(_ serial: UInt64) -> Subscription? {
-        guard let place = places[serial],
-            var subscription = templates.value(heap.word(Offset.template, of: place)),
+        guard let place = records.places[serial],
+            var subscription = records.template(at: place),
             let owner = UserID(rawValue: owner(at: place))
         else { return nil }
-        let ownerLength = Int(heap.word(Offset.ownerLength, of: place) as UInt16)
-        let idLength = Int(heap.word(Offset.idLength, of: place) as UInt16)
-        let name = heap.text(Offset.owner + ownerLength, idLength, of: place)
+        let ownerLength = Int(records.heap.word(Offset.ownerLength, of: place) as UInt16)
+        let idLength = Int(records.heap.word(Offset.idLength, of: place) as UInt16)
+        let name = records.text(Offset.owner + ownerLength, idLength, of: place)
         guard let id = SubscriptionID(rawValue: name) else { return nil }
         subscription.id = id
         subscription.owner = owner
@@ -75,86 +75,58 @@ struct PackedSubscriptions {
     }
 
     private func owner(at place: Int) -> String {
-        heap.text(
-            Offset.owner, Int(heap.word(Offset.ownerLength, of: place) as UInt16), of: place)
+        records.text(
+            Offset.owner, Int(records.heap.word(Offset.ownerLength, of: place) as UInt16),
+            of: place)
     }
 
     /// Whether there is a subscription with this serial.
-    func contains(_ serial: UInt64) -> Bool { places[serial] != nil }
+    func contains(_ serial: UInt64) -> Bool { records.places[serial] != nil }
 
     /// What the condition of the subscription with this serial weighs.
     func weight(_ serial: UInt64) -> ConditionWeight? {
-        places[serial].map(weight(at:))
+        records.places[serial].map(weight(at:))
     }
 
     private func weight(at place: Int) -> ConditionWeight {
         ConditionWeight(
-            cost: Float(bitPattern: heap.word(Offset.cost, of: place)),
-            condition: heap.word(Offset.condition, of: place))
+            cost: Float(bitPattern: records.heap.word(Offset.cost, of: place)),
+            condition: records.heap.word(Offset.condition, of: place))
     }
 
     /// The serials of the subscriptions whose conditions weigh anything.
     var weighty: [UInt64] {
         var serials: [UInt64] = []
-        heap.forEach { place, _ in
-            if weight(at: place).cost > 0 { serials.append(heap.word(0, of: place)) }
+        records.heap.forEach { place, _ in
+            if weight(at: place).cost > 0 { serials.append(records.heap.word(0, of: place)) }
         }
         return serials
     }
 
     /// Takes a subscription out.
     mutating func remove(_ serial: UInt64) {
-        guard let place = places.removeValue(forKey: serial) else { return }
-        let template: UInt32 = heap.word(Offset.template, of: place)
-        if let subscription = templates.value(template) { count(subscription, by: -1) }
-        templates.release(template)
-        heap.remove(at: place)
-        guard heap.isSparse else { return }
-        heap.pack()
-        findPlaces()
-    }
-
-    private mutating func findPlaces() {
-        places.removeAll(keepingCapacity: true)
-        heap.forEach { place, _ in places[heap.word(0, of: place)] = place }
+        guard let place = records.places[serial] else { return }
+        if let subscription = records.template(at: place) { count(subscription, by: -1) }
+        _ = records.remove(serial)
     }
 
     // MARK: Snapshots
 
     /// The subscriptions as bytes.
-    var image: [UInt8] {
-        var image = ImageWriter()
-        image.reserve(heap.bytes.count + 1024)
-        templates.write(to: &image)
-        for count in [places.count, onceCount, silentCount] { image.append(UInt64(count)) }
-        image.append(bytes: heap.bytes)
-        return image.bytes
-    }
+    var image: [UInt8] { records.image([onceCount, silentCount]) }
 
     /// Takes the subscriptions over from a snapshot.
     ///
     /// - Throws: `ImageDamage` if the bytes are not those of ``image``.
     init(container: ContainerKey, image bytes: [UInt8]) throws {
         self.init(container: container)
-        var image = ImageReader(bytes)
-        try templates.load(&image)
-        let count = try image.count(0...Int(Int32.max))
-        onceCount = try image.count(0...count)
-        silentCount = try image.count(0...count)
-        heap = try RecordHeap(image: try image.run())
-        places.reserveCapacity(count)
-        var isSound = image.isAtEnd
-        heap.forEach { place, length in
-            guard length >= Offset.owner,
-                length == Offset.owner + Int(heap.word(Offset.ownerLength, of: place) as UInt16)
-                    + Int(heap.word(Offset.idLength, of: place) as UInt16),
-                templates.isInUse(heap.word(Offset.template, of: place))
-            else { return isSound = false }
-            places[heap.word(0, of: place)] = place
+        let numbers = try records.load(bytes, numbers: 2, of: "subscriptions") {
+            heap, place, length in
+            length >= Offset.owner
+                && length == Offset.owner + Int(heap.word(Offset.ownerLength, of: place) as UInt16)
+                    + Int(heap.word(Offset.idLength, of: place) as UInt16)
         }
-        guard isSound, places.count == count else {
-            throw ImageDamage("the subscriptions do not fit together")
-        }
+        (onceCount, silentCount) = (numbers[0], numbers[1])
     }
 }
 

@@ -16,10 +16,9 @@ package final class SnapshotKeeper: Sendable {
     package struct Settings: Sendable {
         /// What the paths of the files begin with.
         package var stem: String
-        /// How long it takes from one snapshot to the next at the least.
+        /// How long it takes from one snapshot to the next at least.
         package var interval: Duration
 
-        /// Names the files and the interval.
         package init(stem: String, interval: Duration) {
             self.stem = stem
             self.interval = interval

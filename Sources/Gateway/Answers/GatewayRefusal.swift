@@ -21,7 +21,6 @@ package struct GatewayRefusal: Sendable, Hashable {
     /// One sentence for people: what the refusal means.
     package var explanation: String
 
-    /// Creates a refusal.
     package init(
         status: Int, reason: String, timestamp: Timestamp? = nil, retryAfter: Duration? = nil,
         reaction: GatewayReaction, trialAfter: Duration? = nil,

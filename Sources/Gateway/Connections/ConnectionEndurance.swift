@@ -12,7 +12,7 @@ struct ConnectionEndurance: Sendable, Hashable {
     static let least = 64
     /// Longer lives teach nothing either: who ends those counts hours, not requests.
     static let longestLesson = Duration.seconds(600)
-    /// How long a number is believed at first, and at the most.
+    /// How long a number is believed at first, and at most.
     static let belief = Duration.seconds(60)...Duration.seconds(3600)
 
     /// The end of a connection by the gateway, in the midst of work.

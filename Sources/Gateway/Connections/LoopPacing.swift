@@ -9,7 +9,7 @@ struct LoopPacing: Sendable, Hashable {
     static let interval = Duration.milliseconds(1)...Duration.milliseconds(2)
     /// The part of a gateway's latency that a turn may take.
     static let part = 20
-    /// So many requests that started and ended in one turn are a good turn.
+    /// The requests that must have started and ended in one turn for the turn to be a good one.
     static let goodTurn = 8
 
     /// The rest before waiting for events, `elapsed` after the last one.

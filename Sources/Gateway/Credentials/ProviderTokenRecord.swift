@@ -13,7 +13,6 @@ package struct ProviderTokenRecord: Sendable, Hashable {
         /// The gateway's environment.
         package var environment: GatewayEnvironment
 
-        /// Names a key in an environment.
         package init(teamID: String, keyID: String, environment: GatewayEnvironment) {
             self.teamID = teamID
             self.keyID = keyID
@@ -28,7 +27,6 @@ package struct ProviderTokenRecord: Sendable, Hashable {
     /// The moment it claims to have been issued (its `iat`).
     package var issuedAt: Timestamp
 
-    /// Creates a record.
     package init(key: Key, token: ConcealedText, issuedAt: Timestamp) {
         self.key = key
         self.token = token
@@ -46,7 +44,6 @@ package struct ProviderTokenKeeper: Sendable {
     /// Keeps a token that was just minted.
     package var keep: @Sendable (ProviderTokenRecord) -> Void
 
-    /// Creates a keeper.
     package init(
         load: @escaping @Sendable (ProviderTokenRecord.Key) -> ProviderTokenRecord?,
         keep: @escaping @Sendable (ProviderTokenRecord) -> Void

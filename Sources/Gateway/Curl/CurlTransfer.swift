@@ -117,7 +117,7 @@ final class CurlTransfer {
         return value == CURL_HTTP_VERSION_2_0
     }
 
-    /// How long the gateway asks to be left alone; six hours at the most, which newer releases of
+    /// How long the gateway asks to be left alone; six hours at most, which newer releases of
     /// libcurl hold themselves.
     var retryAfter: Duration? {
         var seconds: Int64 = 0

@@ -12,14 +12,14 @@ public struct ScriptedAnswer: Sendable, Hashable {
 
     /// What is done.
     public var answer: GatewayAnswer
-    /// How often, at least 1; `nil` is for ever.
+    /// How often, at least 1; `nil` is forever.
     public var times: Int?
     /// How long the answer takes: drawn evenly from this range.
     public var delay: ClosedRange<Duration>
     /// Whether the push counts as accepted.
     public var accounting: Accounting
 
-    /// Creates a step.
+    /// Without `times` the answer is given forever, and without `delay` at once.
     public init(
         _ answer: GatewayAnswer, times: Int? = nil, delay: ClosedRange<Duration> = .zero ... .zero,
         accounting: Accounting = .byAnswer
@@ -59,7 +59,7 @@ public struct ScriptRule: Sendable, Hashable {
     /// What they get, in order.
     public var answers: [ScriptedAnswer]
 
-    /// Creates a rule.
+    /// The pushes of `scope` get `answers` one after the other.
     public init(_ scope: ScriptScope, _ answers: [ScriptedAnswer]) {
         self.scope = scope
         self.answers = answers

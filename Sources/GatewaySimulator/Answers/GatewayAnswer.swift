@@ -60,7 +60,7 @@ public struct GatewayRefusal: Sendable, Hashable {
     /// The value of a `retry-after` header, in seconds.
     public var retryAfter: Int?
 
-    /// Creates a refusal.
+    /// Without `timestamp` and `retryAfter` the answer has no such member and no such header.
     public init(status: Int, reason: String, timestamp: Date? = nil, retryAfter: Int? = nil) {
         self.status = status
         self.reason = reason

@@ -10,7 +10,7 @@ package enum LoopbackCertificates {
     /// - Throws: An error of the file system if the folder or a file cannot be written.
     package static func write(to path: String) throws {
         _ = try CertificateAuthority.load(
-            from: .kept(folder: path), host: "127.0.0.1", now: Date(),
+            from: .kept(folder: path), host: "127.0.0.1", now: MachineClock.now(),
             lifetime: .seconds(2 * 86_400))
     }
 }

@@ -7,7 +7,6 @@ struct PushFault: Error, Hashable {
     /// What a developer needs to know; it names no device token and no secret.
     var explanation: String
 
-    /// Creates a fault.
     init(_ status: Int, _ reason: String, _ explanation: String, timestamp: Date? = nil) {
         refusal = GatewayRefusal(status: status, reason: reason, timestamp: timestamp)
         self.explanation = explanation

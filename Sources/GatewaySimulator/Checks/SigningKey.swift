@@ -21,7 +21,7 @@ public struct SigningKey: Sendable {
     /// The only environment it is valid for; `nil` for both.
     public var environment: SimulatedEnvironment?
 
-    /// Creates a key.
+    /// Unless limited, the key is good for all topics of its team in both environments.
     public init(
         keyID: String, teamID: String, publicKey: P256.Signing.PublicKey,
         topics: Set<String>? = nil, environment: SimulatedEnvironment? = nil

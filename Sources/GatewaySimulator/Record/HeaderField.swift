@@ -5,7 +5,7 @@ public struct HeaderField: Sendable, Hashable {
     /// The value.
     public var value: String
 
-    /// Creates a field.
+    /// Takes both as they were received, or as they are to be sent.
     public init(name: String, value: String) {
         self.name = name
         self.value = value

@@ -28,7 +28,7 @@ public struct ReceivedPush: Sendable, Hashable {
     /// Whether an answer has been written to the connection.
     public var isAnswered: Bool
 
-    /// Creates a push.
+    /// For tests of what reads a record; the simulator makes its own.
     public init(
         number: Int, connection: Int, stream: Int, receivedAt: Date, headers: [HeaderField],
         deviceToken: String, payload: [UInt8], apnsID: String, answer: GatewayAnswer,
@@ -114,7 +114,7 @@ public struct StreamLimitViolation: Sendable, Hashable {
     /// Whether the sender had acknowledged that limit.
     public var isAcknowledged: Bool
 
-    /// Creates a violation.
+    /// For tests of what reads a record; the simulator makes its own.
     public init(
         connection: Int, stream: Int, openStreams: Int, limit: Int, isAcknowledged: Bool
     ) {

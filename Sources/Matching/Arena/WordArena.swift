@@ -96,8 +96,7 @@ final class WordArena {
     }
 
     /// Takes the block to be cut up from the largest free ones; what is left of the last one is
-    /// lost
-    /// until then, at most ``small`` words.
+    /// lost until then, at most ``small`` words.
     private func takeScrap() -> Bool {
         while largestFree >= Self.firstScrap {
             let block = free[largestFree]

@@ -3,8 +3,7 @@ import RelayModel
 /// Everything in an index: the catalog, and a core for each 2^28 serials.
 ///
 /// `@unchecked Sendable`: ``SubscriptionIndex`` lets a thread in only while it holds a reading
-/// desk,
-/// to read, or all of them, to write.
+/// desk, to read, or all of them, to write.
 final class IndexContent: @unchecked Sendable {
     @exclusivity(unchecked) private(set) var catalog = Catalog()
     /// The cores by the upper bits of their serials, ascending.

@@ -13,7 +13,7 @@ struct Misfilings {
     /// The postings of hot keys when they were last looked at, by the keys' hashes.
     private var looked: [UInt32: Int] = [:]
 
-    /// Subscriptions in each list at the most; the rest stays where it is.
+    /// Subscriptions in each list at most; the rest stays where it is.
     static let most = 1 << 16
     /// Hot keys remembered.
     private static let mostKeys = 4096

@@ -114,8 +114,7 @@ final class IndexCore {
     }
 
     /// Files a subscription under one key; says whether among intervals so many that its lower
-    /// bound
-    /// is needed to find it again.
+    /// bound is needed to find it again.
     private func file(_ planned: PlannedKey, _ word: UInt32, _ filing: Filing) -> Bool {
         let key = FiledKey(
             hash: planned.hash, dimension: planned.dimension,

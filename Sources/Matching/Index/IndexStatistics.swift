@@ -32,6 +32,5 @@ package struct IndexStatistics: Sendable, Hashable {
     /// Evaluation errors of subscriptions that are filed now.
     package var errors: UInt64 = 0
 
-    /// Creates statistics of nothing.
     package init() {}
 }

@@ -4,11 +4,10 @@ import Synchronization
 /// The index over the saved subscriptions of one container and environment.
 ///
 /// For every change it finds the subscriptions that the change fires, exactly those that the
-/// reference evaluator would (design §4.1, 4.2, 4.4, 4.7), at a cost that grows with what matches:
+/// reference evaluator would (docs/firing-rules.md), at a cost that grows with what matches:
 ///
 /// - create and update are judged on the after image, delete on the before image; without that
-/// image
-///   only subscriptions that ask nothing of fields fire;
+///   image only subscriptions that ask nothing of fields fire;
 /// - a predicate that has an evaluation error does not fire, and is counted in ``errors``;
 /// - a comparison on a field that a partial image lacks counts as failing, and so does its contrary
 ///   under NOT: such a predicate fires only if it would whatever the field holds;
@@ -16,7 +15,7 @@ import Synchronization
 ///
 /// Any number of threads may match while others insert and remove. A match sees a change of the
 /// index wholly or not at all. Readers hold one of a few desks, a writer holds all of them; so a
-/// match waits for one edit at the most (about a microsecond), and an edit for the matches under
+/// match waits for one edit at most (about a microsecond), and an edit for the matches under
 /// way. See `docs/decisions/0004-matching-structure.md`.
 package final class SubscriptionIndex: Sendable {
     private let desks: [ReadingDesk]

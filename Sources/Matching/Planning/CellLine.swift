@@ -86,7 +86,7 @@ struct CellLevel: Hashable {
 struct CellLevels: Codable {
     private(set) var masks = InlineArray<3, UInt64>(repeating: 0)
 
-    /// Levels in use on one line at the most; wider cells serve beyond.
+    /// Levels in use on one line at most; wider cells serve beyond.
     static let most = 12
 
     init() {}

@@ -15,7 +15,7 @@ struct PlaceCells {
     private(set) var cells: [UInt64] = []
 
     static let deepest = 24
-    /// Cells of one circle at the most.
+    /// Cells of one circle at most.
     private static let most = 6
     /// What the circle's box is widened by: far more than arithmetic can be wrong.
     private static let slack = 1e-9

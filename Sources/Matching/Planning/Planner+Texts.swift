@@ -74,7 +74,7 @@ extension Planner {
 }
 
 extension PathUse {
-    /// Prefix lengths looked up at the most.
+    /// Prefix lengths looked up at most.
     static let mostPrefixLengths = 16
 
     /// How much of a prefix is a key: all of it while few lengths are in use, else as much as is

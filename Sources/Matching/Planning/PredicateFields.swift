@@ -3,9 +3,8 @@ package import RelayModel
 
 extension RecordPredicate {
     /// The predicate as it is judged on an image that has only `known` fields, so that it fires
-    /// only
-    /// if it would whatever the others hold: a comparison that reads another field fails, and so
-    /// does its contrary under NOT.
+    /// only if it would whatever the others hold: a comparison that reads another field fails, and
+    /// so does its contrary under NOT.
     package func knowing(_ known: some Sequence<String>) -> RecordPredicate {
         let known = Set(known)
         if root.bindsVariables {

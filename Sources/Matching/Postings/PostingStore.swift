@@ -28,8 +28,7 @@ final class PostingStore {
     @exclusivity(unchecked) var postings = (plain: 0, range: 0, guarded: 0)
 
     /// Up to here intervals stay in the order they came; beyond they are sorted into chunks, so
-    /// that
-    /// a look-up passes over what it cannot match.
+    /// that a look-up passes over what it cannot match.
     static let longestRange = 192
     /// The same for intervals that are sorted anyway.
     static let longestSorted = 512

@@ -7,7 +7,7 @@ enum BytesSearch {
     /// Bytes that may be compared in vain for each byte of the text.
     private static let patience = 8
 
-    /// Whether `needle`, of one byte at the least, is a part of `text`.
+    /// Whether `needle`, of one byte at least, is a part of `text`.
     static func isFound(
         _ needle: UnsafePointer<UInt8>, _ length: Int, in text: UnsafePointer<UInt8>, _ count: Int
     ) -> Bool {

@@ -17,8 +17,7 @@ struct Probe: BitwiseCopyable {
 /// A change as the index reads it: its values as slots, and the keys it is looked up by, hashed.
 ///
 /// Made by ``SubscriptionIndex/decode(_:into:)`` and used again for the next change, so that
-/// nothing
-/// is allocated. Not safe for concurrent use.
+/// nothing is allocated. Not safe for concurrent use.
 package final class DecodedChange {
     /// The processor time of the thread, in nanoseconds since any moment.
     let threadTime: @Sendable () -> UInt64
@@ -74,7 +73,6 @@ package final class DecodedChange {
     /// What was decoded, to be decoded again if the catalog has grown meanwhile.
     @exclusivity(unchecked) var source: RecordChange?
 
-    /// Creates an empty one.
     package init() {
         threadTime = ThreadTime.nanoseconds
     }

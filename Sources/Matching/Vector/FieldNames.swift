@@ -11,7 +11,7 @@ final class FieldNames {
     private var starts = GrowingBuffer<Int>()
     private var paths = GrowingBuffer<Int>()
     private var bytes = GrowingBuffer<UInt8>(capacity: 64)
-    /// Places in the lists plus 1, 0 where empty; twice as many as names at the least.
+    /// Places in the lists plus 1, 0 where empty; twice as many as names at least.
     private var slots = GrowingBuffer<Int>()
     private var mask = 0
     /// The paths that the names are of.

@@ -2,11 +2,11 @@ package import RelayModel
 
 /// What an evaluation of a condition may take, told from the condition alone.
 ///
-/// Nearly every condition reads the record a few times at the most, whatever the record holds: it
+/// Nearly every condition reads the record a few times at most, whatever the record holds: it
 /// is evaluated without counting. Of the others, whose steps can be a product of what the record
 /// holds, each evaluation is counted, and ends at ``RelayModel/Limits/maximumEvaluationSteps``.
 public struct EvaluationWeight: Sendable, Hashable {
-    /// How often the record's longest value is read at the most, if nothing is a product.
+    /// How often the record's longest value is read at most, if nothing is a product.
     public private(set) var passes = 0
     /// Whether a loop over values may stand in another one.
     public private(set) var hasProducts = false

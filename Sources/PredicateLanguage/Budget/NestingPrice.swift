@@ -1,7 +1,7 @@
 /// What loops in loops cost those who save them.
 extension RecordPredicate.Comparison {
     /// What a comparison counts for in the accounts of costs whose steps may be a product; `nil` of
-    /// one that reads the record a few times at the most.
+    /// one that reads the record a few times at most.
     ///
     /// Each loop in a loop makes what is inside it four times as dear: `ANY` in a SUBQUERY counts
     /// 544, a SUBQUERY in another 672, a third one in those 2,720. By default one condition may

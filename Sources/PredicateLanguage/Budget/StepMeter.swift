@@ -55,7 +55,7 @@ final class StepMeter {
         _ value: FieldValue, _ depth: Int, _ extent: inout Extent
     ) throws(EvaluationError) {
         extent.values += 1
-        // A list may stand in itself many times over, and would take for ever to walk.
+        // A list may stand in itself many times over, and would take forever to walk.
         guard depth <= Self.maximumDepth, extent.values + extent.bytes / 32 <= limit else {
             throw .budgetExceeded
         }
@@ -99,9 +99,7 @@ struct Extent {
         var text = text
         text.withUTF8 { units in
             bytes += units.count
-            var count = 0
-            for unit in units { count += Int(unit >> 7) }
-            foreign += count
+            foreign += unsafe units.reduce(0) { $0 + Int($1 >> 7) }
         }
     }
 }

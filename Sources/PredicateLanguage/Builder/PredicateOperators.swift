@@ -171,6 +171,6 @@ extension ArithmeticPredicateOperand {
 
 /// The `nil` of `$0.nick == nil`.
 public struct NilLiteral: ExpressibleByNilLiteral, Sendable {
-    /// Creates the literal.
+    /// Called by the compiler for `nil`.
     public init(nilLiteral: ()) {}
 }

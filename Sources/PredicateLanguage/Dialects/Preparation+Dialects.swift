@@ -6,8 +6,8 @@ extension Preparation {
                 switch comparison.rules {
                 case .apple: nil
                 case .realm: RealmComparison(comparison)
-                case .minapp: MinappComparison(source: comparison)
-                case .firebase: FirebaseComparison(source: comparison)
+                case .minapp: MinappComparison(comparison)
+                case .firebase: FirebaseComparison(comparison)
                 }
             }, engine: engine)
     }

@@ -1,7 +1,10 @@
 import RelayModel
 
 /// A comparison under the rules of a dialect that judges otherwise than NSPredicate, made ready.
-protocol ForeignComparison: Sendable {
+///
+/// It is an object, because the evaluator looks for one at each comparison, and looking whether
+/// there is a value of unknown size takes as long as comparing two numbers.
+protocol ForeignComparison: AnyObject, Sendable {
     /// Whether it holds for the record of an evaluation, and what its two sides were.
     func judge(in evaluation: Evaluation) throws(EvaluationError) -> Judgement
 }

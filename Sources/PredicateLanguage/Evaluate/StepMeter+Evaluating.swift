@@ -2,7 +2,7 @@ import RelayModel
 
 // What the steps of an evaluation take by NSPredicate's rules.
 extension StepMeter {
-    /// What a regular expression takes for each byte of a text at the worst, if it came from the
+    /// What a regular expression takes for each byte of a text at worst, if it came from the
     /// record and its size is not known before.
     private static let unknownExpression = 14_000
     /// An instruction of a regular expression for each byte, in so many-th parts of a step.

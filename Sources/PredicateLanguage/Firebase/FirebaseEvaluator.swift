@@ -75,8 +75,12 @@ struct FirebaseEvaluator {
 }
 
 /// A comparison as Firebase judges it.
-struct FirebaseComparison: ForeignComparison {
-    let source: RecordPredicate.Comparison
+final class FirebaseComparison: ForeignComparison {
+    private let source: RecordPredicate.Comparison
+
+    init(_ source: RecordPredicate.Comparison) {
+        self.source = source
+    }
 
     func judge(in evaluation: Evaluation) throws(EvaluationError) -> Judgement {
         let judged = try FirebaseEvaluator(record: evaluation.record, now: evaluation.now)
@@ -89,5 +93,5 @@ struct FirebaseComparison: ForeignComparison {
 extension Preparation {
     /// What Firebase's queries need, whose comparisons all follow Firebase's rules.
     static let ofFirebase = Preparation(
-        foreign: { FirebaseComparison(source: $0) }, engine: NoRegularExpressions())
+        foreign: { FirebaseComparison($0) }, engine: NoRegularExpressions())
 }

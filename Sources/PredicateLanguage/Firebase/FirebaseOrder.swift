@@ -112,7 +112,7 @@ public struct FirebaseChild: Sendable, Hashable {
     /// Its priority.
     public var priority: FieldValue
 
-    /// Creates a child.
+    /// A child without a priority comes before those that have one.
     public init(key: String, value: FieldValue, priority: FieldValue = .null) {
         self.key = key
         self.value = value

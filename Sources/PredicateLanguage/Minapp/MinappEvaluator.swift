@@ -62,8 +62,12 @@ struct MinappEvaluator {
 }
 
 /// A comparison as Minapp judges it.
-struct MinappComparison: ForeignComparison {
-    let source: RecordPredicate.Comparison
+final class MinappComparison: ForeignComparison {
+    private let source: RecordPredicate.Comparison
+
+    init(_ source: RecordPredicate.Comparison) {
+        self.source = source
+    }
 
     func judge(in evaluation: Evaluation) throws(EvaluationError) -> Judgement {
         let judged = try MinappEvaluator(record: evaluation.record, now: evaluation.now)

@@ -76,7 +76,7 @@ struct NamedFields: FieldSource {
     }
 }
 
-/// A path of plain member names, of one at the least.
+/// A path of plain member names, of one at least.
 struct FieldPath: Sendable, Hashable {
     let name: String
     let rest: [String]

@@ -1,5 +1,5 @@
 /// A comparison as Realm judges it, with what can be made of its constants.
-struct RealmComparison: ForeignComparison {
+final class RealmComparison: ForeignComparison {
     private let source: RecordPredicate.Comparison
     private let test: RealmEvaluator.Test
 

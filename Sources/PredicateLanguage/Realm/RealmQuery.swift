@@ -39,7 +39,7 @@ public struct RealmQuery: Sendable, Hashable {
     /// query can then be checked, and has no answer until the variable has a value.
     ///
     /// - Parameters:
-    ///   - text: the query; 256 kB at the most, nested 200 levels at the most.
+    ///   - text: the query; 256 kB at most, nested 200 levels at most.
     ///   - arguments: the values of `$0`, `$1` …; those of `$K0` … must be key paths as text.
     /// - Throws: ``PredicateError`` of the stage `parse`, or `check` where an argument does not
     ///   fit.

@@ -14,7 +14,7 @@ public protocol RegularExpressionEngine: Sendable {
 
 /// A compiled pattern, which any number of threads may use at once.
 public protocol CompiledExpression: AnyObject, Sendable {
-    /// What a byte of a text may take at the worst, in the engine's instructions.
+    /// What a byte of a text may take at worst, in the engine's instructions.
     var size: Int { get }
 
     /// Whether the whole of `text` matches; `nil` if it is too long for a pattern of this size.

@@ -11,7 +11,7 @@ extension RecordPredicate {
         case variable(String)
         /// A path into something else than the record: `$item.price`, `(a UNION b)[0]`.
         case member(of: Expression, RecordPath)
-        /// A list of which one element at the least is not a constant.
+        /// A list of which one element at least is not a constant.
         case list([Expression])
         /// Arithmetic, bits, or sets.
         case arithmetic(ArithmeticOperator, Expression, Expression)

@@ -29,7 +29,7 @@ public struct PredicateError: Error, Sendable, Hashable, CustomStringConvertible
     /// The place in a JSON form, such as `filterBy[2].comparator`; `nil` for text.
     public var path: String?
 
-    /// Creates an error.
+    /// Either `span` or `path` says where: the one in a text, the other in a JSON form.
     public init(
         _ stage: Stage, _ reason: String, at span: SourceSpan = .none, found: String? = nil,
         expected: String? = nil, hint: String? = nil, path: String? = nil

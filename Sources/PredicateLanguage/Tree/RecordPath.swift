@@ -7,7 +7,7 @@ extension RecordPredicate {
         /// Where the path stands in the text that it came from.
         public var span: SourceSpan
 
-        /// Creates a path.
+        /// A path that was not read from a text has no span.
         public init(_ components: [Component], span: SourceSpan = .none) {
             self.components = components
             self.span = span

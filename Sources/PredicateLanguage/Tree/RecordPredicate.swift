@@ -62,7 +62,7 @@ public struct RecordPredicate: Sendable, Hashable {
         /// Where its right side stands.
         public var rightSpan: SourceSpan
 
-        /// Creates a comparison under Apple's rules.
+        /// The comparison follows Apple's rules; set ``rules`` for those of another dialect.
         public init(
             _ left: Expression, _ comparator: Comparator, _ right: Expression,
             options: TextOptions = [], quantifier: Quantifier? = nil
@@ -81,7 +81,7 @@ public struct RecordPredicate: Sendable, Hashable {
 
     /// How many elements of a collection must satisfy a comparison.
     public enum Quantifier: String, Sendable, Hashable, CaseIterable {
-        /// One at the least; false for an empty list. `SOME` reads as this.
+        /// One at least; false for an empty list. `SOME` reads as this.
         case any = "ANY"
         /// Every one; true for an empty list.
         case all = "ALL"
@@ -140,7 +140,7 @@ public struct RecordPredicate: Sendable, Hashable {
         /// One bit for each letter.
         public let rawValue: UInt8
 
-        /// Creates a set from bits.
+        /// Takes bits that came from a ``rawValue``.
         public init(rawValue: UInt8) {
             self.rawValue = rawValue
         }
@@ -192,7 +192,7 @@ public struct SourceSpan: Sendable, Hashable {
     /// The number of bytes.
     public let length: Int
 
-    /// Creates a range.
+    /// Both are counted in bytes of UTF-8.
     public init(offset: Int, length: Int) {
         self.offset = offset
         self.length = length

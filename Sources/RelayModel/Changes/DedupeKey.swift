@@ -24,7 +24,7 @@ public struct DedupeKey: Sendable, Hashable {
     /// For how long the key holds, where it is not the relay's window for keys of its kind.
     public let window: Duration?
 
-    /// Creates a key.
+    /// Without `window` the key holds as long as the relay keeps keys of its kind.
     public init(kind: Kind, text: String, digest: [UInt8], window: Duration? = nil) {
         self.kind = kind
         self.text = text

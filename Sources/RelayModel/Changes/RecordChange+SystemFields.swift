@@ -5,7 +5,7 @@ public struct RecordTrace: Sendable, Hashable {
     /// The user.
     public var userID: UserID?
 
-    /// Names a moment and a user.
+    /// Without `userID` it is not known who it was.
     public init(at: Timestamp, userID: UserID?) {
         self.at = at
         self.userID = userID

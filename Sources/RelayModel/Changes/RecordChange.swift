@@ -99,7 +99,7 @@ public struct RecordChange: Sendable, Hashable {
     }
 
     /// The image on which a subscription's predicate is judged: the before image of a deletion,
-    /// the after image of everything else (design §4.2).
+    /// the after image of everything else.
     public var judgedImage: RecordImage? {
         operation == .delete ? before : after
     }

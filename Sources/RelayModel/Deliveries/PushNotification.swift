@@ -25,7 +25,7 @@ public struct PushNotification: Sendable, Hashable {
     /// The JSON text, at most 4096 bytes.
     public var payload: [UInt8]
 
-    /// Creates a push notification.
+    /// Without `expiration` the gateway decides for how long it tries.
     public init(
         pushType: PushType, priority: Int, topic: String, collapseID: String? = nil,
         expiration: Timestamp? = nil, payload: [UInt8]
@@ -117,7 +117,7 @@ public struct Delivery: Sendable, Hashable {
     /// `nil` in what an earlier version kept.
     public var isOnce: Bool?
 
-    /// Creates a delivery.
+    /// Set the rest on the value: what it collapses with, and whether it fired once.
     public init(
         id: DeliveryID, ordinal: DeliveryOrdinal, container: ContainerKey,
         subscriptionID: SubscriptionID, owner: UserID, device: Device, registeredAt: Timestamp,

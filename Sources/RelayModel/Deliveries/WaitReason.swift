@@ -56,7 +56,7 @@ package enum DeliveryBound: String, Sendable, Hashable, CaseIterable {
 // MARK: Stored form
 
 extension WaitReason {
-    /// The words stand in rows: they stay as they are for ever.
+    /// The words stand in rows: they stay as they are forever.
     private enum Words {
         static let noAnswerYet = "no answer yet"
         static let deviceHold = "too many pushes for this device"

@@ -43,7 +43,7 @@ public struct ContainerKey: Sendable, Hashable, CustomStringConvertible {
     /// The environment.
     public let environment: ContainerEnvironment
 
-    /// Names a container in an environment.
+    /// A container in development and the same one in production share nothing.
     public init(container: ContainerID, environment: ContainerEnvironment) {
         self.container = container
         self.environment = environment

@@ -34,7 +34,7 @@ public enum JSONValue: Sendable, Hashable {
 
 /// The members of a JSON object, in the order they were written.
 ///
-/// Look-ups scan: the objects of this relay's contract have a few dozen members at the most, where
+/// Look-ups scan: the objects of this relay's contract have a few dozen members at most, where
 /// a scan beats hashing.
 public struct JSONObject: Sendable {
     /// The members, in order.
@@ -97,22 +97,22 @@ extension JSONObject: ExpressibleByDictionaryLiteral {
 extension JSONValue: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral,
     ExpressibleByBooleanLiteral, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
 {
-    /// Creates a text.
+    /// A text, as it stands in the source.
     public init(stringLiteral value: String) {
         self = .string(value)
     }
 
-    /// Creates an integer.
+    /// An integer, as it stands in the source.
     public init(integerLiteral value: Int64) {
         self = .integer(value)
     }
 
-    /// Creates a truth value.
+    /// A truth value, as it stands in the source.
     public init(booleanLiteral value: Bool) {
         self = .bool(value)
     }
 
-    /// Creates a list.
+    /// A list of the elements, in their order.
     public init(arrayLiteral elements: JSONValue...) {
         self = .array(elements)
     }

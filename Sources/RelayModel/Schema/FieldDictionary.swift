@@ -17,7 +17,6 @@ package struct FieldDictionary: Sendable {
 
     private let purpose: Purpose
 
-    /// Creates a reader.
     package init(_ purpose: Purpose) {
         self.purpose = purpose
     }

@@ -5,7 +5,7 @@ public struct ContainerSchema: Sendable, Hashable {
     /// The roles beside CloudKit's own `_world`, `_icloud` and `_creator`.
     public var roles: [RoleName]
 
-    /// Creates a schema.
+    /// Of several record types with one name the last counts.
     public init(_ recordTypes: [RecordTypeDefinition] = [], roles: [RoleName] = []) {
         self.recordTypes = Dictionary(
             recordTypes.map { ($0.name, $0) }, uniquingKeysWith: { _, last in last })
@@ -107,7 +107,7 @@ public struct FieldUses: OptionSet, Sendable, Hashable {
     /// The bits as they are stored.
     public let rawValue: Int64
 
-    /// Creates a set from stored bits.
+    /// Takes bits that came from a ``rawValue``.
     public init(rawValue: Int64) {
         self.rawValue = rawValue
     }
@@ -157,7 +157,7 @@ public struct SchemaFieldType: Sendable, Hashable, CustomStringConvertible {
     /// Whether the field holds a list.
     public var isList: Bool
 
-    /// Creates a type.
+    /// A single value unless `isList` says otherwise.
     public init(_ element: Element, isList: Bool = false) {
         self.element = element
         self.isList = isList
@@ -231,7 +231,7 @@ public struct RecordGrant: Sendable, Hashable {
     /// By whom: `_world`, `_icloud` (everybody who is signed in), `_creator`, or a role.
     public var role: RoleName
 
-    /// Creates a grant.
+    /// Grants add up: a role has every permission that some grant gives it.
     public init(_ permission: Permission, to role: RoleName) {
         self.permission = permission
         self.role = role

@@ -54,7 +54,7 @@ public struct NotificationInfo: Sendable, Hashable {
         case desiredKeys
     }
 
-    /// Creates an info that shows nothing.
+    /// Shows nothing until something is set.
     public init() {}
 
     /// Whether a push shows, sounds or badges.

@@ -3,7 +3,7 @@ public struct FiresOn: OptionSet, Sendable, Hashable {
     /// CloudKit's bits: 1 creation, 2 update, 4 deletion. (8, once, is ``Subscription/firesOnce``.)
     public let rawValue: UInt8
 
-    /// Creates a set from CloudKit's bits.
+    /// Takes CloudKit's bits.
     public init(rawValue: UInt8) {
         self.rawValue = rawValue
     }
@@ -32,7 +32,7 @@ public struct FiresOn: OptionSet, Sendable, Hashable {
     }
 }
 
-/// For which updates a query subscription fires (design §4.2).
+/// For which updates a query subscription fires (docs/firing-rules.md).
 public enum FiresWhen: String, Sendable, Hashable, CaseIterable {
     /// The after image satisfies the predicate.
     case matches

@@ -8,7 +8,7 @@ struct IndexAdministration: AdministrationTable {
     let registry: any Registry
     let indexes: IndexBoard
 
-    /// Fields that are listed at the most.
+    /// Fields that are listed at most.
     private static let mostPaths = 1000
 
     var routes: [AdministrationRoute] {

@@ -7,7 +7,7 @@ struct SourceAdministration: AdministrationTable {
     let registry: any Registry
     /// How sources reach the relay.
     let publicURL: String
-    /// So many unpredictable bytes.
+    /// Returns `count` unpredictable bytes.
     let randomBytes: @Sendable (Int) -> [UInt8]
 
     var routes: [AdministrationRoute] {

@@ -133,7 +133,8 @@ package struct Authenticator: Sendable {
     private func key(_ kind: AccessKey.Kind, secret: String) -> AccessKey? {
         let verifier = Secrets.verifier(of: secret)
         var found: AccessKey?
-        for key in keys where key.kind == kind && Secrets.equal(key.verifier, verifier) {
+        for key in keys
+        where key.kind == kind && ConstantTime.equal(key.verifier.utf8, verifier.utf8) {
             if found == nil || found?.revokedAt != nil { found = key }
         }
         return found

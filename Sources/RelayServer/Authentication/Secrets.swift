@@ -10,15 +10,6 @@ package enum Secrets {
 
     /// Whether `secret` is the one that `verifier` was made of; the time tells nothing.
     package static func matches(_ secret: String, verifier: String) -> Bool {
-        equal(self.verifier(of: secret), verifier)
-    }
-
-    /// Compares digests in a time that does not depend on where they differ.
-    static func equal(_ left: String, _ right: String) -> Bool {
-        let (left, right) = (Array(left.utf8), Array(right.utf8))
-        guard left.count == right.count else { return false }
-        var difference: UInt8 = 0
-        for (a, b) in zip(left, right) { difference |= a ^ b }
-        return difference == 0
+        ConstantTime.equal(self.verifier(of: secret).utf8, verifier.utf8)
     }
 }

@@ -5,7 +5,7 @@ import Storage
 /// Looks sessions up, starts and renews them.
 struct SessionDesk: Sendable {
     let registry: any SessionRegistry
-    /// So many unpredictable bytes.
+    /// Returns `count` unpredictable bytes.
     let randomBytes: @Sendable (Int) -> [UInt8]
     let logger: Logger
 

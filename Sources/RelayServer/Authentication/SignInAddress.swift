@@ -10,7 +10,6 @@ package struct SignInAddress: Sendable, Hashable {
     /// Where the relay is reached.
     let publicURL: String
 
-    /// Names the pages.
     package init(configured: String?, publicURL: String) {
         self.configured = configured
         self.publicURL = publicURL

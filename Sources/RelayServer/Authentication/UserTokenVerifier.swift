@@ -161,11 +161,10 @@ struct SplitToken {
         guard token.utf8.count <= Limits.maximumUserTokenBytes else {
             throw .tooLong(limit: Limits.maximumUserTokenBytes)
         }
-        let parts = token.split(separator: ".", omittingEmptySubsequences: false)
-        guard parts.count == 3 else { throw .malformed("three parts are expected") }
-        let header = try Self.object(parts[0], name: "header")
-        claims = try Self.object(parts[1], name: "payload")
-        guard let signature = Base64.decodeToken(parts[2]) else {
+        guard let parts = CompactJWS(token) else { throw .malformed("three parts are expected") }
+        let header = try Self.object(parts.header, name: "header")
+        claims = try Self.object(parts.payload, name: "payload")
+        guard let signature = Base64.decodeToken(parts.signature) else {
             throw .malformed("the signature is not base64url")
         }
         guard case .string(let algorithm)? = header["alg"] else {
@@ -175,7 +174,7 @@ struct SplitToken {
         self.algorithm = algorithm
         if case .string(let keyID)? = header["kid"] { self.keyID = keyID } else { keyID = nil }
         self.signature = signature
-        signedBytes = Array("\(parts[0]).\(parts[1])".utf8)
+        signedBytes = parts.signedBytes
     }
 
     private static func object(

@@ -3,7 +3,7 @@ import HTTPTypes
 import RelayModel
 import Storage
 
-/// Where change sources post (design §5).
+/// Where change sources post.
 struct ChangeRoutes: Sendable {
     let registry: any Registry
     let intake: ChangeIntake

@@ -7,7 +7,7 @@ struct GatewayMeter: Sendable {
     private let open = Gauge(label: "belfry_gateway_requests_open")
     private let connections = Gauge(label: "belfry_gateway_connections")
 
-    /// Shows a gauge of the gateway, which is a second old at the most.
+    /// Shows a gauge of the gateway, which is a second old at most.
     func show(_ gauge: GatewayGauge) {
         waiting.record(gauge.waiting)
         open.record(gauge.open)

@@ -31,7 +31,7 @@ package final class Relay: Service {
     let queries: QueryDesk
     let worker: DeliveryWorker
     let turns: IntakeTurns
-    /// The containers' indexes, which the follower hangs up.
+    /// The containers' indexes, which the follower enters.
     let indexes = IndexBoard()
     private let keeper: SnapshotKeeper?
     private let lastImage = Mutex<StateImage?>(nil)

@@ -25,7 +25,7 @@ package struct RelayDependencies: Sendable {
     package var shadow: any Shadow
     /// The relay's clock.
     package var now: @Sendable () -> Timestamp
-    /// So many unpredictable bytes.
+    /// Makes unpredictable bytes, as many as it is asked for.
     package var randomBytes: @Sendable (Int) -> [UInt8]
     /// Whether the relay can serve, and if not, why.
     package var readiness: @Sendable () async -> Readiness

@@ -10,8 +10,8 @@ import RelayModel
 extension CurlGatewaySettings {
     init(_ access: RelayConfiguration.GatewayAccess) throws(ConfigurationError) {
         self.init()
-        development = try Self.endpoint(access.developmentURL, key: "apns.development.url")
-        production = try Self.endpoint(access.productionURL, key: "apns.production.url")
+        development = try Self.endpoint(access.url(of: .development), key: "apns.development.url")
+        production = try Self.endpoint(access.url(of: .production), key: "apns.production.url")
         if let file = access.caFile {
             // libcurl would say so at the first push only.
             guard FileManager.default.isReadableFile(atPath: file) else {

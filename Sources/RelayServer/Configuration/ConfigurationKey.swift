@@ -1,7 +1,7 @@
 import RelayModel
 
-/// One setting: its name, what it may be, and what it is if nobody says.
-package struct ConfigurationKey: Sendable, Hashable {
+/// One setting: its name, what it may be, where its value goes, and what it is if nobody says.
+package struct ConfigurationKey: Sendable {
     /// What a value may be.
     package enum Kind: Sendable, Hashable {
         /// Any text that is not empty.
@@ -29,15 +29,24 @@ package struct ConfigurationKey: Sendable, Hashable {
     /// What it is for, as a sentence.
     package let summary: String
 
+    /// Puts a text that is allowed where it belongs, and says what is wrong with it all the same.
+    let apply: Application
+
+    /// How a text gets into the configuration.
+    typealias Application =
+        @Sendable (_ text: String, _ configuration: inout RelayConfiguration) -> [String]
+
     init(
         _ name: String, _ kind: Kind, default defaultText: String? = nil,
-        secrecy: Secrecy = .open, _ summary: String
+        secrecy: Secrecy = .open, _ summary: String,
+        apply: @escaping Application = { _, _ in [] }
     ) {
         self.name = name
         self.kind = kind
         self.defaultText = defaultText
         isSecret = secrecy == .secret
         self.summary = summary
+        self.apply = apply
     }
 
     /// Whether a value may be shown.

@@ -127,33 +127,14 @@ package struct ConfigurationValues: Sendable {
     /// - Throws: ``ConfigurationError`` if a setting cannot be what it is.
     package func storagePath() throws(ConfigurationError) -> String {
         guard problems.isEmpty else { throw ConfigurationError(problems) }
-        return required("storage.path")
+        return texts["storage.path"] ?? RelayConfiguration.standard.storagePath
     }
 
-    /// The text of a setting; `nil` if it has none.
-    func text(_ name: String) -> String? {
-        texts[name]
-    }
-
-    /// The text of a setting that has a default.
-    func required(_ name: String) -> String {
-        guard let text = texts[name] else {
-            preconditionFailure("the setting \(name) has no default")
+    /// Puts every value where it belongs, and says what is wrong with some all the same.
+    func apply(to configuration: inout RelayConfiguration) -> [String] {
+        ConfigurationKeys.all.flatMap { key in
+            texts[key.name].map { key.apply($0, &configuration) } ?? []
         }
-        return text
-    }
-
-    /// The number of a setting that has a default.
-    func integer(_ name: String) -> Int {
-        guard let number = Int(required(name)) else {
-            preconditionFailure("the setting \(name) was not checked")
-        }
-        return number
-    }
-
-    /// The number of a setting; `nil` if what was given is none, which ``problems`` says.
-    func number(_ name: String) -> Int? {
-        text(name).flatMap { Int($0) }
     }
 
     /// The settings, one a line, secrets hidden.

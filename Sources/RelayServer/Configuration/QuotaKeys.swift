@@ -4,8 +4,8 @@ extension ConfigurationKeys {
     /// The quotas of containers that set none of their own.
     static let quotas = settings.map { setting in
         ConfigurationKey(
-            "limits.\(setting.name)", .integer(1...Quota.largest / setting.factor),
-            default: "\(setting.quota.standard / setting.factor)", setting.summary)
+            "limits.\(setting.name)", number: \.store.quotas[setting.quota],
+            1...Quota.largest / setting.factor, unit: setting.factor, setting.summary)
     }
 
     /// A quota under the name that an operator gives it.
@@ -24,8 +24,6 @@ extension ConfigurationKeys {
         }
     }
 
-    private static let mebibyte = 1024 * 1024
-
     /// Every quota but that of queries, which is with their settings.
     static let settings = [
         QuotaSetting(
@@ -33,12 +31,12 @@ extension ConfigurationKeys {
             "The subscriptions of one user, in all databases of a container."),
         QuotaSetting(
             "subscriptionMegabytesPerUser", .userSubscriptionBytes,
-            "The size of the subscriptions of one user.", factor: mebibyte),
+            "The size of the subscriptions of one user.", factor: .mebibyte),
         QuotaSetting(
             "subscriptionsPerContainer", .subscriptions, "The subscriptions of one container."),
         QuotaSetting(
             "subscriptionMegabytesPerContainer", .subscriptionBytes,
-            "The size of the subscriptions of one container.", factor: mebibyte),
+            "The size of the subscriptions of one container.", factor: .mebibyte),
         QuotaSetting(
             "devicesPerUser", .userDevices,
             "The devices of one user; a further one ends the one that was not registered for "
@@ -51,27 +49,17 @@ extension ConfigurationKeys {
         QuotaSetting(
             "recordMegabytesPerUser", .userRecordBytes,
             "The size of these records, with what is remembered of deleted ones.",
-            factor: mebibyte),
+            factor: .mebibyte),
         QuotaSetting(
             "recordsPerContainer", .records, "The records that one container keeps."),
         QuotaSetting(
             "recordMegabytesPerContainer", .recordBytes,
             "The size of these records, with what is remembered of deleted ones.",
-            factor: mebibyte),
+            factor: .mebibyte),
         QuotaSetting(
             "zonesPerDatabase", .databaseZones,
             "The zones of one database, deleted ones included."),
         QuotaSetting(
             "zonesPerContainer", .zones, "The zones of one container, deleted ones included."),
     ]
-}
-
-extension Quotas {
-    init(_ values: ConfigurationValues) {
-        self.init()
-        for setting in ConfigurationKeys.settings {
-            self[setting.quota] = values.integer("limits.\(setting.name)") * setting.factor
-        }
-        self[.queries] = values.integer("queries.perContainer")
-    }
 }

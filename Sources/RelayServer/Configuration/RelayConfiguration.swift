@@ -1,3 +1,5 @@
+import Delivery
+import Gateway
 package import Logging
 package import RelayModel
 package import Storage
@@ -11,7 +13,6 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
         /// The port; 0 takes a free one.
         package var port: Int
 
-        /// Names a place.
         package init(host: String, port: Int) {
             self.host = host
             self.port = port
@@ -28,38 +29,42 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
 
     /// How the push gateway is reached.
     package struct GatewayAccess: Sendable, Hashable {
-        /// The URL of development tokens, without a slash at the end.
-        package var developmentURL: String
-        /// The URL of production tokens, without a slash at the end.
-        package var productionURL: String
+        /// The URL of both environments, instead of ``development`` and ``production``.
+        var both: String?
+        /// The URL of development tokens.
+        var development = "https://api.sandbox.push.apple.com"
+        /// The URL of production tokens.
+        var production = "https://api.push.apple.com"
         /// The certificate authorities instead of the system's, in PEM form.
         package var caFile: String?
-        /// The connections to each gateway at the most.
-        package var connections: Int
+        /// The connections to each gateway at most.
+        package var connections = CurlGatewaySettings().connectionsPerCredential
         /// The URL of the proxy on the way to the gateway, which may hold a password.
         package var proxy: String?
 
-        /// The URL of the gateway that issued tokens of `environment`.
+        /// The URL of the gateway that issued tokens of `environment`, without a slash at the end.
         package func url(of environment: GatewayEnvironment) -> String {
-            switch environment {
-            case .development: developmentURL
-            case .production: productionURL
-            }
+            let url =
+                switch environment {
+                case .development: development
+                case .production: production
+                }
+            return RelayConfiguration.withoutSlash(both ?? url)
         }
     }
 
     /// How deliveries are sent.
     package struct DeliveryBounds: Sendable, Hashable {
         /// The deliveries that are sent and not yet settled.
-        package var inFlight: Int
+        package var inFlight = 4096
         /// The deliveries of ranges that are sent and not yet settled.
-        package var rangeInFlight: Int
+        package var rangeInFlight = DeliverySettings().rangeWindow
         /// The retries that are sent and not yet settled.
-        package var retryInFlight: Int
+        package var retryInFlight = DeliverySettings().retryWindow
         /// The sends of one delivery before it becomes a dead letter.
-        package var maximumAttempts: Int
+        package var maximumAttempts = RetryPolicy().maximumAttempts
         /// The background pushes of one device in an hour; 0 for any number.
-        package var silentPushesPerHour: Int
+        package var silentPushesPerHour = DeliverySettings().silentPushesPerHour
     }
 
     /// What is kept for those who fetch their notifications.
@@ -71,154 +76,109 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
     }
 
     /// Where clients and change sources are served.
-    package var http: Listener
+    package var http = Listener(host: "127.0.0.1", port: 8080)
     /// Where the administrative surface is served.
-    package var admin: Listener
+    package var admin = Listener(host: "127.0.0.1", port: 8081)
     /// Who may come in, and how fast they must be.
-    package var doors: DoorSettings
+    package var doors = DoorSettings()
     /// The token of the administrative surface; `nil` closes it.
     package var adminToken: String?
-    /// The files of TLS; `nil` serves plain HTTP.
-    package var tls: TLSFiles?
+    /// The certificate chain in PEM form.
+    var certificateFile: String?
+    /// The private key of the certificate in PEM form.
+    var privateKeyFile: String?
     /// The authorities by which commands verify the relay's certificate, in PEM form.
     package var caFile: String?
-    /// How clients reach the relay, without a slash at the end.
-    package var publicURL: String
-    /// Whether ``publicURL`` was configured, and not made of the listener's address.
-    package var hasPublicURL: Bool
+    /// How clients reach the relay, if that was configured.
+    var givenPublicURL: String?
     /// What is kept for those who fetch their notifications.
-    package var fetching: Fetching
+    package var fetching = Fetching()
     /// Where users sign in.
     package var signInURL: String?
     /// The file of the store.
-    package var storagePath: String
+    package var storagePath = "belfry.sqlite"
     /// How the store works.
-    package var store: StoreSettings
+    package var store = StoreSettings()
+    /// What was said of the keys that encrypt the secrets in the store.
+    var secretKeys = SecretKeyTexts()
     /// How the push gateway is reached.
-    package var gateway: GatewayAccess
+    package var gateway = GatewayAccess()
     /// How deliveries are sent.
-    package var delivery: DeliveryBounds
-    /// What is logged at the least.
-    package var logLevel: Logger.Level
+    package var delivery = DeliveryBounds()
+    /// What is logged at least.
+    package var logLevel = Logger.Level.info
     /// How long what is in flight may take to finish at the end.
-    package var shutdownGrace: Duration
+    package var shutdownGrace = Duration.seconds(20)
     /// How long things are kept, and when changes are refused.
-    var upkeep: Upkeep.Settings
+    var upkeep = Upkeep.Settings()
     /// The subscriptions that a change fires beyond which they become ranges.
-    package var rangeThreshold: Int
+    package var rangeThreshold = Limits.maximumMatchesAtOnce
     /// What requests may ask for.
-    package var limits: RequestLimits
+    package var limits = RequestLimits()
     /// What queries of records may use.
-    package var queries: QueryDesk.Settings
-    /// From one snapshot of the index to the next at the least; `nil` keeps none.
-    package var snapshotInterval: Duration?
+    package var queries = QueryDesk.Settings()
+    /// From one snapshot of the index to the next at least; `nil` keeps none.
+    package var snapshotInterval: Duration? = .seconds(600)
     /// The settings, one a line, secrets hidden.
-    package let description: String
+    package private(set) var description = ""
+
+    /// The configuration of which nothing was said: every default stands here, or in the settings
+    /// of the room that it is for.
+    static let standard = RelayConfiguration()
+
+    private init() {
+        // A relay that finds no store asks; tests and tools just make one.
+        store.creation = .never
+    }
 
     /// Whether the administrative surface is served where clients are.
     package var sharesListener: Bool { http == admin && http.port != 0 }
+
+    /// The files of TLS; `nil` serves plain HTTP.
+    package var tls: TLSFiles? {
+        guard let certificateFile, let privateKeyFile else { return nil }
+        return TLSFiles(certificate: certificateFile, privateKey: privateKeyFile)
+    }
+
+    /// Whether ``publicURL`` was configured, and not made of the listener's address.
+    package var hasPublicURL: Bool { givenPublicURL != nil }
+
+    /// How clients reach the relay, without a slash at the end.
+    package var publicURL: String {
+        let scheme = tls == nil ? "http" : "https"
+        return Self.withoutSlash(givenPublicURL ?? "\(scheme)://\(http.host):\(http.port)")
+    }
+
+    /// The queries of one container at a time, which it may set for itself.
+    var queriesPerContainer: Int {
+        get { queries.placesOfContainer }
+        set {
+            queries.placesOfContainer = newValue
+            store.quotas[.queries] = newValue
+        }
+    }
 
     /// Decodes the settings.
     ///
     /// - Throws: ``ConfigurationError`` with everything that is wrong.
     package init(_ values: ConfigurationValues) throws(ConfigurationError) {
+        self = Self.standard
+        let refused = values.apply(to: &self)
         var problems = values.problems
-        let certificate = values.text("tls.certificateFile")
-        let privateKey = values.text("tls.privateKeyFile")
-        if (certificate == nil) != (privateKey == nil) {
+        if (certificateFile == nil) != (privateKeyFile == nil) {
             problems.append(
                 "tls.certificateFile and tls.privateKeyFile: one of them is not set; both or "
                     + "none are needed")
         }
-        let secrets = SecretKeyReading(values)
-        problems += secrets.problems
-        doors = DoorSettings(values, problems: &problems)
+        let secrets = SecretKeyReading(secretKeys)
+        problems += secrets.problems + refused
         guard problems.isEmpty else { throw ConfigurationError(problems) }
-        http = Listener(host: values.required("http.host"), port: values.integer("http.port"))
-        admin = Listener(host: values.required("admin.host"), port: values.integer("admin.port"))
-        adminToken = values.text("admin.token")
-        if let certificate, let privateKey {
-            tls = TLSFiles(certificate: certificate, privateKey: privateKey)
-        }
-        caFile = values.text("tls.caFile")
-        let scheme = certificate == nil ? "http" : "https"
-        publicURL = Self.withoutSlash(
-            values.text("http.publicURL") ?? "\(scheme)://\(http.host):\(http.port)")
-        hasPublicURL = values.text("http.publicURL") != nil
-        fetching = Self.fetching(values)
-        signInURL = values.text("signIn.url")
-        storagePath = values.required("storage.path")
-        store = Self.store(values)
         store.secrets = secrets.vault
-        gateway = Self.gateway(values)
-        delivery = DeliveryBounds(
-            inFlight: values.integer("delivery.inFlight"),
-            rangeInFlight: values.integer("delivery.rangeInFlight"),
-            retryInFlight: values.integer("delivery.retryInFlight"),
-            maximumAttempts: values.integer("delivery.maxAttempts"),
-            silentPushesPerHour: values.integer("delivery.silentPushesPerHour"))
-        logLevel = Logger.Level(rawValue: values.required("log.level")) ?? .info
-        shutdownGrace = .seconds(values.integer("shutdown.graceSeconds"))
-        limits = Self.limits(values)
-        queries = QueryDesk.Settings(values)
-        let minutes = values.integer("snapshot.minutes")
-        snapshotInterval = minutes > 0 ? .seconds(minutes * 60) : nil
-        upkeep = Upkeep.Settings(values)
-        rangeThreshold = values.integer("fanout.rangeThreshold")
+        secretKeys = SecretKeyTexts()
         description = values.description
     }
 
-    private static func store(_ values: ConfigurationValues) -> StoreSettings {
-        var settings = StoreSettings()
-        settings.creation =
-            StoreCreation(rawValue: values.required("storage.create")) ?? .never
-        settings.commitDelay = .milliseconds(values.integer("storage.commitMilliseconds"))
-        settings.commitChanges = values.integer("storage.commitChanges")
-        settings.waitingChanges = values.integer("storage.waitingChanges")
-        settings.waitingBytes = values.integer("storage.waitingMegabytes") * 1_048_576
-        settings.diskReserveBytes =
-            UInt64(values.integer("storage.diskReserveMegabytes")) * 1_048_576
-        settings.dedupeWindow = .seconds(values.integer("storage.dedupeHours") * 3600)
-        settings.walBytes = values.integer("storage.walMegabytes") * 1_048_576
-        settings.inboxPerUser = values.integer("inbox.perUser")
-        settings.scanningReaders = values.integer("queries.readers")
-        settings.quotas = Quotas(values)
-        return settings
-    }
-
-    private static func fetching(_ values: ConfigurationValues) -> Fetching {
-        var fetching = Fetching()
-        fetching.desk.hold = .seconds(values.integer("courier.holdSeconds"))
-        fetching.desk.polls = values.integer("courier.polls")
-        fetching.bounds.count = values.integer("courier.queueLength")
-        fetching.bounds.age = .seconds(values.integer("courier.queueHours") * 3600)
-        return fetching
-    }
-
-    /// `apns.url` stands for both environments.
-    private static func gateway(_ values: ConfigurationValues) -> GatewayAccess {
-        let both = values.text("apns.url")
-        return GatewayAccess(
-            developmentURL: withoutSlash(both ?? values.required("apns.development.url")),
-            productionURL: withoutSlash(both ?? values.required("apns.production.url")),
-            caFile: values.text("apns.caFile"), connections: values.integer("apns.connections"),
-            proxy: values.text("apns.proxy"))
-    }
-
-    private static func limits(_ values: ConfigurationValues) -> RequestLimits {
-        var limits = RequestLimits(
-            requestBytes: values.integer("limits.requestBytes"),
-            webhookBytes: values.integer("limits.webhookBytes"),
-            operations: values.integer("limits.operations"),
-            deniedRecordTypes: values.required("limits.deniedRecordTypes").split(separator: ",")
-                .map { $0.trimmingPrefix(while: \.isWhitespace) }.map(String.init))
-        limits.costs.perPredicate = values.integer("limits.predicateCost")
-        limits.costs.perUser = values.integer("limits.userCost")
-        limits.costs.perRecordType = values.integer("limits.recordTypeCost")
-        return limits
-    }
-
-    private static func withoutSlash(_ url: String) -> String {
+    static func withoutSlash(_ url: String) -> String {
         url.hasSuffix("/") ? String(url.dropLast()) : url
     }
 }

@@ -1,20 +1,33 @@
 import Foundation
 import Storage
 
+/// What the configuration says of the keys of secrets.
+struct SecretKeyTexts: Sendable {
+    /// The key.
+    var key: String?
+    /// The file with it, instead.
+    var keyFile: String?
+    /// The file with the key before.
+    var previousKeyFile: String?
+}
+
 /// Reads the keys of secrets from the configuration and the files that it names.
 struct SecretKeyReading {
     private(set) var vault = SecretVault()
     /// What is wrong, a sentence each; nothing of a key is in them.
     private(set) var problems: [String] = []
 
-    init(_ values: ConfigurationValues) {
-        let text = values.text("secrets.key")
-        if text != nil, values.text("secrets.keyFile") != nil {
+    init(_ texts: SecretKeyTexts) {
+        if texts.key != nil, texts.keyFile != nil {
             problems.append("secrets.key and secrets.keyFile: one of the two is enough")
         }
         vault.current =
-            text.flatMap { key($0, of: "secrets.key") } ?? key(inFileOf: "secrets.keyFile", values)
-        if let previous = key(inFileOf: "secrets.previousKeyFile", values) {
+            texts.key.flatMap { key($0, of: "secrets.key") }
+            ?? texts.keyFile.flatMap { key(inFile: $0, of: "secrets.keyFile") }
+        let previous = texts.previousKeyFile.flatMap {
+            key(inFile: $0, of: "secrets.previousKeyFile")
+        }
+        if let previous {
             vault.previous = [previous]
             if vault.current == nil {
                 problems.append(
@@ -32,10 +45,7 @@ struct SecretKeyReading {
         return key
     }
 
-    private mutating func key(
-        inFileOf name: String, _ values: ConfigurationValues
-    ) -> SecretKey? {
-        guard let path = values.text(name) else { return nil }
+    private mutating func key(inFile path: String, of name: String) -> SecretKey? {
         guard let data = FileManager.default.contents(atPath: path), data.count <= 1024 else {
             problems.append("\(name): the file \(path) cannot be read")
             return nil

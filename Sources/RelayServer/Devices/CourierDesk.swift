@@ -18,13 +18,12 @@ package final class CourierDesk: Sendable {
         package var hold: Duration = .seconds(25)
         /// Polls that are held at a time, of all couriers.
         package var polls = 1000
-        /// How long a poll is held at the least before it makes room for another one.
+        /// How long a poll is held at least before it makes room for another one.
         package var leastHold: Duration = .seconds(2)
         /// How long a poll of an unknown courier waits for its refusal: CloudKit JS asks again
         /// after 10 ms, whatever the answer.
         package var refusalDelay: Duration = .seconds(2)
 
-        /// Creates the default settings.
         package init() {}
     }
 
@@ -57,7 +56,6 @@ package final class CourierDesk: Sendable {
     private let clock: any Clock<Duration>
     private let now: @Sendable () -> Timestamp
 
-    /// Creates a desk where nobody waits.
     package init(
         queue: any CourierQueue, settings: Settings = Settings(), clock: any Clock<Duration>,
         now: @escaping @Sendable () -> Timestamp
@@ -138,7 +136,7 @@ package final class CourierDesk: Sendable {
     }
 
     private func enter(_ courier: DeviceToken) throws -> Poll {
-        // A poll is rung at most twice before it looks, and released by three at the most.
+        // A poll is rung at most twice before it looks, and released by three at most.
         let (events, continuation) = AsyncStream.makeStream(of: Event.self)
         let age = clock.measureStart()
         return try state.withLock { state in

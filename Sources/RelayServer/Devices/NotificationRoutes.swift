@@ -97,7 +97,7 @@ struct NotificationRoutes: Sendable {
 struct NotificationListing: Sendable {
     /// Where to go on.
     let token: String?
-    /// So many at the most.
+    /// The most that are returned.
     let limit: Int
     /// The device that asks, which is not told of its own changes.
     let device: DeviceID?

@@ -63,7 +63,7 @@ private final class GuestHandler: ChannelDuplexHandler {
     typealias OutboundIn = HTTPServerResponsePart
     typealias OutboundOut = HTTPServerResponsePart
 
-    /// How often the clock is looked at, at the least and at the most.
+    /// How often the clock is looked at, at least and at most.
     private static let leastCheck = Duration.milliseconds(50)
     private static let mostCheck = Duration.seconds(5)
 

@@ -17,12 +17,12 @@ struct OpenFiles: Sendable, Hashable {
     static func raised() -> OpenFiles {
         let kind = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
         var limits = rlimit()
-        guard getrlimit(kind, &limits) == 0 else { return OpenFiles(limit: 1024) }
+        guard unsafe getrlimit(kind, &limits) == 0 else { return OpenFiles(limit: 1024) }
         if limits.rlim_cur < limits.rlim_max {
             var wished = limits
             wished.rlim_cur = limits.rlim_max
             // Refused where a sandbox forbids it: then the soft limit holds.
-            if setrlimit(kind, &wished) == 0 { limits = wished }
+            if unsafe setrlimit(kind, &wished) == 0 { limits = wished }
         }
         return OpenFiles(limit: Int(clamping: limits.rlim_cur))
     }

@@ -23,7 +23,7 @@ package struct ClientAddress: Sendable, Hashable {
             let bits = UInt32(bigEndian: address.address.sin_addr.s_addr)
             self.init(high: 0, low: Self.mapped | UInt64(bits))
         case .v6(let address):
-            let words = address.address.sin6_addr.__in6_u.__u6_addr32
+            let words = unsafe address.address.sin6_addr.__in6_u.__u6_addr32
             func pair(_ first: UInt32, _ second: UInt32) -> UInt64 {
                 UInt64(UInt32(bigEndian: first)) << 32 | UInt64(UInt32(bigEndian: second))
             }

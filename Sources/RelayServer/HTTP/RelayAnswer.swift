@@ -14,21 +14,18 @@ package struct RelayAnswer: Sendable {
     /// Is called if the answer could not be written, because the connection is gone.
     package var unwritten: (@Sendable () async -> Void)?
 
-    /// Creates an answer without a body.
     package init(status: Int) {
         self.status = status
         headers = [:]
         body = []
     }
 
-    /// Creates an answer in JSON.
     package init(status: Int = 200, json: JSONValue) {
         self.init(status: status)
         contentType = "application/json; charset=utf-8"
         body = json.utf8
     }
 
-    /// Creates an answer in plain text.
     package init(status: Int = 200, text: String, contentType: String = "text/plain; charset=utf-8")
     {
         self.init(status: status)

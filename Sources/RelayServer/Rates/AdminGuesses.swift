@@ -2,7 +2,7 @@
 ///
 /// An address may be wrong ten times, and all addresses together a hundred times; then tokens are
 /// still compared, but in a line: four in a second, in order. So guessing is slow however many
-/// guess, and the operator, who is right, waits for seconds at the most, and not at all from an
+/// guess, and the operator, who is right, waits for seconds at most, and not at all from an
 /// address from which the right token came within a day and that was seldom wrong.
 struct AdminGuesses: Sendable {
     /// What is done with a token.

@@ -3,7 +3,7 @@ import RelayModel
 /// How much of bodies is held in memory: a pure value.
 ///
 /// Room is taken as a body comes, and not as it is announced, so that an announcement holds none.
-/// One container gets the half at the most. The last eighth is for the beginnings of bodies, so
+/// One container gets the half at most. The last eighth is for the beginnings of bodies, so
 /// that short requests, which are nearly all, pass while long ones wait.
 struct BodyBook: Sendable {
     /// What is taken at once.

@@ -20,7 +20,6 @@ package final class QueryDesk: Sendable {
         /// How long a query reads before it is another one's turn.
         package var turn: Duration = .milliseconds(10)
 
-        /// Creates the default settings.
         package init() {}
     }
 
@@ -31,7 +30,6 @@ package final class QueryDesk: Sendable {
     private let refused = Counter(label: "belfry_queries_refused_total")
     private let cut = Counter(label: "belfry_queries_cut_total")
 
-    /// Creates a desk where nobody asks.
     package init(settings: Settings = Settings(), clock: any Clock<Duration>) {
         places = Mutex(QueryPlaces(total: settings.places))
         self.settings = settings

@@ -67,7 +67,7 @@ struct QueryPlaces: Sendable {
 }
 
 extension APIError {
-    /// So many queries run already.
+    /// The refusal of a query because `use` of them are running already.
     static func tooManyQueries(_ whose: String, limit: Int, use: Int) -> APIError {
         APIError(
             .throttled, "\(use) queries \(whose) run already; allowed are \(limit) at a time",

@@ -7,7 +7,7 @@ struct RecordFeedRoutes: Sendable {
     /// Lets queries in.
     let queries: QueryDesk
     let sessions: any SessionRegistry
-    /// So many unpredictable bytes.
+    /// Returns `count` unpredictable bytes.
     let randomBytes: @Sendable (Int) -> [UInt8]
 
     var routes: [RelayRoute] {

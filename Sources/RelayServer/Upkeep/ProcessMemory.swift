@@ -12,7 +12,7 @@ package enum ProcessMemory {
         return pages * Int(sysconf(Int32(_SC_PAGESIZE)))
     }
 
-    /// As many arenas for the memory of all threads as there are processors, and two at the least,
+    /// As many arenas for the memory of all threads as there are processors, and two at least,
     /// unless `MALLOC_ARENA_MAX` or `GLIBC_TUNABLES` say another number.
     ///
     /// By itself glibc makes eight for each processor, and each thread keeps in its own what it

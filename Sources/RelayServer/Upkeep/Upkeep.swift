@@ -14,13 +14,13 @@ struct Upkeep: Sendable {
     struct Settings: Sendable, Hashable {
         /// How long things are kept.
         var retention = Retention()
-        /// A courier that is not polled for so long is forgotten.
-        var courierIdle = Duration.seconds(90 * 86_400)
-        /// Notifications stay so long in inboxes.
+        /// How long a courier may go without a poll before it is forgotten.
+        var courierIdle = Duration.seconds(30 * 86_400)
+        /// How long notifications stay in inboxes.
         var inboxAge = Duration.seconds(30 * 86_400)
-        /// Administrative calls stay so long in the audit log.
+        /// How long administrative calls stay in the audit log.
         var auditAge = Duration.seconds(8760 * 3600)
-        /// Administrative calls in the audit log, about.
+        /// The most administrative calls in the audit log, about.
         var auditEntries = 100_000
         /// Entries of the log that may be unsettled before changes are refused; 0 is no bound.
         var logLag = 5_000_000

@@ -7,7 +7,6 @@ package struct RecordDecision {
     /// The change that is appended.
     package var change: RecordChange
 
-    /// Creates a decision.
     package init(record: ShadowRecord, change: RecordChange) {
         self.record = record
         self.change = change

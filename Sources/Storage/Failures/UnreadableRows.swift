@@ -12,7 +12,6 @@ package struct UnreadableRow: Sendable, Hashable {
     /// What about it cannot be read; nothing of its content.
     package let reason: String
 
-    /// Names a row.
     package init(table: String, key: String, reason: String) {
         self.table = table
         self.key = key
@@ -24,7 +23,7 @@ package struct UnreadableRow: Sendable, Hashable {
 ///
 /// Whoever watches the store tells of them. A lock: all is short.
 package final class UnreadableRows: Sendable {
-    /// So many are remembered; more are set aside like these, and not told one by one.
+    /// How many are remembered; more are set aside like these, but not reported one by one.
     private static let limit = 10_000
 
     private struct State {

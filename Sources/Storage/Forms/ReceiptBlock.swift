@@ -106,14 +106,7 @@ private struct ReceiptWriter {
         write(UInt64(bitPattern: (difference << 1) ^ (difference >> 63)))
     }
 
-    private mutating func write(_ value: UInt64) {
-        var rest = value
-        while rest >= 0x80 {
-            bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)
-            rest >>= 7
-        }
-        bytes.append(UInt8(rest))
-    }
+    private mutating func write(_ value: UInt64) { LEB128.append(value, to: &bytes) }
 }
 
 private struct ReceiptReader {
@@ -177,18 +170,7 @@ private struct ReceiptReader {
         return base[keyPath: part]
     }
 
-    private mutating func number() -> UInt64? {
-        var value: UInt64 = 0
-        var shift: UInt64 = 0
-        while index < bytes.count, shift < 64 {
-            let byte = bytes[index]
-            index += 1
-            value |= UInt64(byte & 0x7F) << shift
-            if byte < 0x80 { return value }
-            shift += 7
-        }
-        return nil
-    }
+    private mutating func number() -> UInt64? { LEB128.read(bytes, at: &index) }
 
     private mutating func take(_ count: UInt64) -> ArraySlice<UInt8>? {
         guard count <= UInt64(bytes.count - index) else { return nil }

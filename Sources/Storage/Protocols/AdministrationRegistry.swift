@@ -40,7 +40,6 @@ package struct AdminToken: Sendable, Hashable {
     /// When it was revoked, if it was.
     package var revokedAt: Timestamp?
 
-    /// Creates a token.
     package init(
         id: String, verifier: String, label: String, mayChange: Bool, container: ContainerKey?,
         createdAt: Timestamp, endsAt: Timestamp?

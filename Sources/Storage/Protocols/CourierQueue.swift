@@ -7,7 +7,7 @@ package import RelayModel
 package protocol CourierQueue: Sendable {
     /// Creates the courier of `device`, whose token is new, and registers the device.
     ///
-    /// A user has ``RelayModel/Limits/maximumCouriersPerUser`` in one container at the most;
+    /// A user has ``RelayModel/Limits/maximumCouriersPerUser`` in one container at most;
     /// beyond, the one that was polled least recently ends.
     func createCourier(
         for device: Device, named naming: DeviceNaming, at now: Timestamp
@@ -72,7 +72,6 @@ package struct CourierDelivery: Sendable, Hashable {
     /// The JSON text.
     package var payload: [UInt8]
 
-    /// Creates a notification on its way.
     package init(
         deliveryID: DeliveryID, position: LogPosition, container: ContainerKey, owner: UserID,
         deviceID: DeviceID, collapseID: String? = nil, expiration: Timestamp? = nil,
@@ -93,13 +92,12 @@ package struct CourierDelivery: Sendable, Hashable {
 package struct CourierBounds: Sendable, Hashable {
     /// The notifications that wait for one courier; beyond, the oldest are dropped.
     package var count: Int
-    /// How long a notification waits at the most.
+    /// How long a notification waits at most.
     package var age: Duration
-    /// How long a notification waits at the least, whatever its expiration: between two polls there
+    /// How long a notification waits at least, whatever its expiration: between two polls there
     /// is a gap.
     package var gap: Duration
 
-    /// Creates bounds.
     package init(
         count: Int = 500, age: Duration = .seconds(72 * 3600), gap: Duration = .seconds(30)
     ) {
@@ -140,7 +138,6 @@ package struct TakenNotification: Sendable, Hashable {
     /// The JSON text.
     package let payload: [UInt8]
 
-    /// Names what was taken.
     package init(number: Int64, payload: [UInt8]) {
         self.number = number
         self.payload = payload

@@ -11,7 +11,6 @@ package struct DearEntry: Sendable, Hashable {
     /// What is told of it.
     package let reason: String
 
-    /// Names a change that is to be set aside.
     package init(
         position: LogPosition, container: ContainerKey, dearest: [UInt64], reason: String
     ) {

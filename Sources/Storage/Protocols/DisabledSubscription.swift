@@ -9,7 +9,6 @@ package struct DisabledSubscription: Sendable, Hashable {
     /// The entry of the log that ended it.
     package let position: LogPosition
 
-    /// Names a subscription that ended.
     package init(version: SubscriptionVersion, reason: String, position: LogPosition) {
         self.version = version
         self.reason = reason

@@ -15,7 +15,7 @@ package protocol FanoutRanges: Sendable {
     /// One whose serials cannot be read says so, and is to be set aside.
     func nextRange(of container: ContainerKey, after id: UInt64) async throws -> FanoutRange?
     /// Takes a range out of the work that cannot be worked, and keeps it with the reason, so that
-    /// it does not keep the log from being pruned for ever.
+    /// it does not keep the log from being pruned forever.
     func setAside(_ range: FanoutRange, because reason: String, at now: Timestamp) async throws
     /// The subscriptions with these serials and their owners' devices, as they were active at the
     /// range's position, in the order of the serials; without those that cannot be read.
@@ -39,7 +39,6 @@ package struct NewRange: Sendable, Hashable {
     /// The serials of the subscriptions, ascending.
     package var serials: [UInt64]
 
-    /// Creates a range.
     package init(container: ContainerKey, position: LogPosition, serials: [UInt64]) {
         self.container = container
         self.position = position
@@ -57,7 +56,7 @@ package struct FanoutRange: Sendable, Hashable {
     package var position: LogPosition
     /// The serials of the subscriptions, ascending.
     package var serials: [UInt64]
-    /// So many deliveries of the range are settled.
+    /// How many deliveries of the range are settled.
     package var offset: UInt32
     /// Whether its serials could be read; otherwise there are none.
     package var isReadable = true
@@ -82,7 +81,6 @@ package struct RangeMember: Sendable, Hashable {
     /// The devices of its owner, by ascending serial.
     package var devices: [DeviceVersion]
 
-    /// Creates a member.
     package init(version: SubscriptionVersion, devices: [DeviceVersion]) {
         self.version = version
         self.devices = devices
@@ -93,14 +91,13 @@ package struct RangeMember: Sendable, Hashable {
 package struct RangeStep: Sendable, Hashable {
     /// The range.
     package var id: UInt64
-    /// So many deliveries were settled.
+    /// How many deliveries were settled before the step.
     package var from: UInt32
-    /// So many are.
+    /// How many are settled after it.
     package var to: UInt32
     /// Whether those are all: the row goes.
     package var isFinished: Bool
 
-    /// Creates a step.
     package init(id: UInt64, from: UInt32, to: UInt32, isFinished: Bool) {
         self.id = id
         self.from = from
@@ -113,14 +110,13 @@ package struct RangeStep: Sendable, Hashable {
 package struct RangeBatch: Sendable, Hashable {
     /// The range.
     package var id: UInt64
-    /// So many deliveries of the range come before these.
+    /// How many deliveries of the range come before these.
     package var offset: UInt32
     /// The deliveries.
     package var deliveries: [OwedDelivery]
     /// Whether the range has no more.
     package var isLast: Bool
 
-    /// Creates a batch.
     package init(id: UInt64, offset: UInt32, deliveries: [OwedDelivery], isLast: Bool) {
         self.id = id
         self.offset = offset

@@ -12,7 +12,6 @@ package struct FollowedEntry: Sendable {
     /// What it says.
     package let body: FollowedBody
 
-    /// Creates an entry.
     package init(
         position: LogPosition, appendedAt: Timestamp, container: ContainerKey, body: FollowedBody
     ) {

@@ -26,7 +26,6 @@ package struct InboxOwner: Sendable, Hashable {
     /// The user.
     package var user: UserID
 
-    /// Names a user of a container.
     package init(container: ContainerKey, user: UserID) {
         self.container = container
         self.user = user
@@ -54,7 +53,6 @@ package struct InboxEntry: Sendable, Hashable {
     /// When the change was appended.
     package var at: Timestamp
 
-    /// Creates an entry.
     package init(
         owner: InboxOwner, position: LogPosition, subscriptionSerial: UInt64,
         subscriptionID: SubscriptionID, database: DatabaseScope, notificationID: UUIDBytes,
@@ -80,7 +78,7 @@ package struct InboxRequest: Sendable, Hashable {
     package var database: DatabaseScope?
     /// Beyond this number; 0 begins with the oldest that is kept.
     package var after: UInt64
-    /// So many at the most.
+    /// The most that are returned.
     package var limit: Int
     /// The device that asks: it is not told of its own changes.
     package var device: DeviceID?

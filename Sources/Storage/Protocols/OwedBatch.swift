@@ -15,7 +15,6 @@ package struct OwedBatch: Sendable, Hashable {
     /// when the progress passes it.
     package var ranges: [NewRange]
 
-    /// Creates a batch.
     package init(
         deliveries: [OwedDelivery], finished: LogPosition?, inbox: [InboxEntry] = [],
         ranges: [NewRange] = []

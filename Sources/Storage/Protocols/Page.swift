@@ -9,7 +9,6 @@ package struct Page<Element: Sendable>: Sendable {
     /// The bytes of stored text that were read for it.
     package var bytes = 0
 
-    /// Creates a page.
     package init(_ elements: [Element], hasMore: Bool) {
         self.elements = elements
         self.hasMore = hasMore

@@ -60,7 +60,6 @@ package struct ScannedRecord: Sendable {
     /// The bytes of its stored texts.
     package let bytes: Int
 
-    /// Creates a record that was read.
     package init(record: ShadowRecord, bytes: Int) {
         self.record = record
         self.bytes = bytes

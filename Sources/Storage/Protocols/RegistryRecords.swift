@@ -60,7 +60,6 @@ package struct ProviderCredential: Sendable, Hashable, CustomStringConvertible {
     /// The ECDSA P-256 private key in PEM form: a secret.
     package var privateKeyPEM: String
 
-    /// Creates a credential.
     package init(teamID: String, keyID: String, privateKeyPEM: String) {
         self.teamID = teamID
         self.keyID = keyID
@@ -88,7 +87,6 @@ package struct ProviderCertificate: Sendable, Hashable, CustomStringConvertible 
     /// The passphrase of the key, empty for none: a secret.
     package var passphrase: String
 
-    /// Creates a certificate.
     package init(packing: Packing, bytes: [UInt8], passphrase: String) {
         self.packing = packing
         self.bytes = bytes
@@ -158,7 +156,6 @@ package struct AccessKey: Sendable, Hashable {
     /// When it was revoked, if it was.
     package var revokedAt: Timestamp?
 
-    /// Creates a key.
     package init(
         id: String, container: ContainerKey, kind: Kind, verifier: String, label: String,
         createdAt: Timestamp
@@ -183,7 +180,6 @@ package struct StoredSource: Sendable, Hashable {
     /// When it was saved.
     package var savedAt: Timestamp
 
-    /// Creates a stored source.
     package init(
         container: ContainerKey, name: SourceName, definition: JSONValue, savedAt: Timestamp
     ) {
@@ -203,7 +199,6 @@ package struct SubscriptionOwner: Sendable, Hashable {
     /// The user.
     package var user: UserID
 
-    /// Names a user in a database.
     package init(container: ContainerKey, database: DatabaseScope, user: UserID) {
         self.container = container
         self.database = database
@@ -259,7 +254,6 @@ package struct SubscriptionVersion: Sendable, Hashable {
     /// The log position at which it was saved; later changes are judged.
     package var activation: LogPosition
 
-    /// Creates a version.
     package init(serial: UInt64, subscription: Subscription, activation: LogPosition) {
         self.serial = serial
         self.subscription = subscription
@@ -278,7 +272,6 @@ package struct DeviceVersion: Sendable, Hashable {
     /// The log position at which it was registered.
     package var activation: LogPosition
 
-    /// Creates a version.
     package init(
         serial: UInt64, device: Device, registeredAt: Timestamp, activation: LogPosition
     ) {
@@ -354,7 +347,6 @@ package struct StoredProviderToken: Sendable, Hashable {
     /// Its `iat`.
     package var issuedAt: Timestamp
 
-    /// Creates a stored provider token.
     package init(
         teamID: String, keyID: String, environment: GatewayEnvironment, token: String,
         issuedAt: Timestamp

@@ -9,7 +9,7 @@ package protocol SessionRegistry: Sendable {
     /// Starts a session, or starts it anew if it has ended by itself; one that was revoked stays
     /// revoked.
     ///
-    /// A user has ``RelayModel/Limits/maximumSessionsPerUser`` at the most; beyond, the oldest end.
+    /// A user has ``RelayModel/Limits/maximumSessionsPerUser`` at most; beyond, the oldest end.
     func startSession(_ session: UserSession) async throws -> UserSession
     /// Revokes a session, as at sign-out; one that is not known yet is kept as revoked, so that
     /// what it would be made of does not count any more either.
@@ -49,7 +49,6 @@ package struct UserSession: Sendable, Hashable {
     /// A session that was revoked is remembered until then, so that the token begins no other one.
     package var tokenEndsAt: Timestamp?
 
-    /// Creates a session.
     package init(
         id: UUIDBytes, container: ContainerKey, user: UserID, startedAt: Timestamp,
         endsAt: Timestamp, revokedAt: Timestamp? = nil, tokenEndsAt: Timestamp? = nil

@@ -29,7 +29,7 @@ package protocol Shadow: Sendable {
     ) async throws -> [RecordEditOutcome]
     /// The live records with these names, in any order; of a name that several types have, all.
     ///
-    /// As many as have so many bytes of stored text, about; the names of the others are unread.
+    /// Reading stops after about `bytes` bytes of stored text; the names of the others are unread.
     func records(
         named ids: [RecordID], in place: RecordPlace, bytes: Int
     ) async throws -> (records: [ShadowRecord], unread: Set<RecordID>)
@@ -79,7 +79,6 @@ package struct RecordPlace: Sendable, Hashable {
     /// Whose it is; `nil` for the public one.
     package var owner: UserID?
 
-    /// Names a database.
     package init(container: ContainerKey, database: DatabaseScope, owner: UserID?) {
         self.container = container
         self.database = database
@@ -94,7 +93,6 @@ package struct RecordEditor: Sendable, Hashable {
     /// Whether it is a server of the application's own, which may write what others created.
     package var isServer: Bool
 
-    /// Names who changes records.
     package init(userID: UserID?, isServer: Bool) {
         self.userID = userID
         self.isServer = isServer
@@ -110,7 +108,6 @@ package struct RecordStamp: Sendable, Hashable {
     /// On which device, where that is known.
     package var deviceID: DeviceID?
 
-    /// Creates a stamp.
     package init(at: Timestamp, userID: UserID?, deviceID: DeviceID?) {
         self.at = at
         self.userID = userID
@@ -143,7 +140,6 @@ package struct ShadowRecord: Sendable, Hashable {
     /// Whether it is gone.
     package var isDeleted = false
 
-    /// Creates a version of a record.
     package init(
         recordID: RecordID, recordType: RecordType, fields: RecordFields, wire: JSONObject = [:],
         readers: [String]? = nil, created: RecordStamp, modified: RecordStamp, source: SourceName,
@@ -203,7 +199,6 @@ package struct RecordEdit: Sendable, Hashable {
     /// `modified` as the client sent it: an echo of the stored one names no new device.
     package var statedStamp: RecordStamp?
 
-    /// Creates an operation.
     package init(_ kind: Kind, _ recordID: RecordID, type: RecordType?) {
         self.kind = kind
         self.recordID = recordID
@@ -285,7 +280,6 @@ package struct ZoneMark: Sendable, Hashable {
     /// Up to where marks of its deleted records may have been forgotten.
     package var prunedTo: LogPosition
 
-    /// Creates a mark.
     package init(
         zoneID: ZoneID, position: LogPosition, edit: UInt64, isDeleted: Bool,
         prunedTo: LogPosition = .start

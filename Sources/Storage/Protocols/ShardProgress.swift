@@ -2,7 +2,7 @@ package import RelayModel
 
 /// How far a shard's log has been settled, with the exceptions: what did not simply succeed.
 ///
-/// The progress is the promise. Everything at or before it is settled for ever; everything after it
+/// The progress is the promise. Everything at or before it is settled forever; everything after it
 /// is owed, and is worked again after a crash.
 package protocol ShardProgress: Sendable {
     /// The progress as it stands.
@@ -68,13 +68,12 @@ package enum Withdrawal: String, Sendable, Hashable, CaseIterable {
 package struct ProgressMark: Sendable, Hashable, Comparable {
     /// Every entry up to this position is settled.
     package let position: LogPosition
-    /// So many deliveries of the next entry are settled too.
+    /// How many deliveries of the next entry are settled too.
     package let offset: UInt32
 
     /// The mark of a new log.
     package static let start = ProgressMark(position: .start, offset: 0)
 
-    /// Creates a mark.
     package init(position: LogPosition, offset: UInt32) {
         self.position = position
         self.offset = offset
@@ -127,7 +126,6 @@ package struct DeliveryTally: Sendable, Hashable {
     /// Deliveries that the gateway accepted, at whichever attempt.
     package var delivered = 0
 
-    /// Creates a tally of nothing.
     package init() {}
 }
 
@@ -164,7 +162,6 @@ package struct DeliveryReceipt: Sendable, Hashable {
     /// When it ended.
     package var at: Timestamp
 
-    /// Creates a receipt.
     package init(
         deliveryID: DeliveryID, ordinal: DeliveryOrdinal, subscriptionSerial: UInt64,
         deviceSerial: UInt64, outcome: Outcome, status: UInt16, reason: String, attempt: UInt16,
@@ -196,7 +193,6 @@ package struct Retry: Sendable, Hashable {
     /// Why it waits.
     package var reason: WaitReason
 
-    /// Creates a retry.
     package init(
         delivery: OwedDelivery, attempts: UInt16, dueAt: Timestamp, reason: WaitReason
     ) {
@@ -216,7 +212,6 @@ package struct OwedDelivery: Sendable, Hashable {
     /// The serial of the device's version.
     package var deviceSerial: UInt64
 
-    /// Creates an owed delivery.
     package init(_ delivery: Delivery, subscriptionSerial: UInt64, deviceSerial: UInt64) {
         self.delivery = delivery
         self.subscriptionSerial = subscriptionSerial
@@ -237,7 +232,6 @@ package struct DeadLetter: Sendable, Hashable {
     /// When it ended.
     package var at: Timestamp
 
-    /// Creates a dead letter.
     package init(
         delivery: OwedDelivery, attempts: UInt16, status: UInt16, reason: String, at: Timestamp
     ) {
@@ -258,7 +252,6 @@ package struct DeadToken: Sendable, Hashable {
     /// Since when, by the gateway's clock: a registration after this moment stays.
     package var since: Timestamp
 
-    /// Creates a verdict on a token.
     package init(container: ContainerKey, token: DeviceToken, since: Timestamp) {
         self.container = container
         self.token = token
@@ -277,7 +270,6 @@ package struct BadgeMark: Sendable, Hashable {
     /// The number on the application's icon.
     package var badge: Int64
 
-    /// Creates a badge mark.
     package init(container: ContainerKey, deviceID: DeviceID, owner: UserID, badge: Int64) {
         self.container = container
         self.deviceID = deviceID

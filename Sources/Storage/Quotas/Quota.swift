@@ -156,6 +156,5 @@ package struct QuotaUse: Sendable, Hashable {
     /// Changes whose record was not kept, because the container had no room for one more.
     package var unkept = 0
 
-    /// Creates a use of nothing.
     package init() {}
 }

@@ -3,7 +3,7 @@
 /// What is owed is never dropped, whatever the bounds say: log entries after the progress, or of an
 /// open range, and retries.
 package struct Retention: Sendable, Hashable {
-    /// How long log entries are kept; `nil` for ever.
+    /// How long log entries are kept; `nil` forever.
     ///
     /// Explaining, rehearsing and catching up reach no further back.
     package var logAge: Duration? = .seconds(7 * 86_400)
@@ -11,39 +11,38 @@ package struct Retention: Sendable, Hashable {
     ///
     /// `nil` is no bound.
     package var logBytes: Int? = 10 * 1024 * 1024 * 1024
-    /// How long receipts are kept; `nil` for ever.
+    /// How long receipts are kept; `nil` forever.
     package var receiptAge: Duration? = .seconds(7 * 86_400)
     /// The size of the receipts, about.
     ///
     /// `nil` is no bound.
     package var receiptBytes: Int? = 1024 * 1024 * 1024
-    /// How long dead letters are kept; `nil` for ever.
+    /// How long dead letters are kept; `nil` forever.
     package var deadLetterAge: Duration? = .seconds(30 * 86_400)
     /// The dead letters of one container, about.
     ///
     /// `nil` is no bound.
     package var deadLetters: Int? = 1_000_000
-    /// How long parked changes are kept; `nil` for ever.
+    /// How long parked changes are kept; `nil` forever.
     package var parkedAge: Duration? = .seconds(30 * 86_400)
     /// The size of the parked changes; the oldest go first.
     ///
     /// `nil` is no bound.
     package var parkedBytes: Int? = 1024 * 1024 * 1024
     /// How long changes and ranges are kept that were set aside, because they cannot be read or
-    /// worked; `nil` for ever.
+    /// worked; `nil` forever.
     package var quarantineAge: Duration? = .seconds(90 * 86_400)
-    /// How long the last version of a record is known after its last change; `nil` for ever.
+    /// How long the last version of a record is known after its last change; `nil` forever.
     ///
     /// A record that is forgotten has no image before its next change, and an older version of it
     /// that comes late is not recognised as stale. Within the log's age it counts from the entry.
     /// Records that clients keep in the relay stay.
     package var shadowAge: Duration?
-    /// How long a deleted record leaves a mark for those who ask what changed; `nil` for ever.
+    /// How long a deleted record leaves a mark for those who ask what changed; `nil` forever.
     ///
     /// A token from before the oldest mark that went has expired.
     package var deletedAge: Duration? = .seconds(90 * 86_400)
 
-    /// Creates bounds with the defaults.
     package init() {}
 }
 

@@ -3,7 +3,7 @@ package import RelayModel
 import Storage
 
 extension RelayStore {
-    /// How long a taken notification is kept at the least: until it is certain that it was handed
+    /// How long a taken notification is kept at least: until it is certain that it was handed
     /// over, or put back.
     private static let takenGrace: Duration = .seconds(300)
     /// How long a courier without a device is remembered: its user may sign in again.

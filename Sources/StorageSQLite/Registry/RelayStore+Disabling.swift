@@ -3,7 +3,7 @@ package import RelayModel
 package import Storage
 
 extension RelayStore {
-    /// So many changes are set aside for a subscription before it ends.
+    /// After this many changes that were set aside for a subscription, it ends.
     package static let strikesOfSubscription = 3
 
     package func setAside(_ entry: DearEntry, at now: Timestamp) async throws -> [UInt64] {

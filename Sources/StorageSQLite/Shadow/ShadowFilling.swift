@@ -3,7 +3,7 @@ import RelayModel
 import Storage
 
 /// What a change that a source posted does to the shadow: the record's last version completes its
-/// images (design §4.3), and the change becomes the last version.
+/// images, and the change becomes the last version.
 struct ShadowFilling {
     /// The change with its images completed.
     let change: RecordChange

@@ -4,7 +4,7 @@ import RelayModel
 import Storage
 
 extension StoreReport {
-    /// So many unreadable rows of a table are named one by one.
+    /// How many unreadable rows of a table are named one by one.
     private static let namedRows = 20
 
     /// The rows that do not hold what Belfry writes, a sentence each, from reading every

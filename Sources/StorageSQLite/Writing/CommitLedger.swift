@@ -9,7 +9,7 @@ import Synchronization
 /// place.
 final class CommitLedger: Sendable {
     private static let commitsBetweenLooks: UInt64 = 32
-    /// So much a power cut may take from what the witness knows, while there are commits.
+    /// The most that a power cut can take from what the witness knows, while there are commits.
     private static let syncInterval = Duration.seconds(5)
 
     private let witness: StoreWitness

@@ -119,8 +119,8 @@ struct FileTransport: AdministrationTransport {
         }
         let metrics = PrometheusMetrics()
         var dependencies = RelayDependencies(
-            registry: store, log: store, progress: store, shadow: store, now: { .current },
-            randomBytes: { count in (0..<count).map { _ in UInt8.random(in: 0...255) } },
+            registry: store, log: store, progress: store, shadow: store, now: World.real.now,
+            randomBytes: World.real.randomBytes,
             readiness: { .ready }, metrics: metrics, renderMetrics: { "" },
             logger: Logger(label: "belfry") { _ in SwiftLogNoOpLogHandler() },
             limits: configuration.limits, publicURL: configuration.publicURL,
@@ -139,14 +139,5 @@ struct FileTransport: AdministrationTransport {
 
     func close() async {
         await store.close()
-    }
-}
-
-extension Timestamp {
-    /// The moment by the machine's clock.
-    static var current: Timestamp {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        return Timestamp(seconds: Int64(time.tv_sec), nanoseconds: Int32(time.tv_nsec))
     }
 }

@@ -37,18 +37,12 @@ struct DevHouse: Sendable {
 
     /// A user token (JWT, HS256) as the application's own identity provider would issue it.
     func userToken(_ user: String, until expiry: Timestamp) -> String {
-        func part(_ json: JSONValue) -> String { Self.base64url(json.utf8) }
         let head: JSONValue = ["alg": "HS256", "typ": "JWT"]
         let claims: JSONValue = ["sub": .string(user), "exp": .integer(expiry.seconds)]
-        let signed = "\(part(head)).\(part(claims))"
         let key = SymmetricKey(data: Array(secrets.userSecret.utf8))
-        let code = HMAC<SHA256>.authenticationCode(for: Array(signed.utf8), using: key)
-        return "\(signed).\(Self.base64url(Array(code)))"
-    }
-
-    private static func base64url(_ bytes: [UInt8]) -> String {
-        Base64.encode(bytes).replacing("+", with: "-").replacing("/", with: "_")
-            .replacing("=", with: "")
+        return CompactJWS.text(header: head, payload: claims) { bytes in
+            Array(HMAC<SHA256>.authenticationCode(for: bytes, using: key))
+        }
     }
 
     // MARK: Furnishing

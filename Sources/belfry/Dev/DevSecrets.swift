@@ -69,8 +69,9 @@ enum PrivateFile {
                 atPath: draft.path, contents: try encoder.encode(value),
                 attributes: [.posixPermissions: 0o600])
         else { throw DevFailure("\(draft.path) cannot be written") }
-        guard rename(draft.path, file.path) == 0 else {
-            throw DevFailure("\(file.path) cannot be written: \(String(cString: strerror(errno)))")
+        guard unsafe rename(draft.path, file.path) == 0 else {
+            let reason = unsafe String(cString: strerror(errno))
+            throw DevFailure("\(file.path) cannot be written: \(reason)")
         }
     }
 
@@ -81,7 +82,8 @@ enum PrivateFile {
     static func read<Value: Decodable>(_ type: Value.Type, from file: URL) throws -> Value {
         let data = try Data(contentsOf: file)
         var status = stat()
-        guard stat(file.path, &status) == 0, status.st_uid == geteuid(), status.st_mode & 0o077 == 0
+        guard unsafe stat(file.path, &status) == 0, status.st_uid == geteuid(),
+            status.st_mode & 0o077 == 0
         else { throw DevFailure("\(file.path) is not for this user alone") }
         return try JSONDecoder().decode(type, from: data)
     }

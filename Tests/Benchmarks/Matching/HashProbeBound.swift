@@ -10,8 +10,7 @@ import RelayModel
 ///
 /// It is the yardstick of `bench match`, not an index: it knows just the predicates that
 /// ``BenchWorkload`` makes, and trusts 64 bits of hash. It does what the researchers' C++ program
-/// of
-/// the same purpose does, and reaches about the same (docs/matching.md).
+/// of the same purpose does, and reaches about the same (docs/matching.md).
 final class HashProbeBound {
     /// A subscription under a key, with at most one thing left to compare.
     struct Posting: BitwiseCopyable {

@@ -1,0 +1,7 @@
+import Foundation
+
+/// The machine's clock, which the simulator reads here and nowhere else.
+enum MachineClock {
+    /// The time of day.
+    @Sendable static func now() -> Date { Date() }
+}

@@ -1,0 +1,89 @@
+import Foundation
+import Testing
+
+extension TidyTests {
+    /// Protocols that nothing but one type of the product conforms to, and why they are there.
+    static let lonelyProtocols = [
+        "CompiledExpression": "the language links without an engine of regular expressions",
+        "FoundationFilter": "a generic type of Foundation can be asked by no other name",
+        "TransferOwner": "a connection of libcurl need not know the pool that it reports to",
+    ]
+
+    /// The seam of storage: what the walk needs of an engine (docs/architecture.md).
+    static let seam = "Sources/Storage/"
+
+    @Test func `a protocol has two conformers, or one and a double in the tests`() {
+        var finds: [String] = []
+        let kept = Repository.sources.filter { !$0.path.hasPrefix(Self.seam) }
+        for file in kept {
+            for (number, line) in file.numbered {
+                guard let name = line.firstMatch(of: #/^\s*(?:\w+ )*protocol (\w+)/#)?.1,
+                    Self.lonelyProtocols[String(name)] == nil, !isComment(line)
+                else { continue }
+                let count = Self.conformances[String(name)] ?? 0
+                if count < 2 { finds.append(place(file, number, "\(name): \(count) conformers")) }
+            }
+        }
+        #expect(finds == [])
+    }
+
+    @Test func `what is said of lonely protocols is so`() {
+        let found = Self.lonelyProtocols.keys.filter { (Self.conformances[$0] ?? 0) != 1 }
+        #expect(found.isEmpty)
+    }
+
+    /// How many types of the product and of the tests, and protocols, name a protocol behind a
+    /// colon.
+    private static let conformances: [String: Int] = {
+        var counts: [String: Int] = [:]
+        let declaration =
+            #/(?:struct|class|enum|actor|extension|protocol) [\w.]+(?:<[^{]*?>)?\s*:\s*([^{]*)\{/#
+        for file in Repository.swift {
+            let text = file.lines.filter { !isComment($0) }.joined(separator: "\n")
+            for match in text.matches(of: declaration) {
+                let heritage = String(match.1).components(separatedBy: " where ")[0]
+                let names = Set(heritage.split { !$0.isLetter && !$0.isNumber && $0 != "_" })
+                for name in names { counts[String(name), default: 0] += 1 }
+            }
+        }
+        return counts
+    }()
+
+    /// Where the check of exclusive access is switched off: in the index, whose threads are kept
+    /// apart by its desks.
+    static let uncheckedFiles: Set<String> = [
+        "Sources/Matching/Arena/KeyTable.swift", "Sources/Matching/Arena/WordArena.swift",
+        "Sources/Matching/Index/IndexContent.swift", "Sources/Matching/Index/IndexCore.swift",
+        "Sources/Matching/Index/ReadingDesk.swift", "Sources/Matching/Planning/Planner.swift",
+        "Sources/Matching/Postings/PostingStore.swift",
+        "Sources/Matching/Programs/ProgramStore.swift",
+        "Sources/Matching/Vector/DecodedChange.swift",
+    ]
+
+    @Test func `exclusive access goes unchecked in named files only`() {
+        var finds: [String] = []
+        for file in Repository.swift
+        where !Self.uncheckedFiles.contains(file.path) && !file.path.hasPrefix("Tests/TidyTests/") {
+            for (number, line) in file.numbered where line.contains("@exclusivity(unchecked)") {
+                finds.append(place(file, number, "@exclusivity(unchecked)"))
+            }
+        }
+        #expect(finds == [])
+    }
+
+    /// A room with pointers says so by where they are; every other one is checked by the compiler.
+    @Test func `rooms without pointers are checked for memory safety`() throws {
+        let words = ["Unsafe", "Unmanaged", "OpaquePointer"]
+        let manifest = try Repository.file("Package.swift").lines.joined(separator: "\n")
+        let list = try #require(manifest.firstMatch(of: #/safeRooms = \[([^\]]*)\]/#)?.1)
+        let rooms = Set(Repository.sources.compactMap(\.room))
+        let pointed = Repository.sources.filter { file in
+            file.lines.contains { line in
+                !isComment(line) && words.contains { line.contains($0) }
+            }
+        }
+        let unchecked = rooms.subtracting(pointed.compactMap(\.room))
+            .filter { !list.contains("\"\($0)\"") }
+        #expect(unchecked.isEmpty)
+    }
+}
