@@ -1,5 +1,5 @@
 import Logging
-import RelayModel
+package import RelayModel
 package import Storage
 
 /// What a follower loads before it follows, for whoever waits for it.
@@ -30,7 +30,8 @@ extension Follower {
     ///
     /// While one portion is put into the index, the next is read.
     package mutating func recover(
-        at mark: ProgressMark, from registry: any Registry & StateSnapshots, portion: Int = 5000,
+        at mark: ProgressMark, from registry: any ActiveVersions & StateSnapshots,
+        portion: Int = 5000,
         onLoading: (LoadingStage) -> Void = { _ in }
     ) async throws {
         worked = mark.position
@@ -69,7 +70,7 @@ extension Follower {
     }
 
     private mutating func loadDevices(
-        _ position: LogPosition, _ registry: any Registry, _ portion: Int,
+        _ position: LogPosition, _ registry: any ActiveVersions, _ portion: Int,
         _ onLoading: (LoadingStage) -> Void
     ) async throws {
         var versions = try await registry.devices(
@@ -84,7 +85,7 @@ extension Follower {
     }
 
     private mutating func loadSubscriptions(
-        _ position: LogPosition, _ registry: any Registry, _ portion: Int,
+        _ position: LogPosition, _ registry: any ActiveVersions, _ portion: Int,
         _ onLoading: (LoadingStage) -> Void
     ) async throws {
         var versions = try await registry.subscriptions(

@@ -50,7 +50,7 @@ package struct Follower: ~Copyable {
     let now: @Sendable () -> Timestamp
     private let patience: StorePatience
     /// Where the state is loaded from, once it has been.
-    var registry: (any Registry)?
+    var registry: (any ActiveVersions)?
     /// Where changes were set aside before the start: they are not judged again.
     private var setAsideBefore: Set<LogPosition> = []
     private let pulse: FollowerPulse?

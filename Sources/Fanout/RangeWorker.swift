@@ -74,7 +74,9 @@ package struct RangeWorker: ~Copyable {
                 isIdle = false
                 do {
                     try await work(range)
-                } catch let error as StorageError where error.isOfOneRow {
+                } catch let error as UnworkableRange {
+                    try await setAside(range, because: error.reason)
+                } catch let error as StorageError where error.isOfOneEntry {
                     try await setAside(range, because: "\(error)")
                 }
                 handedOver[container] = range.id
@@ -99,7 +101,7 @@ package struct RangeWorker: ~Copyable {
 
     private mutating func work(_ range: FanoutRange) async throws {
         guard range.isReadable else {
-            throw StorageError.damaged(path: "rangeTask", reason: "the serials cannot be read")
+            throw UnworkableRange("its serials cannot be read")
         }
         let (entry, change) = try await change(at: range.position)
         guard let settings = settings(range.container) else {
@@ -151,8 +153,7 @@ package struct RangeWorker: ~Copyable {
         guard let entry = lastEntry, entry.position == position,
             case .change(let change, _, _) = entry.body
         else {
-            throw StorageError.damaged(
-                path: "rangeTask", reason: "there is no change at \(position)")
+            throw UnworkableRange("there is no change at \(position)")
         }
         return (entry, change)
     }
@@ -176,13 +177,18 @@ private struct RangeReading: Sendable {
     }
 }
 
+/// Why a range can be worked at no later start either.
+private struct UnworkableRange: Error {
+    let reason: String
+
+    init(_ reason: String) {
+        self.reason = reason
+    }
+}
+
 extension StorageError {
-    /// Whether only one row cannot be read; a damaged page is more.
-    var isOfOneRow: Bool {
-        switch self {
-        case .unreadable: true
-        case .damaged(let path, _): path == "rangeTask" || path == "logEntry"
-        default: false
-        }
+    /// Whether only one entry of the log cannot be read; damage is more.
+    var isOfOneEntry: Bool {
+        if case .unreadable = self { true } else { false }
     }
 }

@@ -20,14 +20,6 @@ private final class ScratchedLog: ShardLog {
 
     var quarantined: [UnreadableEntry] { aside.withLock { $0 } }
 
-    func append(
-        _ changes: [ChangeToAppend], delivery: DedupeKey?, container: ContainerKey,
-        source: SourceName, at now: Timestamp
-    ) async throws -> [AppendOutcome] {
-        try await store.append(
-            changes, delivery: delivery, container: container, source: source, at: now)
-    }
-
     func entries(after position: LogPosition, limit: Int) async throws -> [LogEntry] {
         let entries = try await store.entries(after: position, limit: limit)
         if entries.first?.position == scratch.position { throw StorageError.unreadable(scratch) }

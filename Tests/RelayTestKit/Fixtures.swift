@@ -1,5 +1,4 @@
 package import RelayModel
-package import Storage
 
 /// Values that tests need and do not care about.
 package enum Fixtures {

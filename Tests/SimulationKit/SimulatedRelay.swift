@@ -228,14 +228,6 @@ private struct LogUpTo: ShardLog {
         aside
     }
 
-    func append(
-        _ changes: [ChangeToAppend], delivery: DedupeKey?, container: ContainerKey,
-        source: SourceName, at now: Timestamp
-    ) async throws -> [AppendOutcome] {
-        try await store.append(
-            changes, delivery: delivery, container: container, source: source, at: now)
-    }
-
     func entries(after position: LogPosition, limit: Int) async throws -> [LogEntry] {
         try await store.entries(after: position, limit: limit).filter { $0.position <= end }
     }

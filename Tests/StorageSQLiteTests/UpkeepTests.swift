@@ -271,14 +271,6 @@ import Testing
     }
 }
 
-extension DeliveryTally {
-    init(owed: Int, delivered: Int = 0) {
-        self.init()
-        self.owed = owed
-        self.delivered = delivered
-    }
-}
-
 extension Task where Success == Never, Failure == Never {
     /// Runs what blocks on a thread of its own.
     static func onThread<Value: Sendable>(

@@ -1,6 +1,5 @@
 package import Gateway
 package import RelayModel
-package import Storage
 
 /// Turns what a gateway answered into what becomes of the delivery.
 ///

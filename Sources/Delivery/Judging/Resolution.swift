@@ -1,5 +1,5 @@
 package import RelayModel
-package import Storage
+import Storage
 
 /// What a settled delivery came to, for the metrics.
 package enum SettledEnding: String, Sendable, Hashable, CaseIterable {

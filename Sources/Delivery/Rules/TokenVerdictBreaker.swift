@@ -1,6 +1,5 @@
 import Gateway
 package import RelayModel
-package import Storage
 
 /// Keeps a wrong host or topic from killing device tokens, and keeps users from halting a topic
 /// with tokens that they made up.

@@ -1,4 +1,4 @@
-package import Storage
+package import RelayModel
 
 extension DeliveryTracker {
     /// How many more deliveries of ranges may be admitted.

@@ -12,7 +12,7 @@ struct ClientAdmission: Sendable {
     /// What answers a call that was let in.
     typealias Respond = @Sendable (RelayRequest, AdmittedCaller) async throws -> RelayAnswer
 
-    let registry: any Registry
+    let registry: any ContainerRegistry & AccessKeyRegistry & SessionRegistry
     let sessions: SessionDesk
     let turnstile: Turnstile
     /// Where users sign in.
@@ -224,7 +224,7 @@ struct AdmittedCaller: Sendable {
     }
 }
 
-extension Registry {
+extension ContainerRegistry {
     /// The settings of a container.
     ///
     /// - Throws: 404 if it is unknown.

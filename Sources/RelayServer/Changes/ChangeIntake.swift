@@ -4,9 +4,9 @@ import Storage
 
 /// Takes what a webhook says into the log; a second attempt at parked changes goes the same way.
 struct ChangeIntake: Sendable {
-    let log: any ShardLog
+    let log: any IntakeLog
     let shadow: any Shadow
-    let registry: any Registry
+    let registry: any ParkedChangeRegistry
     let turns: ContainerTurns
 
     /// Appends the changes and parks what could not be mapped.

@@ -5,13 +5,14 @@ import Storage
 
 /// Where change sources post.
 struct ChangeRoutes: Sendable {
-    let registry: any Registry
+    let registry: any ContainerRegistry & SourceRegistry
     let intake: ChangeIntake
     /// What sources sign as the place that they post to.
     let publicURL: String
     private let sources = SourceMemory()
 
-    init(registry: any Registry, intake: ChangeIntake, publicURL: String) {
+    init(registry: any ContainerRegistry & SourceRegistry, intake: ChangeIntake, publicURL: String)
+    {
         self.registry = registry
         self.intake = intake
         self.publicURL = publicURL

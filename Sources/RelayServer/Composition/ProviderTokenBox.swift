@@ -17,10 +17,10 @@ final class ProviderTokenBox: Sendable {
     private let state: Mutex<State>
     private let minted: AsyncStream<Void>
     private let announce: AsyncStream<Void>.Continuation
-    private let registry: any Registry
+    private let registry: any ProviderTokenRegistry
     private let logger: Logger
 
-    init(registry: any Registry, logger: Logger) async throws {
+    init(registry: any ProviderTokenRegistry, logger: Logger) async throws {
         let stored = try await registry.providerTokens().map { token in
             ProviderTokenRecord(
                 key: ProviderTokenRecord.Key(

@@ -1,5 +1,6 @@
 import Delivery
 import Fanout
+import RelayModel
 import Storage
 import StorageSQLite
 

@@ -18,7 +18,7 @@ package struct RelayDependencies: Sendable {
     /// Containers, keys, subscriptions, devices.
     package var registry: any Registry
     /// Where changes are appended.
-    package var log: any ShardLog
+    package var log: any IntakeLog & ShardLog
     /// How far deliveries are settled.
     package var progress: any ShardProgress
     /// The records that are kept, and the schema.
@@ -81,7 +81,7 @@ package struct RelayDependencies: Sendable {
 
     /// Collects what the routes need; limits and URLs have defaults.
     package init(
-        registry: any Registry, log: any ShardLog, progress: any ShardProgress,
+        registry: any Registry, log: any IntakeLog & ShardLog, progress: any ShardProgress,
         shadow: any Shadow, now: @escaping @Sendable () -> Timestamp,
         randomBytes: @escaping @Sendable (Int) -> [UInt8],
         readiness: @escaping @Sendable () async -> Readiness, metrics: any MetricsFactory,

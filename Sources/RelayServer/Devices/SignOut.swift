@@ -47,7 +47,7 @@ struct DeviceChoice: Sendable {
 
 /// Ends devices for their users.
 struct SignOutDesk: Sendable {
-    let registry: any Registry
+    let registry: any DeviceRegistry
 
     /// Forgets the device that is meant, if it is the user's own, with every further one of the
     /// client that is meant; returns the first's ID.

@@ -7,7 +7,7 @@ import Storage
 /// the database, so all three are answered.
 struct TokenRoutes: Sendable {
     let clients: ClientAdmission
-    let registry: any Registry
+    let registry: any DeviceRegistry & CourierQueue
     /// What URLs of couriers begin with.
     let courierBase: CourierBase
     let identifiers: RandomIdentifiers

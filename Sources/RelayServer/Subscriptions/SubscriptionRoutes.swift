@@ -5,7 +5,7 @@ import Storage
 /// CloudKit's calls on subscriptions: list, lookup and modify.
 struct SubscriptionRoutes: Sendable {
     let clients: ClientAdmission
-    let registry: any Registry
+    let registry: any SubscriptionRegistry
     let shadow: any Shadow
     /// The containers' indexes, which say what predicates cost.
     let indexes: IndexBoard

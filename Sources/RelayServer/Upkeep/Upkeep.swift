@@ -3,7 +3,6 @@ import Logging
 import Metrics
 import RelayModel
 import Storage
-import StorageSQLite
 
 /// What is done beside the walk: pruning, watching the bounds, and auditing the accounts.
 ///
@@ -34,7 +33,7 @@ struct Upkeep: Sendable {
         var memoryBytes = 0
     }
 
-    let store: RelayStore
+    let store: any StoreUpkeep & Registry & ShardLog
     let settings: Settings
     let world: World
     let logger: Logger
@@ -44,7 +43,8 @@ struct Upkeep: Sendable {
     private let meter = UpkeepMeter()
 
     init(
-        _ store: RelayStore, settings: Settings, world: World, logger: Logger,
+        _ store: any StoreUpkeep & Registry & ShardLog, settings: Settings, world: World,
+        logger: Logger,
         progress: @escaping @Sendable () -> LogPosition
     ) {
         self.store = store
@@ -84,10 +84,10 @@ struct Upkeep: Sendable {
 
     private func pruneWhatIsFetched(at now: Timestamp) async throws {
         let idle = now.advanced(by: .zero - settings.courierIdle)
-        while try await store.pruneCouriers(idleSince: idle, at: now) > 0 {}
+        while try await store.pruneCouriers(idleSince: idle, at: now, limit: 1000) > 0 {}
         let old = now.advanced(by: .zero - settings.inboxAge)
-        while try await store.pruneInboxes(unchangedSince: old) > 0 {}
-        while try await store.pruneSessions(at: now) > 0 {}
+        while try await store.pruneInboxes(unchangedSince: old, count: 1000) > 0 {}
+        while try await store.pruneSessions(at: now, limit: 1000) > 0 {}
         let cutoff = now.advanced(by: .zero - settings.auditAge)
         while try await store.pruneAudit(before: cutoff, most: settings.auditEntries) > 0 {}
     }

@@ -4,7 +4,7 @@ import Storage
 /// Signing out: CloudKit's clients only forget their token, ours can make everybody forget it.
 struct SignOutRoutes: Sendable {
     let clients: ClientAdmission
-    let registry: any Registry
+    let registry: any DeviceRegistry
     let sessions: SessionDesk
 
     var routes: [RelayRoute] {

@@ -8,7 +8,7 @@ import Storage
 /// record name answer with that name, and look-ups by address find nobody.
 struct UserRoutes: Sendable {
     let clients: ClientAdmission
-    let registry: any Registry
+    let registry: any ContainerRegistry
     let limits: RequestLimits
 
     var routes: [RelayRoute] {

@@ -3,7 +3,7 @@ import GRDB
 package import RelayModel
 package import Storage
 
-extension RelayStore: ShardLog {
+extension RelayStore: IntakeLog, ShardLog {
     package func append(
         _ changes: [ChangeToAppend], delivery: DedupeKey?, container: ContainerKey,
         source: SourceName, at now: Timestamp

@@ -4,7 +4,7 @@ import GRDB
 package import RelayModel
 package import Storage
 
-extension RelayStore: Registry {
+extension RelayStore {
     package func receipts(
         matching filter: ReceiptFilter, limit: Int
     ) async throws -> [DeliveryReceipt] {

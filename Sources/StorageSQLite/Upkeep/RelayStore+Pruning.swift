@@ -10,7 +10,7 @@ extension RelayStore {
     ///
     /// - Throws: ``StorageError``; what was deleted before stays deleted.
     package func prune(
-        _ retention: Retention, at now: Timestamp, portion: Int = 500
+        _ retention: Retention, at now: Timestamp, portion: Int
     ) async throws -> PrunedCounts {
         var counts = PrunedCounts()
         counts.dedupeKeys = try await inPortions(portion) { store in

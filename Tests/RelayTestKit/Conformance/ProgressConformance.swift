@@ -1,5 +1,5 @@
-import RelayModel
-package import Storage
+package import RelayModel
+import Storage
 import Testing
 
 /// The contract of ``Storage/ShardProgress``.

@@ -2,7 +2,7 @@ package import RelayModel
 package import Storage
 
 /// What the walk needs of a store, in one value.
-package typealias ConformingStore = Registry & ShardLog & ShardProgress
+package typealias ConformingStore = Registry & IntakeLog & Shadow & ShardHandle & StoreUpkeep
 
 /// Makes stores of one engine for the conformance suite.
 package protocol StoreFactory: Sendable {

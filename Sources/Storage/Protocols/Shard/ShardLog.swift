@@ -5,21 +5,6 @@ package import RelayModel
 /// The log is the truth: what a change fires follows from the entries before it and from nothing
 /// else. Every implementation honours the contract that `ShardLogConformance` checks.
 package protocol ShardLog: Sendable {
-    /// Appends the changes of one request and returns what became of each, in order.
-    ///
-    /// Everything that is appended is durable when this returns. A change whose key is known is not
-    /// appended again: the same digest answers with the first position, another one is a conflict.
-    /// A change older than the last applied version of its record is appended as stale.
-    ///
-    /// `delivery` is the key of the request as a whole, if it has one beside those of its changes:
-    /// where it is known with another digest, every change is a conflict and nothing is appended.
-    ///
-    /// - Throws: ``StorageError`` if nothing was appended: no room, or the log is closed.
-    func append(
-        _ changes: [ChangeToAppend], delivery: DedupeKey?, container: ContainerKey,
-        source: SourceName, at now: Timestamp
-    ) async throws -> [AppendOutcome]
-
     /// The entries after `position` in order, at most `limit`; empty at the head.
     ///
     /// - Throws: ``StorageError/unreadable(_:)`` if the next entry cannot be read.
@@ -62,40 +47,6 @@ extension ShardLog {
     ) async throws -> Set<LogPosition> {
         []
     }
-
-    /// Appends changes whose request has no key of its own.
-    package func append(
-        _ changes: [ChangeToAppend], container: ContainerKey, source: SourceName, at now: Timestamp
-    ) async throws -> [AppendOutcome] {
-        try await append(changes, delivery: nil, container: container, source: source, at: now)
-    }
-}
-
-/// A change on its way into the log.
-package struct ChangeToAppend: Sendable, Hashable {
-    /// The change.
-    package var change: RecordChange
-    /// Its identity at the source; `nil` if the source has none, and then it is never a duplicate.
-    package var key: DedupeKey?
-
-    /// Creates a change on its way into the log.
-    package init(_ change: RecordChange, key: DedupeKey?) {
-        self.change = change
-        self.key = key
-    }
-}
-
-/// What became of one change that was to be appended.
-package enum AppendOutcome: Sendable, Hashable {
-    /// It stands at this position now.
-    case appended(LogPosition)
-    /// It stands at this position now, but is older than what was applied to its record before, and
-    /// fires nothing.
-    case appendedAsStale(LogPosition)
-    /// It stood at this position already.
-    case duplicate(LogPosition)
-    /// Another change with the same key stands at this position; nothing was appended.
-    case conflict(LogPosition)
 }
 
 /// One entry of the log.

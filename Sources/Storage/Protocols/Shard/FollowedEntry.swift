@@ -64,7 +64,7 @@ package enum LoggedChange: Sendable, Hashable {
             do {
                 return try RecordChange(storedForm: try JSONValue(stored: text))
             } catch {
-                throw StorageError.damaged(path: "logEntry", reason: "a change: \(error)")
+                throw StorageError.damaged(path: "the log", reason: "a change: \(error)")
             }
         }
     }

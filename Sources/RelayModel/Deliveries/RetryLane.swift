@@ -1,5 +1,3 @@
-package import RelayModel
-
 /// What one answer of the gateway can concern together: a container's deliveries by one of the
 /// gateway's environments for one topic.
 package struct RetryLane: Sendable, Hashable {
@@ -17,15 +15,10 @@ package struct RetryLane: Sendable, Hashable {
         topic = delivery.notification.topic
     }
 
-    /// As an engine keeps it within a container.
-    package var stored: String { "\(environment.rawValue) \(topic)" }
-
-    /// Reads what ``stored`` wrote.
-    package init?(_ stored: String, of container: ContainerKey) {
-        let parts = stored.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: false)
-        guard let environment = GatewayEnvironment(rawValue: String(parts[0])) else { return nil }
+    /// The lane with these parts.
+    package init(container: ContainerKey, environment: GatewayEnvironment, topic: String) {
         self.container = container
         self.environment = environment
-        topic = parts.count > 1 ? String(parts[1]) : ""
+        self.topic = topic
     }
 }

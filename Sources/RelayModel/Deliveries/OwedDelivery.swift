@@ -1,0 +1,15 @@
+/// A delivery with the registry's numbers of what it came from.
+package struct OwedDelivery: Sendable, Hashable {
+    /// The delivery.
+    package var delivery: Delivery
+    /// The serial of the subscription's version.
+    package var subscriptionSerial: UInt64
+    /// The serial of the device's version.
+    package var deviceSerial: UInt64
+
+    package init(_ delivery: Delivery, subscriptionSerial: UInt64, deviceSerial: UInt64) {
+        self.delivery = delivery
+        self.subscriptionSerial = subscriptionSerial
+        self.deviceSerial = deviceSerial
+    }
+}

@@ -1,0 +1,38 @@
+package import RelayModel
+
+/// What has become of deliveries, for whoever asks: the record of attempts, and what waits.
+package protocol DeliveryRegistry: Sendable {
+    /// Receipts, the newest first, that satisfy `filter`, at most `limit`.
+    func receipts(matching filter: ReceiptFilter, limit: Int) async throws -> [DeliveryReceipt]
+    /// Retries by due time, at most `limit`.
+    func retries(of container: ContainerKey, limit: Int) async throws -> [Retry]
+    /// Where a delivery lies if it waits or has ended without success; `nil` if it does neither.
+    func exception(_ id: DeliveryID) async throws -> DeliveryException?
+    /// Those of these deliveries that wait to be tried again.
+    func waiting(among ids: [DeliveryID]) async throws -> Set<DeliveryID>
+}
+
+/// Which receipts somebody wants to see; every part that is set narrows them.
+package struct ReceiptFilter: Sendable, Hashable {
+    /// Those of one delivery.
+    package var deliveryID: DeliveryID?
+    /// Those of one change.
+    package var position: LogPosition?
+    /// Those of one version of a subscription.
+    package var subscriptionSerial: UInt64?
+    /// Those of one version of a device.
+    package var deviceSerial: UInt64?
+    /// Those with one outcome.
+    package var outcome: DeliveryReceipt.Outcome?
+
+    /// Creates a filter that lets everything pass.
+    package init() {}
+}
+
+/// The row of a delivery that did not simply succeed.
+package enum DeliveryException: Sendable, Hashable {
+    /// It is to be tried again.
+    case retry(Retry)
+    /// It ended without success.
+    case deadLetter(DeadLetter)
+}

@@ -1,0 +1,68 @@
+package import RelayModel
+
+/// What one transaction of settling records.
+package struct SettledStep: Sendable, Hashable {
+    /// Where the progress must stand.
+    package var from: ProgressMark
+    /// Where it stands afterwards; equal to `from` if only retries were settled.
+    package var to: ProgressMark
+    /// A record of each attempt with its outcome, in any order.
+    package var receipts: [DeliveryReceipt] = []
+    /// Deliveries that must be tried again: new ones, and those tried again without success.
+    package var retries: [Retry] = []
+    /// Retries that ended, with or without success.
+    package var endedRetries: [DeliveryID] = []
+    /// Deliveries that ended without success.
+    package var deadLetters: [DeadLetter] = []
+    /// Tokens that the gateway says are dead.
+    package var deadTokens: [DeadToken] = []
+    /// Devices' badges as of ``to``.
+    package var badges: [BadgeMark] = []
+    /// Ranges of the changes that the step passes.
+    package var newRanges: [NewRange] = []
+    /// How far ranges are settled.
+    package var rangeSteps: [RangeStep] = []
+    /// What the accounts of containers grow by.
+    package var tallies: [ContainerKey: DeliveryTally] = [:]
+    /// Notifications for inboxes; one that is there already stays as it is.
+    package var inbox: [InboxEntry] = []
+
+    /// Creates a step that records nothing but the progress.
+    package init(from: ProgressMark, to: ProgressMark) {
+        self.from = from
+        self.to = to
+    }
+}
+
+/// What one step adds to the account of a container.
+package struct DeliveryTally: Sendable, Hashable {
+    /// Deliveries that the step passes: their first attempt has ended, however.
+    package var owed: Int
+    /// Deliveries that the gateway accepted, at whichever attempt.
+    package var delivered: Int
+
+    /// Creates a tally, of nothing unless said otherwise.
+    package init(owed: Int = 0, delivered: Int = 0) {
+        self.owed = owed
+        self.delivered = delivered
+    }
+}
+
+/// A device's badge as of the progress.
+package struct BadgeMark: Sendable, Hashable {
+    /// The container and environment of the device.
+    package var container: ContainerKey
+    /// The device.
+    package var deviceID: DeviceID
+    /// The user whose device it was: a mark of an earlier owner is not recorded.
+    package var owner: UserID
+    /// The number on the application's icon.
+    package var badge: Int64
+
+    package init(container: ContainerKey, deviceID: DeviceID, owner: UserID, badge: Int64) {
+        self.container = container
+        self.deviceID = deviceID
+        self.owner = owner
+        self.badge = badge
+    }
+}

@@ -1,0 +1,42 @@
+package import RelayModel
+
+/// What is done beside the walk so that a store stays sound and bounded, and is measured.
+package protocol StoreUpkeep: Sendable {
+    /// Deletes what has outlived its retention, in portions of at most `portion` rows of a kind.
+    ///
+    /// What is owed is never deleted, whatever the bounds say.
+    func prune(
+        _ retention: Retention, at now: Timestamp, portion: Int
+    ) async throws -> PrunedCounts
+    /// Lets the engine look after itself, as it recommends about once an hour.
+    func optimize() async throws
+
+    /// The accounts of all containers, of one commit, ordered by name.
+    func accounts() async throws -> [DeliveryAccount]
+    /// What is owed besides the log.
+    func backlog() async throws -> Backlog
+    /// What each container owes besides the log.
+    func backlogOfContainers() async throws -> [ContainerBacklog]
+    /// How much room the store takes.
+    var footprint: StoreFootprint { get }
+
+    /// What refuses changes before they would be lost; whoever watches the bounds sets it.
+    var gate: IntakeGate { get }
+    /// How often quotas were reached.
+    var quotaTally: QuotaTally { get }
+    /// The rows that were set aside because they cannot be read.
+    var unreadable: UnreadableRows { get }
+    /// Why every change would be refused for want of room; `nil` if there is some.
+    var shortage: String? { get }
+    /// Looks whether there is room again where there was none, without changing anything.
+    func feelForRoom() async throws
+}
+
+extension StoreUpkeep {
+    /// Prunes in portions that let appends go on between them.
+    package func prune(
+        _ retention: Retention, at now: Timestamp
+    ) async throws -> PrunedCounts {
+        try await prune(retention, at: now, portion: 500)
+    }
+}
