@@ -150,7 +150,7 @@ let package = Package(
                 "RelayModel", "Storage", "StorageSQLite", "Gateway", "GatewaySimulator",
                 asyncHTTPClient, crypto, nioCore, nioHTTP1,
             ],
-            path: "Tests/RelayTestKit"),
+            path: "Tests/RelayTestKit", exclude: ["Golden"]),
         .testTarget(name: "RelayModelTests", dependencies: ["RelayModel", "RelayTestKit"]),
         .testTarget(
             name: "PredicateLanguageTests",

@@ -9,7 +9,7 @@ struct ContainerState {
     /// The index over the conditions of the active subscriptions.
     let index: SubscriptionIndex
     /// How the text of an update in the log begins.
-    private static let updateBeginning = Array(#"{"op":"update""#.utf8)
+    private static let updateBeginning = RecordChange.storedBeginning(of: .update)
     /// What the conditions of the active subscriptions cost.
     let costs = ConditionLedger()
     private var updateRules: UpdateRules

@@ -109,9 +109,12 @@ struct StoredChangeDecoder {
         }
     }
 
-    /// The first eight bytes of the names of members, the first the lowest; written as numbers,
-    /// because a static that is computed is asked at each look-up whether it was.
-    private enum Names {
+    /// The first eight bytes of the names that ``RelayModel/RecordChange/storedForm`` writes, the
+    /// first the lowest; written as numbers, because a static that is computed is asked at each
+    /// look-up whether it was.
+    ///
+    /// A test holds them to the names in the golden file.
+    enum Names {
         @inline(__always) static var op: UInt64 { 0x706F }
         @inline(__always) static var type: UInt64 { 0x6570_7974 }
         @inline(__always) static var db: UInt64 { 0x6264 }

@@ -24,6 +24,11 @@ extension RecordChange {
         return object
     }
 
+    /// The bytes with which the text of every change of this operation begins, and no other's.
+    package static func storedBeginning(of operation: ChangeOperation) -> [UInt8] {
+        Array(#"{"op":"\#(operation.rawValue)""#.utf8)
+    }
+
     /// Reads a change from the form in which it lies in the log.
     ///
     /// - Throws: ``JSONContractError`` if the form is not one that ``storedForm`` writes.

@@ -90,7 +90,7 @@ extension SubscriptionVersion {
             "serial": .integer(serial.stored), "activation": .integer(activation.stored),
             "owner": .string(subscription.owner.rawValue),
             "database": .string(subscription.database.rawValue),
-            "subscription": .object(subscription.json),
+            "subscription": .object(subscription.storedForm),
         ]
     }
 
@@ -108,23 +108,6 @@ extension SubscriptionVersion {
                 stored: try reader.require("subscription", reader.value("subscription")),
                 of: owner),
             activation: LogPosition(try reader.serial("activation")))
-    }
-}
-
-extension Subscription {
-    /// Reads the dictionary that ``RelayModel/Subscription/json`` wrote, canonical text included.
-    package init(stored json: JSONValue, of owner: SubscriptionOwner) throws {
-        let reader = try JSONReader(json)
-        try self.init(
-            json: json, path: "",
-            assignedID: try reader.require(
-                "subscriptionID", try reader.identifier("subscriptionID")),
-            owner: owner.user, container: owner.container, database: owner.database)
-        if case .query(var query, let zoneID) = scope {
-            let queryReader = try reader.require("query", try reader.reader("query"))
-            query.canonical = try queryReader.string("canonicalPredicate") ?? ""
-            scope = .query(query, zoneID: zoneID)
-        }
     }
 }
 

@@ -183,7 +183,7 @@ struct SubscriptionStep {
         try statement.execute(arguments: [
             container.id, user, owner.database.rawValue, subscription.id.rawValue,
             Data(content.digest),
-            subscription.firesOnce, try JSONValue.object(subscription.json).storedText(),
+            subscription.firesOnce, try subscription.storedText(),
             commit.next.stored,
         ])
         let version = SubscriptionVersion(

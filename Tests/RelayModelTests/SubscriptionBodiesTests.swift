@@ -2,8 +2,6 @@ import RelayModel
 import RelayTestKit
 import Testing
 
-@testable import Storage
-
 /// Bodies read one after the other give what each gives when it is read alone.
 @Suite struct SubscriptionBodiesTests {
     private static let owner = SubscriptionOwner(

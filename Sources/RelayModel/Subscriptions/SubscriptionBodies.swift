@@ -1,6 +1,6 @@
-package import RelayModel
-
 /// Reads the bodies of saved subscriptions one after the other.
+///
+/// ``Subscription/storedText()`` wrote them.
 ///
 /// The subscriptions of an application differ by name, owner and condition; what else a body says
 /// is the same in most, and made once. What does not look like such a body is read as a whole.
@@ -53,8 +53,8 @@ package struct SubscriptionBodies {
     }
 }
 
-/// Where the parts of a body are that ``RelayModel/Subscription/json`` wrote for a query
-/// subscription whose condition is a text without arguments.
+/// Where the parts of a body are that ``Subscription/storedText()`` wrote for a query subscription
+/// whose condition is a text without arguments.
 private struct SubscriptionBodyScan {
     private let bytes: [UInt8]
     private var index = 0
@@ -114,7 +114,7 @@ private struct SubscriptionBodyScan {
     private mutating func take(_ text: StaticString) -> Bool {
         let length = text.utf8CodeUnitCount
         guard bytes.count - index >= length else { return false }
-        for offset in 0..<length where bytes[index + offset] != text.utf8Start[offset] {
+        for offset in 0..<length where unsafe bytes[index + offset] != text.utf8Start[offset] {
             return false
         }
         index += length

@@ -1,0 +1,32 @@
+import RelayModel
+import RelayTestKit
+import Testing
+
+@testable import Matching
+
+/// The decoder of stored changes knows the names that the golden file has, and no others.
+@Suite struct StoredNamesTests {
+    private typealias Names = StoredChangeDecoder.Names
+
+    /// The first eight bytes of a name, the first the lowest.
+    private func head(_ name: String) -> UInt64 {
+        name.utf8.prefix(8).reversed().reduce(0) { $0 << 8 | UInt64($1) }
+    }
+
+    @Test func `each name is one that is written`() throws {
+        let known: [String: UInt64] = [
+            "op": Names.op, "type": Names.type, "db": Names.db, "zone": Names.zone,
+            "owner": Names.owner, "before": Names.before, "after": Names.after, "at": Names.at,
+            "snapshot": Names.snapshot,
+        ]
+        let text = try #require(try GoldenForms.texts()["change.update"])
+        let written = try JSONReader(try JSONValue(stored: text)).object.members.map(\.name)
+        for (name, word) in known {
+            #expect(written.contains(name), "\(name)")
+            #expect(word == head(name), "\(name)")
+        }
+        // No other name begins as one of them.
+        let others = written.filter { known[$0] == nil }.map(head)
+        #expect(Set(others).isDisjoint(with: known.values))
+    }
+}

@@ -1,0 +1,43 @@
+import RelayModel
+import RelayTestKit
+import Testing
+
+/// What is written today is what was ever written, and every reader reads it.
+@Suite struct StoredFormTests {
+    @Test func `the writers write what the golden file says`() throws {
+        var texts = try GoldenForms.changes.mapValues { try $0.storedText() }
+        for (name, subscription) in GoldenForms.subscriptions {
+            texts[name] = try subscription.storedText()
+        }
+        #expect(texts == (try GoldenForms.texts()))
+    }
+
+    @Test func `the readers read what the golden file says`() throws {
+        let texts = try GoldenForms.texts()
+        for (name, change) in GoldenForms.changes {
+            let json = try JSONValue(stored: try #require(texts[name]))
+            #expect(try RecordChange(storedForm: json) == change, "\(name)")
+        }
+        let owner = Sample.owner("ann")
+        var bodies = SubscriptionBodies()
+        // Twice: the second time, what is like another is not read as a whole.
+        for _ in 0..<2 {
+            for (name, subscription) in GoldenForms.subscriptions {
+                let text = try #require(texts[name])
+                let read = try Subscription(stored: try JSONValue(stored: text), of: owner)
+                #expect(read == subscription, "\(name)")
+                #expect(try bodies.subscription(text, of: owner) == subscription, "\(name)")
+            }
+        }
+    }
+
+    @Test func `how the text of a change begins says its operation`() throws {
+        for change in GoldenForms.changes.values {
+            let text = Array(try change.storedText().utf8)
+            let fitting = ChangeOperation.allCases.filter {
+                text.starts(with: RecordChange.storedBeginning(of: $0))
+            }
+            #expect(fitting == [change.operation])
+        }
+    }
+}
