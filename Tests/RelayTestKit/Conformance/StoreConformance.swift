@@ -33,7 +33,8 @@ package enum StoreConformance {
     package static let cases =
         ShardLogConformance.cases + SubscriptionConformance.cases + DeviceConformance.cases
         + ProgressConformance.cases + RegistryConformance.cases + CourierConformance.cases
-        + InboxConformance.cases
+        + InboxConformance.cases + ShadowConformance.cases + RangeConformance.cases
+        + SnapshotConformance.cases + UpkeepConformance.cases
 }
 
 /// Values from which the suite builds its cases.

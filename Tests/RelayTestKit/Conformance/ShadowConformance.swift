@@ -1,0 +1,149 @@
+import RelayModel
+import Storage
+import Testing
+
+/// The contract of ``Storage/Shadow``: what survives, and in which transaction.
+package enum ShadowConformance {
+    /// Its statements.
+    package static let cases = [
+        ConformanceCase("a bound refuses records too, and counts them", check: bounded),
+        ConformanceCase(
+            "an acknowledged record is there after the store was closed and opened again",
+            check: durable),
+        ConformanceCase(
+            "a refused atomic request leaves neither records nor entries of the log",
+            check: atomic),
+        ConformanceCase(
+            "of many who change one version of a record, one succeeds", check: contended),
+        ConformanceCase(
+            "a webhook's change and the shadow are written together, once", check: filled),
+        ConformanceCase(
+            "a schema that keeps a type no more forgets its records", check: forgotten),
+    ]
+
+    private static let container = Sample.container
+    private static let type: RecordType = Sample.identifier("Artwork")
+    private static let place = RecordPlace(
+        container: container, database: .public, owner: nil)
+    private static let editor = RecordEditor(
+        userID: Sample.identifier("alice"), isServer: false)
+
+    private static func id(_ name: String) -> RecordID {
+        RecordID(recordName: Sample.identifier(name))
+    }
+
+    private static func create(_ name: String, _ title: String) -> RecordEdit {
+        var edit = RecordEdit(.create, id(name), type: type)
+        edit.fields = ["title": .string(title)]
+        return edit
+    }
+
+    private static func modify(
+        _ store: any ConformingStore, _ edits: [RecordEdit], atomicity: EditAtomicity = .independent
+    ) async throws -> [RecordEditOutcome] {
+        try await store.modify(
+            edits, in: place, by: editor, atomicity: atomicity,
+            additions: [RecordTypeDefinition(type, isInferred: true)], at: Sample.moment(1))
+    }
+
+    private static func bounded(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        store.gate.set([.ranges: "many wait"])
+        await #expect(throws: StorageError.bounded(.ranges, reason: "many wait")) {
+            try await modify(store, [create("a", "One")])
+        }
+        #expect(store.gate.refusals == [.ranges: 1])
+        store.gate.set([:])
+        #expect(try await modify(store, [create("a", "One")]).count == 1)
+    }
+
+    private static func durable(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        let outcomes = try await modify(store, [create("a", "One")])
+        guard case .saved(let saved)? = outcomes.first else {
+            Issue.record("\(outcomes)")
+            return
+        }
+        let again = try await factory.reopen(store)
+        let found = try await again.records(named: [id("a")], in: place)
+        #expect(found == [saved])
+        let schema = try await again.schema(of: container)
+        #expect(schema.recordTypes[type]?.isInferred == true)
+        let entries = try await again.entries(after: .start, limit: 10)
+        #expect(entries.map(\.position) == [saved.position])
+    }
+
+    private static func atomic(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        var update = RecordEdit(.update, id("b"), type: type)
+        update.changeTag = "1"
+        let outcomes = try await modify(
+            store, [create("a", "One"), update], atomicity: .allOrNothing)
+        #expect(outcomes == [.undone, .refused(.notFound)])
+        #expect(try await store.records(named: [id("a")], in: place) == [])
+        #expect(try await store.head() == .start)
+    }
+
+    private static func contended(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        let outcomes = try await modify(store, [create("a", "One")])
+        guard case .saved(let saved)? = outcomes.first else {
+            Issue.record("\(outcomes)")
+            return
+        }
+        let wins = try await withThrowingTaskGroup(of: Bool.self) { tasks in
+            for number in 0..<20 {
+                tasks.addTask {
+                    var edit = RecordEdit(.update, id("a"), type: type)
+                    edit.changeTag = saved.changeTag
+                    edit.fields = ["title": .string("\(number)")]
+                    guard case .saved? = try await modify(store, [edit]).first else {
+                        return false
+                    }
+                    return true
+                }
+            }
+            return try await tasks.reduce(0) { $0 + ($1 ? 1 : 0) }
+        }
+        #expect(wins == 1)
+    }
+
+    private static func filled(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        try await store.extendSchema(
+            of: container, with: [RecordTypeDefinition(type)])
+        var change = RecordChange(.update, of: type, id("a"))
+        change.after = RecordImage(["title": .string("One")], completeness: .partial)
+        let key = DedupeKey(kind: .delivery, text: "d1", digest: [1])
+        for _ in 0..<2 {
+            _ = try await store.append(
+                [ChangeToAppend(change, key: key)], container: container,
+                source: Sample.source, at: Sample.moment(2))
+        }
+        var removal = RecordChange(.delete, of: type, id("a"))
+        _ = try await store.append(
+            [ChangeToAppend(removal, key: nil)], container: container,
+            source: Sample.source, at: Sample.moment(3))
+        let entries = try await store.entries(after: .start, limit: 10)
+        removal.before = RecordImage(["title": .string("One")], completeness: .partial)
+        // What the relay knows of a kept record goes with its changes.
+        removal.created = RecordTrace(at: Sample.moment(2), userID: nil)
+        removal.formerlyModified = removal.created
+        #expect(
+            entries.map(\.body) == [
+                .change(change, source: Sample.source, isStale: false),
+                .change(removal, source: Sample.source, isStale: false),
+            ])
+        let marks = try await store.recordChanges(
+            in: .default, of: place, after: .start, PageBounds(rows: 10))
+        #expect(marks.elements.map(\.isDeleted) == [true])
+    }
+
+    private static func forgotten(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        _ = try await modify(store, [create("a", "One")])
+        try await store.replaceSchema(of: container, with: ContainerSchema())
+        #expect(try await store.records(named: [id("a")], in: place) == [])
+        #expect(try await store.schema(of: container) == ContainerSchema())
+    }
+}

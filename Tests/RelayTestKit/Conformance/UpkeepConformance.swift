@@ -1,0 +1,89 @@
+import RelayModel
+import Storage
+import Testing
+
+/// The contract of ``Storage/StoreUpkeep``.
+package enum UpkeepConformance {
+    /// Its statements.
+    package static let cases = [
+        ConformanceCase("the log loses what is settled and old, and nothing else", check: ages),
+        ConformanceCase(
+            "dropping and redriving dead letters keeps the accounts balanced", check: accounts),
+        ConformanceCase("the backlog is counted as it comes and goes", check: backlog),
+        ConformanceCase(
+            "a bound refuses changes, names itself, and is kept again without a restart",
+            check: bounds),
+    ]
+
+    private static func append(_ number: Int64, to store: any ConformingStore) async throws {
+        _ = try await store.append(
+            [Sample.keyed("r\(number)", .position, "\(number)")], container: Sample.container,
+            source: Sample.source, at: Sample.moment(number))
+    }
+
+    private static func ages(_ factory: any StoreFactory) async throws {
+        var store = try await factory.makeReadyStore()
+        for number in 0..<20 as Range<Int64> { try await append(number, to: store) }
+        try await store.settle(
+            SettledStep(from: .start, to: ProgressMark(position: LogPosition(12), offset: 0)))
+        var retention = Retention()
+        retention.logAge = .seconds(10)
+        // Entry n was appended at second n - 1.
+        let first = try await store.prune(retention, at: Sample.moment(14), portion: 2)
+        #expect(first.logEntries == 5)
+        let second = try await store.prune(retention, at: Sample.moment(1000), portion: 2)
+        #expect(second.logEntries == 7)
+        // From the disk, past what memory holds.
+        store = try await factory.reopen(store)
+        let left = try await store.entries(after: LogPosition(12), limit: 100)
+        #expect(left.map(\.position.rawValue) == Array(13...20))
+    }
+
+    private static func accounts(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        var step = SettledStep(from: .start, to: .start)
+        step.deadLetters = [1, 2, 3].map { ProgressConformance.letter($0) }
+        step.tallies[Sample.container] = DeliveryTally(owed: 4, delivered: 1)
+        try await store.settle(step)
+        _ = try await store.dropDeadLetters(
+            [Sample.deliveryID(1)], of: Sample.container, reason: nil)
+        _ = try await store.redriveDeadLetters(
+            [Sample.deliveryID(2)], of: Sample.container, reason: nil, at: Sample.moment(9))
+        let account = try await store.accounts().first { $0.container == Sample.container }
+        let expected = DeliveryAccount(
+            container: Sample.container, owed: 4, delivered: 1, pending: 1, deadLetters: 1,
+            dropped: 1)
+        #expect(account == expected)
+        #expect(account?.difference == 0)
+    }
+
+    private static func backlog(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        #expect(try await store.backlog().retries == 0)
+        var step = SettledStep(from: .start, to: .start)
+        step.retries = [1, 2].map { ProgressConformance.retry($0, dueAt: 1) }
+        try await store.settle(step)
+        #expect(try await store.backlog().retries == 2)
+        let counts = try await store.backlogOfContainers().first {
+            $0.container == Sample.container
+        }
+        #expect(counts?.retries == 2 && counts?.rangeSubscriptions == 0)
+        var end = SettledStep(from: .start, to: .start)
+        end.endedRetries = [Sample.deliveryID(1)]
+        try await store.settle(end)
+        #expect(try await store.backlog().retries == 1)
+    }
+
+    private static func bounds(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        store.gate.set([.retries: "many wait"])
+        await #expect(throws: StorageError.bounded(.retries, reason: "many wait")) {
+            try await append(1, to: store)
+        }
+        #expect(store.gate.reached == [.retries: "many wait"])
+        #expect(store.gate.refusals == [.retries: 1])
+        store.gate.set([:])
+        try await append(1, to: store)
+        #expect(try await store.head() == LogPosition(1))
+    }
+}
