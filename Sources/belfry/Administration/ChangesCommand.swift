@@ -13,7 +13,7 @@ struct ChangesCommand: AsyncParsableCommand {
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: ContainerOptions
         @Option(help: "Those after this position.") var after: UInt64?
-        @Option(help: "So many at the most.") var limit = 100
+        @Option(help: "How many to show at most.") var limit = 100
 
         func run() async throws {
             try await options.make(
@@ -28,7 +28,7 @@ struct ChangesCommand: AsyncParsableCommand {
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: ContainerOptions
         @Option(help: "Those after this number.") var after: UInt64?
-        @Option(help: "So many at the most.") var limit = 100
+        @Option(help: "How many to show at most.") var limit = 100
 
         func run() async throws {
             try await options.make(

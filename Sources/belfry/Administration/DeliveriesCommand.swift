@@ -23,7 +23,7 @@ struct DeliveriesCommand: AsyncParsableCommand {
         @Option(help: "Those of one subscription, by serial.") var subscriptionSerial: UInt64?
         @Option(help: "Those of one device, by serial.") var deviceSerial: UInt64?
         @Option(help: "delivered, waiting or dead.") var state: String?
-        @Option(help: "So many at the most.") var limit = 100
+        @Option(help: "How many to show at most.") var limit = 100
 
         func run() async throws {
             try await options.make(
@@ -71,7 +71,7 @@ struct DeliveriesCommand: AsyncParsableCommand {
         @Option(help: "Those of one subscription, by serial.") var subscriptionSerial: UInt64?
         @Option(help: "Those of one device, by serial.") var deviceSerial: UInt64?
         @Option(help: "accepted, deferred, unregistered or dead.") var outcome: String?
-        @Option(help: "So many at the most.") var limit = 100
+        @Option(help: "How many to show at most.") var limit = 100
 
         func run() async throws {
             try await options.make(
@@ -90,7 +90,7 @@ struct DeliveriesCommand: AsyncParsableCommand {
             abstract: "Lists deliveries that wait to be tried again.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: ContainerOptions
-        @Option(help: "So many at the most.") var limit = 100
+        @Option(help: "How many to show at most.") var limit = 100
 
         func run() async throws {
             try await options.make(.listRetries, container.parts, query: [("limit", String(limit))])
@@ -104,7 +104,7 @@ struct DeliveriesCommand: AsyncParsableCommand {
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: ContainerOptions
         @Option(help: "Those with this reason.") var reason: String?
-        @Option(help: "So many at the most.") var limit = 100
+        @Option(help: "How many to show at most.") var limit = 100
 
         func run() async throws {
             try await options.make(

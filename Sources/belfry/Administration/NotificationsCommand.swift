@@ -16,7 +16,7 @@ struct NotificationsCommand: AsyncParsableCommand {
         @OptionGroup var container: ContainerOptions
         @Option(help: "The user whose they are.") var user: String
         @Option(help: "Those after this sequence number.") var after: UInt64?
-        @Option(help: "So many at the most.") var limit = 100
+        @Option(help: "How many to show at most.") var limit = 100
 
         func run() async throws {
             try await options.make(
@@ -30,7 +30,7 @@ struct NotificationsCommand: AsyncParsableCommand {
             abstract: "Lists web couriers, with how much waits for each.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: ContainerOptions
-        @Option(help: "So many at the most.") var limit = 100
+        @Option(help: "How many to show at most.") var limit = 100
 
         func run() async throws {
             try await options.make(
@@ -51,7 +51,7 @@ struct SessionsCommand: AsyncParsableCommand {
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: ContainerOptions
         @Option(help: "Those of this user.") var user: String?
-        @Option(help: "So many at the most.") var limit = 100
+        @Option(help: "How many to show at most.") var limit = 100
 
         func run() async throws {
             try await options.make(

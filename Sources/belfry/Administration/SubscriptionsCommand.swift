@@ -16,7 +16,7 @@ struct SubscriptionsCommand: AsyncParsableCommand {
         @OptionGroup var container: ContainerOptions
         @Option(help: "Those of this user.") var user: String?
         @Option(help: "Those after this serial.") var after: UInt64?
-        @Option(help: "So many at the most.") var limit = 100
+        @Option(help: "How many to show at most.") var limit = 100
 
         func run() async throws {
             try await options.make(
@@ -76,7 +76,7 @@ struct DevicesCommand: AsyncParsableCommand {
         @OptionGroup var container: ContainerOptions
         @Option(help: "Those of this user.") var user: String?
         @Option(help: "Those after this serial.") var after: UInt64?
-        @Option(help: "So many at the most.") var limit = 100
+        @Option(help: "How many to show at most.") var limit = 100
 
         func run() async throws {
             try await options.make(

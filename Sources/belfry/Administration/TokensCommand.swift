@@ -70,7 +70,7 @@ struct AuditCommand: AsyncParsableCommand {
         abstract: "Lists administrative calls that changed something or were refused.")
     @OptionGroup var options: AdministrationOptions
     @Option(help: "Those before this number.") var before: Int64?
-    @Option(help: "So many at the most.") var limit = 100
+    @Option(help: "How many to show at most.") var limit = 100
 
     func run() async throws {
         try await options.make(
