@@ -18,7 +18,7 @@ struct LogTurns: Sendable {
     /// A smaller fan-out never becomes ranges: their rows would cost more than the others gain.
     static let least = 64
     /// How long a container counts as beside the others after its last change.
-    static let remembrance = Duration.seconds(60)
+    static let remembrance = Contention.remembrance
 
     private struct Turn: Sendable {
         /// When its last change was appended, of those that were looked at.

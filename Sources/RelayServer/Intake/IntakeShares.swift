@@ -26,8 +26,6 @@ struct IntakeShares: Sendable {
         ///
         /// It is what one container adds to the way of another's changes.
         var wait = Duration.milliseconds(5)
-        /// A container counts as writing for so long after its last change.
-        var remembrance = Duration.seconds(60)
         /// Requests of one container that wait at the door.
         var line = 256
         /// Pushes with the gateway at the most: a part of the window that all share.
@@ -71,6 +69,7 @@ struct IntakeShares: Sendable {
 
     private let settings: Settings
     private var shares: [ContainerKey: Share] = [:]
+    private var contention = Contention()
     private var nextNumber: UInt64 = 0
     private var followedUpTo = LogPosition.start
 
@@ -90,8 +89,11 @@ struct IntakeShares: Sendable {
             ?? Share(
                 seen: now, pushes: PushPace(most: settings.pushes))
         share.seen = now
+        contention.note(container, at: now)
         defer { shares[container] = share }
-        if share.line.isEmpty, !isContended(by: container, at: now) || share.hasRoom {
+        if share.line.isEmpty,
+            !contention.isContended(by: container, at: now) || share.hasRoom
+        {
             share.open += changes
             return .enters
         }
@@ -142,7 +144,7 @@ struct IntakeShares: Sendable {
             // Whoever has been silent for long is forgotten, with what was learned of it.
             let isGone =
                 share.open == 0 && share.pushes.open == 0
-                && now - share.seen > settings.remembrance
+                && now - share.seen > Contention.remembrance
             if !isGone { shares[container] = share }
         }
         return released
@@ -180,10 +182,6 @@ struct IntakeShares: Sendable {
         guard let place else { return false }
         shares[container]?.line.remove(at: place)
         return true
-    }
-
-    private func isContended(by container: ContainerKey, at now: Duration) -> Bool {
-        shares.contains { $0.key != container && now - $0.value.seen <= settings.remembrance }
     }
 }
 

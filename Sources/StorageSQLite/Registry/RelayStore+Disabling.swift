@@ -8,15 +8,10 @@ extension RelayStore {
 
     package func setAside(_ entry: DearEntry, at now: Timestamp) async throws -> [UInt64] {
         try await write(changes: 1) { commit in
-            try commit.db.execute(
-                sql: """
-                    INSERT INTO quarantine (position, container, reason, body, quarantinedAt)
-                    SELECT position, container, ?, CAST(body AS TEXT), ?
-                    FROM logEntry WHERE position = ?
-                    ON CONFLICT DO NOTHING
-                    """, arguments: [entry.reason, now.stored, entry.position.stored])
             // Set aside already, before a crash: then all that follows was done with it.
-            guard commit.db.changesCount > 0 else { return [] }
+            guard try commit.quarantine(entry.position, because: entry.reason, at: now) else {
+                return []
+            }
             let container = try commit.container(entry.container)
             var disabled: [UInt64] = []
             for serial in entry.dearest
