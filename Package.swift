@@ -143,7 +143,7 @@ let package = Package(
             name: "Migrations", path: "Migrations",
             resources: [.embedInCode("sql")]),
 
-        // The tests: one suite for each room, and those that see the whole house.
+        // The tests: one suite for each room, and those that see the whole project.
         .target(
             name: "RelayTestKit",
             dependencies: [

@@ -80,18 +80,18 @@ int ccurl_poll_wait(int poll, struct ccurl_event *events, int capacity, int mill
     return count < 0 ? 0 : count;
 }
 
-int ccurl_bell_create(void) {
+int ccurl_wake_create(void) {
     return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 }
 
-void ccurl_bell_ring(int bell) {
+void ccurl_wake_signal(int event) {
     uint64_t one = 1;
-    (void)!write(bell, &one, sizeof one);
+    (void)!write(event, &one, sizeof one);
 }
 
-void ccurl_bell_silence(int bell) {
+void ccurl_wake_clear(int event) {
     uint64_t count;
-    (void)!read(bell, &count, sizeof count);
+    (void)!read(event, &count, sizeof count);
 }
 
 uint64_t ccurl_monotonic_nanoseconds(void) {

@@ -61,7 +61,7 @@ struct ChangeFanout {
 
     /// Appends what the change owes by one subscription, whose owner has the devices `all`.
     mutating func append(
-        _ subscription: Subscription, serial: UInt64, to all: [DeviceVersion], _ badges: BadgeBoard
+        _ subscription: Subscription, serial: UInt64, to all: [DeviceVersion], _ badges: BadgeCounts
     ) {
         let devices = DeviceExpansion.devices(among: all, for: subscription, of: change)
         let origin = DeviceExpansion.origin(of: change, for: subscription.owner)

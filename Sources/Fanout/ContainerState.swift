@@ -15,13 +15,13 @@ struct ContainerState {
     private var updateRules: UpdateRules
     private var subscriptions: PackedSubscriptions
     private var devices: PackedDevices
-    private let badges: BadgeBoard
+    private let badges: BadgeCounts
     private let key: ContainerKey
 
     /// Creates the state of a container of which nothing is known.
     ///
     /// The seed keeps the index's hashes secret.
-    init(container: ContainerKey, indexSeed: UInt64, badges: BadgeBoard) {
+    init(container: ContainerKey, indexSeed: UInt64, badges: BadgeCounts) {
         key = container
         self.badges = badges
         index = SubscriptionIndex(seed: indexSeed)
@@ -188,7 +188,7 @@ extension ContainerState {
     /// Takes the state over from the parts of a snapshot, which `next` reads one by one.
     ///
     /// - Throws: `ImageDamage` if a part cannot be used, or the parts do not belong together.
-    init(container: ContainerKey, badges: BadgeBoard, next: () throws -> [UInt8]) throws {
+    init(container: ContainerKey, badges: BadgeCounts, next: () throws -> [UInt8]) throws {
         key = container
         self.badges = badges
         index = try SubscriptionIndex(image: try next())

@@ -25,7 +25,7 @@ package enum LoadingStage: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension Follower {
-    /// Loads what was active at `mark`: from the snapshot that `keeper` finds and what the registry
+    /// Loads what was active at `mark`: from the newest usable snapshot and what the registry
     /// says has changed since, or else from the registry alone, in bounded portions.
     ///
     /// While one portion is put into the index, the next is read.
@@ -36,9 +36,9 @@ extension Follower {
     ) async throws {
         worked = mark.position
         self.registry = registry
-        if let keeper {
+        if let snapshots {
             onLoading(.snapshot)
-            if let start = try await keeper.load(&state, upTo: mark.position) {
+            if let start = try await snapshots.load(&state, upTo: mark.position) {
                 let endings = try await registry.endings(after: start, upTo: mark.position)
                 endings.forEach { state.apply($0) }
                 edits += endings.count
@@ -105,18 +105,18 @@ extension Follower {
     /// Offers a snapshot, if one is due.
     mutating func offerSnapshot() {
         let entries = state.subscriptionCount + state.deviceCount
-        guard let keeper, keeper.isDue(edits: edits, of: entries) else { return }
+        guard let snapshots, snapshots.isDue(edits: edits, of: entries) else { return }
         var image: StateImage?
-        let pause = keeper.clock.measure { image = self.image() }
+        let pause = snapshots.clock.measure { image = self.image() }
         guard let image else { return }
-        keeper.take(image, pause: pause)
+        snapshots.take(image, pause: pause)
         edits = 0
     }
 
     /// The state where following ended, if it is worth a snapshot.
     package mutating func lastImage() -> StateImage? {
         let entries = state.subscriptionCount + state.deviceCount
-        guard let keeper, keeper.isWorthwhile(edits: edits, of: entries) else { return nil }
+        guard let snapshots, snapshots.isWorthwhile(edits: edits, of: entries) else { return nil }
         return image()
     }
 
@@ -132,12 +132,12 @@ extension Follower {
     /// Waits until there is more in the log, or a snapshot may be due.
     func waitForGrowth(beyond position: LogPosition) async throws {
         let entries = state.subscriptionCount + state.deviceCount
-        guard let keeper, keeper.isWorthwhile(edits: edits, of: entries) else {
+        guard let snapshots, snapshots.isWorthwhile(edits: edits, of: entries) else {
             return try await log.waitForGrowth(beyond: position)
         }
         try await withThrowingTaskGroup(of: Void.self) { [log] group in
             group.addTask { try await log.waitForGrowth(beyond: position) }
-            group.addTask { try await keeper.waitUntilDue() }
+            group.addTask { try await snapshots.waitUntilDue() }
             try await group.next()
             group.cancelAll()
         }

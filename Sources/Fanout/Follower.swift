@@ -43,7 +43,7 @@ package struct Follower: ~Copyable {
     private let settings: SettingsSource
     private let onSuppression: SuppressionWatcher?
     private let take: Taker
-    let keeper: SnapshotKeeper?
+    let snapshots: SnapshotStore?
     let logger: Logger
     let meter = FanoutMeter()
     private let rangeThreshold: Int
@@ -63,19 +63,19 @@ package struct Follower: ~Copyable {
     /// whose conditions take more than `mostSteps` is set aside. `pulse` is told what is worked.
     package init(
         log: any ShardLog, progress: any ShardProgress, identity: DeliveryIdentity,
-        indexSeed: UInt64, badges: BadgeBoard = BadgeBoard(),
+        indexSeed: UInt64, badges: BadgeCounts = BadgeCounts(),
         rangeThreshold: Int = Limits.maximumMatchesAtOnce,
         now: @escaping @Sendable () -> Timestamp = { Timestamp(seconds: 0) },
         clock: any Clock<Duration>,
         settings: @escaping SettingsSource, logger: Logger,
-        board: IndexBoard? = nil, keeper: SnapshotKeeper? = nil,
+        directory: IndexDirectory? = nil, snapshots: SnapshotStore? = nil,
         mostSteps: Int = Limits.maximumStepsPerChange, pulse: FollowerPulse? = nil,
         onSuppression: SuppressionWatcher? = nil, take: @escaping Taker
     ) {
         state = ShardState(
-            indexSeed: indexSeed, badges: badges, board: board, mostSteps: mostSteps)
+            indexSeed: indexSeed, badges: badges, directory: directory, mostSteps: mostSteps)
         self.pulse = pulse
-        self.keeper = keeper
+        self.snapshots = snapshots
         self.rangeThreshold = rangeThreshold
         self.now = now
         patience = StorePatience(clock: clock) { error in

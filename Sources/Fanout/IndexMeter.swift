@@ -7,18 +7,18 @@ import Synchronization
 ///
 /// Concurrency: a lock holds what was shown last, so that counters only ever rise.
 package final class IndexMeter: Sendable {
-    private let board: IndexBoard
+    private let directory: IndexDirectory
     private let shown = Mutex<[ContainerKey: IndexStatistics]>([:])
 
-    /// Creates a meter of the indexes on `board`.
-    package init(_ board: IndexBoard) {
-        self.board = board
+    /// Creates a meter of the indexes on `directory`.
+    package init(_ directory: IndexDirectory) {
+        self.directory = directory
     }
 
     /// Brings the metrics up to date.
     package func update() {
-        for container in board.containers {
-            guard let index = board.index(of: container) else { continue }
+        for container in directory.containers {
+            guard let index = directory.index(of: container) else { continue }
             let statistics = index.statistics
             let before = shown.withLock { $0.updateValue(statistics, forKey: container) }
             show(statistics, since: before ?? IndexStatistics(), Self.labels(container))

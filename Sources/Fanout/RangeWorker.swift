@@ -15,7 +15,7 @@ package struct RangeWorker: ~Copyable {
     private let log: any ShardLog
     private let ranges: any FanoutRanges
     private let identity: DeliveryIdentity
-    private let badges: BadgeBoard
+    private let badges: BadgeCounts
     private let settings: Follower.SettingsSource
     private let logger: Logger
     private let now: @Sendable () -> Timestamp
@@ -33,7 +33,7 @@ package struct RangeWorker: ~Copyable {
     /// was set aside; `clock` measures how long a disk that is full is waited for.
     package init(
         log: any ShardLog, ranges: any FanoutRanges, identity: DeliveryIdentity,
-        badges: BadgeBoard, settings: @escaping Follower.SettingsSource, logger: Logger,
+        badges: BadgeCounts, settings: @escaping Follower.SettingsSource, logger: Logger,
         now: @escaping @Sendable () -> Timestamp = { Timestamp(seconds: 0) },
         clock: any Clock<Duration>, take: @escaping Taker
     ) {

@@ -13,8 +13,8 @@ package struct ShardState {
     /// Steps that the conditions of one change may take.
     private let mostSteps: Int
     /// The numbers on icons, which a snapshot does not hold.
-    let badges: BadgeBoard
-    private let board: IndexBoard?
+    let badges: BadgeCounts
+    private let directory: IndexDirectory?
     /// The highest serials seen: what the registry gave out later has higher ones.
     private(set) var lastSubscription: UInt64 = 0
     private(set) var lastDevice: UInt64 = 0
@@ -24,16 +24,16 @@ package struct ShardState {
     /// - Parameters:
     ///   - indexSeed: Keeps the hashes of the indexes secret; drawn at random.
     ///   - badges: The badges, which ranges may share.
-    ///   - board: Shows the indexes to whoever wants to know costs and statistics.
+    ///   - directory: Shows the indexes to whoever wants to know costs and statistics.
     ///   - mostSteps: Steps that the conditions of one change may take.
     package init(
-        indexSeed: UInt64, badges: BadgeBoard = BadgeBoard(), board: IndexBoard? = nil,
+        indexSeed: UInt64, badges: BadgeCounts = BadgeCounts(), directory: IndexDirectory? = nil,
         mostSteps: Int = Limits.maximumStepsPerChange
     ) {
         self.mostSteps = mostSteps
         self.badges = badges
         self.indexSeed = indexSeed
-        self.board = board
+        self.directory = directory
     }
 
     // MARK: Edits
@@ -55,12 +55,12 @@ package struct ShardState {
         try body(&containers[container, default: beginning()])
     }
 
-    /// The state of a container of which nothing is known, hung up on the board.
+    /// The state of a container of which nothing is known, entered in the directory.
     private func beginning(_ container: ContainerKey) -> () -> ContainerState {
-        { [indexSeed, badges, board] in
+        { [indexSeed, badges, directory] in
             let state = ContainerState(
                 container: container, indexSeed: indexSeed, badges: badges)
-            board?.put(state, of: container)
+            directory?.put(state, of: container)
             return state
         }
     }
@@ -230,7 +230,7 @@ package struct ShardState {
     mutating func load(
         _ loaded: [ContainerKey: ContainerState], lastSubscription: UInt64, lastDevice: UInt64
     ) {
-        for (container, state) in loaded { board?.put(state, of: container) }
+        for (container, state) in loaded { directory?.put(state, of: container) }
         containers = loaded
         self.lastSubscription = lastSubscription
         self.lastDevice = lastDevice

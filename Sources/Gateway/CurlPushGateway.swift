@@ -40,14 +40,14 @@ package final class CurlPushGateway: PushGateway {
     ) throws(GatewaySetupError) {
         try settings.validate()
         try TransportVersion.loaded.validate()
-        guard let bell = WakeBell() else {
+        guard let wake = WakeEvent() else {
             throw .outOfResources("the process has no file descriptor left")
         }
-        let mailbox = GatewayMailbox(bell: bell)
+        let mailbox = GatewayMailbox(wake: wake)
         let isStarted = startThread(named: "belfry-gateway") {
-            let desk = GatewayDesk(world, settings: settings, poll: EventPoll(bell: bell))
+            let context = GatewayContext(world, settings: settings, poll: EventPoll(wake: wake))
             GatewayLoop(
-                mailbox: mailbox, desk: desk, credentials: world.credentials, sink: sink
+                mailbox: mailbox, context: context, credentials: world.credentials, sink: sink
             ).run()
         }
         guard isStarted else { throw .outOfResources("the process can start no thread") }

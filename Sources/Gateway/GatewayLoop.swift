@@ -5,7 +5,7 @@ import RelayModel
 /// Everything that it owns lives on this thread alone.
 final class GatewayLoop {
     private let mailbox: GatewayMailbox
-    private let desk: GatewayDesk
+    private let context: GatewayContext
     private let credentials: CredentialSource
     private let sink: PushCompletionSink
     private var pools: [PoolKey: GatewayPool] = [:]
@@ -34,15 +34,15 @@ final class GatewayLoop {
     private static let patrol = Duration.milliseconds(100)
 
     init(
-        mailbox: GatewayMailbox, desk: GatewayDesk, credentials: @escaping CredentialSource,
+        mailbox: GatewayMailbox, context: GatewayContext, credentials: @escaping CredentialSource,
         sink: @escaping PushCompletionSink
     ) {
         self.mailbox = mailbox
-        self.desk = desk
+        self.context = context
         self.credentials = credentials
         self.sink = sink
-        sweptAt = desk.now
-        restedAt = desk.now
+        sweptAt = context.now
+        restedAt = context.now
     }
 
     /// Runs until the mailbox says that the gateway is to end and everything has ended.
@@ -57,11 +57,11 @@ final class GatewayLoop {
 
     private var hasEnded: Bool {
         guard let closesAt else { return false }
-        return desk.now >= closesAt || everyPool.allSatisfy(\.isSpent)
+        return context.now >= closesAt || everyPool.allSatisfy(\.isSpent)
     }
 
     private func turn() {
-        desk.now = EventPoll.now
+        context.now = EventPoll.now
         takeMail()
         for pool in busy {
             pool.dispatch()
@@ -80,7 +80,7 @@ final class GatewayLoop {
     private func pause() {
         let now = EventPoll.now
         let rest = LoopPacing.rest(
-            open: busy.reduce(0) { $0 + $1.open }, moved: desk.takeMoved(),
+            open: busy.reduce(0) { $0 + $1.open }, moved: context.takeMoved(),
             elapsed: now.duration(since: restedAt),
             latency: busy.lazy.map(\.latency.average).min() ?? .zero)
         if rest > .zero { EventPoll.rest(rest) }
@@ -97,22 +97,22 @@ final class GatewayLoop {
         }
         guard let closing = mail.closing else { return }
         switch closing {
-        case .within(let bound): closesAt = desk.now.advanced(by: bound)
-        case .atOnce: closesAt = desk.now
+        case .within(let bound): closesAt = context.now.advanced(by: bound)
+        case .atOnce: closesAt = context.now
         }
         for pool in everyPool { pool.close(.shuttingDown) }
         busy = everyPool
     }
 
     private func wait() {
-        var wakesAt = desk.now.advanced(by: busy.isEmpty ? Self.sweep : Self.patrol)
+        var wakesAt = context.now.advanced(by: busy.isEmpty ? Self.sweep : Self.patrol)
         for pool in busy {
             if let due = pool.wakesAt, due < wakesAt { wakesAt = due }
         }
         if let closesAt, closesAt < wakesAt { wakesAt = closesAt }
         let milliseconds = wakesAt.duration(since: EventPoll.now).wholeMilliseconds
-        desk.poll.wait(milliseconds: milliseconds) { event in
-            desk.now = EventPoll.now
+        context.poll.wait(milliseconds: milliseconds) { event in
+            context.now = EventPoll.now
             act(event)
         }
     }
@@ -120,14 +120,14 @@ final class GatewayLoop {
     private func act(_ event: EventPoll.Event) {
         for pool in busy {
             for connection in pool.connections where connection.number == event.connection {
-                connection.act(on: event.socket, flags: event.flags, at: desk.now)
+                connection.act(on: event.socket, flags: event.flags, at: context.now)
                 return
             }
         }
         // A connection that nothing is open on: its peer has gone away, or says so.
         for pool in everyPool {
             for connection in pool.connections where connection.number == event.connection {
-                connection.act(on: event.socket, flags: event.flags, at: desk.now)
+                connection.act(on: event.socket, flags: event.flags, at: context.now)
                 busy.append(pool)
                 return
             }
@@ -135,7 +135,7 @@ final class GatewayLoop {
     }
 
     private func report() {
-        let completions = desk.takeCompletions()
+        let completions = context.takeCompletions()
         if !completions.isEmpty { sink(completions) }
     }
 }
@@ -157,7 +157,7 @@ extension GatewayLoop {
             if !busy.contains(where: { $0 === pool }) { busy.append(pool) }
             pool.add(request)
         case .failure(let failure):
-            desk.complete(request, .refused(.withoutCredential(failure.cause)))
+            context.complete(request, .refused(.withoutCredential(failure.cause)))
         }
     }
 
@@ -177,7 +177,7 @@ extension GatewayLoop {
         do {
             let pool =
                 try pools[key]
-                ?? GatewayPool(credential, environment: route.environment, desk: desk)
+                ?? GatewayPool(credential, environment: route.environment, context: context)
             pools[key] = pool
             routes[route] = pool
             return .success(pool)
@@ -213,11 +213,11 @@ extension GatewayLoop {
     }
 
     private func sweepIfDue() {
-        guard desk.now.duration(since: sweptAt) >= Self.sweep else { return }
-        sweptAt = desk.now
+        guard context.now.duration(since: sweptAt) >= Self.sweep else { return }
+        sweptAt = context.now
         for pool in everyPool {
             pool.tick()
-            pool.streams.sweep(at: desk.now)
+            pool.streams.sweep(at: context.now)
         }
         leaving.removeAll(where: \.isSpent)
         busy = everyPool.filter { $0.waiting > 0 || $0.open > 0 }

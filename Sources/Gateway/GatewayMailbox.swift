@@ -25,7 +25,7 @@ final class GatewayMailbox: Sendable {
 
     private struct State {
         var mail = Mail()
-        var isRung = false
+        var isSignalled = false
         var isClosing = false
         var hasEnded = false
         var waiters: [CheckedContinuation<Void, Never>] = []
@@ -33,10 +33,10 @@ final class GatewayMailbox: Sendable {
     }
 
     private let state = Mutex(State())
-    private let bell: WakeBell
+    private let wake: WakeEvent
 
-    init(bell: WakeBell) {
-        self.bell = bell
+    init(wake: WakeEvent) {
+        self.wake = wake
     }
 
     /// Puts requests in, or returns `false` if the gateway takes no more.
@@ -51,36 +51,36 @@ final class GatewayMailbox: Sendable {
 
     /// Puts in that the gateway is to end; nothing is taken after it.
     func post(_ closing: Closing) {
-        let rings = state.withLock { state in
+        let signals = state.withLock { state in
             guard !state.isClosing else { return false }
             state.isClosing = true
             state.mail.closing = closing
-            defer { state.isRung = true }
-            return !state.isRung
+            defer { state.isSignalled = true }
+            return !state.isSignalled
         }
-        if rings { bell.ring() }
+        if signals { wake.signal() }
     }
 
     private func put(_ change: (inout Mail) -> Void) -> Bool {
-        let (isTaken, rings) = state.withLock { state in
+        let (isTaken, signals) = state.withLock { state in
             guard !state.isClosing else { return (false, false) }
             change(&state.mail)
-            defer { state.isRung = true }
-            return (true, !state.isRung)
+            defer { state.isSignalled = true }
+            return (true, !state.isSignalled)
         }
-        if rings { bell.ring() }
+        if signals { wake.signal() }
         return isTaken
     }
 
-    /// Takes everything out, and lets the bell ring again.
+    /// Takes everything out, and lets the event be signalled again.
     ///
-    /// The bell must have been silenced before, not after: what is put in between would be slept
+    /// The event must have been cleared before, not after: what is put in between would be slept
     /// over.
     func take() -> Mail {
         state.withLock { state in
             defer {
                 state.mail = Mail()
-                state.isRung = false
+                state.isSignalled = false
             }
             return state.mail
         }

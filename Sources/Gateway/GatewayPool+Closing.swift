@@ -8,7 +8,7 @@ extension GatewayPool {
             guard let waiting = transfer.unload() else { continue }
             connection.free.append(transfer)
             noteEnd(of: waiting.request)
-            connection.life.finish(.broke(cause), at: desk.now)
+            connection.life.finish(.broke(cause), at: context.now)
             let isLost = transfer.isPlaced && !transfer.refusal.isProof
             let fate: TransferVerdict.Fate = isLost ? .unknown : .moveOn
             lose(
@@ -30,29 +30,33 @@ extension GatewayPool {
         connection.free.removeAll()
         learn(from: connection.life)
         guard case .draining(let cause) = connection.life.state else { return }
-        desk.observe(
+        context.observe(
             .retired(
                 name, connection: connection.number, cause: cause,
-                age: desk.now.duration(since: connection.life.bornAt),
+                age: context.now.duration(since: connection.life.bornAt),
                 answered: connection.life.answered))
     }
 
     /// The gateway has ended a connection: perhaps it does so after as many requests.
     private func learn(from life: ConnectionLife) {
         guard let end = life.gatewaysEnd else { return }
-        let before = endurance.allowance(at: desk.now)
-        endurance.note(end, at: desk.now)
-        guard let allowance = endurance.allowance(at: desk.now), allowance != before else { return }
-        desk.observe(.allowanceChanged(name, requests: allowance))
+        let before = endurance.allowance(at: context.now)
+        endurance.note(end, at: context.now)
+        guard let allowance = endurance.allowance(at: context.now), allowance != before else {
+            return
+        }
+        context.observe(.allowanceChanged(name, requests: allowance))
         for connection in connections { connection.life.allow(allowance) }
     }
 
     /// Connections that were opened for a crowd go when it has gone, the oldest one much later.
     func retireIdle() {
-        var patience = desk.settings.idleTimeout * 10
+        var patience = context.settings.idleTimeout * 10
         for connection in connections where connection.life.isUsable {
-            if connection.life.idleTime(at: desk.now) >= patience { connection.life.retire(.idle) }
-            patience = desk.settings.idleTimeout
+            if connection.life.idleTime(at: context.now) >= patience {
+                connection.life.retire(.idle)
+            }
+            patience = context.settings.idleTimeout
         }
     }
 }

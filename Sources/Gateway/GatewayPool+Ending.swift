@@ -2,16 +2,16 @@ import RelayModel
 
 extension GatewayPool: TransferOwner {
     func connectionEstablished(_ connection: CurlConnection) {
-        desk.observe(.connected(name, connection: connection.number))
+        context.observe(.connected(name, connection: connection.number))
     }
 
     func transferEnded(_ transfer: CurlTransfer, code: UInt32, on connection: CurlConnection) {
         guard let waiting = transfer.unload() else { return }
-        desk.countMove()
+        context.countMove()
         connection.free.append(transfer)
         noteEnd(
             of: waiting.request,
-            after: code == 0 ? desk.now.duration(since: transfer.startedAt) : .zero)
+            after: code == 0 ? context.now.duration(since: transfer.startedAt) : .zero)
         let verdict = TransferVerdict(
             .init(
                 code: code, isPlaced: transfer.isPlaced,
@@ -24,7 +24,7 @@ extension GatewayPool: TransferOwner {
                 connection.objection
                 ?? TransferCause.text(
                     code: code, isEstablished: connection.isEstablished, detail: detail)
-            connection.life.finish(verdict.ending, at: desk.now)
+            connection.life.finish(verdict.ending, at: context.now)
             if verdict.isCrowded, connection.life.answered > 0 { narrow() }
             lose(waiting, transfer, verdict.fate, cause)
             noteFailure(of: connection, cause)
@@ -37,28 +37,28 @@ extension GatewayPool: TransferOwner {
         if !connection.isKnownAsHTTP2 {
             guard transfer.isHTTP2 else {
                 let cause = PushCause("the gateway answered over HTTP/1.1; HTTP/2 is required")
-                connection.life.finish(.broke(.connectFailed), at: desk.now)
+                connection.life.finish(.broke(.connectFailed), at: context.now)
                 lose(waiting, transfer, .unknown, cause)
                 noteFailure(of: connection, cause)
                 return
             }
             connection.isKnownAsHTTP2 = true
         }
-        let latency = desk.now.duration(since: transfer.startedAt)
+        let latency = context.now.duration(since: transfer.startedAt)
         let status = transfer.status
         guard status != 200 else {
-            connection.life.finish(.accepted, at: desk.now)
-            width.accept(at: desk.now)
+            connection.life.finish(.accepted, at: context.now)
+            width.accept(at: context.now)
             self.latency.note(latency)
             tolerance.answer(after: latency)
-            connecting.succeed(at: desk.now)
-            patience.succeed(waiting.request.container, at: desk.now)
+            connecting.succeed(at: context.now)
+            patience.succeed(waiting.request.container, at: context.now)
             authority.acquit()
-            desk.complete(waiting.request, .accepted, latency: latency)
+            context.complete(waiting.request, .accepted, latency: latency)
             return
         }
         let refusal = refusal(status, waiting.request, transfer, on: connection)
-        desk.complete(waiting.request, .refused(refusal), latency: latency)
+        context.complete(waiting.request, .refused(refusal), latency: latency)
     }
 
     private func refusal(
@@ -69,9 +69,9 @@ extension GatewayPool: TransferOwner {
         let row = ReasonTable.apns.row(status: status, reason: body.reason)
         let judgement = authority.judge(
             row, generation: transfer.headers?.key.tokenGeneration ?? 0,
-            connection: connection.number, desk)
+            connection: connection.number, context)
         let retryAfter = transfer.retryAfter
-        connection.life.finish(.refused(row.connection), at: desk.now)
+        connection.life.finish(.refused(row.connection), at: context.now)
         let isCredentials = judgement.reaction == .pauseContainer
         let cause =
             row.reason.isEmpty
@@ -80,7 +80,7 @@ extension GatewayPool: TransferOwner {
         if isCredentials {
             for other in connections { other.life.retire(.refused) }
             backAway(cause)
-            failWaiting(connecting.cause(pausing: connecting.remaining(at: desk.now)))
+            failWaiting(connecting.cause(pausing: connecting.remaining(at: context.now)))
         } else if case .retry(_, .gateway) = row.reaction {
             leaveAlone(request.container, cause)
         }
@@ -100,15 +100,15 @@ extension GatewayPool: TransferOwner {
         _ waiting: WaitingPush, _ transfer: CurlTransfer, _ fate: TransferVerdict.Fate,
         _ cause: PushCause
     ) {
-        let latency = desk.now.duration(since: transfer.startedAt)
+        let latency = context.now.duration(since: transfer.startedAt)
         switch fate {
         case .moveOn where waiting.moves < Self.maximumMoves && !isClosing:
             queue.prepend(
                 WaitingPush(request: waiting.request, moves: waiting.moves + 1))
         case .moveOn, .notSent, .answered:
-            desk.complete(waiting.request, .notSent(cause: cause), latency: latency)
+            context.complete(waiting.request, .notSent(cause: cause), latency: latency)
         case .unknown:
-            desk.complete(waiting.request, .unknown(cause: cause), latency: latency)
+            context.complete(waiting.request, .unknown(cause: cause), latency: latency)
         }
     }
 
@@ -123,29 +123,31 @@ extension GatewayPool: TransferOwner {
     }
 
     private func backAway(_ cause: PushCause) {
-        guard connecting.fail(cause: cause, at: desk.now, using: &desk.generator) else { return }
-        let pause = connecting.remaining(at: desk.now)
-        desk.observe(.backingOff(name, cause: cause.description, pause: pause))
+        guard connecting.fail(cause: cause, at: context.now, using: &context.generator) else {
+            return
+        }
+        let pause = connecting.remaining(at: context.now)
+        context.observe(.backingOff(name, cause: cause.description, pause: pause))
     }
 
     /// What waits for `container` waits a moment longer; the others of the credential go on.
     private func leaveAlone(_ container: ContainerKey, _ cause: PushCause) {
         let pause = patience.fail(
-            container, cause: cause, at: desk.now, using: &desk.generator)
+            container, cause: cause, at: context.now, using: &context.generator)
         for waiting in queue.remove(container) { enqueue(waiting) }
         guard let pause else { return }
-        desk.observe(.backingOff(name, cause: cause.description, pause: pause))
+        context.observe(.backingOff(name, cause: cause.description, pause: pause))
     }
 
     private func narrow() {
         let before = width.current
-        width.refuse(at: desk.now)
-        if width.current != before { desk.observe(.widthChanged(name, width: width.current)) }
+        width.refuse(at: context.now)
+        if width.current != before { context.observe(.widthChanged(name, width: width.current)) }
     }
 
     func failWaiting(_ cause: PushCause) {
         for waiting in queue.removeAll() + patience.removeAll() {
-            desk.complete(waiting.request, .notSent(cause: cause))
+            context.complete(waiting.request, .notSent(cause: cause))
         }
     }
 }

@@ -8,7 +8,7 @@ import RelayModel
 final class GatewayPool {
     let name: GatewayPoolName
     let credential: GatewayCredential
-    let desk: GatewayDesk
+    let context: GatewayContext
     let setup: TransferSetup
     var authority: PoolAuthority
     var queue = PushQueue()
@@ -36,9 +36,9 @@ final class GatewayPool {
     ///
     /// - Throws: an error that says what is wrong with the signing key.
     init(
-        _ credential: GatewayCredential, environment: GatewayEnvironment, desk: GatewayDesk
+        _ credential: GatewayCredential, environment: GatewayEnvironment, context: GatewayContext
     ) throws(ProviderTokenSigner.KeyError) {
-        let endpoint = desk.settings.endpoint(for: environment)
+        let endpoint = context.settings.endpoint(for: environment)
         let label =
             switch credential {
             case .signingKey(let key): "team \(key.teamID) key \(key.keyID)"
@@ -50,14 +50,14 @@ final class GatewayPool {
         var certificate: GatewayCredential.ClientCertificate?
         if case .certificate(let shown) = credential { certificate = shown }
         setup = TransferSetup(
-            endpoint: endpoint, certificate: certificate, settings: desk.settings,
+            endpoint: endpoint, certificate: certificate, settings: context.settings,
             share: CurlSessionShare())
-        self.desk = desk
-        streams = StreamShares(most: desk.settings.maximumWaiting)
-        width = AdaptiveWidth(maximum: desk.settings.streamsPerConnection)
+        self.context = context
+        streams = StreamShares(most: context.settings.maximumWaiting)
+        width = AdaptiveWidth(maximum: context.settings.streamsPerConnection)
         tolerance = SilenceTolerance(
-            least: desk.settings.watchdog,
-            most: desk.settings.requestTimeout + desk.settings.watchdog)
+            least: context.settings.watchdog,
+            most: context.settings.requestTimeout + context.settings.watchdog)
     }
 
     /// How many requests wait.
@@ -69,14 +69,14 @@ final class GatewayPool {
 
     /// Takes a request, or completes it at once if too many wait.
     func add(_ request: PushRequest) {
-        guard !isClosing, waiting < desk.settings.maximumWaiting else {
+        guard !isClosing, waiting < context.settings.maximumWaiting else {
             let cause =
                 isClosing
                 ? RetirementCause.shuttingDown.cause
                 : PushCause(
                     "too many requests already wait for this credential",
                     detail: "\(waiting)")
-            desk.complete(request, .notSent(cause: cause))
+            context.complete(request, .notSent(cause: cause))
             return
         }
         enqueue(WaitingPush(request: request))
@@ -84,10 +84,10 @@ final class GatewayPool {
 
     /// Lets a request wait for a place, or for its container's moment.
     func enqueue(_ waiting: WaitingPush) {
-        switch patience.verdict(on: waiting.request.container, at: desk.now) {
+        switch patience.verdict(on: waiting.request.container, at: context.now) {
         case .go: queue.append(waiting)
         case .hold: patience.hold(waiting)
-        case .giveBack(let cause): desk.complete(waiting.request, .notSent(cause: cause))
+        case .giveBack(let cause): context.complete(waiting.request, .notSent(cause: cause))
         }
     }
 
@@ -100,28 +100,28 @@ final class GatewayPool {
     /// Whether the container's next request waits until one of its own has ended.
     private func holds(_ container: ContainerKey) -> Bool {
         streams.holds(container)
-            && desk.contention.isContended(by: container, at: desk.now.sinceBeginning)
+            && context.contention.isContended(by: container, at: context.now.sinceBeginning)
     }
 
     /// Hands over what there is room for.
     func dispatch() {
-        for waiting in patience.release(at: desk.now) { queue.append(waiting) }
+        for waiting in patience.release(at: context.now) { queue.append(waiting) }
         guard queue.isReady else {
             growth.relax()
             return
         }
         let usable = connections.count { $0.life.takesRequests }
-        let pause = connecting.remaining(at: desk.now)
+        let pause = connecting.remaining(at: context.now)
         if mustWait(usable: usable, pause: pause) { return }
         if pause == .zero, wantsSuccessor(usable: usable) { connect() }
         fill()
         if !queue.isReady {
             growth.relax()
         } else if pause == .zero,
-            connections.count(where: \.life.isSuspect) <= desk.settings.connectionsPerCredential,
+            connections.count(where: \.life.isSuspect) <= context.settings.connectionsPerCredential,
             growth.opens(
                 usable: usable, ramping: connections.count { $0.life.isRamping },
-                maximum: desk.settings.connectionsPerCredential, at: desk.now)
+                maximum: context.settings.connectionsPerCredential, at: context.now)
         {
             connect()
             fill()
@@ -130,8 +130,8 @@ final class GatewayPool {
 
     /// Whether those that take requests are soon spent.
     private func wantsSuccessor(usable: Int) -> Bool {
-        guard let allowance = endurance.allowance(at: desk.now),
-            usable < 2 * desk.settings.connectionsPerCredential
+        guard let allowance = endurance.allowance(at: context.now),
+            usable < 2 * context.settings.connectionsPerCredential
         else { return false }
         let remaining = connections.filter(\.life.takesRequests).map(\.life.remaining)
         return ConnectionEndurance.wantsSuccessor(remaining: remaining, allowance: allowance)
@@ -148,8 +148,8 @@ final class GatewayPool {
     func tick() {
         let silence = tolerance.current
         for connection in connections {
-            connection.runTimer(at: desk.now)
-            switch connection.life.tick(at: desk.now, tolerating: silence) {
+            connection.runTimer(at: context.now)
+            switch connection.life.tick(at: context.now, tolerating: silence) {
             case .none: break
             case .close: close(connection)
             case .drop(let cause):
@@ -162,7 +162,7 @@ final class GatewayPool {
 
     /// When something happens without an event: libcurl's timers, and what can be handed over.
     var wakesAt: MonotonicInstant? {
-        if queue.isReady, vacant() != nil { return desk.now }
+        if queue.isReady, vacant() != nil { return context.now }
         return (connections.map(\.wakesAt) + [patience.wakesAt]).compactMap(\.self).min()
     }
 
@@ -207,15 +207,15 @@ extension GatewayPool {
     /// Hands over as long as there is room.
     private func fill() {
         let proof: PoolAuthority.Proof
-        let wall = desk.wallClock()
+        let wall = context.wallClock()
         do {
-            proof = try authority.proof(at: wall, desk)
+            proof = try authority.proof(at: wall, context)
         } catch {
             switch error {
             case .minting: failWaiting(error.cause)
             case .key:
                 for waiting in queue.removeAll() {
-                    desk.complete(
+                    context.complete(
                         waiting.request, .refused(.withoutCredential(error.cause.description)))
                 }
             }
@@ -251,19 +251,19 @@ extension GatewayPool {
             let refusal = GatewayRefusal(
                 status: 0, reason: fault.reason, reaction: row.reaction,
                 urgency: row.urgency, explanation: "not sent: \(row.meaning)")
-            desk.complete(waiting.request, .refused(refusal))
+            context.complete(waiting.request, .refused(refusal))
             return
         }
         guard let transfer = connection.free.popLast() ?? stock.popLast() ?? newTransfer() else {
-            desk.complete(waiting.request, .notSent(cause: "memory is short"))
+            context.complete(waiting.request, .notSent(cause: "memory is short"))
             return
         }
         let shared = headers(for: waiting.request.notification, proof)
-        transfer.load(waiting, headers: shared, over: connection, at: desk.now, wall: wall)
-        desk.contention.note(waiting.request.container, at: desk.now.sinceBeginning)
-        streams.begin(waiting.request.container, at: desk.now)
-        connection.start(transfer, at: desk.now)
-        desk.countMove()
+        transfer.load(waiting, headers: shared, over: connection, at: context.now, wall: wall)
+        context.contention.note(waiting.request.container, at: context.now.sinceBeginning)
+        streams.begin(waiting.request.container, at: context.now)
+        connection.start(transfer, at: context.now)
+        context.countMove()
     }
 
     private func newTransfer() -> CurlTransfer? {
@@ -291,9 +291,9 @@ extension GatewayPool {
     private func connect() {
         guard
             let connection = CurlConnection(
-                number: desk.nextConnectionNumber(), width: width.maximum,
-                poll: desk.poll.descriptor, owner: self, bounds: bounds,
-                allowance: endurance.allowance(at: desk.now), now: desk.now)
+                number: context.nextConnectionNumber(), width: width.maximum,
+                poll: context.poll.descriptor, owner: self, bounds: bounds,
+                allowance: endurance.allowance(at: context.now), now: context.now)
         else { return }
         connections.append(connection)
     }
@@ -303,7 +303,7 @@ extension GatewayPool {
         bounds.connecting = setup.settings.connectTimeout
         bounds.watchdog = setup.settings.watchdog
         bounds.answer = setup.settings.requestTimeout
-        let spread = Double.random(in: 0.9...1.1, using: &desk.generator)
+        let spread = Double.random(in: 0.9...1.1, using: &context.generator)
         bounds.maximumAge = setup.settings.maximumConnectionAge * spread
         return bounds
     }

@@ -9,7 +9,7 @@ package struct GatewayWorld: Sendable {
     /// Chance.
     package var generator: any RandomNumberGenerator & Sendable
     /// Where provider tokens are kept.
-    package var keeper: ProviderTokenKeeper
+    package var tokenStore: ProviderTokenStore
     /// Is told what happens to connections, on the gateway's thread; it must return quickly.
     package var observer: @Sendable (GatewayEvent) -> Void
 
@@ -17,13 +17,13 @@ package struct GatewayWorld: Sendable {
         credentials: @escaping CredentialSource,
         wallClock: @escaping @Sendable () -> Timestamp,
         generator: any RandomNumberGenerator & Sendable,
-        keeper: ProviderTokenKeeper = .none,
+        tokenStore: ProviderTokenStore = .none,
         observer: @escaping @Sendable (GatewayEvent) -> Void = { _ in }
     ) {
         self.credentials = credentials
         self.wallClock = wallClock
         self.generator = generator
-        self.keeper = keeper
+        self.tokenStore = tokenStore
         self.observer = observer
     }
 }

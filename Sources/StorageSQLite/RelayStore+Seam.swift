@@ -1,7 +1,7 @@
 import Storage
 
-// Whatever the walk and the doors ask of a store, in one value: on one file there is one shard, and
-// whoever has the file owns it forever.
+// All that the walk and the routes ask of a store, in one value: on one file there is one shard,
+// and whoever has the file owns it for ever.
 extension RelayStore: Registry {}
 extension RelayStore: ActiveVersions {}
 extension RelayStore: ShardHandle {}

@@ -26,7 +26,7 @@ package final class RelayStore: Sendable {
     let pool: DatabasePool
     let horizon: LogHorizon
     let disk: DiskReserve
-    let ranges = RangeBell()
+    let ranges = RangeSignal()
     let endedDevices: EndedDevices
     /// Where those wait who read much.
     let line: ReaderLine

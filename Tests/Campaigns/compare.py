@@ -10,7 +10,7 @@ The ledger has one JSON object a line:
 import json, sys
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from house import device_token, pushes
+from rig import device_token, pushes
 
 
 def compare(ledger, record, window):

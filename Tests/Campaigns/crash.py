@@ -9,7 +9,7 @@ n-th file call (LD_PRELOAD, faults.c). Same seed, same plan; moments differ from
   python3 Tests/Campaigns/crash.py --kills 200
 """
 import argparse, http.client, json, os, random, shutil, subprocess, sys, tempfile, threading, time
-from house import CONTAINER, PATIENCE, Gateway, Relay, binary, build_shim, exchange
+from rig import CONTAINER, PATIENCE, Gateway, Relay, binary, build_shim, exchange
 from compare import compare
 
 POINTS = ["commit", "committed", "match", "claimed", "handOver", "range", "sent", "settle",

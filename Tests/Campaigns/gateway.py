@@ -12,7 +12,7 @@ one may be received twice, and which receipts there must be, stands beside the s
 """
 import argparse, json, os, shutil, sys, tempfile, time
 from collections import Counter
-from house import CONTAINER, PATIENCE, Gateway, House, binary, pushes
+from rig import CONTAINER, PATIENCE, Gateway, Rig, binary, pushes
 
 COUNT = 20
 
@@ -71,7 +71,7 @@ SCRIPTED = {
 }
 
 
-class Scene(House):
+class Scene(Rig):
     def __init__(self, belfry, script=None):
         super().__init__(belfry, "gateway", script)
 
@@ -119,50 +119,50 @@ def scripted_scene(name):
     script, *expected = SCRIPTED[name]
 
     def play(belfry):
-        house = Scene(belfry, script)
+        rig = Scene(belfry, script)
         # A connection is tried with one push; those after it are open at the same time.
-        house.post(1)
-        house.relay.settled(PATIENCE)
-        house.post(COUNT)
-        house.relay.settled(PATIENCE)
-        house.post(COUNT)
-        return house, *house.compare(*expected)
+        rig.post(1)
+        rig.relay.settled(PATIENCE)
+        rig.post(COUNT)
+        rig.relay.settled(PATIENCE)
+        rig.post(COUNT)
+        return rig, *rig.compare(*expected)
     return play
 
 
 def away(belfry):
     """Nobody listens, then it is back."""
-    house = Scene(belfry)
-    house.post(COUNT)
-    house.relay.settled(PATIENCE)
-    house.gateway.stop()
-    house.post(COUNT)
-    until_deferred(house)
-    house.gateway = Gateway(belfry, house.folder, after=house.gateway)
-    house.post(COUNT)
-    return house, *house.compare(0, NOT_SENT, [])
+    rig = Scene(belfry)
+    rig.post(COUNT)
+    rig.relay.settled(PATIENCE)
+    rig.gateway.stop()
+    rig.post(COUNT)
+    until_deferred(rig)
+    rig.gateway = Gateway(belfry, rig.folder, after=rig.gateway)
+    rig.post(COUNT)
+    return rig, *rig.compare(0, NOT_SENT, [])
 
 
 def stranger(belfry):
     """Somebody with a certificate of another authority listens in its place: nothing is sent."""
-    house = Scene(belfry)
-    house.gateway.stop()
+    rig = Scene(belfry)
+    rig.gateway.stop()
     elsewhere = tempfile.mkdtemp(prefix="belfry-gateway-")
-    strange = Gateway(belfry, elsewhere, after=house.gateway)
-    house.post(COUNT)
-    until_deferred(house)
+    strange = Gateway(belfry, elsewhere, after=rig.gateway)
+    rig.post(COUNT)
+    until_deferred(rig)
     strange.stop()
     heard = len(list(pushes(strange.record)))
-    house.gateway = Gateway(belfry, house.folder, after=house.gateway)
-    house.post(COUNT)
-    bad, found = house.compare(0, STRANGE, [])
+    rig.gateway = Gateway(belfry, rig.folder, after=rig.gateway)
+    rig.post(COUNT)
+    bad, found = rig.compare(0, STRANGE, [])
     shutil.rmtree(elsewhere)
-    return house, bad + ([f"a stranger was told {heard} pushes"] if heard else []), found
+    return rig, bad + ([f"a stranger was told {heard} pushes"] if heard else []), found
 
 
-def until_deferred(house):
+def until_deferred(rig):
     end = time.monotonic() + PATIENCE
-    while not any(receipt["outcome"] == "deferred" for receipt in house.receipts()):
+    while not any(receipt["outcome"] == "deferred" for receipt in rig.receipts()):
         assert time.monotonic() < end, "no receipt says that the gateway cannot be reached"
         time.sleep(0.1)
 
@@ -181,8 +181,8 @@ def main():
         if name not in SCENES:
             parser.error(f"there is no scene {name}: {' '.join(SCENES)}")
         began = time.monotonic()
-        house, bad, found = SCENES[name](belfry)
-        if code := house.leave():
+        rig, bad, found = SCENES[name](belfry)
+        if code := rig.leave():
             bad.append(f"the relay ended with {code}")
         print(f"{name}: {json.dumps(found)}, {time.monotonic() - began:.0f} s", flush=True)
         for text in bad:

@@ -13,7 +13,7 @@ own on the same machine: how much later pushes come for want of processors alone
 """
 import argparse, http.client, json, multiprocessing, os, random, shutil, socket, sys, tempfile
 import threading, time
-from house import ADMIN_TOKEN, CONTAINER, PATIENCE, Gateway, Relay, binary, device_token, user_token
+from rig import ADMIN_TOKEN, CONTAINER, PATIENCE, Gateway, Relay, binary, device_token, user_token
 from ranges import Tail, delays
 
 HOSTILE = "iCloud.com.example.Noise"
@@ -320,7 +320,7 @@ def furnish(relay):
     return place
 
 
-def house(options, folder):
+def rig(options, folder):
     """A gateway, a relay, and what an attacker knows of it."""
     script = {"devices": {device_token(f"inv{n}"): {"standing": "otherEnvironment"}
                           for n in range(INVENTED)}}
@@ -370,11 +370,11 @@ def main():
     if unknown:
         raise SystemExit(f"there is no attack {', '.join(unknown)}")
     folder = tempfile.mkdtemp(prefix="belfry-hostile-")
-    gateway, relay, place = house(options, folder)
+    gateway, relay, place = rig(options, folder)
     apart = None
     if options.apart:
         os.mkdir(os.path.join(folder, "apart"))
-        apart = house(options, os.path.join(folder, "apart"))
+        apart = rig(options, os.path.join(folder, "apart"))
     tail, innocent = Tail(gateway.record), Innocent(relay, options.pause)
     tail.start()
     innocent.start()

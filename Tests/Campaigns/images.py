@@ -10,7 +10,7 @@ synchronous=NORMAL does between checkpoints: then acknowledged changes must be m
 """
 import argparse, json, os, random, shutil, sqlite3, struct, subprocess, sys, tempfile, threading
 import http.client, time
-from house import CONTAINER, PATIENCE, Gateway, Relay, binary, build_shim, exchange
+from rig import CONTAINER, PATIENCE, Gateway, Relay, binary, build_shim, exchange
 
 SECTOR = 512
 

@@ -12,7 +12,7 @@ must arrive.
 """
 import argparse, http.client, json, os, random, re, shutil, sys, tempfile, threading, time
 from collections import Counter
-from house import CONTAINER, Gateway, Relay, binary, exchange, user_token
+from rig import CONTAINER, Gateway, Relay, binary, exchange, user_token
 
 CHANGES = f"/changes/1/{CONTAINER}/development/database"
 LAG = 3000

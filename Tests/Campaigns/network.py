@@ -9,7 +9,7 @@ It runs in namespaces of its own, with its own loopback, packet filter and /etc/
 is touched. Where the machine gives none, it says so and ends.
 """
 import argparse, json, os, shutil, subprocess, sys, tempfile, time
-from house import PATIENCE, Gateway, House, binary, pushes
+from rig import PATIENCE, Gateway, Rig, binary, pushes
 
 NAME, FIRST, SECOND = "push.example", "127.0.0.2", "127.0.0.3"
 # A connection that is half open must be found within this; told, and not a verdict.
@@ -32,7 +32,7 @@ def run(*command):
     subprocess.run(command, check=True)
 
 
-class Scene(House):
+class Scene(Rig):
     """A gateway that has a name, whose address and path are in our hands."""
 
     def __init__(self, belfry):
@@ -72,43 +72,43 @@ class Scene(House):
         raise SystemExit(f"{len(names) - len(found)} of {len(names)} pushes never arrived")
 
 
-def addresses(house):
+def addresses(rig):
     """The answer of DNS changes: a connection that works is kept, a new one goes to the new address."""
-    house.arrived(house.gateway, house.post(20))
-    old = house.move(SECOND)
-    house.arrived(old, house.post(20))
+    rig.arrived(rig.gateway, rig.post(20))
+    old = rig.move(SECOND)
+    rig.arrived(old, rig.post(20))
     old.stop()
-    moved = house.post(20)
-    found = house.arrived(house.gateway, moved)
-    return {"pushes": len(house.posted), "afterTheChange": len(found)}
+    moved = rig.post(20)
+    found = rig.arrived(rig.gateway, moved)
+    return {"pushes": len(rig.posted), "afterTheChange": len(found)}
 
 
-def halfOpen(house):
+def halfOpen(rig):
     """Nothing comes back any more while pushes are open: they are sent again, with their IDs."""
-    house.arrived(house.gateway, house.post(20))
-    old = house.move(SECOND)
-    house.block(FIRST)
+    rig.arrived(rig.gateway, rig.post(20))
+    old = rig.move(SECOND)
+    rig.block(FIRST)
     began = time.monotonic()
-    lost = house.post(20)
-    unanswered = house.arrived(old, lost)
-    again = house.arrived(house.gateway, lost)
+    lost = rig.post(20)
+    unanswered = rig.arrived(old, lost)
+    again = rig.arrived(rig.gateway, lost)
     took = time.monotonic() - began
     assert unanswered == again, "a push was sent again with another apns-id"
     old.process.kill()
     return {"sentAgain": len(again), "seconds": round(took, 1), "promised": PROMISED}
 
 
-def silentIdle(house):
+def silentIdle(rig):
     """The path goes dead while nothing is open: the next push does not wait for it."""
-    house.arrived(house.gateway, house.post(20))
-    old = house.move(SECOND)
-    house.block(FIRST)
+    rig.arrived(rig.gateway, rig.post(20))
+    old = rig.move(SECOND)
+    rig.block(FIRST)
     began = time.monotonic()
-    while connections(FIRST, house.gateway.port):
+    while connections(FIRST, rig.gateway.port):
         assert time.monotonic() < began + PATIENCE, "the dead connection is still open"
         time.sleep(0.1)
     took = time.monotonic() - began
-    house.arrived(house.gateway, house.post(20))
+    rig.arrived(rig.gateway, rig.post(20))
     old.process.kill()
     return {"seconds": round(took, 1), "promised": PROMISED}
 
@@ -125,11 +125,11 @@ SCENES = {"addresses": addresses, "halfOpen": halfOpen, "silentIdle": silentIdle
 
 
 def scene(name, belfry):
-    house = Scene(belfry)
-    result = SCENES[name](house)
-    house.relay.settled(PATIENCE)
-    house.leave()
-    shutil.rmtree(os.path.dirname(house.hosts))
+    rig = Scene(belfry)
+    result = SCENES[name](rig)
+    rig.relay.settled(PATIENCE)
+    rig.leave()
+    shutil.rmtree(os.path.dirname(rig.hosts))
     print(json.dumps({"scene": name, **result}), flush=True)
 
 

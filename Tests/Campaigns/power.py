@@ -15,7 +15,7 @@ It needs root and a loop device, and runs in a mount namespace of its own. Where
 none, it says so and ends.
 """
 import argparse, fcntl, json, os, random, shutil, struct, subprocess, sys, tempfile, threading, time
-from house import Gateway, Relay, binary, build_shim
+from rig import Gateway, Relay, binary, build_shim
 from crash import (AT_ONCE, RANGE_WINDOW, RETRY_WINDOW, WINDOW, Driver, Ledger, Poster, Volley,
                    furnish, settle_accounts)
 from images import inspect

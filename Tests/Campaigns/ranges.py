@@ -6,7 +6,7 @@ kill -9 in its middle repeats.
 """
 import argparse, json, os, re, shutil, sys, tempfile, threading, time
 from collections import Counter
-from house import (
+from rig import (
     CONTAINER, PATIENCE, Gateway, Relay, binary, device_token, memory, multiply, pushes,
     reseal)
 

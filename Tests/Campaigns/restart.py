@@ -8,7 +8,7 @@ so many seconds instead, and starts again from the snapshot that it left.
   python3 Tests/Campaigns/restart.py --subscriptions 1000000 --retries 500000 --log 500000
 """
 import argparse, json, os, shutil, sqlite3, subprocess, sys, tempfile, time, uuid
-from house import CONTAINER, PATIENCE, Gateway, Relay, binary, memory, multiply, reseal
+from rig import CONTAINER, PATIENCE, Gateway, Relay, binary, memory, multiply, reseal
 
 CHANGES = f"/changes/1/{CONTAINER}/development/database"
 

@@ -7,7 +7,7 @@
 `fullDisk` needs the right to mount a tmpfs, and says so where it has not.
 """
 import argparse, json, os, random, re, shutil, sqlite3, subprocess, sys, tempfile, threading, time
-from house import CONTAINER, PATIENCE, Gateway, Relay, binary, build_shim, device_token, pushes, reseal
+from rig import CONTAINER, PATIENCE, Gateway, Relay, binary, build_shim, device_token, pushes, reseal
 
 CHANGES = f"/changes/1/{CONTAINER}/development/database"
 

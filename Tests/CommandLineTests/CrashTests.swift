@@ -9,7 +9,7 @@ import Testing
 /// What the relay promises across kill -9, and how it ends when it is asked to.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct CrashTests {
     /// A gateway, a file, and the relay on it with alice's devices and bob's.
-    private struct House {
+    private struct Rig {
         let gateway: SampleGateway
         let path: String
         var relay: ServedBelfry
@@ -17,14 +17,14 @@ import Testing
 
         static func furnish(
             _ script: AnswerScript = AnswerScript(), _ settings: [String: String] = [:]
-        ) async throws -> House {
+        ) async throws -> Rig {
             let folder = try Folder.make()
             let path = folder.appending(path: "relay.sqlite").path
             let gateway = try await SampleGateway.start(script, in: folder)
             let relay = try await ServedBelfry.start(on: path, for: gateway, settings)
             let container = try await SampleContainer.create(on: relay.client, for: gateway)
             for device in SampleDevice.usual { try await container.register(device) }
-            return House(gateway: gateway, path: path, relay: relay, container: container)
+            return Rig(gateway: gateway, path: path, relay: relay, container: container)
         }
 
         /// Starts the relay again on the same file.
@@ -61,53 +61,53 @@ import Testing
     func `what was acknowledged and not delivered when the relay died arrives after the next start`(
         answer: GatewayAnswer
     ) async throws {
-        var house = try await House.furnish(.all(ScriptedAnswer(answer)))
-        try await house.container.save(.query("q"))
-        try await house.container.post(.change("create", "a1"))
-        _ = try await house.gateway.simulated.pushes(count: 1, within: .patience)
-        await house.relay.kill()
-        let before = Set(house.gateway.simulated.pushes.map(\.apnsID))
-        house.gateway.simulated.play(AnswerScript())
-        try await house.restart()
-        let arrived = try await house.accepted(2)
-        await house.close()
+        var rig = try await Rig.furnish(.all(ScriptedAnswer(answer)))
+        try await rig.container.save(.query("q"))
+        try await rig.container.post(.change("create", "a1"))
+        _ = try await rig.gateway.simulated.pushes(count: 1, within: .patience)
+        await rig.relay.kill()
+        let before = Set(rig.gateway.simulated.pushes.map(\.apnsID))
+        rig.gateway.simulated.play(AnswerScript())
+        try await rig.restart()
+        let arrived = try await rig.accepted(2)
+        await rig.close()
         #expect(
             arrived.map(\.line).sorted() == ["phone: qry q created a1", "tablet: qry q created a1"])
         #expect(before.isSubset(of: arrived.map(\.apnsID)))
-        #expect(house.gateway.simulated.totals.duplicates == 0)
+        #expect(rig.gateway.simulated.totals.duplicates == 0)
     }
 
     @Test func `a change is delivered although the relay died while no gateway could be reached`()
         async throws
     {
-        var house = try await House.furnish()
-        try await house.container.save(.query("q"), as: "bob")
+        var rig = try await Rig.furnish()
+        try await rig.container.save(.query("q"), as: "bob")
         let nowhere = ["--apns-url": "https://127.0.0.1:1"]
-        let code = await house.relay.end()
+        let code = await rig.relay.end()
         #expect(code == 0)
-        try await house.restart(nowhere)
-        try await house.container.post(.change("create", "a1"))
-        await house.relay.kill()
-        try await house.restart()
-        let arrived = try await house.accepted(1)
-        await house.close()
+        try await rig.restart(nowhere)
+        try await rig.container.post(.change("create", "a1"))
+        await rig.relay.kill()
+        try await rig.restart()
+        let arrived = try await rig.accepted(1)
+        await rig.close()
         #expect(arrived.map(\.line) == ["bobs: qry q created a1"])
     }
 
     @Test func `a once subscription whose push was open when the relay died fires for that change`()
         async throws
     {
-        var house = try await House.furnish(.all(ScriptedAnswer(.silence)))
-        try await house.container.save(.query("once", adding: ["firesOnce": true]), as: "bob")
-        try await house.container.post(.change("create", "a1"))
-        _ = try await house.gateway.simulated.pushes(count: 1, within: .patience)
-        await house.relay.kill()
-        house.gateway.simulated.play(AnswerScript())
-        try await house.restart()
-        try await house.container.post(.change("create", "a2"))
-        _ = try await house.accepted(1)
-        await house.close()
-        let pushes = house.gateway.simulated.pushes
+        var rig = try await Rig.furnish(.all(ScriptedAnswer(.silence)))
+        try await rig.container.save(.query("once", adding: ["firesOnce": true]), as: "bob")
+        try await rig.container.post(.change("create", "a1"))
+        _ = try await rig.gateway.simulated.pushes(count: 1, within: .patience)
+        await rig.relay.kill()
+        rig.gateway.simulated.play(AnswerScript())
+        try await rig.restart()
+        try await rig.container.post(.change("create", "a2"))
+        _ = try await rig.accepted(1)
+        await rig.close()
+        let pushes = rig.gateway.simulated.pushes
         #expect(Set(pushes.map(\.line)) == ["bobs: qry once created a1"])
         #expect(Set(pushes.map(\.apnsID)).count == 1)
     }
@@ -123,19 +123,19 @@ import Testing
             ScriptRule(
                 .all, [ScriptedAnswer(.accept, times: 100), ScriptedAnswer(.silence)])
         ])
-        var house = try await House.furnish(script, settings)
-        try await Self.populate(house.container, users: users, devices: devices)
-        try await house.container.post(.change("create", "a1"))
-        _ = try await house.gateway.simulated.pushes(count: 101, within: .patience)
-        await house.relay.kill()
-        house.gateway.simulated.play(AnswerScript())
-        try await house.restart(settings)
-        let arrived = try await house.accepted(users * devices)
-        await house.close()
+        var rig = try await Rig.furnish(script, settings)
+        try await Self.populate(rig.container, users: users, devices: devices)
+        try await rig.container.post(.change("create", "a1"))
+        _ = try await rig.gateway.simulated.pushes(count: 101, within: .patience)
+        await rig.relay.kill()
+        rig.gateway.simulated.play(AnswerScript())
+        try await rig.restart(settings)
+        let arrived = try await rig.accepted(users * devices)
+        await rig.close()
         #expect(Set(arrived.map(\.deviceName)).count == users * devices)
         #expect(Set(arrived.map(\.apnsID)).count == users * devices)
-        #expect(house.gateway.simulated.totals.duplicates <= window)
-        Self.checkRepetitions(house.gateway.simulated.pushes)
+        #expect(rig.gateway.simulated.totals.duplicates <= window)
+        Self.checkRepetitions(rig.gateway.simulated.pushes)
     }
 
     /// A repeated push is the same push, badge and all.
@@ -168,9 +168,9 @@ import Testing
     @Test func `every change that was acknowledged before the relay died is delivered`()
         async throws
     {
-        var house = try await House.furnish()
-        try await house.container.save(.query("q"), as: "bob")
-        let container = house.container
+        var rig = try await Rig.furnish()
+        try await rig.container.save(.query("q"), as: "bob")
+        let container = rig.container
         let acknowledged = AcknowledgedNames()
         await withTaskGroup { group in
             for writer in 0..<4 {
@@ -185,14 +185,14 @@ import Testing
                 }
             }
             await acknowledged.wait(for: 100)
-            await house.relay.kill()
+            await rig.relay.kill()
         }
         let names = await acknowledged.names
-        try await house.restart()
-        let arrived = try await Self.arrivals(of: names, house.gateway)
-        await house.close()
+        try await rig.restart()
+        let arrived = try await Self.arrivals(of: names, rig.gateway)
+        await rig.close()
         #expect(names.count >= 100 && arrived.isSuperset(of: names))
-        Self.checkRepetitions(house.gateway.simulated.pushes)
+        Self.checkRepetitions(rig.gateway.simulated.pushes)
     }
 
     /// The records that were told of, once all of `names` were.
@@ -221,55 +221,55 @@ import Testing
         signal: Int32
     ) async throws {
         let slow = ScriptedAnswer(.accept, delay: .milliseconds(400) ... .milliseconds(400))
-        var house = try await House.furnish(.all(slow))
-        try await house.container.save(.query("q"))
-        try await house.container.post(.change("create", "a1"))
-        _ = try await house.gateway.simulated.pushes(count: 2, within: .patience)
-        let code = await house.relay.end(signal)
-        #expect(code == 0, "\(house.relay.logged)")
-        #expect(house.gateway.simulated.pushes.filter(\.isAnswered).count == 2)
+        var rig = try await Rig.furnish(.all(slow))
+        try await rig.container.save(.query("q"))
+        try await rig.container.post(.change("create", "a1"))
+        _ = try await rig.gateway.simulated.pushes(count: 2, within: .patience)
+        let code = await rig.relay.end(signal)
+        #expect(code == 0, "\(rig.relay.logged)")
+        #expect(rig.gateway.simulated.pushes.filter(\.isAnswered).count == 2)
         // Nothing of it is owed any more.
-        try await house.restart()
-        try await house.container.post(.change("create", "a2"))
-        _ = try await house.accepted(4)
-        await house.close()
-        #expect(house.gateway.simulated.totals.received == 4)
+        try await rig.restart()
+        try await rig.container.post(.change("create", "a2"))
+        _ = try await rig.accepted(4)
+        await rig.close()
+        #expect(rig.gateway.simulated.totals.received == 4)
     }
 
     @Test func `what cannot finish in time is kept, and delivered after the next start`()
         async throws
     {
-        var house = try await House.furnish(
+        var rig = try await Rig.furnish(
             .all(ScriptedAnswer(.silence)), ["--shutdown-grace-seconds": "1"])
-        try await house.container.save(.query("q"), as: "bob")
-        try await house.container.post(.change("create", "a1"))
-        _ = try await house.gateway.simulated.pushes(count: 1, within: .patience)
-        let code = await house.relay.end()
-        #expect(code == 0, "\(house.relay.logged)")
-        house.gateway.simulated.play(AnswerScript())
-        try await house.restart()
-        _ = try await house.accepted(1)
-        await house.close()
-        #expect(Set(house.gateway.simulated.pushes.map(\.apnsID)).count == 1)
+        try await rig.container.save(.query("q"), as: "bob")
+        try await rig.container.post(.change("create", "a1"))
+        _ = try await rig.gateway.simulated.pushes(count: 1, within: .patience)
+        let code = await rig.relay.end()
+        #expect(code == 0, "\(rig.relay.logged)")
+        rig.gateway.simulated.play(AnswerScript())
+        try await rig.restart()
+        _ = try await rig.accepted(1)
+        await rig.close()
+        #expect(Set(rig.gateway.simulated.pushes.map(\.apnsID)).count == 1)
     }
 
     // MARK: One file, one relay
 
     @Test func `a second relay on the same file is refused, and the first goes on`() async throws {
-        let house = try await House.furnish()
+        let rig = try await Rig.furnish()
         let second = try await BuiltBelfry.run(
-            ServedBelfry.arguments(on: house.path, for: house.gateway))
+            ServedBelfry.arguments(on: rig.path, for: rig.gateway))
         #expect(second.code == 69)
-        #expect(second.complaint.contains("\(house.path) is in use by "), "\(second.complaint)")
+        #expect(second.complaint.contains("\(rig.path) is in use by "), "\(second.complaint)")
         #expect(second.complaint.hasSuffix(": one relay at a time\n"), "\(second.complaint)")
         let command = try await BuiltBelfry.run(
-            ["containers", "list", "--database", house.path])
+            ["containers", "list", "--database", rig.path])
         #expect(command.code == 69)
         #expect(command.complaint.contains("one relay at a time"), "\(command.complaint)")
-        try await house.container.save(.query("q"), as: "bob")
-        try await house.container.post(.change("create", "a1"))
-        _ = try await house.accepted(1)
-        await house.close()
+        try await rig.container.save(.query("q"), as: "bob")
+        try await rig.container.post(.change("create", "a1"))
+        _ = try await rig.accepted(1)
+        await rig.close()
     }
 
     @Test func `a file of a newer version is refused and left alone`() async throws {

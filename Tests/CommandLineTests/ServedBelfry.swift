@@ -106,8 +106,8 @@ final class LogLines: Sendable {
     var text: String { state.withLock { $0.lines.joined(separator: "\n") } }
 
     /// The port of a listener, once it is served.
-    func port(of door: String) async throws -> Int {
-        let line = try await line { $0.contains("door=\(door)") && $0.contains("serving") }
+    func port(of listener: String) async throws -> Int {
+        let line = try await line { $0.contains("listener=\(listener)") && $0.contains("serving") }
         guard let match = line.firstMatch(of: /address=[^ ]*:([0-9]+)/), let port = Int(match.1)
         else { throw LogEnded(description: line) }
         return port

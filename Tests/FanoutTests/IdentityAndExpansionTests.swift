@@ -111,7 +111,7 @@ import Testing
                 of: change, at: LogPosition(1), appendedAt: Fixtures.moment,
                 identity: DeliveryIdentity(store: UUIDBytes(high: 1, low: 2)),
                 settings: Composition.settings, firstOffset: 0)
-            fanout.append(Fixtures.subscription("s1"), serial: 1, to: all, BadgeBoard())
+            fanout.append(Fixtures.subscription("s1"), serial: 1, to: all, BadgeCounts())
             #expect(
                 fanout.takeSuppressed().map(\.deviceID) == expected.map { all[$0].device.id },
                 "\(origin) of \(user ?? "nobody")")

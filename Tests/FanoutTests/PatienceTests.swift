@@ -111,7 +111,7 @@ import Testing
         try await Self.whileLocked(home, clock) {
             var worker = RangeWorker(
                 log: store, ranges: store,
-                identity: DeliveryIdentity(store: store.storeIdentity), badges: BadgeBoard(),
+                identity: DeliveryIdentity(store: store.storeIdentity), badges: BadgeCounts(),
                 settings: { _ in Self.settings }, logger: Self.logger, clock: clock,
                 take: { await taker.take($0) })
             try await worker.workAll()

@@ -79,7 +79,7 @@ import Testing
     }
 
     private static func follow(
-        _ store: RelayStore, threshold: Int, badges: BadgeBoard = BadgeBoard()
+        _ store: RelayStore, threshold: Int, badges: BadgeCounts = BadgeCounts()
     ) async throws -> (deliveries: [OwedDelivery], ranges: [NewRange]) {
         let taker = Taker(head: try await store.head())
         var follower = Follower(
@@ -95,7 +95,7 @@ import Testing
     }
 
     private static func workRanges(
-        _ store: RelayStore, badges: BadgeBoard
+        _ store: RelayStore, badges: BadgeCounts
     ) async throws -> (deliveries: [OwedDelivery], finished: [UInt64], counts: [UInt64: Int]) {
         let taker = Taker(head: .start)
         var worker = RangeWorker(
@@ -112,7 +112,7 @@ import Testing
         let store = try await Self.store(&generator)
         let whole = try await Self.follow(store, threshold: 1_000_000)
         #expect(whole.ranges.isEmpty && !whole.deliveries.isEmpty)
-        let badges = BadgeBoard()
+        let badges = BadgeCounts()
         let parted = try await Self.follow(store, threshold: 5, badges: badges)
         #expect(parted.deliveries.isEmpty && !parted.ranges.isEmpty)
 
@@ -139,7 +139,7 @@ import Testing
             RangeStep(id: first.id, from: 0, to: UInt32(settled), isFinished: false)
         ]
         try await store.settle(move)
-        let again = try await Self.workRanges(store, badges: BadgeBoard())
+        let again = try await Self.workRanges(store, badges: BadgeCounts())
         #expect(
             again.deliveries.map(\.delivery.id)
                 == whole.deliveries.dropFirst(settled).map(\.delivery.id))

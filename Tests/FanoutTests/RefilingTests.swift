@@ -46,21 +46,21 @@ import Testing
         async throws
     {
         let store = try await store(changes: 1600)
-        let board = IndexBoard()
+        let directory = IndexDirectory()
         let head = try await store.head()
         var follower = Follower(
             log: store, progress: store, identity: DeliveryIdentity(store: store.storeIdentity),
             indexSeed: 7, clock: ContinuousClock(), settings: { _ in nil },
             logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }),
-            board: board
+            directory: directory
         ) { batch in if batch.finished == head { throw Finished() } }
         try await follower.recover(at: .start, from: store)
         do {
             try await follower.follow(from: .start)
         } catch is Finished {}
         await store.close()
-        let index = try #require(board.index(of: Fixtures.container))
-        let costs = try #require(board.costs(of: Fixtures.container))
+        let index = try #require(directory.index(of: Fixtures.container))
+        let costs = try #require(directory.costs(of: Fixtures.container))
         let before = index.statistics.runs
         let fields: RecordFields = [
             "country": .string("Germany"), "title": .string("about zq77x"),

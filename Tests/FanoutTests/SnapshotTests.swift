@@ -12,10 +12,10 @@ import Testing
 @Suite struct SnapshotTests {
     private static let quiet = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
 
-    private func keeper(of store: RelayStore) -> SnapshotKeeper {
+    private func snapshots(of store: RelayStore) -> SnapshotStore {
         let count = Atomic<UInt64>(0)
-        return SnapshotKeeper(
-            SnapshotKeeper.Settings(stem: store.path + "-snapshot-", interval: .seconds(60)),
+        return SnapshotStore(
+            SnapshotStore.Settings(stem: store.path + "-snapshot-", interval: .seconds(60)),
             storeIdentity: store.storeIdentity, store: store, now: { Fixtures.moment },
             clock: ContinuousClock(),
             makeIdentity: {
@@ -24,22 +24,22 @@ import Testing
     }
 
     private func follower(
-        _ store: RelayStore, _ keeper: SnapshotKeeper?, take: @escaping Follower.Taker
+        _ store: RelayStore, _ snapshots: SnapshotStore?, take: @escaping Follower.Taker
     ) -> Follower {
         let settings = ContainerSettings(key: Fixtures.container, topics: ["com.example.Art"])
         return Follower(
             log: store, progress: store, identity: DeliveryIdentity(store: store.storeIdentity),
             indexSeed: 7, clock: ContinuousClock(), settings: { _ in settings }, logger: Self.quiet,
-            keeper: keeper,
+            snapshots: snapshots,
             take: take)
     }
 
     /// Follows from `mark` to the head, and says what was loaded before.
     private func follow(
-        _ store: RelayStore, from mark: ProgressMark, _ keeper: SnapshotKeeper?
+        _ store: RelayStore, from mark: ProgressMark, _ snapshots: SnapshotStore?
     ) async throws -> (deliveries: [OwedDelivery], loadedSubscriptions: Bool) {
         let collector = Collector(head: try await store.head())
-        var follower = follower(store, keeper) { try await collector.take($0) }
+        var follower = follower(store, snapshots) { try await collector.take($0) }
         var loaded = false
         try await follower.recover(at: mark, from: store, portion: 3) { stage in
             if case .subscriptions = stage { loaded = true }
@@ -52,14 +52,14 @@ import Testing
 
     /// Keeps a snapshot as of `position`.
     private func keep(_ store: RelayStore, at position: LogPosition) async throws -> Bool {
-        let keeper = keeper(of: store)
+        let snapshots = snapshots(of: store)
         var follower = follower(store, nil) { _ in }
         try await follower.recover(at: ProgressMark(position: position, offset: 0), from: store)
-        var writer = self.follower(store, keeper) { _ in }
+        var writer = self.follower(store, snapshots) { _ in }
         try await writer.recover(at: ProgressMark(position: position, offset: 0), from: store)
         guard let image = writer.lastImage() else { return false }
         #expect(image.position == position)
-        try await keeper.finish(image, progress: position)
+        try await snapshots.finish(image, progress: position)
         return true
     }
 
@@ -82,7 +82,7 @@ import Testing
             for mark in stride(from: start, to: head.rawValue, by: 7) as StrideTo<UInt64> {
                 let mark = ProgressMark(position: LogPosition(mark), offset: 0)
                 let expected = try await follow(store, from: mark, nil).deliveries
-                let found = try await follow(store, from: mark, keeper(of: store)).deliveries
+                let found = try await follow(store, from: mark, snapshots(of: store)).deliveries
                 #expect(found == expected, "snapshot at \(start), progress at \(mark.position)")
             }
             #expect(try await store.recordedSnapshot()?.position == LogPosition(start))
@@ -122,7 +122,7 @@ import Testing
             try old.write(to: URL(filePath: current))
         case .aheadOfProgress: mark = ProgressMark(position: LogPosition(3), offset: 0)
         }
-        var follower = follower(store, keeper(of: store)) { _ in }
+        var follower = follower(store, snapshots(of: store)) { _ in }
         var loaded = 0
         try await follower.recover(at: mark, from: store) { stage in
             if case .devices(let count) = stage { loaded = count }
@@ -147,15 +147,15 @@ import Testing
         var world = World(seed: 6, in: store)
         try await world.fill(entries: 40)
         let head = try await store.head()
-        let keeper = keeper(of: store)
-        var follower = follower(store, keeper) { _ in }
+        let snapshots = snapshots(of: store)
+        var follower = follower(store, snapshots) { _ in }
         try await follower.recover(at: ProgressMark(position: head, offset: 0), from: store)
         let taken = follower.lastImage()
         let image = try #require(taken)
-        try await keeper.finish(image, progress: LogPosition(head.rawValue - 1))
+        try await snapshots.finish(image, progress: LogPosition(head.rawValue - 1))
         #expect(try await store.recordedSnapshot() == nil)
         #expect(paths(of: store) == [])
-        try await keeper.finish(image, progress: head)
+        try await snapshots.finish(image, progress: head)
         #expect(try await store.recordedSnapshot()?.position == head)
         #expect(paths(of: store).count == 1)
         await store.close()
@@ -168,8 +168,8 @@ import Testing
         let start = LogPosition(10)
         let head = try await store.head()
         // The image is taken and not yet recorded while the progress goes on and pruning comes by.
-        let keeper = keeper(of: store)
-        var follower = follower(store, keeper) { _ in }
+        let snapshots = snapshots(of: store)
+        var follower = follower(store, snapshots) { _ in }
         try await follower.recover(at: ProgressMark(position: start, offset: 0), from: store)
         let taken = follower.lastImage()
         let image = try #require(taken)
@@ -177,7 +177,7 @@ import Testing
             SettledStep(from: .start, to: ProgressMark(position: head, offset: 0)))
         #expect(!(try await store.endings(after: start, upTo: head)).isEmpty)
         while try await store.pruneEndedVersions(upTo: head) > 0 {}
-        try await keeper.finish(image, progress: head)
+        try await snapshots.finish(image, progress: head)
         #expect(try await store.recordedSnapshot() == nil)
         #expect(paths(of: store) == [])
         // The next one counts.

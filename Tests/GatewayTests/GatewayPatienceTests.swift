@@ -100,7 +100,7 @@ import Testing
             $0.trust = trust
         } world: {
             $0.credentials = { _, _ in .sample(isMended.isSet ? right : wrong) }
-            $0.keeper = kept.keeper
+            $0.tokenStore = kept.tokenStore
         } _: { rig in
             let request = try PushRequest.sample(ticket: 1)
             let first = try await rig.outcome(of: request)
@@ -124,7 +124,7 @@ import Testing
                 $0.trust = trust
             } world: {
                 $0.credentials = { _, _ in .sample(key) }
-                $0.keeper = kept.keeper
+                $0.tokenStore = kept.tokenStore
             } _: { rig in
                 let found = try await rig.outcome(of: .sample())
                 #expect(found == outcome ?? found)

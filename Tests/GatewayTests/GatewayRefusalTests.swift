@@ -25,7 +25,7 @@ import Testing
             // An hour-old token, so that an expired one is believed.
             let wall = $0.wallClock
             $0.credentials = { _, _ in .sample(privateKey) }
-            $0.keeper = ProviderTokenKeeper(
+            $0.tokenStore = ProviderTokenStore(
                 load: { key in
                     ProviderTokenRecord(
                         key: key, token: .token(of: key, signedWith: privateKey),
@@ -107,7 +107,7 @@ import Testing
         } world: {
             let wall = $0.wallClock
             $0.credentials = { _, _ in .sample(privateKey) }
-            $0.keeper = ProviderTokenKeeper(
+            $0.tokenStore = ProviderTokenStore(
                 load: { key in
                     ProviderTokenRecord(
                         key: key,
@@ -206,7 +206,7 @@ import Testing
             try await GatewayRig.run { _ in
             } world: {
                 $0.credentials = { _, _ in credential }
-                $0.keeper = kept.keeper
+                $0.tokenStore = kept.tokenStore
             } _: { rig in
                 let outcome = try await rig.outcome(of: .sample())
                 #expect(outcome == .accepted)

@@ -245,8 +245,8 @@ final class KeptTokens: Sendable {
 
     var count: Int { state.withLock { $0.count } }
 
-    var keeper: ProviderTokenKeeper {
-        ProviderTokenKeeper(
+    var tokenStore: ProviderTokenStore {
+        ProviderTokenStore(
             load: { key in self.state.withLock { $0.last { $0.key == key } } },
             keep: { record in self.state.withLock { $0.append(record) } })
     }

@@ -44,7 +44,7 @@ import Testing
             configuration.gateway.url(of: .development) == "https://api.sandbox.push.apple.com")
         #expect(configuration.gateway.url(of: .production) == "https://api.push.apple.com")
         #expect(configuration.limits == RequestLimits())
-        #expect(configuration.queries == QueryDesk.Settings())
+        #expect(configuration.queries == QueryAdmission.Settings())
         var store = StoreSettings()
         for quota in Quota.allCases { store.quotas[quota] = quota.standard }
         // A store that is missing is not made unasked; only tests and tools do that.

@@ -33,10 +33,10 @@ import Testing
                 connection: connection, rest: String(body.dropFirst(half.count)), port: port)
         }
 
-        /// Waits until the door is closed.
+        /// Waits until the listener is closed.
         func waitUntilNobodyElseIsServed() async {
             while let other = try? await RawConnection.open(port) {
-                // A connection that was taken is closed by the door.
+                // A connection that was taken is closed by the listener.
                 _ = await other.hearAll()
             }
         }

@@ -11,8 +11,8 @@ import Testing
 @Suite struct QueryScenarioTests {
     private static func settings(
         rows: Int = 200_000, time: Duration = .seconds(3600), places: Int = 32
-    ) -> QueryDesk.Settings {
-        var settings = QueryDesk.Settings()
+    ) -> QueryAdmission.Settings {
+        var settings = QueryAdmission.Settings()
         settings.rows = rows
         settings.time = time
         settings.placesOfContainer = places
@@ -58,7 +58,7 @@ import Testing
 
     @Test(arguments: [settings(rows: 2), settings(time: .zero)])
     func `a query that may look at no more answers what it found, and where to go on`(
-        _ settings: QueryDesk.Settings
+        _ settings: QueryAdmission.Settings
     ) async throws {
         try await TestRelay.with(queries: settings) { relay in
             try await Self.fill(relay, 7)
@@ -289,8 +289,10 @@ import Testing
     }
 
     /// Waits until so many queries run, asking for something else meanwhile.
-    private static func wait(until count: Int, on desk: QueryDesk, _ port: Int) async throws {
-        while desk.count != count {
+    private static func wait(
+        until count: Int, on admission: QueryAdmission, _ port: Int
+    ) async throws {
+        while admission.count != count {
             let connection = try await RawConnection.open(port)
             try await connection.send(
                 "GET /healthz HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n\r\n")

@@ -6,7 +6,7 @@ import RelayServer
 import RelayTestKit
 import ServiceLifecycle
 
-/// The whole house in one process: a relay on a store of its own, served on the loopback interface,
+/// The whole relay in one process, on a store of its own, served on the loopback interface,
 /// a simulated gateway, and a container with alice's phone and tablet and bob's phone.
 struct RunningRelay: Sendable {
     let relay: Relay

@@ -32,7 +32,7 @@ struct TestRelay: Sendable {
         readiness: @autoclosure @escaping @Sendable () -> Readiness = .ready,
         limits: RequestLimits = RequestLimits(),
         adminToken: String? = Self.adminToken,
-        queries: QueryDesk.Settings = QueryDesk.Settings(),
+        queries: QueryAdmission.Settings = QueryAdmission.Settings(),
         _ body: @escaping @Sendable (TestRelay) async throws -> Void
     ) async throws {
         let directory = FileManager.default.temporaryDirectory
@@ -42,7 +42,7 @@ struct TestRelay: Sendable {
         let store = try RelayStore.open(path: directory.appending(path: "relay.sqlite").path)
         var dependencies = dependencies(
             store, readiness: readiness, limits: limits, adminToken: adminToken)
-        dependencies.queries = QueryDesk(settings: queries, clock: ContinuousClock())
+        dependencies.queries = QueryAdmission(settings: queries, clock: ContinuousClock())
         try await prepare(store)
         try await serve(store, dependencies, body)
     }
@@ -85,11 +85,11 @@ struct TestRelay: Sendable {
             readiness: { readiness() }, metrics: metrics, renderMetrics: { metrics.render() },
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, limits: limits,
             adminToken: adminToken, publicURL: "https://relay.example", clock: ContinuousClock())
-        // Nobody waits here: what a poll does while it waits is the desk's own test.
-        var polls = CourierDesk.Settings()
+        // Nobody waits here: what a poll does while it waits is the courier's own test.
+        var polls = CourierPolls.Settings()
         polls.hold = .milliseconds(1)
         polls.refusalDelay = .zero
-        dependencies.courier = CourierDesk(
+        dependencies.courier = CourierPolls(
             queue: store, settings: polls, clock: ContinuousClock(), now: { now })
         dependencies.courierURL = "https://relay.example"
         return dependencies

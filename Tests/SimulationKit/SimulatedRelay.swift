@@ -49,16 +49,16 @@ struct SimulatedRelay {
     private var ranges: [RangeBatch] = []
     private var followed: LogPosition
     private var offset: UInt32
-    private let badges = BadgeBoard()
+    private let badges = BadgeCounts()
     private var handedRanges: Set<UInt64> = []
-    private let keeper: SnapshotKeeper
+    private let snapshots: SnapshotStore
     /// What is to become a snapshot; a crash takes it away.
     private var image: StateImage?
 
     /// Starts at what is durable.
-    init(_ store: RelayStore, window: Int, snapshots: SnapshotKeeper) async throws {
+    init(_ store: RelayStore, window: Int, snapshots: SnapshotStore) async throws {
         self.store = store
-        keeper = snapshots
+        self.snapshots = snapshots
         let mark = try await store.mark()
         tracker = DeliveryTracker(mark: mark, window: window, rangeWindow: window)
         followed = mark.position
@@ -73,7 +73,7 @@ struct SimulatedRelay {
         guard followed < head else { return }
         let queue = Queue(head: head)
         var follower = Self.follower(
-            store, log: store, badges: badges, threshold: Self.rangeThreshold, keeper: keeper,
+            store, log: store, badges: badges, threshold: Self.rangeThreshold, snapshots: snapshots,
             seed: followed.rawValue, take: { try await queue.take($0) })
         let mark = ProgressMark(position: followed, offset: offset)
         try await follower.recover(at: mark, from: store, portion: 7)
@@ -86,8 +86,8 @@ struct SimulatedRelay {
     }
 
     private static func follower(
-        _ store: RelayStore, log: any ShardLog, badges: BadgeBoard, threshold: Int,
-        keeper: SnapshotKeeper?, seed: UInt64 = 7, mostSteps: Int = DearModel.mostSteps,
+        _ store: RelayStore, log: any ShardLog, badges: BadgeCounts, threshold: Int,
+        snapshots: SnapshotStore?, seed: UInt64 = 7, mostSteps: Int = DearModel.mostSteps,
         take: @escaping Follower.Taker
     ) -> Follower {
         Follower(
@@ -96,7 +96,7 @@ struct SimulatedRelay {
             // What is set aside is not to be so old that it is pruned.
             now: { Fixtures.moment }, clock: ContinuousClock(),
             settings: { SimulatedWorld.settings($0) }, logger: logger,
-            keeper: keeper, mostSteps: mostSteps, take: take)
+            snapshots: snapshots, mostSteps: mostSteps, take: take)
     }
 
     /// What the log owes after `start` and up to `end`, as one that never crashed would hand it
@@ -108,8 +108,8 @@ struct SimulatedRelay {
         guard start < end else { return [] }
         let queue = Queue(head: end)
         var follower = follower(
-            store, log: LogUpTo(end: end, store: store, aside: aside), badges: BadgeBoard(),
-            threshold: .max, keeper: nil, mostSteps: .max, take: { try await queue.take($0) })
+            store, log: LogUpTo(end: end, store: store, aside: aside), badges: BadgeCounts(),
+            threshold: .max, snapshots: nil, mostSteps: .max, take: { try await queue.take($0) })
         let mark = ProgressMark(position: start, offset: 0)
         try await follower.recover(at: mark, from: store)
         do {
@@ -122,7 +122,7 @@ struct SimulatedRelay {
     /// it becomes a snapshot later.
     mutating func takeImage() async throws {
         var follower = Self.follower(
-            store, log: store, badges: BadgeBoard(), threshold: .max, keeper: keeper,
+            store, log: store, badges: BadgeCounts(), threshold: .max, snapshots: snapshots,
             take: { _ in })
         try await follower.recover(at: ProgressMark(position: followed, offset: 0), from: store)
         image = follower.lastImage()
@@ -133,7 +133,7 @@ struct SimulatedRelay {
         let mark = try await store.mark()
         guard let waiting = image, waiting.position <= mark.position else { return }
         image = nil
-        try await keeper.finish(waiting, progress: mark.position)
+        try await snapshots.finish(waiting, progress: mark.position)
     }
 
     /// Reads the ranges that are there and were not read yet.

@@ -73,7 +73,7 @@ struct Simulation {
     private var owed: [OwedDelivery] = []
     private var owedUpTo = LogPosition.start
     private var dear = DearModel()
-    private let snapshots: SnapshotKeeper
+    private let snapshots: SnapshotStore
 
     init(seed: UInt64, store: RelayStore) async throws {
         self.seed = seed
@@ -85,8 +85,8 @@ struct Simulation {
             try await store.save(SimulatedWorld.settings(container), at: now)
         }
         let identities = Mutex(SeededGenerator(seed: seed ^ 0x1D))
-        snapshots = SnapshotKeeper(
-            SnapshotKeeper.Settings(stem: store.path + "-snapshot-", interval: .seconds(86_400)),
+        snapshots = SnapshotStore(
+            SnapshotStore.Settings(stem: store.path + "-snapshot-", interval: .seconds(86_400)),
             storeIdentity: store.storeIdentity, store: store, now: { Fixtures.moment },
             clock: ContinuousClock(),
             makeIdentity: {

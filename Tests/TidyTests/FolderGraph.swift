@@ -59,7 +59,7 @@ struct FolderGraph {
                 folders[name, default: []].insert(source.folder ?? "")
             }
         }
-        // A member is somebody's own only if no other file of the house declares its name.
+        // A member is somebody's own only if no other file of the project declares its name.
         for source in sources {
             for name in source.declared where folders[".\(name)"] != nil {
                 if folders[".\(name)"] != [source.folder ?? ""] { shared.insert(".\(name)") }

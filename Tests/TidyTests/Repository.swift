@@ -1,6 +1,6 @@
 import Foundation
 
-/// The repository as files of lines; the rules of the house read it.
+/// The repository as files of lines; the rules of the project read it.
 struct Repository {
     /// One file of text.
     struct File {

@@ -14,16 +14,16 @@ extension TidyTests {
 
     @Test func `a circle of folders is seen`() {
         func file(_ path: String, _ lines: String...) -> Repository.File {
-            Repository.File(path: "Sources/House/\(path)", lines: lines)
+            Repository.File(path: "Sources/Example/\(path)", lines: lines)
         }
         let cellar = file("Cellar/Barrel.swift", "struct Barrel {", "    let size: Int", "}")
         let attic = file("Attic/Trunk.swift", "struct Trunk {", "    let barrel: Barrel", "}")
-        #expect(FolderGraph(room: "House", of: [cellar, attic]).circles.isEmpty)
+        #expect(FolderGraph(room: "Example", of: [cellar, attic]).circles.isEmpty)
         let stairs = file(
             "Cellar/Barrel+Trunk.swift", "extension Barrel {",
             "    var shape: Int { trunk.fullness }", "}")
         let lid = file("Attic/Trunk+Lid.swift", "extension Int {", "    var fullness: Int", "}")
-        let graph = FolderGraph(room: "House", of: [cellar, attic, stairs, lid])
+        let graph = FolderGraph(room: "Example", of: [cellar, attic, stairs, lid])
         #expect(
             graph.circles.map(\.description) == [
                 "Attic uses Cellar: Barrel in Attic/Trunk.swift",

@@ -50,11 +50,11 @@ extension TidyTests {
     }()
 
     /// Where the check of exclusive access is switched off: in the index, whose threads are kept
-    /// apart by its desks.
+    /// apart by its readers.
     static let uncheckedFiles: Set<String> = [
         "Sources/Matching/Arena/KeyTable.swift", "Sources/Matching/Arena/WordArena.swift",
         "Sources/Matching/Index/IndexContent.swift", "Sources/Matching/Index/IndexCore.swift",
-        "Sources/Matching/Index/ReadingDesk.swift", "Sources/Matching/Planning/Planner.swift",
+        "Sources/Matching/Index/IndexReader.swift", "Sources/Matching/Planning/Planner.swift",
         "Sources/Matching/Postings/PostingStore.swift",
         "Sources/Matching/Programs/ProgramStore.swift",
         "Sources/Matching/Vector/DecodedChange.swift",

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The rules of the house that the compiler cannot hold.
+/// The rules of the project that the compiler cannot hold.
 @Suite struct TidyTests {
     /// Who may import whom (docs/architecture.md).
     ///
@@ -168,9 +168,9 @@ import Testing
 
     /// What the relay wrote may be deeper than what may come in, and what is kept must be readable.
     @Test func `what is kept is written and read by the bound of what is kept`() {
-        let keepers = ["Storage", "StorageSQLite", "Fanout", "Matching"]
+        let storing = ["Storage", "StorageSQLite", "Fanout", "Matching"]
         var finds: [String] = []
-        for file in Repository.sources where keepers.contains(file.room ?? "") {
+        for file in Repository.sources where storing.contains(file.room ?? "") {
             for (number, line) in file.numbered where !isComment(line) {
                 if line.contains("JSONValue(parsing:") {
                     finds.append(place(file, number, "JSONValue(parsing:): use JSONValue(stored:)"))

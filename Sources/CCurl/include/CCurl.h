@@ -101,9 +101,9 @@ void ccurl_poll_forget(int poll, int descriptor);
 /* Returns the number of events, 0 after `milliseconds` or a signal. */
 int ccurl_poll_wait(int poll, struct ccurl_event *events, int capacity, int milliseconds);
 
-int ccurl_bell_create(void);
-void ccurl_bell_ring(int bell);
-void ccurl_bell_silence(int bell);
+int ccurl_wake_create(void);
+void ccurl_wake_signal(int event);
+void ccurl_wake_clear(int event);
 
 uint64_t ccurl_monotonic_nanoseconds(void);
 void ccurl_pause(uint64_t nanoseconds);

@@ -2,7 +2,7 @@ import DequeModule
 package import RelayModel
 package import Storage
 
-/// Decides how far the progress may move: the heart of the house.
+/// Decides how far the progress may move.
 ///
 /// Deliveries are admitted in the order of the log and settle in any order. The progress may pass a
 /// delivery only when that delivery and all before it are settled, and what is recorded with a step

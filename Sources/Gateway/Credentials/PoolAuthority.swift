@@ -38,7 +38,7 @@ struct PoolAuthority {
     private let key: ProviderTokenRecord.Key?
     private var life = ProviderTokenLife()
     private var trial = CredentialTrial()
-    private var hasAskedKeeper = false
+    private var hasAskedTokenStore = false
 
     /// Prepares `credential` for `environment`.
     ///
@@ -59,19 +59,19 @@ struct PoolAuthority {
 
     /// The proof for a request at `now`; mints a token if it must.
     mutating func proof(
-        at now: Timestamp, _ desk: GatewayDesk
+        at now: Timestamp, _ context: GatewayContext
     ) throws(Lack) -> Proof {
         guard let signer, let key else { return Proof(token: nil, generation: 0) }
-        recall(key, signer, at: now, desk)
+        recall(key, signer, at: now, context)
         switch life.step(at: now) {
         case .use(let record, let generation):
             return Proof(token: record.token, generation: generation)
         case .mint(let issuedAt):
             let record = ProviderTokenRecord(
                 key: key, token: try Self.sign(with: signer, issuedAt), issuedAt: issuedAt)
-            let generation = life.adopt(record, using: &desk.generator)
-            desk.keeper.keep(record)
-            desk.observe(.mintedProviderToken(key))
+            let generation = life.adopt(record, using: &context.generator)
+            context.tokenStore.keep(record)
+            context.observe(.mintedProviderToken(key))
             return Proof(token: record.token, generation: generation)
         case .wait(let moment):
             throw .minting(moment.duration(since: now))
@@ -91,26 +91,26 @@ struct PoolAuthority {
     /// What a refusal by `row` comes to, of a request that showed the token of `generation` on the
     /// connection with the number `connection`.
     mutating func judge(
-        _ row: ReasonRow, generation: Int, connection: UInt64, _ desk: GatewayDesk
+        _ row: ReasonRow, generation: Int, connection: UInt64, _ context: GatewayContext
     ) -> Judgement {
         guard let key else {
-            return Judgement(reaction: tried(row, connection, desk))
+            return Judgement(reaction: tried(row, connection, context))
         }
         switch row.reaction {
         case .renewProviderToken:
-            return expired(row, key: key, generation: generation, connection, desk)
+            return expired(row, key: key, generation: generation, connection, context)
         case .retry(_, .gateway) where row.reason == "TooManyProviderTokenUpdates":
-            life.refuseAsTooMany(generation: generation, at: desk.wallClock())
+            life.refuseAsTooMany(generation: generation, at: context.wallClock())
             return Judgement(reaction: row.reaction)
         default:
-            return Judgement(reaction: tried(row, connection, desk))
+            return Judgement(reaction: tried(row, connection, context))
         }
     }
 
     private mutating func tried(
-        _ row: ReasonRow, _ connection: UInt64, _ desk: GatewayDesk
+        _ row: ReasonRow, _ connection: UInt64, _ context: GatewayContext
     ) -> GatewayReaction {
-        trial.judge(row, connection: connection, newest: desk.newestConnection)
+        trial.judge(row, connection: connection, newest: context.newestConnection)
     }
 
     /// The gateway accepted something in this name.
@@ -120,19 +120,19 @@ struct PoolAuthority {
 
     private mutating func expired(
         _ row: ReasonRow, key: ProviderTokenRecord.Key, generation: Int, _ connection: UInt64,
-        _ desk: GatewayDesk
+        _ context: GatewayContext
     ) -> Judgement {
-        switch life.refuseAsExpired(generation: generation, at: desk.wallClock()) {
+        switch life.refuseAsExpired(generation: generation, at: context.wallClock()) {
         case .alreadyRenewed, .renewing:
             return Judgement(reaction: row.reaction)
         case .tooYoung(let age):
             // One machine of the gateway may err, and a connection that called a token expired goes
             // on to do so: the same token is shown to another one first.
-            let reaction = tried(row, connection, desk)
+            let reaction = tried(row, connection, context)
             guard reaction != row.reaction else {
                 return Judgement(reaction: .retryOnFreshConnection)
             }
-            desk.observe(.clockIsWrong(key, age: age))
+            context.observe(.clockIsWrong(key, age: age))
             return Judgement(
                 reaction: reaction,
                 remark: "the token is \(age.components.seconds) s old by this machine's clock, "
@@ -143,15 +143,15 @@ struct PoolAuthority {
 
     private mutating func recall(
         _ key: ProviderTokenRecord.Key, _ signer: ProviderTokenSigner, at now: Timestamp,
-        _ desk: GatewayDesk
+        _ context: GatewayContext
     ) {
-        guard !hasAskedKeeper else { return }
-        hasAskedKeeper = true
-        guard let record = desk.keeper.load(key), record.key == key,
+        guard !hasAskedTokenStore else { return }
+        hasAskedTokenStore = true
+        guard let record = context.tokenStore.load(key), record.key == key,
             signer.hasSigned(record.token)
         else { return }
-        life.adopt(record, using: &desk.generator)
+        life.adopt(record, using: &context.generator)
         guard case .use = life.step(at: now) else { return }
-        desk.observe(.reusedProviderToken(key, age: now.duration(since: record.issuedAt)))
+        context.observe(.reusedProviderToken(key, age: now.duration(since: record.issuedAt)))
     }
 }

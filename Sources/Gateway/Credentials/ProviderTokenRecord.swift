@@ -38,7 +38,7 @@ package struct ProviderTokenRecord: Sendable, Hashable {
 ///
 /// Both closures are called on the gateway's own thread, about once an hour for each key; they
 /// must return quickly.
-package struct ProviderTokenKeeper: Sendable {
+package struct ProviderTokenStore: Sendable {
     /// Finds the last token that was kept.
     package var load: @Sendable (ProviderTokenRecord.Key) -> ProviderTokenRecord?
     /// Keeps a token that was just minted.
@@ -53,5 +53,5 @@ package struct ProviderTokenKeeper: Sendable {
     }
 
     /// Keeps nothing: every start mints a token.
-    package static let none = ProviderTokenKeeper(load: { _ in nil }, keep: { _ in })
+    package static let none = ProviderTokenStore(load: { _ in nil }, keep: { _ in })
 }

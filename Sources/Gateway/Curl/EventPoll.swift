@@ -1,11 +1,12 @@
 import CCurl
 
-/// Waits for sockets and for the bell, and tells the time: the gateway's thread's only windows to
-/// the kernel.
+/// Waits for sockets and for the wake event, and tells the time.
+///
+/// The gateway's thread speaks to the kernel through nothing else.
 final class EventPoll {
     /// The descriptor that sockets are registered with.
-    var descriptor: Int32 { bell.poll }
-    private let bell: WakeBell
+    var descriptor: Int32 { wake.poll }
+    private let wake: WakeEvent
     private let events = UnsafeMutablePointer<ccurl_event>.allocate(capacity: capacity)
     private static let capacity = 64
 
@@ -16,8 +17,8 @@ final class EventPoll {
         var flags: Int32
     }
 
-    init(bell: WakeBell) {
-        self.bell = bell
+    init(wake: WakeEvent) {
+        self.wake = wake
     }
 
     deinit {
@@ -29,8 +30,8 @@ final class EventPoll {
         let limit = Int32(min(milliseconds, 60_000))
         let count = ccurl_poll_wait(descriptor, events, Int32(Self.capacity), limit)
         for index in 0..<Int(count) {
-            guard events[index].key != WakeBell.key else {
-                bell.silence()
+            guard events[index].key != WakeEvent.key else {
+                wake.clear()
                 continue
             }
             body(
@@ -53,16 +54,16 @@ final class EventPoll {
 }
 
 /// Wakes the gateway's thread from any other; it also owns the poll that the thread waits on.
-final class WakeBell: Sendable {
-    /// How the poll names the bell.
+final class WakeEvent: Sendable {
+    /// How the poll names the event.
     static let key = UInt64.max
 
     private let descriptor: Int32
     let poll: Int32
 
-    /// Creates a bell, or returns `nil` if the process has no descriptor left.
+    /// Returns `nil` if the process has no descriptor left.
     init?() {
-        descriptor = ccurl_bell_create()
+        descriptor = ccurl_wake_create()
         poll = ccurl_poll_create()
         if descriptor >= 0, poll >= 0,
             ccurl_poll_watch(poll, descriptor, CCURL_READ, Self.key) == 0
@@ -79,8 +80,8 @@ final class WakeBell: Sendable {
         ccurl_socket_close(poll)
     }
 
-    func ring() { ccurl_bell_ring(descriptor) }
-    func silence() { ccurl_bell_silence(descriptor) }
+    func signal() { ccurl_wake_signal(descriptor) }
+    func clear() { ccurl_wake_clear(descriptor) }
 }
 
 /// Runs `body` on a thread of its own, because waiting for sockets would occupy one of the few

@@ -34,7 +34,7 @@ enum KeyKind: UInt8, Codable {
 
 /// What one key is about, apart from its bytes; interned to a number.
 struct KeyDimension: Hashable, Codable {
-    var shelf: UInt32
+    var plan: UInt32
     var kind: KeyKind
     var path: UInt16 = 0
     var valueClass: ValueClass = .null
@@ -57,7 +57,7 @@ struct Compartment: Hashable {
 ///
 /// There are two plans of a record type, one for the public database and one for compartments,
 /// because their keys differ; both number their paths alike.
-struct Shelf: Codable {
+struct RecordTypePlan: Codable {
     /// The record type; `nil` for subscriptions to all.
     let recordType: RecordType?
     /// The paths that rows or keys name, by number.
@@ -126,16 +126,16 @@ struct Shelf: Codable {
 struct Catalog {
     /// Raised whenever a change would be decoded differently.
     private(set) var version: UInt64 = 0
-    private(set) var shelves: [Shelf] = [Shelf(recordType: nil)]
-    private var shelfNumbers: [RecordType: Int] = [:]
-    /// The shelf that was asked for last: the same record type comes many times in a row.
-    private var lastShelf = 0
+    private(set) var plans: [RecordTypePlan] = [RecordTypePlan(recordType: nil)]
+    private var planNumbers: [RecordType: Int] = [:]
+    /// The plan that was asked for last: the same record type comes many times in a row.
+    private var lastPlan = 0
     private(set) var dimensions: [KeyDimension] = []
     private var dimensionNumbers: [KeyDimension: UInt32] = [:]
     private var compartments: [Compartment: UInt32] = [:]
 
-    /// The number of a record type's shelf; 0 is the shelf of subscriptions to all.
-    func shelf(of recordType: RecordType) -> Int? { shelfNumbers[recordType] }
+    /// The number of a record type's plan; 0 is the plan of subscriptions to all.
+    func plan(of recordType: RecordType) -> Int? { planNumbers[recordType] }
 
     /// Whether any subscription is confined to a part of the container.
     var hasCompartments: Bool { !compartments.isEmpty }
@@ -143,18 +143,18 @@ struct Catalog {
     /// The number of a compartment that some subscription is confined to.
     func compartment(_ compartment: Compartment) -> UInt32? { compartments[compartment] }
 
-    /// The number of a record type's shelf, given out when first asked for.
-    mutating func makeShelf(_ recordType: RecordType?) -> Int {
+    /// The number of a record type's plan, given out when first asked for.
+    mutating func makePlan(_ recordType: RecordType?) -> Int {
         guard let recordType else { return 0 }
-        if shelves[lastShelf].recordType == recordType { return lastShelf }
-        if let known = shelfNumbers[recordType] {
-            lastShelf = known
+        if plans[lastPlan].recordType == recordType { return lastPlan }
+        if let known = planNumbers[recordType] {
+            lastPlan = known
             return known
         }
-        shelfNumbers[recordType] = shelves.count
-        shelves.append(Shelf(recordType: recordType))
+        planNumbers[recordType] = plans.count
+        plans.append(RecordTypePlan(recordType: recordType))
         version += 1
-        return shelves.count - 1
+        return plans.count - 1
     }
 
     /// The number of a compartment, from 1, given out when first asked for; 0 is the common one.
@@ -172,78 +172,78 @@ struct Catalog {
     static let mostPaths = 1000
 
     /// Whether a record type's predicates name too many fields already.
-    func isCrowded(_ shelf: Int) -> Bool { shelves[shelf].paths.count >= Self.mostPaths }
+    func isCrowded(_ plan: Int) -> Bool { plans[plan].paths.count >= Self.mostPaths }
 
     /// The number of a field, or of a member inside it, given out when first asked for; `nil` if
     /// the record type has too many already.
     mutating func makePath(
-        _ field: String, inner: [String] = [], folding: TextOptions = [], shelf: Int
+        _ field: String, inner: [String] = [], folding: TextOptions = [], plan: Int
     ) -> Int? {
-        guard let base = makePath(field, inner, shelf), !folding.isEmpty else {
-            return makePath(field, inner, shelf)
+        guard let base = makePath(field, inner, plan), !folding.isEmpty else {
+            return makePath(field, inner, plan)
         }
-        return makePath("", .folded(base, folding), shelf)
+        return makePath("", .folded(base, folding), plan)
     }
 
     /// The number of a field, or of a member inside it, as another dialect's rules see it; `nil` if
     /// the record type has too many already.
     mutating func makePath(
-        _ field: String, inner: [String], view: ValueView, shelf: Int
+        _ field: String, inner: [String], view: ValueView, plan: Int
     ) -> Int? {
-        if !inner.isEmpty { return makePath("", .viewedMembers([field] + inner, view), shelf) }
-        return makePath(field, [], shelf).flatMap { makePath("", .viewed($0, view), shelf) }
+        if !inner.isEmpty { return makePath("", .viewedMembers([field] + inner, view), plan) }
+        return makePath(field, [], plan).flatMap { makePath("", .viewed($0, view), plan) }
     }
 
     /// The number of the path to the whole record, which only words are looked up in.
-    mutating func makeRecordPath(shelf: Int) -> Int? { makePath("", .record, shelf) }
+    mutating func makeRecordPath(plan: Int) -> Int? { makePath("", .record, plan) }
 
     /// Notes that some predicate on a record type reads a system field in the evaluator.
-    mutating func useSystemFields(shelf: Int) {
-        guard !shelves[shelf].readsSystemFields else { return }
-        shelves[shelf].readsSystemFields = true
+    mutating func useSystemFields(plan: Int) {
+        guard !plans[plan].readsSystemFields else { return }
+        plans[plan].readsSystemFields = true
         version += 1
     }
 
-    /// Whether changes of a record type are asked for system fields; those on the shelf of all
+    /// Whether changes of a record type are asked for system fields; those on the plan of all
     /// record types are asked of every change.
-    func readsSystemFields(_ shelf: Int?) -> Bool {
-        shelves[0].readsSystemFields || shelf.map { shelves[$0].readsSystemFields } ?? false
+    func readsSystemFields(_ plan: Int?) -> Bool {
+        plans[0].readsSystemFields || plan.map { plans[$0].readsSystemFields } ?? false
     }
 
-    private mutating func makePath(_ field: String, _ inner: [String], _ shelf: Int) -> Int? {
-        if !inner.isEmpty { return makePath("", .members([field] + inner), shelf) }
-        if let known = shelves[shelf].path(of: field) { return known }
-        if isCrowded(shelf) { return nil }
+    private mutating func makePath(_ field: String, _ inner: [String], _ plan: Int) -> Int? {
+        if !inner.isEmpty { return makePath("", .members([field] + inner), plan) }
+        if let known = plans[plan].path(of: field) { return known }
+        if isCrowded(plan) { return nil }
         version += 1
-        return shelves[shelf].addPath(field)
+        return plans[plan].addPath(field)
     }
 
     private mutating func makePath(
-        _ field: String, _ origin: PathOrigin, _ shelf: Int
+        _ field: String, _ origin: PathOrigin, _ plan: Int
     ) -> Int? {
-        if let known = shelves[shelf].path(origin) { return known }
-        if isCrowded(shelf) { return nil }
+        if let known = plans[plan].path(origin) { return known }
+        if isCrowded(plan) { return nil }
         version += 1
-        return shelves[shelf].addPath(field, origin)
+        return plans[plan].addPath(field, origin)
     }
 
-    /// The number of a dimension, given out and entered on its shelf when first asked for.
+    /// The number of a dimension, given out and entered on its plan when first asked for.
     mutating func makeDimension(_ dimension: KeyDimension) -> UInt32 {
         if let known = known(dimension) { return known - 1 }
         let number = UInt32(dimensions.count)
         dimensions.append(dimension)
         dimensionNumbers[dimension] = number
         version += 1
-        let shelf = Int(dimension.shelf)
+        let plan = Int(dimension.plan)
         if dimension.kind == .every {
             if dimension.isCompartmented {
-                shelves[shelf].compartmentEvery = number + 1
+                plans[plan].compartmentEvery = number + 1
             } else {
-                shelves[shelf].every = number + 1
+                plans[plan].every = number + 1
             }
         } else {
             withUse(of: dimension) { $0.enter(dimension, number: number) }
-            if dimension.kind == .token { shelves[shelf].needsValues = true }
+            if dimension.kind == .token { plans[plan].needsValues = true }
         }
         return number
     }
@@ -252,12 +252,12 @@ struct Catalog {
         if dimension.kind == .every {
             return dimensionNumbers[dimension].map { $0 + 1 }
         }
-        let shelf = Int(dimension.shelf)
+        let plan = Int(dimension.plan)
         let path = Int(dimension.path)
         let number =
             dimension.isCompartmented
-            ? shelves[shelf].compartmentPaths[path].number(of: dimension)
-            : shelves[shelf].paths[path].number(of: dimension)
+            ? plans[plan].compartmentPaths[path].number(of: dimension)
+            : plans[plan].paths[path].number(of: dimension)
         return number == 0 ? nil : number
     }
 
@@ -265,18 +265,18 @@ struct Catalog {
 
     /// The best of some sizes of cells in one dimension.
     func chooseCells(_ interval: borrowing Interval, _ dimension: KeyDimension) -> CellLevel? {
-        let (shelf, path) = (Int(dimension.shelf), Int(dimension.path))
+        let (plan, path) = (Int(dimension.plan), Int(dimension.path))
         return dimension.isCompartmented
-            ? shelves[shelf].compartmentPaths[path].levels.choose(for: interval)
-            : shelves[shelf].paths[path].levels.choose(for: interval)
+            ? plans[plan].compartmentPaths[path].levels.choose(for: interval)
+            : plans[plan].paths[path].levels.choose(for: interval)
     }
 
     /// How much of a prefix is a key in one dimension.
     func prefixLength(for wanted: Int, _ dimension: KeyDimension) -> Int? {
-        let (shelf, path) = (Int(dimension.shelf), Int(dimension.path))
+        let (plan, path) = (Int(dimension.plan), Int(dimension.path))
         return dimension.isCompartmented
-            ? shelves[shelf].compartmentPaths[path].prefixLength(for: wanted)
-            : shelves[shelf].paths[path].prefixLength(for: wanted)
+            ? plans[plan].compartmentPaths[path].prefixLength(for: wanted)
+            : plans[plan].paths[path].prefixLength(for: wanted)
     }
 
     /// Notes that prefixes of `length` bytes must be looked up.
@@ -310,10 +310,10 @@ struct Catalog {
     private mutating func withUse<Result>(
         of dimension: KeyDimension, _ body: (inout PathUse) -> Result
     ) -> Result {
-        let shelf = Int(dimension.shelf)
+        let plan = Int(dimension.plan)
         let path = Int(dimension.path)
-        if dimension.isCompartmented { return body(&shelves[shelf].compartmentPaths[path]) }
-        return body(&shelves[shelf].paths[path])
+        if dimension.isCompartmented { return body(&plans[plan].compartmentPaths[path]) }
+        return body(&plans[plan].paths[path])
     }
 }
 
@@ -322,7 +322,7 @@ struct Catalog {
 extension Catalog {
     private struct Form: Codable {
         var version: UInt64
-        var shelves: [Shelf]
+        var plans: [RecordTypePlan]
         var dimensions: [KeyDimension]
     }
 
@@ -330,7 +330,7 @@ extension Catalog {
     ///
     /// - Throws: What the encoder throws.
     func write(to image: inout ImageWriter) throws {
-        let form = Form(version: version, shelves: shelves, dimensions: dimensions)
+        let form = Form(version: version, plans: plans, dimensions: dimensions)
         image.append(bytes: try JSONEncoder().encode(form))
         image.append(UInt64(compartments.count))
         for (compartment, number) in compartments {
@@ -347,9 +347,9 @@ extension Catalog {
     /// - Throws: `ImageDamage` if it is not one of ``write(to:)``, or what the decoder throws.
     mutating func load(_ image: inout ImageReader) throws {
         let form = try JSONDecoder().decode(Form.self, from: Data(try image.run()))
-        (version, shelves, dimensions) = (form.version, form.shelves, form.dimensions)
-        for (number, shelf) in shelves.enumerated() {
-            if let recordType = shelf.recordType { shelfNumbers[recordType] = number }
+        (version, plans, dimensions) = (form.version, form.plans, form.dimensions)
+        for (number, plan) in plans.enumerated() {
+            if let recordType = plan.recordType { planNumbers[recordType] = number }
         }
         for (number, dimension) in dimensions.enumerated() {
             dimensionNumbers[dimension] = UInt32(number)
@@ -361,7 +361,7 @@ extension Catalog {
             compartments[try Self.compartment(&image)] = number
         }
         guard compartments.count == count, dimensionNumbers.count == dimensions.count,
-            shelves.first?.recordType == nil
+            plans.first?.recordType == nil
         else { throw ImageDamage("the catalog has something twice") }
     }
 

@@ -5,7 +5,7 @@ struct ChangeDecoder {
     let catalog: Catalog
     let seed: UInt64
 
-    /// Decodes a change for the shelves it concerns.
+    /// Decodes a change for the plans it concerns.
     ///
     /// Where `now` is `nil`, `now()` is the moment the change happened.
     func decode(_ change: RecordChange, now: Timestamp?, into decoded: DecodedChange) {
@@ -17,71 +17,71 @@ struct ChangeDecoder {
         // Without the image that is judged, no field is known.
         let image = change.judgedImage ?? RecordImage([:], completeness: .partial)
         decoded.isPartial = image.completeness == .partial
-        let shelf = catalog.shelf(of: change.recordType)
+        let plan = catalog.plan(of: change.recordType)
         decoded.fields = image.fields
-        if catalog.readsSystemFields(shelf) {
+        if catalog.readsSystemFields(plan) {
             decoded.judgedFields = change.judgedFields(change.judgedSide, at: decoded.now)
         }
-        if let shelf { slots(of: image, shelf, decoded) }
-        probes(of: change, shelf, decoded)
+        if let plan { slots(of: image, plan, decoded) }
+        probes(of: change, plan, decoded)
     }
 
-    private func slots(of image: RecordImage, _ shelf: Int, _ decoded: DecodedChange) {
-        let count = catalog.shelves[shelf].paths.count
+    private func slots(of image: RecordImage, _ plan: Int, _ decoded: DecodedChange) {
+        let count = catalog.plans[plan].paths.count
         let absent = FieldSlot(decoded.isPartial ? .unknown : .null)
         decoded.slots.reserve(count)
         for _ in 0..<count { decoded.slots.append(absent) }
         if count * 2 < image.fields.count {
-            for path in 0..<count where catalog.shelves[shelf].paths[path].isPlain {
-                let name = catalog.shelves[shelf].paths[path].field
+            for path in 0..<count where catalog.plans[plan].paths[path].isPlain {
+                let name = catalog.plans[plan].paths[path].field
                 guard let value = image.fields[name] else { continue }
                 decoded.slots[path] = decoded.encoder.encode(value)
             }
         } else {
             for (name, value) in image.fields {
-                guard let path = catalog.shelves[shelf].path(of: name) else { continue }
+                guard let path = catalog.plans[plan].path(of: name) else { continue }
                 decoded.slots[path] = decoded.encoder.encode(value)
             }
         }
-        for path in catalog.shelves[shelf].systemPaths {
+        for path in catalog.plans[plan].systemPaths {
             // Where nobody knows it is unknown, however complete the image is.
-            let value = decoded.judgedFields?[catalog.shelves[shelf].paths[path].field]
+            let value = decoded.judgedFields?[catalog.plans[plan].paths[path].field]
             decoded.slots[path] = value.map { decoded.encoder.encode($0) } ?? FieldSlot(.unknown)
         }
-        if !catalog.shelves[shelf].derived.isEmpty {
-            SlotDerivation(shelf: catalog.shelves[shelf]).derive(decoded)
+        if !catalog.plans[plan].derived.isEmpty {
+            SlotDerivation(plan: catalog.plans[plan]).derive(decoded)
         }
     }
 
     /// Adds the keys of all compartments that the change lies in, for its record type and for all.
-    func probes(of change: RecordChange, _ shelf: Int?, _ decoded: DecodedChange) {
-        probes(change.database, change.owner, change.recordID.zoneID, shelf, decoded)
+    func probes(of change: RecordChange, _ plan: Int?, _ decoded: DecodedChange) {
+        probes(change.database, change.owner, change.recordID.zoneID, plan, decoded)
     }
 
     /// The same for a change that is known by its parts.
     func probes(
-        _ database: DatabaseScope, _ owner: UserID?, _ zoneID: ZoneID, _ shelf: Int?,
+        _ database: DatabaseScope, _ owner: UserID?, _ zoneID: ZoneID, _ plan: Int?,
         _ decoded: DecodedChange
     ) {
-        decoded.shelf = shelf ?? 0
+        decoded.plan = plan ?? 0
         let writer = ProbeWriter(catalog: catalog, seed: seed)
         let owner = database == .public ? nil : owner
         // Nobody can be told of a change in a private database of whom it is not known whose it is.
         if database != .public, owner == nil { return }
-        if database == .public { write(0, shelf, writer, decoded) }
+        if database == .public { write(0, plan, writer, decoded) }
         guard catalog.hasCompartments else { return }
         let whole = Compartment(database: database, owner: owner, zoneID: nil)
         if !whole.isCommon, let number = catalog.compartment(whole) {
-            write(number, shelf, writer, decoded)
+            write(number, plan, writer, decoded)
         }
         let zone = Compartment(database: database, owner: owner, zoneID: zoneID)
-        if let number = catalog.compartment(zone) { write(number, shelf, writer, decoded) }
+        if let number = catalog.compartment(zone) { write(number, plan, writer, decoded) }
     }
 
     private func write(
-        _ compartment: UInt32, _ shelf: Int?, _ writer: ProbeWriter, _ decoded: DecodedChange
+        _ compartment: UInt32, _ plan: Int?, _ writer: ProbeWriter, _ decoded: DecodedChange
     ) {
-        if let shelf { writer.write(shelf: shelf, compartment: compartment, to: decoded) }
+        if let plan { writer.write(plan: plan, compartment: compartment, to: decoded) }
         writer.writeEvery(compartment: compartment, to: decoded)
     }
 }
@@ -89,6 +89,6 @@ struct ChangeDecoder {
 extension ProbeWriter {
     /// Adds the key of subscriptions to all record types.
     func writeEvery(compartment: UInt32, to change: DecodedChange) {
-        write(shelf: 0, compartment: compartment, to: change)
+        write(plan: 0, compartment: compartment, to: change)
     }
 }

@@ -3,7 +3,7 @@ import RelayModel
 /// Everything in an index: the catalog, and a core for each 2^28 serials.
 ///
 /// `@unchecked Sendable`: ``SubscriptionIndex`` lets a thread in only while it holds a reading
-/// desk, to read, or all of them, to write.
+/// reader, to read, or all of them, to write.
 final class IndexContent: @unchecked Sendable {
     @exclusivity(unchecked) private(set) var catalog = Catalog()
     /// The cores by the upper bits of their serials, ascending.
@@ -38,7 +38,7 @@ final class IndexContent: @unchecked Sendable {
         let before = catalog
         let cost = core.insert(id, subscription, catalog: &catalog)
         _ = core.remove(id)
-        core.misfilings.forget(id, shelf: catalog.makeShelf(subscription.recordType))
+        core.misfilings.forget(id, plan: catalog.makePlan(subscription.recordType))
         // What nobody saves is not looked up.
         if catalog.version != before.version {
             catalog = before
@@ -129,39 +129,39 @@ final class IndexContent: @unchecked Sendable {
     private func keep(_ decoded: DecodedChange, _ samples: inout KeySamples) {
         guard samples.kept + decoded.probes.count <= KeySamples.most else { return }
         let hashes = (0..<decoded.probes.count).map { decoded.probes[$0].hash }
-        samples.hashes.append((decoded.shelf, hashes))
+        samples.hashes.append((decoded.plan, hashes))
         samples.kept += decoded.probes.count
     }
 
     // MARK: Taking over what readers left
 
-    /// Empties a desk: samples are learned from, errors and costs are added up.
+    /// Empties a reader: samples are learned from, errors and costs are added up.
     @inline(__always)
-    func takeOver(_ desk: inout ReadingDesk.State) {
-        if desk.scratch.changes != 0 { learn(&desk) }
+    func takeOver(_ reader: inout IndexReader.State) {
+        if reader.scratch.changes != 0 { learn(&reader) }
     }
 
-    private func learn(_ desk: inout ReadingDesk.State) {
-        if !desk.samples.hashes.isEmpty {
-            for (shelf, hashes) in desk.samples.hashes {
-                for (_, core) in cores { core.learn(hashes, shelf: shelf) }
+    private func learn(_ reader: inout IndexReader.State) {
+        if !reader.samples.hashes.isEmpty {
+            for (plan, hashes) in reader.samples.hashes {
+                for (_, core) in cores { core.learn(hashes, plan: plan) }
             }
-            desk.samples.hashes.removeAll(keepingCapacity: true)
-            desk.samples.kept = 0
+            reader.samples.hashes.removeAll(keepingCapacity: true)
+            reader.samples.kept = 0
         }
-        observed.changes += desk.scratch.changes
-        observed.matches += desk.scratch.matches
-        observed.candidates += desk.scratch.candidates
-        observed.confirmed += desk.scratch.confirmed
-        observed.runs += desk.scratch.runs
-        (desk.scratch.changes, desk.scratch.matches) = (0, 0)
-        (desk.scratch.candidates, desk.scratch.confirmed, desk.scratch.runs) = (0, 0, 0)
-        for (serial, count) in desk.scratch.serialErrors {
+        observed.changes += reader.scratch.changes
+        observed.matches += reader.scratch.matches
+        observed.candidates += reader.scratch.candidates
+        observed.confirmed += reader.scratch.confirmed
+        observed.runs += reader.scratch.runs
+        (reader.scratch.changes, reader.scratch.matches) = (0, 0)
+        (reader.scratch.candidates, reader.scratch.confirmed, reader.scratch.runs) = (0, 0, 0)
+        for (serial, count) in reader.scratch.serialErrors {
             let base = serial & ~UInt64(PostingWord.idMask)
             let id = UInt32(serial & UInt64(PostingWord.idMask))
             cores.first { $0.base == base }?.core.count(errors: [id: count])
         }
-        desk.scratch.serialErrors.removeAll(keepingCapacity: true)
+        reader.scratch.serialErrors.removeAll(keepingCapacity: true)
     }
 
     var errors: [UInt64: UInt64] {

@@ -6,7 +6,7 @@ import RelayModel
 
 /// Subscriptions to be filed again, and what was looked at for it.
 struct Misfilings {
-    /// By shelf: filed under a crowded key while nothing was known of it.
+    /// By plan: filed under a crowded key while nothing was known of it.
     private(set) var unproven: [Int: [UInt32]] = [:]
     /// To be filed again, last first.
     private(set) var queue: [UInt32] = []
@@ -21,20 +21,20 @@ struct Misfilings {
     /// Room in the queue.
     var room: Int { Self.most - queue.count }
 
-    mutating func noteUnproven(_ id: UInt32, shelf: Int) {
-        if unproven[shelf, default: []].count < Self.most {
-            unproven[shelf, default: []].append(id)
+    mutating func noteUnproven(_ id: UInt32, plan: Int) {
+        if unproven[plan, default: []].count < Self.most {
+            unproven[plan, default: []].append(id)
         }
     }
 
     /// Takes back what was noted last.
-    mutating func forget(_ id: UInt32, shelf: Int) {
-        if unproven[shelf]?.last == id { unproven[shelf]?.removeLast() }
+    mutating func forget(_ id: UInt32, plan: Int) {
+        if unproven[plan]?.last == id { unproven[plan]?.removeLast() }
     }
 
-    /// Now more is known of a shelf's changes.
-    mutating func decide(shelf: Int) {
-        guard let ids = unproven.removeValue(forKey: shelf) else { return }
+    /// Now more is known of a plan's changes.
+    mutating func decide(plan: Int) {
+        guard let ids = unproven.removeValue(forKey: plan) else { return }
         queue += ids.prefix(room)
     }
 
@@ -58,8 +58,8 @@ struct Misfilings {
     /// Appends to an image what must not be forgotten: who is weighed for what nobody knew.
     func write(to image: inout ImageWriter) {
         image.append(UInt64(unproven.count))
-        for (shelf, ids) in unproven {
-            image.append(UInt64(shelf))
+        for (plan, ids) in unproven {
+            image.append(UInt64(plan))
             image.append(UInt64(ids.count))
             for id in ids { image.append(id) }
         }
@@ -70,9 +70,9 @@ struct Misfilings {
     /// - Throws: `ImageDamage` if it ends before.
     mutating func load(_ image: inout ImageReader) throws {
         for _ in 0..<(try image.count(0...Int(Int32.max))) {
-            let shelf = try image.count(0...Int(Int32.max))
+            let plan = try image.count(0...Int(Int32.max))
             for _ in 0..<(try image.count(0...Self.most)) {
-                noteUnproven(try image.word(), shelf: shelf)
+                noteUnproven(try image.word(), plan: plan)
             }
         }
     }
@@ -84,16 +84,16 @@ extension IndexCore {
     /// From so many postings to verify on a key is crowded.
     static let crowd = 64
 
-    /// Learns from the keys of one change of a shelf.
-    func learn(_ hashes: [UInt32], shelf: Int) {
-        planner.selectivity.observe(hashes, shelf: shelf)
+    /// Learns from the keys of one change of a plan.
+    func learn(_ hashes: [UInt32], plan: Int) {
+        planner.selectivity.observe(hashes, plan: plan)
         // Now and then, because keys become crowded at any time.
-        if planner.selectivity.samples(shelf: shelf) % Selectivity.enough == 0 {
-            misfilings.decide(shelf: shelf)
+        if planner.selectivity.samples(plan: plan) % Selectivity.enough == 0 {
+            misfilings.decide(plan: plan)
         }
-        guard planner.selectivity.knows(shelf: shelf) else { return }
+        guard planner.selectivity.knows(plan: plan) else { return }
         for hash in hashes {
-            guard let share = planner.selectivity.observed(hash, shelf: shelf),
+            guard let share = planner.selectivity.observed(hash, plan: plan),
                 share >= Self.hotShare
             else { continue }
             look(at: hash)

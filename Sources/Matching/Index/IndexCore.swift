@@ -51,12 +51,12 @@ final class IndexCore {
         _ id: UInt32, _ subscription: IndexedSubscription, catalog: inout Catalog
     ) -> MatchingCost {
         let word = id | UInt32(subscription.firesOn.rawValue & 7) << PostingWord.firesShift
-        let shelf = catalog.makeShelf(subscription.recordType)
+        let plan = catalog.makePlan(subscription.recordType)
         let compartment =
             subscription.database == .public && subscription.zoneID == nil
             ? 0 : catalog.makeCompartment(Compartment(subscription))
         let filing = planner.plan(
-            subscription.predicate, shelf: shelf, compartment: compartment, catalog: &catalog)
+            subscription.predicate, plan: plan, compartment: compartment, catalog: &catalog)
         let count = planner.keys.count
         if count == 0 || word >> PostingWord.firesShift == 0 {
             releaseDrafts(filing)
@@ -75,24 +75,24 @@ final class IndexCore {
             let others = self.crowd(under: key, filing)
             crowd = max(crowd, others)
             guard others >= Self.crowd else { continue }
-            let hits = crowds.share(of: key.hash, shelf: shelf, planner.selectivity)
+            let hits = crowds.share(of: key.hash, plan: plan, planner.selectivity)
             share = share.flatMap { share in hits.map { share + $0 } }
         }
         serials.set(id, record(filing, isInDirectory))
         if filing.isResidual { residuals += 1 }
         return MatchingCost(
-            candidatesPerChange: expectation(of: filing, id, shelf, crowded: share),
+            candidatesPerChange: expectation(of: filing, id, plan, crowded: share),
             isResidual: filing.isResidual, keys: count, crowd: crowd)
     }
 
     /// Candidates to be expected: where many stand under a key, and nothing is known of it yet, the
     /// worst.
     private func expectation(
-        of filing: Filing, _ id: UInt32, _ shelf: Int, crowded share: Double?
+        of filing: Filing, _ id: UInt32, _ plan: Int, crowded share: Double?
     ) -> Double {
         if filing.isResidual { return filing.expected }
         guard let share else {
-            misfilings.noteUnproven(id, shelf: shelf)
+            misfilings.noteUnproven(id, plan: plan)
             return 1
         }
         return min(max(filing.expected, share), 1)

@@ -23,7 +23,7 @@ extension SubscriptionIndex {
     }
 }
 
-extension Shelf {
+extension RecordTypePlan {
     /// The field of a path, also where it is seen by another dialect's rules.
     func field(of path: Int) -> String {
         if case .viewed(let base, _) = paths[path].origin { return paths[base].field }
@@ -38,12 +38,12 @@ extension IndexContent {
         for (_, core) in cores { core.countKeys(into: &counts) }
         var sums: [IndexPath: Int] = [:]
         for (number, dimension) in catalog.dimensions.enumerated() where counts[number] > 0 {
-            let shelf = catalog.shelves[Int(dimension.shelf)]
+            let plan = catalog.plans[Int(dimension.plan)]
             let path = Int(dimension.path)
             let field =
-                dimension.kind == .every || path >= shelf.paths.count ? "" : shelf.field(of: path)
+                dimension.kind == .every || path >= plan.paths.count ? "" : plan.field(of: path)
             let place = IndexPath(
-                recordType: shelf.recordType, field: field, asks: "\(dimension.kind)", keys: 0)
+                recordType: plan.recordType, field: field, asks: "\(dimension.kind)", keys: 0)
             sums[place, default: 0] += counts[number]
         }
         return sums.map { place, keys in

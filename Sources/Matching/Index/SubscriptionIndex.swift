@@ -14,16 +14,16 @@ import Synchronization
 /// - private and shared databases are seen by their owner alone.
 ///
 /// Any number of threads may match while others insert and remove. A match sees a change of the
-/// index wholly or not at all. Readers hold one of a few desks, a writer holds all of them; so a
+/// index wholly or not at all. A match holds one of a few readers, an edit holds all of them; so a
 /// match waits for one edit at most (about a microsecond), and an edit for the matches under
 /// way. See `docs/decisions/0004-matching-structure.md`.
 package final class SubscriptionIndex: Sendable {
-    private let desks: [ReadingDesk]
+    private let readers: [IndexReader]
     private let turn = Atomic<Int>(0)
     private let content: IndexContent
 
     /// Readers that can be inside at the same time.
-    private static let deskCount = 4
+    private static let readerCount = 4
 
     /// Creates an empty index.
     ///
@@ -37,7 +37,7 @@ package final class SubscriptionIndex: Sendable {
     /// The same with another measure of the time that a thread has worked, in nanoseconds.
     init(seed: UInt64, threadTime: @escaping @Sendable () -> UInt64) {
         content = IndexContent(seed: seed)
-        desks = (0..<Self.deskCount).map { _ in ReadingDesk(threadTime: threadTime) }
+        readers = (0..<Self.readerCount).map { _ in IndexReader(threadTime: threadTime) }
     }
 
     // MARK: Writing
@@ -97,11 +97,11 @@ package final class SubscriptionIndex: Sendable {
         for change: RecordChange, now: Timestamp? = nil,
         mostSteps: Int = Limits.maximumStepsPerChange, into serials: inout [UInt64]
     ) -> DearChange? {
-        reading { content, desk in
-            content.decode(change, now: now, into: desk.change)
-            desk.scratch.mostSteps = mostSteps
-            let dear = content.match(desk.change, &desk.scratch, into: &serials)
-            content.sample(desk.change, &desk.samples)
+        reading { content, reader in
+            content.decode(change, now: now, into: reader.change)
+            reader.scratch.mostSteps = mostSteps
+            let dear = content.match(reader.change, &reader.scratch, into: &serials)
+            content.sample(reader.change, &reader.samples)
             return dear
         }
     }
@@ -116,11 +116,11 @@ package final class SubscriptionIndex: Sendable {
     /// A change that was decoded before the index learned a new field or kind of key is decoded
     /// again.
     package func matches(for decoded: DecodedChange, into serials: inout [UInt64]) {
-        reading { content, desk in
+        reading { content, reader in
             content.refresh(decoded)
-            desk.scratch.mostSteps = Limits.maximumStepsPerChange
-            _ = content.match(decoded, &desk.scratch, into: &serials)
-            content.sample(decoded, &desk.samples)
+            reader.scratch.mostSteps = Limits.maximumStepsPerChange
+            _ = content.match(decoded, &reader.scratch, into: &serials)
+            content.sample(decoded, &reader.samples)
         }
     }
 
@@ -148,17 +148,17 @@ package final class SubscriptionIndex: Sendable {
         forStored text: String, appendedAt: Timestamp, mostSteps: Int,
         into serials: inout [UInt64], dear: inout DearChange?
     ) -> Bool {
-        reading { content, desk in
-            guard content.decode(text, appendedAt: appendedAt, into: desk.change) else {
+        reading { content, reader in
+            guard content.decode(text, appendedAt: appendedAt, into: reader.change) else {
                 return false
             }
-            if desk.change.isSnapshot {
+            if reader.change.isSnapshot {
                 serials.removeAll(keepingCapacity: true)
                 return true
             }
-            desk.scratch.mostSteps = mostSteps
-            dear = content.match(desk.change, &desk.scratch, into: &serials)
-            content.sample(desk.change, &desk.samples)
+            reader.scratch.mostSteps = mostSteps
+            dear = content.match(reader.change, &reader.scratch, into: &serials)
+            content.sample(reader.change, &reader.samples)
             return true
         }
     }
@@ -184,24 +184,24 @@ package final class SubscriptionIndex: Sendable {
         writing { $0.statistics }
     }
 
-    // MARK: Desks
+    // MARK: Readers
 
     func reading<Result>(
-        _ body: (IndexContent, inout ReadingDesk.State) -> Result
+        _ body: (IndexContent, inout IndexReader.State) -> Result
     ) -> Result {
         let start = turn.add(1, ordering: .relaxed).newValue
-        for offset in 0..<desks.count {
-            let desk = desks[(start &+ offset) & (Self.deskCount - 1)]
-            if let result = desk.withLockIfFree({ body(content, &$0) }) { return result }
+        for offset in 0..<readers.count {
+            let reader = readers[(start &+ offset) & (Self.readerCount - 1)]
+            if let result = reader.withLockIfFree({ body(content, &$0) }) { return result }
         }
-        return desks[start & (Self.deskCount - 1)].withLock { body(content, &$0) }
+        return readers[start & (Self.readerCount - 1)].withLock { body(content, &$0) }
     }
 
     @inline(__always)
     func writing<Result>(_ body: (IndexContent) -> Result) -> Result {
         // Always in the same order, so that two writers cannot wait for each other.
-        for desk in desks { desk.take(for: content) }
-        defer { for desk in desks { desk.giveBack() } }
+        for reader in readers { reader.take(for: content) }
+        defer { for reader in readers { reader.giveBack() } }
         return body(content)
     }
 }

@@ -4,7 +4,7 @@
 /// asks for, so that a key which nobody had filed under was never hit, however common it is.
 struct CrowdedKeys {
     private struct Start {
-        let shelf: Int
+        let plan: Int
         let sight: Selectivity.Sight
     }
 
@@ -14,17 +14,17 @@ struct CrowdedKeys {
     /// Keys remembered; of those beyond them all that was ever seen counts.
     private static let most = 1 << 14
 
-    /// The share of a shelf's changes that hit a crowded key since it is one; `nil` until enough
+    /// The share of a plan's changes that hit a crowded key since it is one; `nil` until enough
     /// were seen.
     mutating func share(
-        of hash: UInt32, shelf: Int, _ selectivity: borrowing Selectivity
+        of hash: UInt32, plan: Int, _ selectivity: borrowing Selectivity
     ) -> Double? {
-        let now = selectivity.sight(of: hash, shelf: shelf)
-        guard let start = starts[hash], start.shelf == shelf else {
+        let now = selectivity.sight(of: hash, plan: plan)
+        guard let start = starts[hash], start.plan == plan else {
             guard starts.count < Self.most else {
-                return selectivity.observed(hash, shelf: shelf)
+                return selectivity.observed(hash, plan: plan)
             }
-            starts[hash] = Start(shelf: shelf, sight: now)
+            starts[hash] = Start(plan: plan, sight: now)
             return nil
         }
         let then = start.sight.faded(to: now.halvings)

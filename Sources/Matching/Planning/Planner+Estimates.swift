@@ -107,7 +107,7 @@ extension Planner {
     /// The share of changes that hit the key of an interval: what they have shown, or else what its
     /// width says.
     func expectedHits(of interval: Interval, _ catalog: inout Catalog) -> Double {
-        guard selectivity.knows(shelf: shelf), !interval.isEmpty else {
+        guard selectivity.knows(plan: plan), !interval.isEmpty else {
             return estimate(interval)
         }
         let mark = keys.count
@@ -129,7 +129,7 @@ extension Planner {
     /// Weighed, a key that is much used already counts more: that is all there is to learn from
     /// before changes arrive.
     func expected(_ key: PlannedKey, isWeighed: Bool) -> Double {
-        if let observed = selectivity.observed(key.hash, shelf: shelf) { return observed }
+        if let observed = selectivity.observed(key.hash, plan: plan) { return observed }
         let guess = guess(key)
         guard isWeighed else { return guess }
         let slot = store.slot(

@@ -273,7 +273,7 @@ extension Planner {
 
     func dimension(_ kind: KeyKind, _ path: Int, _ valueClass: ValueClass) -> KeyDimension {
         KeyDimension(
-            shelf: UInt32(shelf), kind: kind, path: UInt16(path), valueClass: valueClass,
+            plan: UInt32(plan), kind: kind, path: UInt16(path), valueClass: valueClass,
             isCompartmented: compartment != 0)
     }
 }

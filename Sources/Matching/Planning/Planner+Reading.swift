@@ -70,12 +70,12 @@ extension Planner {
     private func readPlain(
         _ comparison: Comparison, _ item: inout PlanItem, _ catalog: inout Catalog
     ) -> Bool {
-        guard shelf != 0, comparison.rules == .apple, comparison.quantifier == nil,
+        guard plan != 0, comparison.rules == .apple, comparison.quantifier == nil,
             comparison.rightQuantifier == nil, comparison.options.isEmpty,
             case .path(let path) = comparison.left,
             case .constant(let value) = comparison.right,
             readPlain(comparison.comparator, value, &item), let field = path.fieldName,
-            let number = catalog.makePath(field, shelf: shelf)
+            let number = catalog.makePath(field, plan: plan)
         else { return false }
         item.path = Int32(number)
         return true
@@ -123,7 +123,7 @@ extension Planner {
         _ comparison: Comparison, _ node: Node, _ item: inout PlanItem, _ catalog: inout Catalog
     ) {
         // Across record types fields have no numbers.
-        guard shelf != 0, let leaf = Leaf(comparison), let path = path(of: leaf, &catalog) else {
+        guard plan != 0, let leaf = Leaf(comparison), let path = path(of: leaf, &catalog) else {
             item.kind = .opaque
             item.test = .reference
             item.source = tree.keep(node)
@@ -177,18 +177,18 @@ extension Planner {
         var fields: Set<String> = []
         _ = node.collectFields(&fields)
         if fields.contains(where: { SystemField(named: $0) != nil }) {
-            catalog.useSystemFields(shelf: shelf)
+            catalog.useSystemFields(plan: plan)
         }
     }
 
     /// The number of a comparison's field; `nil` where there are too many.
     private func path(of leaf: Leaf, _ catalog: inout Catalog) -> Int? {
         if let view = leaf.view {
-            return catalog.makePath(leaf.field, inner: leaf.inner, view: view, shelf: shelf)
+            return catalog.makePath(leaf.field, inner: leaf.inner, view: view, plan: plan)
         }
         return leaf.field.isEmpty && leaf.clue != nil
-            ? catalog.makeRecordPath(shelf: shelf)
+            ? catalog.makeRecordPath(plan: plan)
             : catalog.makePath(
-                leaf.field, inner: leaf.inner, folding: leaf.folding, shelf: shelf)
+                leaf.field, inner: leaf.inner, folding: leaf.folding, plan: plan)
     }
 }

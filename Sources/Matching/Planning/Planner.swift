@@ -66,7 +66,7 @@ final class Planner {
     /// While keys are written only to be weighed, nothing is taken into use.
     @exclusivity(unchecked) var isEstimating = false
     @exclusivity(unchecked) private(set) var compartment: UInt32 = 0
-    @exclusivity(unchecked) private(set) var shelf = 0
+    @exclusivity(unchecked) private(set) var plan = 0
 
     init(seed: UInt64, store: PostingStore, programs: ProgramStore) {
         self.seed = seed
@@ -76,9 +76,9 @@ final class Planner {
 
     /// Plans a predicate; the keys are in ``keys`` afterwards.
     func plan(
-        _ predicate: RecordPredicate?, shelf: Int, compartment: UInt32, catalog: inout Catalog
+        _ predicate: RecordPredicate?, plan: Int, compartment: UInt32, catalog: inout Catalog
     ) -> Filing {
-        self.shelf = shelf
+        self.plan = plan
         self.compartment = compartment
         keys.count = 0
         encoder.removeAll()
@@ -103,7 +103,7 @@ final class Planner {
     private func every(_ catalog: inout Catalog, _ filing: Filing) -> Filing {
         var filing = filing
         let dimension = KeyDimension(
-            shelf: UInt32(shelf), kind: .every, isCompartmented: compartment != 0)
+            plan: UInt32(plan), kind: .every, isCompartmented: compartment != 0)
         addKey(dimension, begin(), isExact: filing.whole == 0, &catalog)
         filing.expected = 1
         filing.isResidual = true
@@ -126,7 +126,7 @@ final class Planner {
             filing.interval?.inCells = emit(tree.intervals[index], &catalog)
         case nil:
             let dimension = KeyDimension(
-                shelf: UInt32(shelf), kind: .every, isCompartmented: compartment != 0)
+                plan: UInt32(plan), kind: .every, isCompartmented: compartment != 0)
             addKey(dimension, begin(), isExact: true, &catalog)
             filing.interval = tree.intervals.count > 0 ? tree.intervals[0] : nil
         }

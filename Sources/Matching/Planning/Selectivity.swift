@@ -7,8 +7,8 @@ import RelayModel
 struct Selectivity: ~Copyable {
     private var counters: [UInt16]
     private var samples: UInt32 = 0
-    /// The same by the shelf of the changes' record type.
-    private var shelfSamples: [UInt32] = []
+    /// The same by the plan of the changes' record type.
+    private var planSamples: [UInt32] = []
     /// How often the counters were halved since the start.
     private var halvings = 0
 
@@ -25,38 +25,38 @@ struct Selectivity: ~Copyable {
     /// Bytes held.
     var bytes: Int { counters.count * 2 }
 
-    /// Takes over the keys of one sampled change of a shelf.
-    mutating func observe(_ hashes: some Sequence<UInt32>, shelf: Int) {
+    /// Takes over the keys of one sampled change of a plan.
+    mutating func observe(_ hashes: some Sequence<UInt32>, plan: Int) {
         for hash in hashes {
             let (first, second) = Self.places(hash)
             if counters[first] < .max { counters[first] += 1 }
             if counters[second] < .max { counters[second] += 1 }
         }
-        while shelfSamples.count <= shelf { shelfSamples.append(0) }
-        shelfSamples[shelf] += 1
+        while planSamples.count <= plan { planSamples.append(0) }
+        planSamples[plan] += 1
         samples += 1
         if samples >= Self.many {
             for index in counters.indices { counters[index] /= 2 }
-            for index in shelfSamples.indices { shelfSamples[index] /= 2 }
+            for index in planSamples.indices { planSamples[index] /= 2 }
             samples /= 2
             halvings += 1
         }
     }
 
-    /// Changes of a shelf that were seen.
-    func samples(shelf: Int) -> UInt32 {
-        shelf < shelfSamples.count ? shelfSamples[shelf] : 0
+    /// Changes of a plan that were seen.
+    func samples(plan: Int) -> UInt32 {
+        plan < planSamples.count ? planSamples[plan] : 0
     }
 
-    /// Whether enough changes of a shelf were seen.
-    func knows(shelf: Int) -> Bool { samples(shelf: shelf) >= Self.enough }
+    /// Whether enough changes of a plan were seen.
+    func knows(plan: Int) -> Bool { samples(plan: plan) >= Self.enough }
 
-    /// The share of a shelf's changes that hit a key, if enough were seen.
-    func observed(_ hash: UInt32, shelf: Int) -> Double? {
-        guard knows(shelf: shelf) else { return nil }
+    /// The share of a plan's changes that hit a key, if enough were seen.
+    func observed(_ hash: UInt32, plan: Int) -> Double? {
+        guard knows(plan: plan) else { return nil }
         let (first, second) = Self.places(hash)
         let hits = Double(min(counters[first], counters[second])) + 0.25
-        return min(hits / Double(shelfSamples[shelf]), 1)
+        return min(hits / Double(planSamples[plan]), 1)
     }
 
     /// What the counters say of a key at one moment.
@@ -73,11 +73,11 @@ struct Selectivity: ~Copyable {
     }
 
     /// What the counters say of a key now.
-    func sight(of hash: UInt32, shelf: Int) -> Sight {
+    func sight(of hash: UInt32, plan: Int) -> Sight {
         let (first, second) = Self.places(hash)
         return Sight(
             hits: min(counters[first], counters[second]),
-            samples: samples(shelf: shelf), halvings: halvings)
+            samples: samples(plan: plan), halvings: halvings)
     }
 
     private static func places(_ hash: UInt32) -> (Int, Int) {
@@ -106,8 +106,8 @@ extension Selectivity {
     /// Appends what was learned to an image.
     func write(to image: inout ImageWriter) {
         image.append(samples)
-        image.append(UInt64(shelfSamples.count))
-        for count in shelfSamples { image.append(count) }
+        image.append(UInt64(planSamples.count))
+        for count in planSamples { image.append(count) }
         for counter in counters { image.append(counter) }
     }
 
@@ -116,8 +116,8 @@ extension Selectivity {
     /// - Throws: `ImageDamage` if it ends before.
     mutating func load(_ image: inout ImageReader) throws {
         samples = try image.word()
-        let shelves = try image.count(0...Int(Int32.max))
-        for _ in 0..<shelves { shelfSamples.append(try image.word()) }
+        let plans = try image.count(0...Int(Int32.max))
+        for _ in 0..<plans { planSamples.append(try image.word()) }
         for index in counters.indices { counters[index] = try image.word() }
     }
 }

@@ -21,7 +21,7 @@ struct Probe: BitwiseCopyable {
 package final class DecodedChange {
     /// The processor time of the thread, in nanoseconds since any moment.
     let threadTime: @Sendable () -> UInt64
-    /// The values of the shelf's paths, by number.
+    /// The values of the plan's paths, by number.
     @exclusivity(unchecked) var slots = GrowingBuffer<FieldSlot>()
     /// The keys, those of the record type first.
     @exclusivity(unchecked) var probes = GrowingBuffer<Probe>()
@@ -55,15 +55,15 @@ package final class DecodedChange {
     @exclusivity(unchecked) private var knownReading = -1
     @exclusivity(unchecked) private var text: String?
     @exclusivity(unchecked) private var fieldNames: [FieldNames?] = []
-    /// The record type that was looked up last, as it stands in texts, and its shelf.
+    /// The record type that was looked up last, as it stands in texts, and its plan.
     @exclusivity(unchecked) private var lastType = GrowingBuffer<UInt8>(capacity: 32)
-    @exclusivity(unchecked) private var lastShelf: (version: UInt64, number: Int?) = (.max, nil)
+    @exclusivity(unchecked) private var lastPlan: (version: UInt64, number: Int?) = (.max, nil)
     /// Whether it is a row of an initial snapshot, which fires nothing.
     @exclusivity(unchecked) var isSnapshot = false
     /// Whether absent fields are unknown.
     @exclusivity(unchecked) var isPartial = false
-    /// The shelf of its record type; 0 if no subscription names it.
-    @exclusivity(unchecked) var shelf = 0
+    /// The plan of its record type; 0 if no subscription names it.
+    @exclusivity(unchecked) var plan = 0
     /// What happened, as the bit of ``FiresOn``.
     @exclusivity(unchecked) var operation = FiresOn.create
     /// The moment of the evaluation.
@@ -95,34 +95,34 @@ package final class DecodedChange {
         knownFields = change?.judgedImage?.fields ?? [:]
     }
 
-    /// The names of a shelf's fields, as bytes.
-    func names(of shelf: Int, in catalog: Catalog) -> FieldNames {
-        while fieldNames.count <= shelf { fieldNames.append(nil) }
+    /// The names of a plan's fields, as bytes.
+    func names(of plan: Int, in catalog: Catalog) -> FieldNames {
+        while fieldNames.count <= plan { fieldNames.append(nil) }
         // Paths are only ever added.
-        if let known = fieldNames[shelf], known.pathCount == catalog.shelves[shelf].paths.count {
+        if let known = fieldNames[plan], known.pathCount == catalog.plans[plan].paths.count {
             return known
         }
-        let names = FieldNames(catalog.shelves[shelf])
-        fieldNames[shelf] = names
+        let names = FieldNames(catalog.plans[plan])
+        fieldNames[plan] = names
         return names
     }
 
-    /// The shelf of the record type with this plain name, if it is the one that was looked up last.
+    /// The plan of the record type with this plain name, if it is the one that was looked up last.
     @inline(__always)
-    func knownShelf(_ name: UnsafePointer<UInt8>, _ length: Int, version: UInt64) -> Int?? {
-        guard lastShelf.version == version, lastType.count == length,
+    func knownPlan(_ name: UnsafePointer<UInt8>, _ length: Int, version: UInt64) -> Int?? {
+        guard lastPlan.version == version, lastType.count == length,
             memcmp(lastType.base, name, length) == 0
         else { return nil }
-        return .some(lastShelf.number)
+        return .some(lastPlan.number)
     }
 
-    /// Remembers a look-up for ``knownShelf(_:_:version:)``.
-    func knowShelf(
+    /// Remembers a look-up for ``knownPlan(_:_:version:)``.
+    func knowPlan(
         _ number: Int?, _ name: UnsafePointer<UInt8>, _ length: Int, version: UInt64
     ) {
         lastType.count = 0
         lastType.append(from: name, count: length)
-        lastShelf = (version, number)
+        lastPlan = (version, number)
     }
 
     func removeAll() {

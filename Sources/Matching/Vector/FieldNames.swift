@@ -17,10 +17,10 @@ final class FieldNames {
     /// The paths that the names are of.
     let pathCount: Int
 
-    /// Lists the fields of a shelf, as far as their names are plain; others are found by text.
-    init(_ shelf: Shelf) {
-        pathCount = shelf.paths.count
-        for (number, path) in shelf.paths.enumerated()
+    /// Lists the fields of a plan, as far as their names are plain; others are found by text.
+    init(_ plan: RecordTypePlan) {
+        pathCount = plan.paths.count
+        for (number, path) in plan.paths.enumerated()
         where !path.field.isEmpty && path.field.utf8.allSatisfy({ $0 < 0x80 }) {
             append(path.field, number)
         }

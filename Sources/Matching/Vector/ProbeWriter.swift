@@ -5,19 +5,19 @@ struct ProbeWriter {
     let catalog: Catalog
     let seed: UInt64
 
-    /// Adds the keys by which changes of a shelf are looked up; 0 is the common compartment.
-    func write(shelf number: Int, compartment: UInt32, to change: DecodedChange) {
+    /// Adds the keys by which changes of a plan are looked up; 0 is the common compartment.
+    func write(plan number: Int, compartment: UInt32, to change: DecodedChange) {
         let isCompartmented = compartment != 0
         let every =
             isCompartmented
-            ? catalog.shelves[number].compartmentEvery : catalog.shelves[number].every
+            ? catalog.plans[number].compartmentEvery : catalog.plans[number].every
         if every != 0 {
             let start = begin(compartment, change)
             add(every, from: start, change)
         }
         let uses =
             isCompartmented
-            ? catalog.shelves[number].compartmentPaths : catalog.shelves[number].paths
+            ? catalog.plans[number].compartmentPaths : catalog.plans[number].paths
         // By its address: a copy of a path's use is long.
         uses.withUnsafeBufferPointer { uses in
             for path in 0..<uses.count {

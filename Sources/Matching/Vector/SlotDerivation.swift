@@ -3,11 +3,11 @@ import RelayModel
 
 /// Fills the slots of paths that are no plain fields, after those of the fields.
 struct SlotDerivation {
-    let shelf: Shelf
+    let plan: RecordTypePlan
 
     func derive(_ change: DecodedChange) {
-        for path in shelf.derived {
-            switch shelf.paths[path].origin {
+        for path in plan.derived {
+            switch plan.paths[path].origin {
             case .field: continue
             // Nothing is compared with the whole record.
             case .record: change.slots[path] = FieldSlot(.unknown)
@@ -31,7 +31,7 @@ struct SlotDerivation {
         let slot = change.slots[base]
         if let viewed = change.encoder.viewed(slot, in: view) {
             change.slots[path] = viewed
-        } else if let value = value(of: shelf.paths[base].field, path, change) {
+        } else if let value = value(of: plan.paths[base].field, path, change) {
             change.slots[path] = change.encoder.encode(value, in: view)
         }
     }

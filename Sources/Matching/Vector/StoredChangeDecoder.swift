@@ -14,7 +14,7 @@ struct StoredChangeDecoder {
         var database = DatabaseScope.public
         var owner: UserID?
         var zoneID = ZoneID.default
-        var shelf: Int?
+        var plan: Int?
         var hasType = false
         var occurredAt: Timestamp?
     }
@@ -38,17 +38,17 @@ struct StoredChangeDecoder {
             else { return false }
             decoded.operation = operation
             decoded.now = head.occurredAt ?? appendedAt
-            if catalog.readsSystemFields(head.shelf) {
+            if catalog.readsSystemFields(head.plan) {
                 return decodeWhole(text, now: decoded.now, into: decoded)
             }
-            if let shelf = head.shelf {
-                fill(shelf, decoded)
-                if !catalog.shelves[shelf].derived.isEmpty {
-                    SlotDerivation(shelf: catalog.shelves[shelf]).derive(decoded)
+            if let plan = head.plan {
+                fill(plan, decoded)
+                if !catalog.plans[plan].derived.isEmpty {
+                    SlotDerivation(plan: catalog.plans[plan]).derive(decoded)
                 }
             }
             ChangeDecoder(catalog: catalog, seed: seed).probes(
-                head.database, head.owner, head.zoneID, head.shelf, decoded)
+                head.database, head.owner, head.zoneID, head.plan, decoded)
             return true
         }
         return isRead ?? false
@@ -96,8 +96,8 @@ struct StoredChangeDecoder {
             guard let operation = head.operation, head.hasType else { return false }
             let isBefore = cursor.base[name.start] == UInt8(ascii: "b")
             guard isBefore == (operation == .delete) else { return cursor.skipValue() }
-            // The shelf of all record types has no paths; the image is still whole or partial.
-            return image(&cursor, head.shelf ?? 0, decoded)
+            // The plan of all record types has no paths; the image is still whole or partial.
+            return image(&cursor, head.plan ?? 0, decoded)
         case Names.at:
             guard case .timestamp(let moment)? = value(&cursor) else { return false }
             head.occurredAt = moment
@@ -144,17 +144,17 @@ struct StoredChangeDecoder {
         head.hasType = true
         let start = cursor.base + name.start
         if name.isPlain,
-            let known = decoded.knownShelf(start, name.length, version: catalog.version)
+            let known = decoded.knownPlan(start, name.length, version: catalog.version)
         {
-            head.shelf = known
+            head.plan = known
             return true
         }
         guard let text = text(name, cursor), let recordType = RecordType(rawValue: text) else {
             return false
         }
-        head.shelf = catalog.shelf(of: recordType)
+        head.plan = catalog.plan(of: recordType)
         if name.isPlain {
-            decoded.knowShelf(head.shelf, start, name.length, version: catalog.version)
+            decoded.knowPlan(head.plan, start, name.length, version: catalog.version)
         }
         return true
     }
@@ -186,32 +186,32 @@ struct StoredChangeDecoder {
     // MARK: Images
 
     /// Every slot that has no value is absent.
-    private func fill(_ shelf: Int, _ decoded: DecodedChange) {
-        let count = catalog.shelves[shelf].paths.count
+    private func fill(_ plan: Int, _ decoded: DecodedChange) {
+        let count = catalog.plans[plan].paths.count
         let absent = FieldSlot(decoded.isPartial ? .unknown : .null)
         while decoded.slots.count < count { decoded.slots.append(absent) }
     }
 
     private func image(
-        _ cursor: inout JSONCursor, _ shelf: Int, _ decoded: DecodedChange
+        _ cursor: inout JSONCursor, _ plan: Int, _ decoded: DecodedChange
     ) -> Bool {
         guard cursor.take(UInt8(ascii: "{")), let name = cursor.string(),
             cursor.take(UInt8(ascii: ":")), name.length > 0
         else { return false }
         decoded.isPartial = cursor.base[name.start] == UInt8(ascii: "p")
-        fill(shelf, decoded)
-        return fields(&cursor, shelf, decoded) && cursor.take(UInt8(ascii: "}"))
+        fill(plan, decoded)
+        return fields(&cursor, plan, decoded) && cursor.take(UInt8(ascii: "}"))
     }
 
     private func fields(
-        _ cursor: inout JSONCursor, _ shelf: Int, _ decoded: DecodedChange
+        _ cursor: inout JSONCursor, _ plan: Int, _ decoded: DecodedChange
     ) -> Bool {
         guard cursor.take(UInt8(ascii: "{")) else { return false }
         if cursor.take(UInt8(ascii: "}")) { return true }
-        let names = decoded.names(of: shelf, in: catalog)
+        let names = decoded.names(of: plan, in: catalog)
         repeat {
             guard let name = cursor.string(), cursor.take(UInt8(ascii: ":")) else { return false }
-            if let path = path(of: name, names, shelf, cursor) {
+            if let path = path(of: name, names, plan, cursor) {
                 guard let slot = slot(&cursor, decoded) else { return false }
                 decoded.slots[path] = slot
             } else if !cursor.skipValue() {
@@ -223,11 +223,11 @@ struct StoredChangeDecoder {
 
     @inline(__always)
     private func path(
-        of name: JSONCursor.Text, _ names: FieldNames, _ shelf: Int, _ cursor: JSONCursor
+        of name: JSONCursor.Text, _ names: FieldNames, _ plan: Int, _ cursor: JSONCursor
     ) -> Int? {
         if name.isPlain, name.length > 0 { return names.path(name, in: cursor) }
         guard let text = text(name, cursor) else { return nil }
-        return catalog.shelves[shelf].path(of: text)
+        return catalog.plans[plan].path(of: text)
     }
 
     // MARK: Values

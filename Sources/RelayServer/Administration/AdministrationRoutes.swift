@@ -26,14 +26,14 @@ struct AdministrationRoute: Sendable {
     }
 
     /// The route for those tokens that may make the call.
-    func admitted(by desk: AdministrationDesk) -> RelayRoute {
+    func admitted(by access: AdministrationAccess) -> RelayRoute {
         let need = AdministrationNeed(of: call)
         return RelayRoute(
             .administration, call.method, call.path,
             admit: { [respond] head in
-                let administrator = try await desk.admit(head)
+                let administrator = try await access.admit(head)
                 return RelayRoute.Admission { request in
-                    try await desk.answer(request, by: administrator, need, respond)
+                    try await access.answer(request, by: administrator, need, respond)
                 }
             })
     }

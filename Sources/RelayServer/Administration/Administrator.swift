@@ -73,7 +73,7 @@ struct AdministrationNeed: Sendable, Hashable {
 }
 
 /// Lets administrative calls in, and notes what was done.
-struct AdministrationDesk: Sendable {
+struct AdministrationAccess: Sendable {
     /// The token of the configuration; `nil` closes the surface.
     let expected: String?
     let registry: any AdministrationRegistry

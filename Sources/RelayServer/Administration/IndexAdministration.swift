@@ -6,7 +6,7 @@ import Storage
 /// What a container's index holds, and what matching has cost.
 struct IndexAdministration: AdministrationTable {
     let registry: any Registry
-    let indexes: IndexBoard
+    let indexes: IndexDirectory
 
     /// Fields that are listed at most.
     private static let mostPaths = 1000

@@ -13,7 +13,7 @@ struct ClientAdmission: Sendable {
     typealias Respond = @Sendable (RelayRequest, AdmittedCaller) async throws -> RelayAnswer
 
     let registry: any ContainerRegistry & AccessKeyRegistry & SessionRegistry
-    let sessions: SessionDesk
+    let sessions: SessionService
     let turnstile: Turnstile
     /// Where users sign in.
     let signIn: SignInAddress

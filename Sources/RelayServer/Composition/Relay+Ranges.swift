@@ -10,7 +10,7 @@ extension Relay {
         for await _ in recovered.stream { break }
         var ranges = RangeWorker(
             log: store, ranges: store, identity: DeliveryIdentity(store: store.storeIdentity),
-            badges: badges, settings: { [board] key in board[key] }, logger: logger,
+            badges: badges, settings: { [directory] key in directory[key] }, logger: logger,
             now: world.now, clock: world.clock,
             take: { [worker] batch in try await worker.accept(batch) })
         try await ranges.run()

@@ -6,19 +6,19 @@ import StorageSQLite
 import Synchronization
 
 extension Relay {
-    /// The keeper of the store's snapshots; `nil` if none are to be kept, and then those that are
-    /// there are removed.
-    static func keeper(
+    /// Opens the store's snapshots; returns `nil` if none are to be kept, and then removes those
+    /// that are there.
+    static func snapshots(
         _ configuration: RelayConfiguration, store: RelayStore, world: World, logger: Logger
-    ) async throws -> SnapshotKeeper? {
+    ) async throws -> SnapshotStore? {
         let stem = store.path + "-snapshot-"
         guard let interval = configuration.snapshotInterval else {
             try await store.forgetSnapshot()
             SnapshotFile.removeAll(stem: stem, except: nil)
             return nil
         }
-        return SnapshotKeeper(
-            SnapshotKeeper.Settings(stem: stem, interval: interval),
+        return SnapshotStore(
+            SnapshotStore.Settings(stem: stem, interval: interval),
             storeIdentity: store.storeIdentity, store: store, now: world.now, clock: world.clock,
             makeIdentity: {
                 var generator = world.generator

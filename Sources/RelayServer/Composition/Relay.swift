@@ -1,8 +1,7 @@
 //  The composition root: the rooms are joined here, and nowhere else.
 //
-//  Life: open the store; load what was active at the progress; follow, deliver, serve. It ends in
-// the
-//  order of the walk: the doors close, the follower stops, what is in flight finishes within the
+//  Life: open the store; load what was active at the progress; follow, deliver, serve. The end goes
+//  the way of the walk: listeners close, the follower stops, what is in flight finishes within its
 //  bound, the store closes. A crash at any point loses none of what was acknowledged.
 
 import Delivery
@@ -23,21 +22,21 @@ package final class Relay: Service {
     let logger: Logger
     let metrics: PrometheusMetrics
     let store: RelayStore
-    let board: ContainerBoard
-    let tokens: ProviderTokenBox
+    let directory: ContainerDirectory
+    let tokens: ProviderTokenBuffer
     let gateway: CurlPushGateway
     let courier: CourierPushGateway
-    let desk: CourierDesk
-    let queries: QueryDesk
+    let polls: CourierPolls
+    let queries: QueryAdmission
     let worker: DeliveryWorker
     let turns: IntakeTurns
     /// The containers' indexes, which the follower enters.
-    let indexes = IndexBoard()
-    private let keeper: SnapshotKeeper?
+    let indexes = IndexDirectory()
+    private let snapshots: SnapshotStore?
     private let lastImage = Mutex<StateImage?>(nil)
     private let onSuppression: Follower.SuppressionWatcher?
     /// The badges, which the follower and the ranges raise.
-    let badges = BadgeBoard()
+    let badges = BadgeCounts()
     /// Says that the badges are loaded.
     let recovered = AsyncStream<Void>.makeStream()
     let phase = Mutex(Phase.starting)
@@ -83,19 +82,20 @@ package final class Relay: Service {
         store = try await patience.attempt {
             try RelayStore.open(path: configuration.storagePath, settings: configuration.store)
         }
-        keeper = try await Self.keeper(configuration, store: store, world: world, logger: logger)
-        let board = ContainerBoard(try await store.containers())
-        self.board = board
-        let tokens = try await ProviderTokenBox(registry: store, logger: logger)
+        snapshots = try await Self.snapshots(
+            configuration, store: store, world: world, logger: logger)
+        let directory = ContainerDirectory(try await store.containers())
+        self.directory = directory
+        let tokens = try await ProviderTokenBuffer(registry: store, logger: logger)
         self.tokens = tokens
-        let desk = CourierDesk(
-            queue: store, settings: configuration.fetching.desk, clock: world.clock,
+        let polls = CourierPolls(
+            queue: store, settings: configuration.fetching.polls, clock: world.clock,
             now: world.now)
-        self.desk = desk
+        self.polls = polls
         turns = IntakeTurns(clock: world.clock, window: configuration.delivery.inFlight) {
             [gate = store.gate] in gate.count(.share)
         }
-        queries = QueryDesk(settings: configuration.queries, clock: world.clock)
+        queries = QueryAdmission(settings: configuration.queries, clock: world.clock)
         let ledger = DeliveryLedger(
             at: try await store.mark(), settings: DeliverySettings(configuration.delivery),
             judge: OutcomeJudge(
@@ -104,12 +104,12 @@ package final class Relay: Service {
         gateway = try CurlPushGateway(
             settings: settings,
             world: GatewayWorld(
-                credentials: { container, _ in board.credential(of: container) },
-                wallClock: world.now, generator: world.generator, keeper: tokens.keeper,
+                credentials: { container, _ in directory.credential(of: container) },
+                wallClock: world.now, generator: world.generator, tokenStore: tokens.store,
                 observer: { event in logger.log(event) }), sink: ledger.take)
         courier = CourierPushGateway(
             queue: store, bounds: configuration.fetching.bounds, now: world.now, sink: ledger.take,
-            onQueued: { desk.ring($0) },
+            onQueued: { polls.ring($0) },
             onDropped: { count in
                 Counter(label: "belfry_courier_dropped_total").increment(by: count)
                 logger.info(
@@ -180,7 +180,7 @@ package final class Relay: Service {
         }
         await tokens.writeRest()
         do {
-            try await keeper?.finish(
+            try await snapshots?.finish(
                 lastImage.withLock { $0.take() }, progress: worker.recordedMark.position)
         } catch {
             logger.warning("could not keep the last snapshot", metadata: ["reason": "\(error)"])
@@ -193,11 +193,11 @@ package final class Relay: Service {
     }
 
     private func keepSnapshots() async throws {
-        guard let keeper else {
+        guard let snapshots else {
             // A loop that ends would end the relay.
             return try await gracefulShutdown()
         }
-        try await keeper.run { [worker] in worker.recordedMark.position }
+        try await snapshots.run { [worker] in worker.recordedMark.position }
     }
 
     private func follow() async throws {
@@ -208,8 +208,8 @@ package final class Relay: Service {
             log: store, progress: store, identity: DeliveryIdentity(store: store.storeIdentity),
             indexSeed: generator.next(), badges: badges,
             rangeThreshold: configuration.rangeThreshold, now: world.now, clock: world.clock,
-            settings: { [board] key in board[key] }, logger: logger, board: indexes,
-            keeper: keeper, pulse: pulse, onSuppression: onSuppression,
+            settings: { [directory] key in directory[key] }, logger: logger, directory: indexes,
+            snapshots: snapshots, pulse: pulse, onSuppression: onSuppression,
             take: { [worker, turns, pulse] batch in
                 try await worker.accept(batch)
                 guard let position = batch.finished else { return }

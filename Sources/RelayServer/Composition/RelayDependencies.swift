@@ -46,13 +46,13 @@ package struct RelayDependencies: Sendable {
     /// Where users sign in; `nil` means the relay's own page that says so.
     package var signInURL: String?
     /// The indexes of the containers: what predicates cost, and statistics.
-    package var indexes = IndexBoard()
+    package var indexes = IndexDirectory()
     /// What lets requests in as often as they may come.
     package var turnstile: Turnstile
     /// Where polls of web couriers wait.
-    package var courier: CourierDesk
+    package var courier: CourierPolls
     /// Lets queries of records in.
-    package var queries: QueryDesk
+    package var queries: QueryAdmission
     /// Where those wait who list much: so many lists are put together at the same time.
     let lists = ReaderLine(turns: 8)
     /// What courier URLs begin with; `nil` means the host that the client asked for.
@@ -105,7 +105,7 @@ package struct RelayDependencies: Sendable {
         self.publicURL = publicURL
         self.signInURL = signInURL
         turnstile = Turnstile(clock: clock, metrics: metrics)
-        courier = CourierDesk(queue: registry, clock: clock, now: now)
-        queries = QueryDesk(clock: clock)
+        courier = CourierPolls(queue: registry, clock: clock, now: now)
+        queries = QueryAdmission(clock: clock)
     }
 }

@@ -15,11 +15,11 @@ package enum RelayRouter {
         _ dependencies: RelayDependencies, surfaces: Set<RelayRoute.Surface>
     ) -> Router<RelayContext> {
         let router = Router(context: RelayContext.self)
-        let door = RelayDoor(
+        let handler = RequestHandler(
             turnstile: dependencies.turnstile, proxies: dependencies.proxies,
             limits: dependencies.limits, meter: RequestMeter(dependencies.metrics),
             now: dependencies.now, identifiers: RandomIdentifiers(dependencies.randomBytes))
-        router.add(middleware: NotFoundMiddleware(door: door))
+        router.add(middleware: NotFoundMiddleware(handler: handler))
         let served = routes(dependencies).filter { surfaces.contains($0.surface) }
         for (path, routes) in Dictionary(grouping: served, by: \.path) {
             let place = RelayPlace(
@@ -28,7 +28,7 @@ package enum RelayRouter {
             for method in methods {
                 let route = route(for: method, among: routes)
                 router.on(RouterPath(path), method: method) { request, context in
-                    await door.answer(
+                    await handler.answer(
                         request, context: context, route: route, place: place)
                 }
             }
@@ -58,7 +58,7 @@ package enum RelayRouter {
 
     /// Answers what no path matches.
     private struct NotFoundMiddleware: RouterMiddleware {
-        let door: RelayDoor
+        let handler: RequestHandler
 
         @concurrent
         func handle(
@@ -66,7 +66,7 @@ package enum RelayRouter {
             next: @concurrent (Request, RelayContext) async throws -> Response
         ) async throws -> Response {
             guard context.endpointPath == nil else { return try await next(request, context) }
-            return await door.answer(
+            return await handler.answer(
                 request, context: context, route: nil, place: nil)
         }
     }

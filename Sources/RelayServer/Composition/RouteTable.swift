@@ -5,14 +5,14 @@ import Storage
 struct RouteTable: Sendable {
     private let relay: RelayDependencies
     private let identifiers: RandomIdentifiers
-    private let sessions: SessionDesk
+    private let sessions: SessionService
     private let clients: ClientAdmission
     private let intake: ChangeIntake
 
     init(_ relay: RelayDependencies) {
         self.relay = relay
         identifiers = RandomIdentifiers(relay.randomBytes)
-        sessions = SessionDesk(
+        sessions = SessionService(
             registry: relay.registry, randomBytes: relay.randomBytes, logger: relay.logger)
         clients = ClientAdmission(
             registry: relay.registry, sessions: sessions, turnstile: relay.turnstile,
@@ -42,7 +42,8 @@ struct RouteTable: Sendable {
             clients: clients, registry: relay.registry, courierBase: base,
             identifiers: identifiers
         ).routes
-            + CourierRoutes(queue: relay.registry, desk: relay.courier, logger: relay.logger).routes
+            + CourierRoutes(queue: relay.registry, polls: relay.courier, logger: relay.logger)
+            .routes
             + NotificationRoutes(
                 clients: clients, inboxes: relay.registry, store: relay.registry.storeIdentity,
                 limits: relay.limits
@@ -81,10 +82,10 @@ struct RouteTable: Sendable {
     }
 
     private var administration: [RelayRoute] {
-        let desk = AdministrationDesk(
+        let access = AdministrationAccess(
             expected: relay.adminToken, registry: relay.registry, turnstile: relay.turnstile,
             logger: relay.logger)
-        return tables.flatMap(\.routes).map { $0.admitted(by: desk) }
+        return tables.flatMap(\.routes).map { $0.admitted(by: access) }
     }
 
     private var tables: [any AdministrationTable] {

@@ -5,7 +5,7 @@ import Storage
 package enum ConfigurationKeys {
     /// The settings.
     package static let all =
-        listeners + doors + storage + upkeep + gateway + fetching + operation + limits + queries
+        listeners + listening + storage + upkeep + gateway + fetching + operation + limits + queries
         + quotas
 
     private static let listeners = [
@@ -118,10 +118,10 @@ package enum ConfigurationKeys {
 
     private static let fetching = [
         ConfigurationKey(
-            "courier.holdSeconds", time: \.fetching.desk.hold, in: .seconds(1), 1...600,
+            "courier.holdSeconds", time: \.fetching.polls.hold, in: .seconds(1), 1...600,
             "How long a poll of a web courier is held; clients give up after 30 seconds."),
         ConfigurationKey(
-            "courier.polls", number: \.fetching.desk.polls, 1...100_000,
+            "courier.polls", number: \.fetching.polls.polls, 1...100_000,
             "The polls of web couriers that are held at a time."),
         ConfigurationKey(
             "courier.queueLength", number: \.fetching.bounds.count, 1...100_000,

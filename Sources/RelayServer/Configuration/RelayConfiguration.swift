@@ -70,7 +70,7 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
     /// What is kept for those who fetch their notifications.
     package struct Fetching: Sendable, Hashable {
         /// How polls of web couriers are held.
-        package var desk = CourierDesk.Settings()
+        package var polls = CourierPolls.Settings()
         /// What waits for one web courier.
         package var bounds = CourierBounds()
     }
@@ -80,7 +80,7 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
     /// Where the administrative surface is served.
     package var admin = Listener(host: "127.0.0.1", port: 8081)
     /// Who may come in, and how fast they must be.
-    package var doors = DoorSettings()
+    package var listening = ListenerSettings()
     /// The token of the administrative surface; `nil` closes it.
     package var adminToken: String?
     /// The certificate chain in PEM form.
@@ -116,7 +116,7 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
     /// What requests may ask for.
     package var limits = RequestLimits()
     /// What queries of records may use.
-    package var queries = QueryDesk.Settings()
+    package var queries = QueryAdmission.Settings()
     /// From one snapshot of the index to the next at least; `nil` keeps none.
     package var snapshotInterval: Duration? = .seconds(600)
     /// The settings, one a line, secrets hidden.

@@ -10,7 +10,7 @@ import Storage
 struct CourierRoutes: Sendable {
     let queue: any CourierQueue
     /// Where polls wait.
-    let desk: CourierDesk
+    let polls: CourierPolls
     let logger: Logger
 
     /// How old the note of the last poll may become before it is written anew.
@@ -36,7 +36,7 @@ struct CourierRoutes: Sendable {
             let standing = try await queue.courier(address.token),
             standing.isRegistered
         else {
-            try await desk.delayRefusal()
+            try await polls.delayRefusal()
             // 403 as the service has it: cloudkit_flutter creates a new token then, and only then.
             throw APIError(
                 .accessDenied,
@@ -46,7 +46,7 @@ struct CourierRoutes: Sendable {
         if standing.polledAt.advanced(by: Self.pollNoteAge) < request.receivedAt {
             try await queue.notePoll(of: address.token, at: request.receivedAt)
         }
-        guard let taken = try await desk.next(of: address.token) else {
+        guard let taken = try await polls.next(of: address.token) else {
             return RelayAnswer(status: 200)
         }
         return answer(taken, of: address.token)
@@ -56,9 +56,9 @@ struct CourierRoutes: Sendable {
         var answer = RelayAnswer(status: 200)
         answer.contentType = "application/json; charset=utf-8"
         answer.body = taken.payload
-        answer.unwritten = { [desk, logger] in
+        answer.unwritten = { [polls, logger] in
             do {
-                try await desk.putBack(taken, of: courier)
+                try await polls.putBack(taken, of: courier)
             } catch {
                 // The store fails; the inbox has the notification still, where one is kept.
                 logger.error(

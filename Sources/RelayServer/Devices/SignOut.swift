@@ -46,7 +46,7 @@ struct DeviceChoice: Sendable {
 }
 
 /// Ends devices for their users.
-struct SignOutDesk: Sendable {
+struct SignOutService: Sendable {
     let registry: any DeviceRegistry
 
     /// Forgets the device that is meant, if it is the user's own, with every further one of the

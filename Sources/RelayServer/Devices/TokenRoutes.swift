@@ -109,9 +109,9 @@ struct TokenRoutes: Sendable {
         _ request: RelayRequest, _ admitted: AdmittedCaller
     ) async throws -> RelayAnswer {
         let choice = try DeviceChoice(request.jsonBody())
-        let desk = SignOutDesk(registry: registry)
+        let service = SignOutService(registry: registry)
         guard
-            let id = try await desk.forget(
+            let id = try await service.forget(
                 choice, of: try admitted.user(), in: admitted.settings.key,
                 at: request.receivedAt)
         else {

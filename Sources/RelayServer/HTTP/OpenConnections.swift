@@ -25,8 +25,9 @@ final class OpenConnections: Sendable {
         self.logger = logger
     }
 
-    /// Closes what is open after the grace, and whatever is opened later; the doors share it, so
-    /// that the first that is told begins it for all.
+    /// Closes what is open after the grace, and whatever is opened later.
+    ///
+    /// The listeners share it: the first that is told begins it for all.
     func beginGrace() {
         let isFirst = state.withLock { state in
             defer { state.hasGrace = true }

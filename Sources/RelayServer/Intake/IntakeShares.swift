@@ -7,7 +7,7 @@ import RelayModel
 /// How much of the log each container may have that is not followed yet, while others write too.
 ///
 /// The log is followed in its order: what one container has in it before another's change, that
-/// change waits for. So a container that appends faster than it is followed is held at the door.
+/// change waits for. So a container that appends faster than it is followed is made to wait.
 /// How many of its changes may be unfollowed follows from what the follower takes for each of them:
 /// so many as make others wait for ``Settings/wait``. A change that is dear to match thereby counts
 /// for many that are cheap, and what others' changes take is not held against it. With nobody
@@ -26,7 +26,7 @@ struct IntakeShares: Sendable {
         ///
         /// It is what one container adds to the way of another's changes.
         var wait = Duration.milliseconds(5)
-        /// Requests of one container that wait at the door.
+        /// Requests of one container that wait.
         var line = 256
         /// Pushes with the gateway at the most: a part of the window that all share.
         var pushes = 1024
@@ -80,7 +80,7 @@ struct IntakeShares: Sendable {
     /// How many requests wait.
     var waiting: Int { shares.values.reduce(0) { $0 + $1.line.count } }
 
-    /// A request with so many changes is at the door.
+    /// A request with so many changes has come in.
     mutating func ask(
         _ container: ContainerKey, changes: Int, at now: Duration
     ) -> Answer {

@@ -28,7 +28,7 @@ package final class IntakeTurns: Sendable {
     ///
     /// - Parameters:
     ///   - clock: Measures how long changes are unfollowed, and how long a request waits.
-    ///   - patience: How long a request waits at the door before it is refused.
+    ///   - patience: How long a request waits before it is refused.
     ///   - window: The deliveries that may be in flight, of all containers.
     ///   - refused: Is told of each request that was refused.
     package convenience init(

@@ -5,7 +5,7 @@ import Storage
 struct RecordFeedRoutes: Sendable {
     let calls: RecordCalls
     /// Lets queries in.
-    let queries: QueryDesk
+    let queries: QueryAdmission
     let sessions: any SessionRegistry
     /// Returns `count` unpredictable bytes.
     let randomBytes: @Sendable (Int) -> [UInt8]

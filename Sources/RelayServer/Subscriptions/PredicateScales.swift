@@ -8,7 +8,7 @@ import RelayModel
 /// What is being saved at the same moment is not weighed together: the bounds can be exceeded by as
 /// much as is under way between an answer and the follower.
 struct PredicateScales: Sendable {
-    let indexes: IndexBoard
+    let indexes: IndexDirectory
     let limits: CostLimits
 
     /// The cost of the predicate of `subscription`.

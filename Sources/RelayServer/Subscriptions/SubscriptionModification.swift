@@ -22,7 +22,7 @@ struct SubscriptionModification {
     /// - Throws: What makes the request as a whole unreadable.
     init(
         _ body: JSONReader, owner: SubscriptionOwner, limits: RequestLimits,
-        schema: ContainerSchema, indexes: IndexBoard = IndexBoard(), assignID: () -> String
+        schema: ContainerSchema, indexes: IndexDirectory = IndexDirectory(), assignID: () -> String
     ) throws {
         let scales = PredicateScales(indexes: indexes, limits: limits.costs)
         try body.allowOnly(["operations", "atomic"] + SubscriptionRoutes.idleMembers)

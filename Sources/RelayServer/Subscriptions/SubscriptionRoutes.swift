@@ -8,7 +8,7 @@ struct SubscriptionRoutes: Sendable {
     let registry: any SubscriptionRegistry
     let shadow: any Shadow
     /// The containers' indexes, which say what predicates cost.
-    let indexes: IndexBoard
+    let indexes: IndexDirectory
     /// Where those wait who list much.
     let lists: ReaderLine
     let limits: RequestLimits

@@ -5,7 +5,7 @@ import Storage
 struct SignOutRoutes: Sendable {
     let clients: ClientAdmission
     let registry: any DeviceRegistry
-    let sessions: SessionDesk
+    let sessions: SessionService
 
     var routes: [RelayRoute] {
         [
@@ -25,7 +25,7 @@ struct SignOutRoutes: Sendable {
         let choice = try DeviceChoice(optionalIn: body)
         var answer: JSONObject = ["userRecordName": .string(user.rawValue), "signedOut": true]
         if choice.deviceID != nil || choice.token != nil {
-            let forgotten = try await SignOutDesk(registry: registry).forget(
+            let forgotten = try await SignOutService(registry: registry).forget(
                 choice, of: user, in: admitted.settings.key, at: request.receivedAt)
             answer["deviceID"] = forgotten.map { .string($0.rawValue) }
         }

@@ -76,7 +76,7 @@ extension RelayStore: FanoutRanges {
 }
 
 /// Says that ranges were written; what was said while nobody read is said once.
-struct RangeBell: Sendable {
+struct RangeSignal: Sendable {
     let stream: AsyncStream<Void>
     private let continuation: AsyncStream<Void>.Continuation
 
@@ -84,7 +84,7 @@ struct RangeBell: Sendable {
         (stream, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
-    func ring() {
+    func signal() {
         continuation.yield()
     }
 }

@@ -14,7 +14,7 @@ extension RelayStore: ShardProgress {
         try await write(changes: max(1, rows)) { commit in
             try writing.run(in: &commit)
         }
-        if !step.newRanges.isEmpty { ranges.ring() }
+        if !step.newRanges.isEmpty { ranges.signal() }
     }
 
     package func claimOnce(

@@ -13,7 +13,7 @@ extension RelayStore {
                     return RecordSlice(initial)
                 }
                 let scanner = RecordScanner(
-                    scan: scan, shelf: ShadowShelf(place: scan.place, container: container))
+                    scan: scan, shadowRows: ShadowRows(place: scan.place, container: container))
                 return try scanner.run(into: initial, step, in: db)
             }
         }
@@ -26,7 +26,7 @@ extension RelayStore {
 /// runs for long without a row, and the slice ends where it should.
 struct RecordScanner {
     let scan: RecordScan
-    let shelf: ShadowShelf
+    let shadowRows: ShadowRows
 
     func run<Value: Sendable>(
         into initial: Value, _ step: (inout Value, ScannedRecord) throws -> Bool, in db: Database
@@ -42,7 +42,7 @@ struct RecordScanner {
             return slice
         }
         var last = scan.cursor?.zoneID
-        while let zoneID = try shelf.nextZone(after: last, in: db) {
+        while let zoneID = try shadowRows.nextZone(after: last, in: db) {
             slice.rows += 1
             guard try walk(zoneID, after: nil, &slice, step, in: db) else { return slice }
             last = zoneID
@@ -58,12 +58,12 @@ struct RecordScanner {
         let statement = try db.cachedStatement(
             sql: """
                 SELECT * FROM shadowRecord
-                WHERE \(ShadowShelf.zoneCondition) AND recordType = ? AND recordName > ?
+                WHERE \(ShadowRows.zoneCondition) AND recordType = ? AND recordName > ?
                 ORDER BY recordName
                 """)
         let rows = try Row.fetchCursor(
             statement,
-            arguments: shelf.zone(zoneID)
+            arguments: shadowRows.zone(zoneID)
                 + [scan.recordType.rawValue, cursor?.recordName.rawValue ?? ""])
         while let row = try rows.next() {
             slice.rows += 1
@@ -102,7 +102,7 @@ extension ShadowRecord {
     }
 }
 
-extension ShadowShelf {
+extension ShadowRows {
     /// The zone after `last` in the order of owner and name; `nil` if there are no more.
     func nextZone(after last: ZoneID?, in db: Database) throws -> ZoneID? {
         let statement = try db.cachedStatement(

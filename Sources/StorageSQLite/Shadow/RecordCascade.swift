@@ -29,14 +29,14 @@ extension RecordEditStep {
         var targets = [deleted.recordID]
         var room = Self.maximumCascade
         while let target = targets.popLast(), room > 0 {
-            let children = try shelf.records(deletedWith: target, limit: room, in: commit.db)
+            let children = try shadowRows.records(deletedWith: target, limit: room, in: commit.db)
             room -= children.count
             for child in children where child.recordID != target {
                 var edit = RecordEdit(.forceDelete, child.recordID, type: child.recordType)
                 edit.isWritableByAll = true
                 edit.deviceID = deleted.modified.deviceID
                 if case .success(let decision?) = edit.decide(
-                    on: child, in: shelf.place, by: editor, at: now)
+                    on: child, in: shadowRows.place, by: editor, at: now)
                 {
                     _ = try write(decision, in: &commit)
                 }
@@ -46,7 +46,7 @@ extension RecordEditStep {
     }
 }
 
-extension ShadowShelf {
+extension ShadowRows {
     /// Live records of a zone that are deleted with `target`.
     func records(
         deletedWith target: RecordID, limit: Int, in db: Database

@@ -8,8 +8,8 @@ extension RecordEditStep {
         of record: ShadowRecord, replacing current: ShadowRecord?, in commit: OpenCommit
     ) throws -> QuotaRefusal? {
         guard !record.isDeleted else { return nil }
-        let ledger = commit.ledger(of: shelf.container)
-        let holder = record.holder(in: shelf.place)
+        let ledger = commit.ledger(of: shadowRows.container)
+        let holder = record.holder(in: shadowRows.place)
         // Far from the quotas nobody has to measure.
         let most = Growth(number: 1, bytes: ShadowRecord.mostBytes)
         if try ledger.hasRoom(for: .records, most, holder: holder) { return nil }
@@ -17,7 +17,7 @@ extension RecordEditStep {
         let whole = Growth(
             number: current?.isDeleted ?? true ? 1 : 0,
             bytes: bytes - (current?.storedBytes ?? 0))
-        let wasOwn = current.map { $0.holder(in: shelf.place) == holder } ?? false
+        let wasOwn = current.map { $0.holder(in: shadowRows.place) == holder } ?? false
         return try ledger.refusal(
             of: .records, growingBy: whole, holder: holder,
             by: wasOwn ? whole : Growth(number: 1, bytes: bytes))

@@ -12,10 +12,10 @@ extension RelayStore: Shadow {
             try await store.write(
                 .intake, of: place.container, changes: edits.count
             ) { commit in
-                let shelf = ShadowShelf(
+                let shadowRows = ShadowRows(
                     place: place, container: try commit.container(place.container))
-                try SchemaStep(container: shelf.container).add(additions, in: commit.db)
-                let step = RecordEditStep(shelf: shelf, editor: editor, now: now)
+                try SchemaStep(container: shadowRows.container).add(additions, in: commit.db)
+                let step = RecordEditStep(shadowRows: shadowRows, editor: editor, now: now)
                 return try step.run(edits, atomicity, in: &commit)
             }
         }
@@ -29,12 +29,12 @@ extension RelayStore: Shadow {
     ) async throws -> (records: [ShadowRecord], unread: Set<RecordID>) {
         try await read { db in
             guard let container = try db.containerIfKnown(place.container) else { return ([], []) }
-            let shelf = ShadowShelf(place: place, container: container)
+            let shadowRows = ShadowRows(place: place, container: container)
             var records: [ShadowRecord] = []
             var room = bytes
             for (index, id) in ids.enumerated() {
                 guard room > 0 else { return (records, Set(ids[index...])) }
-                let found = try shelf.scanned(named: id, in: db)
+                let found = try shadowRows.scanned(named: id, in: db)
                 room -= found.reduce(0) { $0 + $1.bytes }
                 records += found.map(\.record).filter { !$0.isDeleted }
             }
@@ -50,14 +50,14 @@ extension RelayStore: Shadow {
             guard let container = try db.containerIfKnown(place.container) else {
                 return Page([], hasMore: false)
             }
-            let shelf = ShadowShelf(place: place, container: container)
+            let shadowRows = ShadowRows(place: place, container: container)
             let rows = try Row.fetchCursor(
                 db,
                 sql: """
                     SELECT * FROM shadowRecord
-                    WHERE \(ShadowShelf.zoneCondition) AND isKept = 1 AND position > ?
+                    WHERE \(ShadowRows.zoneCondition) AND isKept = 1 AND position > ?
                     ORDER BY position
-                    """, arguments: shelf.zone(zoneID) + [position.stored])
+                    """, arguments: shadowRows.zone(zoneID) + [position.stored])
             return try bounds.page(of: rows) {
                 (try ShadowRecord(row: $0), $0.bytes(of: "fields", "wire"))
             }
@@ -67,7 +67,7 @@ extension RelayStore: Shadow {
 
 /// Applies the operations of one request on the records of one database.
 struct RecordEditStep {
-    let shelf: ShadowShelf
+    let shadowRows: ShadowRows
     let editor: RecordEditor
     let now: Timestamp
 
@@ -91,13 +91,13 @@ struct RecordEditStep {
     /// Applies one operation: the record, the change in the log, and the zone's mark.
     func apply(_ edit: RecordEdit, in commit: inout OpenCommit) throws -> RecordEditOutcome {
         let zoneID = edit.recordID.zoneID
-        if zoneID != .default, try shelf.zone(zoneID, in: commit.db) == nil {
+        if zoneID != .default, try shadowRows.zone(zoneID, in: commit.db) == nil {
             return .refused(.zoneNotFound)
         }
         let current = try current(for: edit, in: commit.db)
         let isHidden = try current.map { try !isReadable($0, in: &commit) } ?? false
         switch edit.decide(
-            on: current, isHidden: isHidden, in: shelf.place, by: editor, at: now)
+            on: current, isHidden: isHidden, in: shadowRows.place, by: editor, at: now)
         {
         case .failure(let refused): return .refused(refused.refusal)
         case .success(nil): return .deleted(edit.recordID)
@@ -118,7 +118,7 @@ struct RecordEditStep {
         of edit: RecordEdit, in commit: inout OpenCommit
     ) throws -> RecordID? {
         for id in edit.validated where id != edit.recordID {
-            let targets = try shelf.records(named: id, in: commit.db).filter { !$0.isDeleted }
+            let targets = try shadowRows.records(named: id, in: commit.db).filter { !$0.isDeleted }
             var isThere = false
             for target in targets where !isThere {
                 isThere = try isReadable(target, in: &commit)
@@ -132,9 +132,9 @@ struct RecordEditStep {
     private func isReadable(
         _ record: ShadowRecord, in commit: inout OpenCommit
     ) throws -> Bool {
-        guard shelf.place.database == .public, !editor.isServer else { return true }
+        guard shadowRows.place.database == .public, !editor.isServer else { return true }
         if let readers = record.readers { return RecordChange.names(editor.userID, in: readers) }
-        return try commit.readGrant(of: record.recordType, in: shelf.container)
+        return try commit.readGrant(of: record.recordType, in: shadowRows.container)
             .admits(editor.userID, createdBy: record.created.userID)
     }
 
@@ -154,8 +154,8 @@ struct RecordEditStep {
         var record = decision.record
         record.position = try commit.append(
             decision.change, createdBy: record.created.userID, source: .cloudKit, isStale: false,
-            in: shelf.container, at: now)
-        try shelf.write(record, version: nil, in: commit.db)
+            in: shadowRows.container, at: now)
+        try shadowRows.write(record, version: nil, in: commit.db)
         return record
     }
 
@@ -164,7 +164,7 @@ struct RecordEditStep {
     /// CloudKit's names are unique in a zone; those of a
     /// source's records only within their type, because they are keys of tables.
     private func current(for edit: RecordEdit, in db: Database) throws -> ShadowRecord? {
-        let records = try shelf.records(named: edit.recordID, in: db)
+        let records = try shadowRows.records(named: edit.recordID, in: db)
             .sorted { ($0.isDeleted ? 1 : 0, $1.position) < ($1.isDeleted ? 1 : 0, $0.position) }
         guard let type = edit.recordType else { return records.first }
         return records.first { $0.recordType == type && !$0.isDeleted }

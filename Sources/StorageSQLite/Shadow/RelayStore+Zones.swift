@@ -78,10 +78,10 @@ extension RelayStore {
     package func zone(_ zoneID: ZoneID, of place: RecordPlace) async throws -> ZoneMark? {
         try await read { db in
             guard let container = try db.containerIfKnown(place.container) else { return nil }
-            let shelf = ShadowShelf(place: place, container: container)
+            let shadowRows = ShadowRows(place: place, container: container)
             let statement = try db.cachedStatement(
-                sql: "SELECT * FROM recordZone WHERE \(ShadowShelf.zoneCondition)")
-            return try Row.fetchOne(statement, arguments: shelf.zone(zoneID))
+                sql: "SELECT * FROM recordZone WHERE \(ShadowRows.zoneCondition)")
+            return try Row.fetchOne(statement, arguments: shadowRows.zone(zoneID))
                 .map(ZoneMark.init(row:))
         }
     }
@@ -91,9 +91,9 @@ extension RelayStore {
     ) async throws -> [ZoneMark] {
         try await counted {
             try await write(of: place.container, changes: zones.count) { commit in
-                let shelf = ShadowShelf(
+                let shadowRows = ShadowRows(
                     place: place, container: try commit.container(place.container))
-                return try zones.map { try shelf.create($0, in: commit) }
+                return try zones.map { try shadowRows.create($0, in: commit) }
             }
         }
     }
@@ -109,17 +109,17 @@ extension RelayStore {
         while true {
             let isGone: Bool? = try await write(of: place.container) { commit in
                 let container = try commit.container(place.container)
-                let shelf = ShadowShelf(place: place, container: container)
-                guard try shelf.zone(zoneID, in: commit.db) != nil else { return false }
-                let step = RecordEditStep(shelf: shelf, editor: editor, now: now)
-                let records = try shelf.liveRecords(
+                let shadowRows = ShadowRows(place: place, container: container)
+                guard try shadowRows.zone(zoneID, in: commit.db) != nil else { return false }
+                let step = RecordEditStep(shadowRows: shadowRows, editor: editor, now: now)
+                let records = try shadowRows.liveRecords(
                     of: zoneID, limit: Self.deletedAtATime, in: commit.db)
                 for record in records {
                     let edit = RecordEdit(.forceDelete, record.recordID, type: record.recordType)
                     _ = try step.apply(edit, in: &commit)
                 }
                 guard records.count < Self.deletedAtATime else { return nil }
-                try shelf.save(zoneID, position: .start, deletedAt: now, in: commit.db)
+                try shadowRows.save(zoneID, position: .start, deletedAt: now, in: commit.db)
                 return true
             }
             if let isGone { return isGone }
@@ -127,7 +127,7 @@ extension RelayStore {
     }
 }
 
-extension ShadowShelf {
+extension ShadowRows {
     /// Creates a zone; one that is there stays.
     ///
     /// - Throws: ``StorageError/overQuota(_:)``.

@@ -9,7 +9,7 @@ struct ShadowFilling {
     let change: RecordChange
     /// Its text, if it is the one that was prepared.
     let text: String?
-    private let shelf: ShadowShelf
+    private let shadowRows: ShadowRows
     private let current: ShadowRecord?
     private let source: SourceName
     private let now: Timestamp
@@ -25,13 +25,13 @@ struct ShadowFilling {
         guard try commit.isKept(change.recordType, of: container) else { return nil }
         let place = RecordPlace(
             container: container.key, database: change.database, owner: change.owner)
-        shelf = ShadowShelf(place: place, container: container)
-        current = try shelf.records(named: change.recordID, in: commit.db)
+        shadowRows = ShadowRows(place: place, container: container)
+        current = try shadowRows.records(named: change.recordID, in: commit.db)
             .first { $0.recordType == change.recordType }
         self.source = source
         self.now = now
         isWritten = try Self.hasRoom(
-            for: change, bytes: prepared.body.utf8.count, current, shelf, in: commit)
+            for: change, bytes: prepared.body.utf8.count, current, shadowRows, in: commit)
         var completed = change.completed(by: current)
         completed.inheritReaders(of: current)
         self.change = completed
@@ -46,21 +46,21 @@ struct ShadowFilling {
 
     /// Whether the container may have one more record; one that is there is always kept as it is.
     private static func hasRoom(
-        for change: RecordChange, bytes: Int, _ current: ShadowRecord?, _ shelf: ShadowShelf,
+        for change: RecordChange, bytes: Int, _ current: ShadowRecord?, _ shadowRows: ShadowRows,
         in commit: OpenCommit
     ) throws -> Bool {
         if let current, change.operation == .delete || !current.isDeleted { return true }
         let growth = Growth(
             number: change.operation == .delete ? 0 : 1, bytes: ShadowRecord.bytesOfRow + bytes)
-        return try commit.ledger(of: shelf.container)
+        return try commit.ledger(of: shadowRows.container)
             .refusal(of: .records, growingBy: growth) == nil
-            && shelf.refusal(of: change.recordID.zoneID, in: commit) == nil
+            && shadowRows.refusal(of: change.recordID.zoneID, in: commit) == nil
     }
 
     /// Makes the change the last version of its record, at its position; where there is no room for
     /// the record, that is counted, and the change fires all the same.
     func write(at position: LogPosition, in commit: OpenCommit) throws {
-        guard isWritten else { return try commit.ledger(of: shelf.container).noteUnkept() }
+        guard isWritten else { return try commit.ledger(of: shadowRows.container).noteUnkept() }
         let stamp = RecordStamp(
             at: change.occurredAt ?? now, userID: change.editor,
             deviceID: change.origin.deviceID)
@@ -84,7 +84,7 @@ struct ShadowFilling {
         where current?.fields[member.name] == record.fields[member.name] {
             record.wire[member.name] = member.value
         }
-        try shelf.write(record, version: change.version, in: commit.db)
+        try shadowRows.write(record, version: change.version, in: commit.db)
     }
 }
 

@@ -6,7 +6,7 @@ import Storage
 /// Reads and writes the rows of kept records.
 ///
 /// The first five columns of the key are the place and the zone.
-struct ShadowShelf {
+struct ShadowRows {
     let place: RecordPlace
     let container: StoredContainer
 

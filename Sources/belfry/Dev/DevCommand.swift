@@ -70,15 +70,15 @@ struct DevCommand: AsyncParsableCommand {
 
     private func run(in folder: URL) async throws {
         let world = World.real
-        let house = try DevHouse(folder: folder, world: world)
-        let gateway = try await startGateway(of: house)
-        try await house.furnish(at: world.now())
+        let sandbox = try DevSandbox(folder: folder, world: world)
+        let gateway = try await startGateway(of: sandbox)
+        try await sandbox.furnish(at: world.now())
         let metrics = PrometheusMetrics()
         MetricsSystem.bootstrap(metrics)
         var logger = Logger(label: "belfry") { OneLineStream.handler(label: $0) }
         logger.logLevel = logLevel
         let relay = try await Relay(
-            try await relayConfiguration(of: house, gatewayPort: gateway.port), world: world,
+            try await relayConfiguration(of: sandbox, gatewayPort: gateway.port), world: world,
             metrics: metrics, logger: logger,
             onSuppression: { suppressed in
                 StandardStreams.say("\n\(suppressed.deviceID) got none: it made the change.")
@@ -88,7 +88,7 @@ struct DevCommand: AsyncParsableCommand {
                 services: [.init(service: relay)], gracefulShutdownSignals: [.sigterm, .sigint],
                 logger: Logger(label: "belfry.signals") { _ in SwiftLogNoOpLogHandler() }))
         do {
-            try await drive(relay, house, gateway, group, until: world.now())
+            try await drive(relay, sandbox, gateway, group, until: world.now())
         } catch {
             await gateway.stop()
             throw error
@@ -97,14 +97,14 @@ struct DevCommand: AsyncParsableCommand {
     }
 
     private func drive(
-        _ relay: Relay, _ house: DevHouse, _ gateway: SimulatedGateway, _ group: ServiceGroup,
+        _ relay: Relay, _ sandbox: DevSandbox, _ gateway: SimulatedGateway, _ group: ServiceGroup,
         until now: Timestamp
     ) async throws {
         defer { DevAddress.withdraw(ProcessInfo.processInfo.environment) }
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask { try await group.run() }
             tasks.addTask {
-                try await show(relay, house, gateway, until: now)
+                try await show(relay, sandbox, gateway, until: now)
                 // The rehearsal is over: the relay ends as if it had been told to.
                 if once { await group.triggerGracefulShutdown() }
             }
@@ -120,21 +120,21 @@ struct DevCommand: AsyncParsableCommand {
 
     /// Says what to try once the relay is served, or tries it.
     private func show(
-        _ relay: Relay, _ house: DevHouse, _ gateway: SimulatedGateway, until now: Timestamp
+        _ relay: Relay, _ sandbox: DevSandbox, _ gateway: SimulatedGateway, until now: Timestamp
     ) async throws {
         let port = try await relay.ports.port(of: "http")
         let adminPort = try await relay.ports.port(of: "admin")
         let environment = ProcessInfo.processInfo.environment
         let address = DevAddress(
-            url: "http://127.0.0.1:\(adminPort)", adminToken: house.secrets.adminToken,
+            url: "http://127.0.0.1:\(adminPort)", adminToken: sandbox.secrets.adminToken,
             process: ProcessInfo.processInfo.processIdentifier)
         let tour = DevTour(
-            house: house, port: port, adminPort: adminPort,
+            sandbox: sandbox, port: port, adminPort: adminPort,
             isFound: !once && address.announce(environment),
-            userToken: house.userToken("alice", until: now.advanced(by: .seconds(86_400))))
+            userToken: sandbox.userToken("alice", until: now.advanced(by: .seconds(86_400))))
         StandardStreams.say(tour.welcome)
         guard once else { return }
-        try await DevRehearsal(tour: tour, house: house, gateway: gateway, relay: relay).run()
+        try await DevRehearsal(tour: tour, sandbox: sandbox, gateway: gateway, relay: relay).run()
     }
 
     /// The port for clients: the one that was asked for, or the first free one from 8080 on.
@@ -156,33 +156,33 @@ struct DevCommand: AsyncParsableCommand {
         return channel != nil
     }
 
-    private func startGateway(of house: DevHouse) async throws -> SimulatedGateway {
+    private func startGateway(of sandbox: DevSandbox) async throws -> SimulatedGateway {
         var configuration = SimulatedGateway.Configuration()
-        configuration.caFile = house.caPath
+        configuration.caFile = sandbox.caPath
         configuration.environment = .development
-        configuration.topics = [DevHouse.topic]
+        configuration.topics = [DevSandbox.topic]
         configuration.trust = .keys([
             SigningKey(
-                keyID: DevHouse.keyID, teamID: DevHouse.teamID,
-                publicKey: house.signingKey.publicKey)
+                keyID: DevSandbox.keyID, teamID: DevSandbox.teamID,
+                publicKey: sandbox.signingKey.publicKey)
         ])
         configuration.onPush = { push in
             StandardStreams.say(
-                "\nThe gateway got a push for \(house.phone(with: push.deviceToken)):")
+                "\nThe gateway got a push for \(sandbox.phone(with: push.deviceToken)):")
             StandardStreams.say(SimulatedGateway.describe(push))
         }
         return try await SimulatedGateway.start(configuration)
     }
 
     private func relayConfiguration(
-        of house: DevHouse, gatewayPort: Int
+        of sandbox: DevSandbox, gatewayPort: Int
     ) async throws -> RelayConfiguration {
         let values = try await ConfigurationValues.gather(
             arguments: [
-                "--storage-path", house.storePath,
+                "--storage-path", sandbox.storePath,
                 "--http-port", String(try await clientPort()),
-                "--admin-port", String(adminPort), "--admin-token", house.secrets.adminToken,
-                "--apns-url", "https://127.0.0.1:\(gatewayPort)", "--apns-ca-file", house.caPath,
+                "--admin-port", String(adminPort), "--admin-token", sandbox.secrets.adminToken,
+                "--apns-url", "https://127.0.0.1:\(gatewayPort)", "--apns-ca-file", sandbox.caPath,
             ], environment: [:])
         return try RelayConfiguration(values)
     }

@@ -6,7 +6,7 @@ import RelayServer
 /// Runs the printed commands and judges what came of them.
 struct DevRehearsal: Sendable {
     let tour: DevTour
-    let house: DevHouse
+    let sandbox: DevSandbox
     let gateway: SimulatedGateway
     let relay: Relay
 
@@ -30,7 +30,7 @@ struct DevRehearsal: Sendable {
     }
 
     private func judge(_ pushes: [ReceivedPush], first: [ReceivedPush]) throws {
-        let names = pushes.map { house.phone(with: $0.deviceToken) }
+        let names = pushes.map { sandbox.phone(with: $0.deviceToken) }
         guard names == ["alices-tablet"] else {
             throw DevFailure("alices-tablet should have been pushed once, but it was: \(names)")
         }

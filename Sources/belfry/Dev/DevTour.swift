@@ -2,13 +2,15 @@ import RelayModel
 
 /// The commands that `belfry dev` prints for copying, and that `--once` runs as they are.
 struct DevTour: Sendable {
-    let house: DevHouse
+    let sandbox: DevSandbox
     let port: Int
     let adminPort: Int
     /// Whether the other commands find the relay by themselves.
     let isFound: Bool
     let userToken: String
 
+    private var secrets: DevSecrets { sandbox.secrets }
+    private var container: String { DevSandbox.container }
     private var base: String { "http://127.0.0.1:\(port)" }
 
     /// The administrative side.
@@ -19,14 +21,14 @@ struct DevTour: Sendable {
         isFound
             ? "Other commands of yours find this relay by themselves: belfry overview"
             : "Other commands: belfry overview --url \(adminURL) --admin-token "
-                + house.secrets.adminToken
+                + secrets.adminToken
     }
 
     /// Saves a subscription of alice.
     var subscribe: String {
         """
-        curl -sS '\(base)/database/1/\(DevHouse.container)/development/public/subscriptions/modify\
-        ?ckAPIToken=\(house.secrets.apiToken)&ckWebAuthToken=\(userToken)' -d '{"operations": [
+        curl -sS '\(base)/database/1/\(container)/development/public/subscriptions/modify\
+        ?ckAPIToken=\(secrets.apiToken)&ckWebAuthToken=\(userToken)' -d '{"operations": [
           {"operationType": "create", "subscription": {
             "subscriptionID": "new-artworks", "subscriptionType": "query",
             "query": {"recordType": "Artwork", "predicate": "artist = \\"artist-1\\""},
@@ -39,8 +41,8 @@ struct DevTour: Sendable {
     /// Posts a change that alice made on her phone.
     var change: String {
         """
-        curl -sS '\(base)/changes/1/\(DevHouse.container)/development/\(DevHouse.source)' \
-        -H 'Authorization: Bearer \(house.secrets.sourceToken)' \
+        curl -sS '\(base)/changes/1/\(container)/development/\(DevSandbox.source)' \
+        -H 'Authorization: Bearer \(secrets.sourceToken)' \
         -H 'X-Origin-Device: alices-phone' -d '{
           "operation": "create", "recordType": "Artwork", "recordName": "artwork-1",
           "after": {"artist": "artist-1", "title": "Nocturne", "price": 120}}'
@@ -51,7 +53,7 @@ struct DevTour: Sendable {
     var welcome: String {
         """
 
-        Belfry is running. Container \(DevHouse.container) (development) has two users:
+        Belfry is running. Container \(container) (development) has two users:
           alice, with alices-phone and alices-tablet;
           bob, with bobs-phone.
 
@@ -67,7 +69,7 @@ struct DevTour: Sendable {
         change; bob did not ask. Control-C ends it.
 
         \(administration)
-        Its administrative side: \(adminURL), token \(house.secrets.adminToken)
+        Its administrative side: \(adminURL), token \(secrets.adminToken)
         """
     }
 }

@@ -133,8 +133,8 @@ struct BenchLoadingCommand: AsyncParsableCommand {
         let store = try RelayStore.open(path: path)
         if phase == .registry { try await store.forgetSnapshot() }
         let world = World.real
-        let keeper = SnapshotKeeper(
-            SnapshotKeeper.Settings(stem: path + "-snapshot-", interval: .seconds(600)),
+        let snapshots = SnapshotStore(
+            SnapshotStore.Settings(stem: path + "-snapshot-", interval: .seconds(600)),
             storeIdentity: store.storeIdentity, store: store, now: world.now, clock: world.clock,
             makeIdentity: {
                 UUIDBytes(high: .random(in: 0...(.max)), low: .random(in: 0...(.max)))
@@ -145,7 +145,7 @@ struct BenchLoadingCommand: AsyncParsableCommand {
             log: store, progress: store, identity: DeliveryIdentity(store: store.storeIdentity),
             indexSeed: 7, clock: ContinuousClock(), settings: { _ in nil },
             logger: Logger(label: "belfry.bench"),
-            keeper: keeper, take: { _ in })
+            snapshots: snapshots, take: { _ in })
         let start = ContinuousClock.now
         try await follower.recover(at: mark, from: store)
         var figures: JSONObject = ["seconds": .number(Self.seconds(since: start))]
@@ -156,7 +156,7 @@ struct BenchLoadingCommand: AsyncParsableCommand {
         if let image = follower.lastImage() {
             figures["imageSeconds"] = .number(Self.seconds(since: begun))
             figures["imageMegabytes"] = .integer(Int64(image.size >> 20))
-            try await keeper.finish(image, progress: mark.position)
+            try await snapshots.finish(image, progress: mark.position)
             figures["imageAndFileSeconds"] = .number(Self.seconds(since: begun))
         }
         await store.close()

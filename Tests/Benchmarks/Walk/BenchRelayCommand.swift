@@ -92,16 +92,16 @@ struct BenchRelayCommand: AsyncParsableCommand {
         settings.streamsPerConnection = streams
         let load = RelayLoad(
             users: users, devicesPerUser: devices, subscribers: subscribers, raisesBadges: badge)
-        let house = try await BenchRelayHouse(
+        let relay = try await BenchRelay(
             store: place.appending(path: "belfry.sqlite").path, gateway: settings, load: load)
-        let figures = try await house.run {
-            try await house.append(warmUp, rate: 0, batch: batch)
-            try await house.waitUntilSettled()
+        let figures = try await relay.run {
+            try await relay.append(warmUp, rate: 0, batch: batch)
+            try await relay.waitUntilSettled()
             delays.forget()
             let start = Usage.now
             let sinkStart = try await sink?.cpuSeconds ?? 0
-            try await house.append(changes, rate: rate, batch: batch)
-            try await house.waitUntilSettled()
+            try await relay.append(changes, rate: rate, batch: batch)
+            try await relay.waitUntilSettled()
             let end = Usage.now
             let sinkCPU = try await (sink?.cpuSeconds ?? 0) - sinkStart
             return report(

@@ -11,7 +11,7 @@ import Synchronization
 ///
 /// Concurrency: the follower offers images, one loop writes them; a lock holds what they share. One
 /// image is under way at a time. Life: `run` until cancelled, then `finish` once.
-package final class SnapshotKeeper: Sendable {
+package final class SnapshotStore: Sendable {
     /// How snapshots are kept.
     package struct Settings: Sendable {
         /// What the paths of the files begin with.
@@ -47,7 +47,6 @@ package final class SnapshotKeeper: Sendable {
     private let meter = SnapshotMeter()
     private let state = Mutex(State())
 
-    /// Creates a keeper of the snapshots of one store; `makeIdentity` draws the identity of each.
     package init(
         _ settings: Settings, storeIdentity: UUIDBytes, store: any StateSnapshots,
         now: @escaping @Sendable () -> Timestamp, clock: any Clock<Duration>,

@@ -9,19 +9,19 @@ final class ConnectionWatch: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = Any
     typealias InboundOut = Any
 
-    private let keeper: DoorKeeper
+    private let limiter: ConnectionLimiter
     private var guest: GuestHandler?
 
-    init(keeper: DoorKeeper) {
-        self.keeper = keeper
+    init(limiter: ConnectionLimiter) {
+        self.limiter = limiter
     }
 
     func handlerAdded(context: ChannelHandlerContext) {
         let channel = context.channel
         let guest = GuestHandler(
-            keeper: keeper, verdict: keeper.verdict(on: channel), now: context.eventLoop.pace)
+            limiter: limiter, verdict: limiter.verdict(on: channel), now: context.eventLoop.pace)
         self.guest = guest
-        keeper.connections.add(channel)
+        limiter.connections.add(channel)
         let pipeline = context.pipeline.syncOperations
         do {
             let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
@@ -35,7 +35,7 @@ final class ConnectionWatch: ChannelInboundHandler, RemovableChannelHandler {
 
     func handlerRemoved(context: ChannelHandlerContext) {
         guest?.end()
-        keeper.connections.remove(context.channel)
+        limiter.connections.remove(context.channel)
     }
 }
 
@@ -67,8 +67,8 @@ private final class GuestHandler: ChannelDuplexHandler {
     private static let leastCheck = Duration.milliseconds(50)
     private static let mostCheck = Duration.seconds(5)
 
-    private let keeper: DoorKeeper
-    private let verdict: DoorBook.Verdict
+    private let limiter: ConnectionLimiter
+    private let verdict: ConnectionCounts.Verdict
     private var pace: ConnectionPace
     private var timer: Scheduled<Void>?
     /// Whether it has been told that it must go, so that nothing of it is heard any more.
@@ -76,10 +76,10 @@ private final class GuestHandler: ChannelDuplexHandler {
     /// Whether the answer that goes out says that it is the last.
     private var isLast = false
 
-    init(keeper: DoorKeeper, verdict: DoorBook.Verdict, now: Duration) {
-        self.keeper = keeper
+    init(limiter: ConnectionLimiter, verdict: ConnectionCounts.Verdict, now: Duration) {
+        self.limiter = limiter
         self.verdict = verdict
-        pace = ConnectionPace(keeper.bounds, at: now)
+        pace = ConnectionPace(limiter.bounds, at: now)
         if verdict != .served { pace.end(at: now) }
     }
 
@@ -158,7 +158,7 @@ private final class GuestHandler: ChannelDuplexHandler {
         }
         let deadline = pace.deadline
         if let deadline, deadline.moment <= now {
-            keeper.meter.count(deadline.slowness)
+            limiter.meter.count(deadline.slowness)
             guard pace.mayBeTold, !isTold else {
                 context.close(promise: nil)
                 return
@@ -189,8 +189,8 @@ private final class GuestHandler: ChannelDuplexHandler {
     ) {
         isTold = true
         pace.end(at: context.eventLoop.pace)
-        let answer = DoorAnswer(
-            status: Int(status.code), reason: reason, uuid: keeper.identifiers.uuid())
+        let answer = UnroutedAnswer(
+            status: Int(status.code), reason: reason, uuid: limiter.identifiers.uuid())
         let head = HTTPResponseHead(
             version: .http1_1, status: status, headers: HTTPHeaders(answer.headers))
         context.write(wrapOutboundOut(.head(head)), promise: nil)

@@ -9,7 +9,7 @@
 ///
 /// `@unchecked Sendable`: the only stored property is a constant pointer to a lock, which any
 /// thread may use until the object is gone.
-final class DeskLock: @unchecked Sendable {
+final class ThreadLock: @unchecked Sendable {
     private let lock: UnsafeMutablePointer<pthread_mutex_t>
 
     init() {
@@ -17,7 +17,7 @@ final class DeskLock: @unchecked Sendable {
         lock.initialize(to: pthread_mutex_t())
         var attributes = pthread_mutexattr_t()
         pthread_mutexattr_init(&attributes)
-        // Who holds a desk does so for a microsecond: trying again is cheaper than to be woken up.
+        // A reader is held for a microsecond: trying again is cheaper than being woken up.
         pthread_mutexattr_settype(&attributes, Int32(PTHREAD_MUTEX_ADAPTIVE_NP))
         pthread_mutex_init(lock, &attributes)
         pthread_mutexattr_destroy(&attributes)

@@ -1,19 +1,19 @@
 import CoreMetrics
 import Metrics
 
-/// What one door counts.
-struct DoorMeter: Sendable {
+/// What one listener counts.
+struct ListenerMeter: Sendable {
     private let connections: Gauge
-    private let refusals: [DoorBook.Refusal: Counter]
+    private let refusals: [ConnectionCounts.Refusal: Counter]
     private let slow: [ConnectionPace.Slowness: Counter]
     private let failures: Counter
 
-    init(door: String, _ factory: any MetricsFactory) {
-        let place = [("door", door)]
+    init(listener: String, _ factory: any MetricsFactory) {
+        let place = [("listener", listener)]
         connections = Gauge(
             label: "belfry_connections", dimensions: place, factory: factory)
         refusals = Dictionary(
-            uniqueKeysWithValues: DoorBook.Refusal.allCases.map {
+            uniqueKeysWithValues: ConnectionCounts.Refusal.allCases.map {
                 (
                     $0,
                     Counter(
@@ -38,7 +38,7 @@ struct DoorMeter: Sendable {
     func show(_ count: Int) { connections.record(count) }
 
     /// Counts a newcomer who is not served.
-    func count(_ refusal: DoorBook.Refusal) { refusals[refusal]?.increment() }
+    func count(_ refusal: ConnectionCounts.Refusal) { refusals[refusal]?.increment() }
 
     /// Counts a client that was too slow.
     func count(_ slowness: ConnectionPace.Slowness) { slow[slowness]?.increment() }

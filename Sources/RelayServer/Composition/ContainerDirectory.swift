@@ -7,7 +7,7 @@ import Synchronization
 /// at every change and connection, and must not wait for the store.
 ///
 /// A lock around a dictionary; whoever saves settings puts them here too.
-final class ContainerBoard: Sendable {
+final class ContainerDirectory: Sendable {
     private let settings: Mutex<[ContainerKey: ContainerSettings]>
 
     init(_ containers: [ContainerSettings]) {

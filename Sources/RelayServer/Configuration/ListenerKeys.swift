@@ -1,61 +1,62 @@
 import RelayModel
 
 extension ConfigurationKeys {
-    /// The settings of the doors: how many may come in, how fast they must be, and how often.
-    static let doors = [
+    /// The settings of the listeners: how many may come in, how fast they must be, and how often.
+    static let listening = [
         ConfigurationKey(
-            "http.metrics", isOn: \.doors.showsMetrics,
+            "http.metrics", isOn: \.listening.showsMetrics,
             "Whether /metrics is served to clients too, and not to the operator alone."),
         ConfigurationKey(
             "http.trustedProxies", .list,
             "The addresses of proxies, as 10.0.0.0/8 or one by one: X-Forwarded-For and "
                 + "X-Forwarded-Proto are believed of them alone.",
-            apply: { $1.doors.setProxies($0) }),
+            apply: { $1.listening.setProxies($0) }),
         ConfigurationKey(
-            "http.connections", number: \.doors.connections, 8...1_000_000,
+            "http.connections", number: \.listening.connections, 8...1_000_000,
             "The connections of clients at a time; fewer if the system allows fewer open files."),
         ConfigurationKey(
-            "http.connectionsPerAddress", zeroForNone: \.doors.connectionsPerAddress, 0...1_000_000,
+            "http.connectionsPerAddress", zeroForNone: \.listening.connectionsPerAddress,
+            0...1_000_000,
             "Those of one address among them; 0 for the half. Trusted proxies have no such limit."),
         ConfigurationKey(
-            "http.headSeconds", time: \.doors.pace.head, in: .seconds(1), 1...600,
+            "http.headSeconds", time: \.listening.pace.head, in: .seconds(1), 1...600,
             "How long the head of a request may take, with the handshake of TLS."),
         ConfigurationKey(
-            "http.bodySeconds", time: \.doors.pace.body, in: .seconds(1), 1...600,
+            "http.bodySeconds", time: \.listening.pace.body, in: .seconds(1), 1...600,
             "How long a body may stand still, and may take besides a second for each 8 KiB."),
         ConfigurationKey(
-            "http.answerSeconds", time: \.doors.pace.answer, in: .seconds(1), 1...600,
+            "http.answerSeconds", time: \.listening.pace.answer, in: .seconds(1), 1...600,
             "The same for taking an answer."),
         ConfigurationKey(
-            "http.idleSeconds", time: \.doors.pace.idle, in: .seconds(1), 1...3600,
+            "http.idleSeconds", time: \.listening.pace.idle, in: .seconds(1), 1...3600,
             "How long a connection may stay without a request."),
         ConfigurationKey(
-            "http.bodyMegabytes", number: \.doors.rates.bodyBytes, 8...65_536, unit: .mebibyte,
+            "http.bodyMegabytes", number: \.listening.rates.bodyBytes, 8...65_536, unit: .mebibyte,
             "The bodies of requests that are held in memory at a time, one container's to the "
                 + "half; beyond, a request waits for 5 s and gets 503."),
         ConfigurationKey(
-            "admin.connections", number: \.doors.operators, 4...10_000,
+            "admin.connections", number: \.listening.operators, 4...10_000,
             "The connections at the administrative surface's own port at a time."),
         ConfigurationKey(
-            "rates.address", number: \.doors.rates.address, 0...1_000_000,
+            "rates.address", number: \.listening.rates.address, 0...1_000_000,
             "The requests of one address in a second, twice as many at once; 0 for any number. "
                 + "Unless given 10000, and any number of this machine's own addresses."),
         ConfigurationKey(
-            "rates.key", number: \.doors.rates.key, 0...1_000_000,
+            "rates.key", number: \.listening.rates.key, 0...1_000_000,
             "The requests with one key, or of one change source, in a second; 0 for any number."),
         ConfigurationKey(
-            "rates.user", number: \.doors.rates.user, 0...1_000_000,
+            "rates.user", number: \.listening.rates.user, 0...1_000_000,
             "The requests of one user in a second, ten times as many at once; 0 for any number."),
         ConfigurationKey(
             "rates.containers", .list,
             "What holds for single containers instead of rates.key and rates.user, as "
                 + "iCloud.com.example.Art=500/20.",
-            apply: { $1.doors.setRates($0) }),
+            apply: { $1.listening.setRates($0) }),
     ]
 }
 
 /// Who may come in, and how fast they must be.
-package struct DoorSettings: Sendable, Hashable {
+package struct ListenerSettings: Sendable, Hashable {
     /// Whether the metrics are shown to clients.
     package var showsMetrics = false
     /// The proxies that are believed.
@@ -106,16 +107,16 @@ package struct DoorSettings: Sendable, Hashable {
         return problems
     }
 
-    /// What the clients' door takes, where the process may have `files` open.
-    func clients(_ files: OpenFiles, gateway: Int) -> DoorBook.Bounds {
+    /// What the clients' listener takes, where the process may have `files` open.
+    func clients(_ files: OpenFiles, gateway: Int) -> ConnectionCounts.Bounds {
         let count = files.connections(wished: connections, operators: operators, gateway: gateway)
-        return DoorBook.Bounds(
+        return ConnectionCounts.Bounds(
             connections: count,
             perAddress: min(count, connectionsPerAddress ?? max(1, count / 2)))
     }
 
-    /// What the operator's door takes: however many, from wherever.
-    var operatorsDoor: DoorBook.Bounds {
-        DoorBook.Bounds(connections: operators, perAddress: operators)
+    /// What the administrative listener takes: however many, from wherever.
+    var administrativeListener: ConnectionCounts.Bounds {
+        ConnectionCounts.Bounds(connections: operators, perAddress: operators)
     }
 }

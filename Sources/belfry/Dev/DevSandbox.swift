@@ -9,7 +9,7 @@ import StorageSQLite
 
 /// Everything that `belfry dev` makes up: a container with keys, users with devices, a change
 /// source, and the secrets that go with them.
-struct DevHouse: Sendable {
+struct DevSandbox: Sendable {
     static let container = "iCloud.com.example.Art"
     static let topic = "com.example.Art"
     static let teamID = "TEAM123456"

@@ -9,7 +9,7 @@ import Synchronization
 /// back if it turns out that it could not be handed over. Concurrency: a lock around the polls;
 /// nothing is called out while it is held. Several polls of one courier wake one after the other,
 /// the newest first: an older one may be a connection that nobody listens to any more.
-package final class CourierDesk: Sendable {
+package final class CourierPolls: Sendable {
     /// What can be set.
     package struct Settings: Sendable, Hashable {
         /// How long a poll is held before it is answered with nothing.

@@ -2,10 +2,10 @@ package import Matching
 package import RelayModel
 import Synchronization
 
-/// Where the indexes of the containers hang, for whoever saves and whoever operates.
+/// The indexes of all containers, for whoever saves and whoever operates.
 ///
-/// The follower hangs them up; everybody may ask them. Nobody but the follower edits one.
-package final class IndexBoard: Sendable {
+/// The follower enters and edits them; everybody may ask them.
+package final class IndexDirectory: Sendable {
     private struct Entry: Sendable {
         let index: SubscriptionIndex
         let costs: ConditionLedger
@@ -15,7 +15,7 @@ package final class IndexBoard: Sendable {
 
     package init() {}
 
-    /// Hangs up the index of a container.
+    /// Enters the index of a container.
     func put(_ state: ContainerState, of container: ContainerKey) {
         let entry = Entry(index: state.index, costs: state.costs)
         entries.withLock { $0[container] = entry }

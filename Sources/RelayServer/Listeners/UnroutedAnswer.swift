@@ -2,7 +2,7 @@ import HTTPTypes
 import RelayModel
 
 /// What a client is told that no route answers: in the form of every refusal.
-struct DoorAnswer: Sendable {
+struct UnroutedAnswer: Sendable {
     let status: Int
     /// The header fields, in order.
     let headers: [(String, String)]

@@ -251,7 +251,7 @@ class Relay:
         raise SystemExit(f"not settled within {bound} s: {view}")
 
 
-class House:
+class Rig:
     """A gateway, a relay that knows ann's phone and her subscription to all that is created, and what
     was posted."""
 

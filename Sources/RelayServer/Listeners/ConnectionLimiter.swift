@@ -2,20 +2,19 @@ import Logging
 import NIOCore
 import Synchronization
 
-/// Keeps one door: lets connections in as far as there is room, and never lets the door itself
-/// fall.
+/// Lets connections into one listener as far as there is room, and never lets the listener fall.
 ///
-/// Concurrency: a lock around the book; nothing is called while it is held. Whoever is let in is
+/// Concurrency: a lock around the counts; nothing is called while it is held. Whoever is let in is
 /// noted when it is taken from the system's line, on the listener's event loop, before its own
 /// event loop knows of it.
-final class DoorKeeper: Sendable {
+final class ConnectionLimiter: Sendable {
     private struct Guest {
-        let verdict: DoorBook.Verdict
+        let verdict: ConnectionCounts.Verdict
         let address: ClientAddress?
     }
 
     private struct State {
-        var book: DoorBook
+        var counts: ConnectionCounts
         var guests: [ObjectIdentifier: Guest] = [:]
         var wasFull = false
     }
@@ -24,19 +23,18 @@ final class DoorKeeper: Sendable {
     private let proxies: TrustedProxies
     private let logger: Logger
     let bounds: ConnectionPace.Bounds
-    let meter: DoorMeter
+    let meter: ListenerMeter
     let connections: OpenConnections
     let identifiers: RandomIdentifiers
     let name: String
 
-    /// Keeps the door `name`, through which at most as many come as `book` says.
     init(
-        _ name: String, _ book: DoorBook.Bounds, _ bounds: ConnectionPace.Bounds,
-        proxies: TrustedProxies, connections: OpenConnections, meter: DoorMeter,
+        _ name: String, _ counts: ConnectionCounts.Bounds, _ bounds: ConnectionPace.Bounds,
+        proxies: TrustedProxies, connections: OpenConnections, meter: ListenerMeter,
         identifiers: RandomIdentifiers, logger: Logger
     ) {
         self.name = name
-        state = Mutex(State(book: DoorBook(book)))
+        state = Mutex(State(counts: ConnectionCounts(counts)))
         self.identifiers = identifiers
         self.bounds = bounds
         self.proxies = proxies
@@ -46,10 +44,10 @@ final class DoorKeeper: Sendable {
     }
 
     /// Whether anybody should be taken from the system's line.
-    var takes: Bool { state.withLock { $0.book.takes } }
+    var takes: Bool { state.withLock { $0.counts.takes } }
 
     /// Decides on a newcomer, once: whoever asks again is told the same.
-    func verdict(on channel: any Channel) -> DoorBook.Verdict {
+    func verdict(on channel: any Channel) -> ConnectionCounts.Verdict {
         // A proxy brings the connections of many.
         let address = ClientAddress(channel.remoteAddress).flatMap {
             proxies.contains($0) ? nil : $0.origin
@@ -58,17 +56,17 @@ final class DoorKeeper: Sendable {
         let known = state.withLock { $0.guests[id]?.verdict }
         if let known { return known }
         let (verdict, served, isNews) = state.withLock { state in
-            let verdict = state.book.arrive(from: address)
+            let verdict = state.counts.arrive(from: address)
             let isNews = verdict.refusal == .full && !state.wasFull
             if isNews { state.wasFull = true }
             state.guests[id] = Guest(verdict: verdict, address: address)
-            return (verdict, state.book.served, isNews)
+            return (verdict, state.counts.served, isNews)
         }
         channel.closeFuture.whenComplete { [self] _ in leave(channel) }
         if isNews {
             logger.warning(
-                "a door is full, and refuses newcomers",
-                metadata: ["door": "\(name)", "connections": "\(served)"])
+                "a listener is full, and refuses newcomers",
+                metadata: ["listener": "\(name)", "connections": "\(served)"])
         }
         if let refusal = verdict.refusal { meter.count(refusal) } else { meter.show(served) }
         return verdict
@@ -79,32 +77,32 @@ final class DoorKeeper: Sendable {
             guard let guest = state.guests.removeValue(forKey: ObjectIdentifier(channel)) else {
                 return nil
             }
-            state.book.leave(guest.verdict, from: guest.address)
+            state.counts.leave(guest.verdict, from: guest.address)
             // Said again only after it was far from full, so that nobody fills the log by coming
             // and going.
-            let bound = state.book.bounds.connections
-            if state.book.served <= bound - bound / 4 { state.wasFull = false }
-            return state.book.served
+            let bound = state.counts.bounds.connections
+            if state.counts.served <= bound - bound / 4 { state.wasFull = false }
+            return state.counts.served
         }
         if let served { meter.show(served) }
     }
 
     /// Takes its place at the listening socket.
-    func stand(at door: any Channel) async {
+    func stand(at listener: any Channel) async {
         do {
-            try await door.eventLoop.submit { [self] in
-                try door.pipeline.syncOperations.addHandler(
-                    DoorHandler(keeper: self), position: .first)
+            try await listener.eventLoop.submit { [self] in
+                try listener.pipeline.syncOperations.addHandler(
+                    AcceptHandler(limiter: self), position: .first)
             }.get()
         } catch {
-            // The door was closed at once: there is nothing to keep.
-            logger.debug("a door without keeper", metadata: ["reason": "\(error)"])
+            // The listener was closed at once: there is nothing to keep.
+            logger.debug("a listener without limiter", metadata: ["reason": "\(error)"])
         }
     }
 
     /// What watches a new connection; one for each.
     func watch() -> any RemovableChannelHandler {
-        ConnectionWatch(keeper: self)
+        ConnectionWatch(limiter: self)
     }
 
     /// Says that the system could not hand over a connection.
@@ -112,7 +110,7 @@ final class DoorKeeper: Sendable {
         meter.countFailure()
         logger.warning(
             "a connection could not be taken",
-            metadata: ["door": "\(name)", "reason": "\(error)"])
+            metadata: ["listener": "\(name)", "reason": "\(error)"])
     }
 }
 
@@ -120,7 +118,7 @@ final class DoorKeeper: Sendable {
 ///
 /// Hummingbird and NIO give up a listener on the first error that reaches them, and drop what was
 /// taken and not yet worked, which ends the process by a trap. So none reaches them.
-private final class DoorHandler: ChannelDuplexHandler {
+private final class AcceptHandler: ChannelDuplexHandler {
     typealias InboundIn = any Channel
     typealias InboundOut = any Channel
     typealias OutboundIn = Never
@@ -130,19 +128,19 @@ private final class DoorHandler: ChannelDuplexHandler {
     /// at once for as long as there is no room for one.
     private static let pause = TimeAmount.milliseconds(100)
 
-    private let keeper: DoorKeeper
+    private let limiter: ConnectionLimiter
     private var isPausing = false
     private var isFailing = false
     private var isAsked = false
 
-    init(keeper: DoorKeeper) {
-        self.keeper = keeper
+    init(limiter: ConnectionLimiter) {
+        self.limiter = limiter
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         isFailing = false
         let channel = unwrapInboundIn(data)
-        if case .dropped = keeper.verdict(on: channel) {
+        if case .dropped = limiter.verdict(on: channel) {
             channel.close(promise: nil)
             return
         }
@@ -160,13 +158,13 @@ private final class DoorHandler: ChannelDuplexHandler {
     }
 
     private func goOn(_ context: ChannelHandlerContext) {
-        guard isAsked, !isPausing, keeper.takes else { return }
+        guard isAsked, !isPausing, limiter.takes else { return }
         isAsked = false
         context.read()
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        if !isFailing { keeper.note(error) }
+        if !isFailing { limiter.note(error) }
         isFailing = true
         isPausing = true
         let here = NIOLoopBound((self, context), eventLoop: context.eventLoop)

@@ -9,7 +9,7 @@ import Testing
 @testable import RelayServer
 
 /// How provider tokens get over a restart.
-@Suite struct ProviderTokenBoxTests {
+@Suite struct ProviderTokenBufferTests {
     private func record(_ number: Int) -> ProviderTokenRecord {
         ProviderTokenRecord(
             key: .init(teamID: "TEAM\(number)", keyID: "KEY", environment: .production),
@@ -21,15 +21,15 @@ import Testing
     {
         let store = try TemporaryStore().open()
         let logger = Logger(label: "tokens") { _ in SwiftLogNoOpLogHandler() }
-        let box = try await ProviderTokenBox(registry: store, logger: logger)
-        let loop = Task { await box.write() }
+        let buffer = try await ProviderTokenBuffer(registry: store, logger: logger)
+        let loop = Task { await buffer.write() }
         loop.cancel()
         await loop.value
-        for number in 1...200 { box.keeper.keep(record(number)) }
-        await box.writeRest()
-        let next = try await ProviderTokenBox(registry: store, logger: logger)
+        for number in 1...200 { buffer.store.keep(record(number)) }
+        await buffer.writeRest()
+        let next = try await ProviderTokenBuffer(registry: store, logger: logger)
         for number in 1...200 {
-            #expect(next.keeper.load(record(number).key) == record(number))
+            #expect(next.store.load(record(number).key) == record(number))
         }
         await store.close()
     }

@@ -21,36 +21,36 @@ extension Relay {
         let connections = OpenConnections(
             grace: configuration.shutdownGrace, clock: world.clock, logger: logger)
         let files = OpenFiles.raised()
-        let doors = configuration.doors
-        let clients = doors.clients(files, gateway: configuration.gateway.connections)
+        let listening = configuration.listening
+        let clients = listening.clients(files, gateway: configuration.gateway.connections)
         logger.info(
-            "doors",
+            "listeners",
             metadata: [
                 "files": "\(files.limit)", "connections": "\(clients.connections)",
                 "perAddress": "\(clients.perAddress)",
             ])
         var surfaces: Set<RelayRoute.Surface> = [.client, .changes, .operation]
-        if doors.showsMetrics { surfaces.insert(.metrics) }
-        let keeper = keeper("http", clients, connections)
+        if listening.showsMetrics { surfaces.insert(.metrics) }
+        let limiter = limiter("http", clients, connections)
         guard !configuration.sharesListener else {
             surfaces.insert(.administration)
-            return [try listener(configuration.http, dependencies, surfaces: surfaces, keeper)]
+            return [try listener(configuration.http, dependencies, surfaces: surfaces, limiter)]
         }
         return [
-            try listener(configuration.http, dependencies, surfaces: surfaces, keeper),
+            try listener(configuration.http, dependencies, surfaces: surfaces, limiter),
             try listener(
                 configuration.admin, dependencies,
                 surfaces: [.administration, .operation, .metrics],
-                self.keeper("admin", doors.operatorsDoor, connections)),
+                self.limiter("admin", listening.administrativeListener, connections)),
         ]
     }
 
-    private func keeper(
-        _ name: String, _ bounds: DoorBook.Bounds, _ connections: OpenConnections
-    ) -> DoorKeeper {
-        DoorKeeper(
-            name, bounds, configuration.doors.pace, proxies: configuration.doors.proxies,
-            connections: connections, meter: DoorMeter(door: name, metrics),
+    private func limiter(
+        _ name: String, _ bounds: ConnectionCounts.Bounds, _ connections: OpenConnections
+    ) -> ConnectionLimiter {
+        ConnectionLimiter(
+            name, bounds, configuration.listening.pace, proxies: configuration.listening.proxies,
+            connections: connections, meter: ListenerMeter(listener: name, metrics),
             identifiers: RandomIdentifiers { [world] in world.randomBytes($0) }, logger: logger)
     }
 
@@ -73,16 +73,16 @@ extension Relay {
             publicURL: configuration.publicURL, signInURL: configuration.signInURL,
             clock: world.clock)
         dependencies.secretsKeyID = store.secretsKeyID
-        dependencies.courier = desk
+        dependencies.courier = polls
         dependencies.queries = queries
         dependencies.courierURL = configuration.hasPublicURL ? configuration.publicURL : nil
         dependencies.turnstile = Turnstile(
-            configuration.doors.rates, clock: world.clock, metrics: metrics)
-        dependencies.proxies = configuration.doors.proxies
+            configuration.listening.rates, clock: world.clock, metrics: metrics)
+        dependencies.proxies = configuration.listening.proxies
         dependencies.scheme = configuration.tls == nil ? "http" : "https"
         dependencies.indexes = indexes
-        dependencies.containerSaved = { [board, gateway, worker] settings in
-            board.put(settings)
+        dependencies.containerSaved = { [directory, gateway, worker] settings in
+            directory.put(settings)
             gateway.credentialChanged(for: settings.key)
             worker.resume(settings.key)
         }
@@ -106,31 +106,31 @@ extension Relay {
 
     private func listener(
         _ place: RelayConfiguration.Listener, _ dependencies: RelayDependencies,
-        surfaces: Set<RelayRoute.Surface>, _ keeper: DoorKeeper
+        surfaces: Set<RelayRoute.Surface>, _ limiter: ConnectionLimiter
     ) throws -> any Service {
         let logger = logger
         let ports = ports
         let application = Application(
             router: RelayRouter.make(dependencies, surfaces: surfaces),
-            server: try server(keeper),
+            server: try server(limiter),
             configuration: ApplicationConfiguration(
                 address: .hostname(place.host, port: place.port), serverName: "belfry"),
             onServerRunning: { channel in
-                await keeper.stand(at: channel)
+                await limiter.stand(at: channel)
                 let port = channel.localAddress?.port ?? place.port
-                ports.announce(port, of: keeper.name)
+                ports.announce(port, of: limiter.name)
                 logger.info(
                     "serving",
-                    metadata: ["door": "\(keeper.name)", "address": "\(place.host):\(port)"])
+                    metadata: ["listener": "\(limiter.name)", "address": "\(place.host):\(port)"])
             }, logger: logger)
-        return Door(
+        return ServedListener(
             application: application, address: "\(place.host):\(place.port)",
-            connections: keeper.connections)
+            connections: limiter.connections)
     }
 
-    private func server(_ keeper: DoorKeeper) throws -> HTTPServerBuilder {
+    private func server(_ limiter: ConnectionLimiter) throws -> HTTPServerBuilder {
         let http1 = HTTP1Channel.Configuration(additionalChannelHandlers: [
-            keeper.watch(), ClientWatch(), WholeAnswers(),
+            limiter.watch(), ClientWatch(), WholeAnswers(),
         ])
         guard let files = configuration.tls else { return .http1(configuration: http1) }
         let chain = try Self.read("tls.certificateFile", files.certificate) {
@@ -161,7 +161,7 @@ extension Relay {
 /// At an orderly end it takes nothing new, and answers what has come in. A client that is in the
 /// middle of a request then has the grace of the relay's end, and is cut off after it: nothing was
 /// acknowledged to it.
-private struct Door<Listener: Service>: Service {
+private struct ServedListener<Listener: Service>: Service {
     let application: Listener
     let address: String
     let connections: OpenConnections
@@ -199,7 +199,7 @@ package final class ServedPorts: Sendable {
 
     private let state = Mutex(State())
 
-    /// Creates the board before anything is served.
+    /// Creates the directory before anything is served.
     package init() {}
 
     /// Returns the port of the listener `name` (`http` or `admin`) once it is served.

@@ -10,7 +10,7 @@ import Storage
 ///
 /// It reads the body within its limit, gives each request its UUID, maps errors, and adds the
 /// header fields that every answer has.
-struct RelayDoor: Sendable {
+struct RequestHandler: Sendable {
     let turnstile: Turnstile
     /// The proxies whose word about their clients is believed.
     let proxies: TrustedProxies

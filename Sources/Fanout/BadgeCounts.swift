@@ -1,13 +1,12 @@
 import RelayModel
 import Synchronization
 
-/// The numbers on the icons of users' devices, which the log and the ranges beside it raise.
+/// The badges on the icons of users' devices, which the log and the ranges beside it raise.
 ///
 /// A lock, not an actor: raising is short and happens within a change's fan-out.
-package final class BadgeBoard: Sendable {
+package final class BadgeCounts: Sendable {
     private let badges = Mutex<[ContainerKey: [DeviceHolder: Int64]]>([:])
 
-    /// Creates the board before anything is known.
     package init() {}
 
     /// Sets a device's badge.

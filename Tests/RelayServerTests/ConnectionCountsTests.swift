@@ -4,7 +4,7 @@ import Testing
 @testable import RelayServer
 
 /// Who may come in, how fast they must be, and who they are: the decisions alone.
-@Suite struct DoorValueTests {
+@Suite struct ConnectionCountsTests {
     private static func address(_ text: String) throws -> ClientAddress {
         try #require(ClientAddress(text: text))
     }
@@ -78,8 +78,8 @@ import Testing
 
     // MARK: Who may come in
 
-    @Test func `a full door refuses a few with a word, and takes nobody more`() throws {
-        var book = DoorBook(DoorBook.Bounds(connections: 10, perAddress: 10))
+    @Test func `a full listener refuses a few with a word, and takes nobody more`() throws {
+        var book = ConnectionCounts(ConnectionCounts.Bounds(connections: 10, perAddress: 10))
         for number in 0..<10 {
             #expect(book.arrive(from: try Self.address("10.0.0.\(number)")) == .served)
         }
@@ -92,8 +92,8 @@ import Testing
         #expect(book.arrive(from: nil) == .served)
     }
 
-    @Test func `one address does not get all of a door`() throws {
-        var book = DoorBook(DoorBook.Bounds(connections: 10, perAddress: 5))
+    @Test func `one address does not get all of a listener`() throws {
+        var book = ConnectionCounts(ConnectionCounts.Bounds(connections: 10, perAddress: 5))
         let one = try Self.address("10.0.0.1")
         for _ in 0..<5 { #expect(book.arrive(from: one) == .served) }
         #expect(book.arrive(from: one) == .refused(.address))
@@ -104,14 +104,14 @@ import Testing
         #expect(book.arrive(from: one) == .served)
     }
 
-    @Test func `the doors leave files for the store, the gateway and the operator`() {
-        func door(_ limit: Int) -> Int {
+    @Test func `the listeners leave files for the store, the gateway and the operator`() {
+        func listener(_ limit: Int) -> Int {
             OpenFiles(limit: limit).connections(wished: 10_000, operators: 32, gateway: 4)
         }
-        #expect(door(1_048_576) == 10_000)
-        #expect(door(1024) == 1024 - 64 - 32 - 16)
-        #expect(door(256) == 144)
-        #expect(door(64) == OpenFiles.least)
+        #expect(listener(1_048_576) == 10_000)
+        #expect(listener(1024) == 1024 - 64 - 32 - 16)
+        #expect(listener(256) == 144)
+        #expect(listener(64) == OpenFiles.least)
     }
 
     // MARK: How fast

@@ -1,8 +1,8 @@
-/// Who is inside a door: how many connections there are, of whom, and who may still come in.
+/// How many connections a listener serves, from whom, and who may still come in.
 ///
 /// A pure value. Beyond the limit a few newcomers are let in only to be told to come again; beyond
 /// these nobody is taken, and whoever comes waits in the system's own line.
-struct DoorBook: Sendable {
+struct ConnectionCounts: Sendable {
     /// How many may be inside.
     struct Bounds: Sendable, Hashable {
         /// Connections that are served.
@@ -12,7 +12,7 @@ struct DoorBook: Sendable {
         /// Connections that are refused with an answer at a time.
         var refusals: Int
 
-        /// A sixteenth of the door, so that the answers to a crowd cost little.
+        /// A sixteenth of the limit, so that the answers to a crowd cost little.
         init(connections: Int, perAddress: Int) {
             self.connections = connections
             self.perAddress = perAddress
@@ -22,7 +22,7 @@ struct DoorBook: Sendable {
 
     /// Why a newcomer is not served.
     enum Refusal: String, Sendable, Hashable, CaseIterable {
-        /// The door is full.
+        /// The listener is full.
         case full
         /// The address has all that one may have.
         case address

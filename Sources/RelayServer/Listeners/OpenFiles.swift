@@ -1,12 +1,12 @@
 import Foundation
 
-/// How many files and connections the process may have open, and how many of them the doors get.
+/// How many files the process may have open, and how many of them listeners may use.
 struct OpenFiles: Sendable, Hashable {
     /// The limit of the process.
     let limit: Int
 
-    /// What the relay needs besides connections at its doors: the store's readers with a file, a
-    /// log and its index each, event loops, standard streams, what libraries open for a moment.
+    /// What the relay needs besides connections: the store's readers with a file, a log
+    /// and its index each, event loops, standard streams, what libraries open for a moment.
     private static let own = 64
     /// Pools of push connections that may be open at once: one for each credential in use.
     private static let pools = 4
@@ -27,14 +27,14 @@ struct OpenFiles: Sendable, Hashable {
         return OpenFiles(limit: Int(clamping: limits.rlim_cur))
     }
 
-    /// How many connections the clients' door may have open of those that are wished, so that the
-    /// store, the gateway and the operator's door always find what they need.
+    /// How many of the wished connections the clients' listener may have open, so that the store,
+    /// the gateway and the administrative listener always find what they need.
     func connections(wished: Int, operators: Int, gateway: Int) -> Int {
         let reserve = Self.own + operators + gateway * Self.pools
-        // A door that takes nobody would serve nobody: a few are taken however low the limit is.
+        // A listener that takes nobody serves nobody: a few are taken however low the limit.
         return max(Self.least, min(wished, limit - reserve))
     }
 
-    /// The connections that a door takes however low the limit is.
+    /// The connections that a listener takes however low the limit is.
     static let least = 8
 }

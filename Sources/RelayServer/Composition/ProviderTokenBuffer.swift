@@ -8,7 +8,7 @@ import Synchronization
 /// carries them to the store.
 ///
 /// What is not written yet is held by key, so that no number of keys is too many.
-final class ProviderTokenBox: Sendable {
+final class ProviderTokenBuffer: Sendable {
     private struct State {
         var tokens: [ProviderTokenRecord.Key: ProviderTokenRecord]
         var unwritten: Set<ProviderTokenRecord.Key> = []
@@ -37,8 +37,8 @@ final class ProviderTokenBox: Sendable {
     }
 
     /// What the gateway's thread calls.
-    var keeper: ProviderTokenKeeper {
-        ProviderTokenKeeper(
+    var store: ProviderTokenStore {
+        ProviderTokenStore(
             load: { key in self.state.withLock { $0.tokens[key] } },
             keep: { record in
                 self.state.withLock {

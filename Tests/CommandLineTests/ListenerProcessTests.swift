@@ -5,7 +5,7 @@ import RelayTestKit
 import Testing
 
 /// The relay's own commands where it speaks TLS, and the relay where files are few.
-@Suite(.serialized, .timeLimit(.minutes(15))) struct OuterDoorTests {
+@Suite(.serialized, .timeLimit(.minutes(15))) struct ListenerProcessTests {
     @Test func `commands with the relay's configuration reach it over TLS`() async throws {
         let home = try TemporaryStore()
         let folder = try Folder.make()

@@ -9,11 +9,11 @@ import RelayServer
 import Storage
 import StorageSQLite
 
-/// The rooms of the walk on a store of their own, joined as in a relay, without its doors.
-struct BenchRelayHouse: Sendable {
+/// The rooms of the walk on a store of their own, joined as in a relay, without its listeners.
+struct BenchRelay: Sendable {
     private let store: RelayStore
     private let worker: DeliveryWorker
-    private let badges = BadgeBoard()
+    private let badges = BadgeCounts()
     private let settings: ContainerSettings
     private let load: RelayLoad
     private let world = World.real

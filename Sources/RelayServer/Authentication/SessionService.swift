@@ -3,7 +3,7 @@ import RelayModel
 import Storage
 
 /// Looks sessions up, starts and renews them.
-struct SessionDesk: Sendable {
+struct SessionService: Sendable {
     let registry: any SessionRegistry
     /// Returns `count` unpredictable bytes.
     let randomBytes: @Sendable (Int) -> [UInt8]

@@ -4,8 +4,8 @@ import RelayServer
 import RelayTestKit
 import Testing
 
-/// The doors of a running relay under clients that come in crowds, or are slow.
-@Suite(.serialized, .timeLimit(.minutes(15))) struct DoorTests {
+/// The listeners of a running relay under clients that come in crowds, or are slow.
+@Suite(.serialized, .timeLimit(.minutes(15))) struct ListenerTests {
     private static func port(_ relay: RunningRelay) async throws -> Int {
         try await relay.relay.ports.port(of: "http")
     }
@@ -25,7 +25,8 @@ import Testing
         return (crowd, "")
     }
 
-    @Test func `a full door says when to come again, and serves whoever comes after`() async throws
+    @Test func `a full listener says when to come again, and serves whoever comes after`()
+        async throws
     {
         let settings = ["--http-connections", "8", "--http-connections-per-address", "8"]
         try await RunningRelay.with(settings) { relay in
@@ -36,7 +37,7 @@ import Testing
             #expect(refusal.contains("Retry-After: 1\r\n"))
             #expect(refusal.contains("Connection: close\r\n"))
             #expect(refusal.contains("the relay has as many connections as it takes"))
-            // The operator has a door of his own.
+            // The operator has a listener of his own.
             let overview = try await relay.client.administer("GET", "overview")
             #expect(overview.status == 200)
             for connection in crowd { try await connection.finish() }
@@ -51,7 +52,7 @@ import Testing
         }
     }
 
-    @Test func `one address gets no more than its share of the door`() async throws {
+    @Test func `one address gets no more than its share of the listener`() async throws {
         try await RunningRelay.with(["--http-connections-per-address", "3"]) { relay in
             let port = try await Self.port(relay)
             var refused = 0
@@ -99,7 +100,8 @@ import Testing
             let answer = await connection.hearAll()
             #expect(answer.hasPrefix("HTTP/1.1 200"))
             let metrics = try await relay.metrics()
-            #expect(metrics.contains(#"too_slow_total{door="http",waiting="idle"} "#), "\(metrics)")
+            #expect(
+                metrics.contains(#"too_slow_total{listener="http",waiting="idle"} "#), "\(metrics)")
         }
     }
 
@@ -108,7 +110,7 @@ import Testing
         try await RunningRelay.with { (relay: RunningRelay) async throws in
             #expect(try await relay.client.call("GET", "/metrics").status == 404)
             #expect(try await relay.client.call("GET", "/healthz").status == 200)
-            #expect(try await relay.metrics().contains("belfry_connections{door=\"admin\"}"))
+            #expect(try await relay.metrics().contains("belfry_connections{listener=\"admin\"}"))
         }
         try await RunningRelay.with(["--http-metrics", "on"]) {
             (relay: RunningRelay) async throws in

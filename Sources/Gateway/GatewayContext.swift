@@ -3,11 +3,11 @@ import RelayModel
 /// What the pools of one gateway share: time, chance, the poll, and the results of a turn.
 ///
 /// It lives on the gateway's thread.
-final class GatewayDesk {
+final class GatewayContext {
     let settings: CurlGatewaySettings
     let poll: EventPoll
     let wallClock: @Sendable () -> Timestamp
-    let keeper: ProviderTokenKeeper
+    let tokenStore: ProviderTokenStore
     private let observer: @Sendable (GatewayEvent) -> Void
 
     /// The moment of this turn.
@@ -26,7 +26,7 @@ final class GatewayDesk {
         self.settings = settings
         self.poll = poll
         wallClock = world.wallClock
-        keeper = world.keeper
+        tokenStore = world.tokenStore
         observer = world.observer
         generator = AnyGenerator(world.generator)
         now = EventPoll.now

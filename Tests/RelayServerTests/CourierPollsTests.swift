@@ -6,21 +6,21 @@ import StorageSQLite
 import Testing
 
 /// How polls wait, on a clock that a test moves and a real store.
-@Suite struct CourierDeskTests {
+@Suite struct CourierPollsTests {
     private struct Bench {
         let store: RelayStore
         let clock = TestClock()
-        let desk: CourierDesk
+        let polls: CourierPolls
 
-        init(_ set: (inout CourierDesk.Settings) -> Void = { _ in }) async throws {
+        init(_ set: (inout CourierPolls.Settings) -> Void = { _ in }) async throws {
             store = try TemporaryStore().open()
             try await store.save(
                 ContainerSettings(key: Fixtures.container, topics: ["com.example.Art"]),
                 at: Fixtures.moment)
             _ = try await store.createCourier(for: Self.device, at: Fixtures.moment)
-            var settings = CourierDesk.Settings()
+            var settings = CourierPolls.Settings()
             set(&settings)
-            desk = CourierDesk(
+            polls = CourierPolls(
                 queue: store, settings: settings, clock: clock, now: { Fixtures.moment })
         }
 
@@ -41,13 +41,13 @@ import Testing
                             owner: Self.device.owner, deviceID: Self.device.id,
                             payload: Array("\(number)".utf8))
                     ], bounds: CourierBounds(), at: Fixtures.moment)
-                desk.ring([Self.device.token])
+                polls.ring([Self.device.token])
             }
         }
 
         func poll() -> Task<String?, any Error> {
             Task {
-                try await desk.next(of: Self.device.token)
+                try await polls.next(of: Self.device.token)
                     .map { String(decoding: $0.payload, as: UTF8.self) }
             }
         }
@@ -69,13 +69,13 @@ import Testing
         try await bench.queue(1...2)
         #expect(try await bench.poll().value == "1")
         #expect(try await bench.poll().value == "2")
-        #expect(bench.desk.waiting == 0)
+        #expect(bench.polls.waiting == 0)
     }
 
     @Test func `a poll is held until something comes`() async throws {
         let bench = try await Bench()
         let poll = await bench.polls(1)
-        #expect(bench.desk.waiting == 1)
+        #expect(bench.polls.waiting == 1)
         try await bench.queue(1...1)
         #expect(try await poll[0].value == "1")
     }
@@ -85,7 +85,7 @@ import Testing
         let poll = await bench.polls(1)
         bench.clock.advance(by: .seconds(25))
         #expect(try await poll[0].value == nil)
-        #expect(bench.desk.waiting == 0)
+        #expect(bench.polls.waiting == 0)
     }
 
     @Test func `several polls of one courier share what comes, each something else`()
@@ -141,9 +141,9 @@ import Testing
     @Test func `what could not be handed over goes to the next poll`() async throws {
         let bench = try await Bench()
         try await bench.queue(1...1)
-        let taken = try #require(try await bench.desk.next(of: Bench.device.token))
+        let taken = try #require(try await bench.polls.next(of: Bench.device.token))
         let poll = await bench.polls(1)
-        try await bench.desk.putBack(taken, of: Bench.device.token)
+        try await bench.polls.putBack(taken, of: Bench.device.token)
         #expect(try await poll[0].value == "1")
     }
 }

@@ -1,9 +1,9 @@
 import RelayModel
 
-/// Where one reader at a time sits: its permission to read, and the memory it works with.
+/// One of the few that may read an index at the same time, with the memory that it works with.
 ///
 /// `@unchecked Sendable`: the state is touched by whoever holds the lock alone.
-final class ReadingDesk: @unchecked Sendable {
+final class IndexReader: @unchecked Sendable {
     /// What a reader works with.
     struct State: ~Copyable {
         /// The change in hand.
@@ -18,34 +18,34 @@ final class ReadingDesk: @unchecked Sendable {
         }
     }
 
-    private let lock = DeskLock()
+    private let lock = ThreadLock()
     @exclusivity(unchecked) private var state: State
 
     init(threadTime: @escaping @Sendable () -> UInt64) {
         state = State(threadTime: threadTime)
     }
 
-    /// Works at the desk, waiting until it is free.
+    /// Reads, waiting until this reader is free.
     func withLock<Result>(_ body: (inout State) -> Result) -> Result {
         lock.take()
         defer { lock.giveBack() }
         return body(&state)
     }
 
-    /// Keeps readers away until ``giveBack()``, and empties the desk.
+    /// Keeps this reader away until ``giveBack()``, and empties the reader.
     @inline(__always)
     func take(for content: IndexContent) {
         lock.take()
         content.takeOver(&state)
     }
 
-    /// Lets readers in again.
+    /// Lets it read again.
     @inline(__always)
     func giveBack() {
         lock.giveBack()
     }
 
-    /// Works at the desk if it is free.
+    /// Reads if this reader is free.
     func withLockIfFree<Result>(_ body: (inout State) -> Result) -> Result? {
         guard lock.takeIfFree() else { return nil }
         defer { lock.giveBack() }
@@ -62,7 +62,7 @@ struct KeySamples: ~Copyable {
     /// Keys kept until a writer comes.
     static let most = 4096
 
-    var hashes: [(shelf: Int, hashes: [UInt32])] = []
+    var hashes: [(plan: Int, hashes: [UInt32])] = []
     var kept = 0
     var turn: UInt32 = 0
 }

@@ -6,7 +6,7 @@ import Synchronization
 /// Lets queries of records in, so many at a time, and gives each what it may use.
 ///
 /// Concurrency: a lock around the places; nothing is called out while it is held.
-package final class QueryDesk: Sendable {
+package final class QueryAdmission: Sendable {
     /// What can be set.
     package struct Settings: Sendable, Hashable {
         /// Queries that run at a time, of all containers.
