@@ -47,7 +47,7 @@ extension Follower {
         try await loadDevices(mark.position, registry, portion, onLoading)
         try await loadSubscriptions(mark.position, registry, portion, onLoading)
         onLoading(.badges)
-        for badge in try await registry.badges() { state.set(badge) }
+        for (holder, badge) in try await registry.badges() { state.set(badge, of: holder) }
         meter.show(subscriptions: state.subscriptionCount)
     }
 

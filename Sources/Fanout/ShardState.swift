@@ -94,12 +94,12 @@ package struct ShardState {
     }
 
     /// Sets a device's badge as it was at the progress, unless the device is another user's now.
-    package mutating func set(_ badge: BadgeMark) {
-        let devices = devices(of: badge.owner, in: badge.container)
-        guard devices.contains(where: { $0.device.id == badge.deviceID }) else { return }
+    package mutating func set(_ badge: Int64, of holder: BadgeHolder) {
+        let devices = devices(of: holder.owner, in: holder.container)
+        guard devices.contains(where: { $0.device.id == holder.deviceID }) else { return }
         badges.set(
-            badge.badge, of: DeviceHolder(owner: badge.owner, device: badge.deviceID),
-            in: badge.container)
+            badge, of: DeviceHolder(owner: holder.owner, device: holder.deviceID),
+            in: holder.container)
     }
 
     // MARK: Changes

@@ -221,11 +221,10 @@ actor Collector {
                     position: LogPosition(ordinal.position.rawValue - 1),
                     offset: ordinal.offset + 1))
             if let badge = passed.delivery.badge {
-                step.badges = [
-                    BadgeMark(
-                        container: Fixtures.container, deviceID: passed.delivery.deviceID,
-                        owner: passed.delivery.owner, badge: badge)
-                ]
+                let holder = BadgeHolder(
+                    container: Fixtures.container, deviceID: passed.delivery.deviceID,
+                    owner: passed.delivery.owner)
+                step.badges = [holder: badge]
             }
             try await store.settle(step)
             mark = step.to

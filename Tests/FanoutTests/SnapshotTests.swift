@@ -195,9 +195,8 @@ import Testing
         #expect(try await keep(store, at: start))
         let endings = try await store.endings(after: start, upTo: head)
         #expect(!endings.isEmpty)
-        var step = SettledStep(from: .start, to: ProgressMark(position: head, offset: 0))
-        step.badges = []
-        try await store.settle(step)
+        try await store.settle(
+            SettledStep(from: .start, to: ProgressMark(position: head, offset: 0)))
         while try await store.pruneEndedVersions(upTo: head) > 0 {}
         #expect(try await store.endings(after: start, upTo: head) == endings)
         try await store.forgetSnapshot()

@@ -27,18 +27,6 @@ package struct DeliveryTracker: Sendable {
         case range(lane: UInt64, number: UInt64)
     }
 
-    private struct BadgeHolder: Hashable {
-        let container: ContainerKey
-        let deviceID: DeviceID
-        let owner: UserID
-
-        init(of mark: BadgeMark) {
-            container = mark.container
-            deviceID = mark.deviceID
-            owner = mark.owner
-        }
-    }
-
     private struct FinishedEntry: Sendable {
         let position: LogPosition
         /// The number of the first delivery that is not of this entry or an earlier one.
@@ -244,15 +232,12 @@ package struct DeliveryTracker: Sendable {
     }
 
     private mutating func passSettledDeliveries(into step: inout SettledStep) {
-        var badges: [BadgeHolder: BadgeMark] = [:]
         while let settled = window.passFirst() {
-            settled.resolution.record(in: &step, origin: .log)
-            if let badge = settled.badge { badges[BadgeHolder(of: badge)] = badge }
+            settled.record(in: &step)
             let (position, offset) = (settled.ordinal.position, settled.ordinal.offset)
             step.to = ProgressMark(
                 position: LogPosition(position.rawValue - 1), offset: offset + 1)
         }
-        step.badges.append(contentsOf: badges.values)
     }
 
     private mutating func passInboxes(into step: inout SettledStep) {

@@ -76,8 +76,7 @@ struct RangeLanes: Sendable {
                 lane.passed += 1
                 held -= 1
                 onTheirWay += 1
-                settled.resolution.record(in: &step, origin: .log)
-                if let badge = settled.badge { step.badges.append(badge) }
+                settled.record(in: &step)
             }
             let isFinished = lane.isComplete && lane.window.count == 0
             if isFinished || lane.passed != from {

@@ -16,8 +16,14 @@ struct SettlingWindow: Sendable {
     /// What is kept of a settled delivery until it is passed.
     struct Settled: Sendable {
         let resolution: Resolution
-        let badge: BadgeMark?
+        let badge: (holder: BadgeHolder, number: Int64)?
         let ordinal: DeliveryOrdinal
+
+        /// Adds to a step that passes the delivery what became of it, and its badge.
+        func record(in step: inout SettledStep) {
+            resolution.record(in: &step, origin: .log)
+            if let badge { step.badges[badge.holder] = badge.number }
+        }
     }
 
     private var places: Deque<Place> = []
@@ -58,10 +64,10 @@ struct SettlingWindow: Sendable {
             return
         }
         let delivery = owed.delivery
-        let badge = delivery.badge.map {
-            BadgeMark(
-                container: delivery.container, deviceID: delivery.deviceID, owner: delivery.owner,
-                badge: $0)
+        let badge = delivery.badge.map { number in
+            let holder = BadgeHolder(
+                container: delivery.container, deviceID: delivery.deviceID, owner: delivery.owner)
+            return (holder: holder, number: number)
         }
         places[index] = .settled(
             Settled(resolution: resolution, badge: badge, ordinal: delivery.ordinal))

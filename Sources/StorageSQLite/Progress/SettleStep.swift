@@ -142,10 +142,10 @@ struct SettleStep: Sendable {
                 SELECT ?1, ?2, id, ?4 FROM user WHERE container = ?1 AND name = ?3
                 ON CONFLICT DO UPDATE SET badge = excluded.badge
                 """)
-        for mark in step.badges {
-            guard let container = try db.containerIfKnown(mark.container) else { continue }
+        for (holder, number) in step.badges {
+            guard let container = try db.containerIfKnown(holder.container) else { continue }
             try statement.execute(arguments: [
-                container.id, mark.deviceID.rawValue, mark.owner.rawValue, max(0, mark.badge),
+                container.id, holder.deviceID.rawValue, holder.owner.rawValue, max(0, number),
             ])
         }
     }

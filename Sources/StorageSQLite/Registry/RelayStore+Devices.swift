@@ -62,7 +62,7 @@ extension RelayStore {
         }
     }
 
-    package func badges() async throws -> [BadgeMark] {
+    package func badges() async throws -> [BadgeHolder: Int64] {
         try await read { db in
             let rows = try Row.fetchAll(
                 db,
@@ -72,13 +72,16 @@ extension RelayStore {
                     FROM badge JOIN container ON container.id = badge.container
                     JOIN user ON user.id = badge.owner
                     """)
-            return try rows.map { row in
+            var badges: [BadgeHolder: Int64] = [:]
+            for row in rows {
                 let stored = StoredRow(row: row, table: "badge")
-                return BadgeMark(
+                let holder = BadgeHolder(
                     container: try stored.containerKey(),
                     deviceID: try stored.identifier("deviceID"),
-                    owner: try stored.identifier("ownerName"), badge: row["badge"])
+                    owner: try stored.identifier("ownerName"))
+                badges[holder] = row["badge"]
             }
+            return badges
         }
     }
 }

@@ -44,14 +44,14 @@ package enum ProgressConformance {
         step.retries = [retry(1, dueAt: 1)]
         step.deadLetters = [letter(2)]
         step.deadTokens = [deadToken(device, since: 100)]
-        step.badges = [badge(device, 4)]
+        step.badges = [holder(of: device): 4]
         await #expect(throws: StorageError.progressMoved(.start)) { try await store.settle(step) }
         #expect(try await store.receipts(matching: ReceiptFilter(), limit: 9) == [])
         #expect(try await store.retries(of: Sample.container, limit: 9) == [])
         #expect(try await store.deadLetters(of: Sample.container, reason: nil, limit: 9) == [])
         #expect(
             try await store.devices(of: Sample.container, owner: nil, limit: 9) == [version])
-        #expect(try await store.badges() == [])
+        #expect(try await store.badges() == [:])
         #expect(try await store.head() == LogPosition(1))
     }
 
@@ -209,12 +209,12 @@ package enum ProgressConformance {
         let phone = Sample.device("phone", of: "ann", token: 1)
         _ = try await store.register(phone, at: Sample.moment(1))
         var step = SettledStep(from: .start, to: mark(1, 0))
-        step.badges = [badge(phone, 1)]
+        step.badges = [holder(of: phone): 1]
         try await store.settle(step)
         step = SettledStep(from: mark(1, 0), to: mark(2, 0))
-        step.badges = [badge(phone, 5)]
+        step.badges = [holder(of: phone): 5]
         try await store.settle(step)
-        #expect(try await factory.reopen(store).badges() == [badge(phone, 5)])
+        #expect(try await factory.reopen(store).badges() == [holder(of: phone): 5])
     }
 
     static func claims(_ factory: any StoreFactory) async throws {
@@ -329,9 +329,8 @@ package enum ProgressConformance {
             container: device.container, token: device.token, since: Sample.moment(seconds))
     }
 
-    static func badge(_ device: Device, _ number: Int64) -> BadgeMark {
-        BadgeMark(
-            container: device.container, deviceID: device.id, owner: device.owner, badge: number)
+    static func holder(of device: Device) -> BadgeHolder {
+        BadgeHolder(container: device.container, deviceID: device.id, owner: device.owner)
     }
 
     private static func once(

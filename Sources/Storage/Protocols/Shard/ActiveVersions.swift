@@ -13,5 +13,5 @@ package protocol ActiveVersions: Sendable {
     )
         async throws -> [DeviceVersion]
     /// The badges of all devices that have one.
-    func badges() async throws -> [BadgeMark]
+    func badges() async throws -> [BadgeHolder: Int64]
 }

@@ -16,8 +16,8 @@ package struct SettledStep: Sendable, Hashable {
     package var deadLetters: [DeadLetter] = []
     /// Tokens that the gateway says are dead.
     package var deadTokens: [DeadToken] = []
-    /// Devices' badges as of ``to``.
-    package var badges: [BadgeMark] = []
+    /// Devices' badges as of ``to``: where several deliveries raised one, the last.
+    package var badges: [BadgeHolder: Int64] = [:]
     /// Ranges of the changes that the step passes.
     package var newRanges: [NewRange] = []
     /// How far ranges are settled.
@@ -48,21 +48,18 @@ package struct DeliveryTally: Sendable, Hashable {
     }
 }
 
-/// A device's badge as of the progress.
-package struct BadgeMark: Sendable, Hashable {
+/// The device that shows a badge, and the user for whom it counts.
+package struct BadgeHolder: Sendable, Hashable {
     /// The container and environment of the device.
     package var container: ContainerKey
     /// The device.
     package var deviceID: DeviceID
-    /// The user whose device it was: a mark of an earlier owner is not recorded.
+    /// The user whose device it was: what an earlier owner's badge was is not recorded.
     package var owner: UserID
-    /// The number on the application's icon.
-    package var badge: Int64
 
-    package init(container: ContainerKey, deviceID: DeviceID, owner: UserID, badge: Int64) {
+    package init(container: ContainerKey, deviceID: DeviceID, owner: UserID) {
         self.container = container
         self.deviceID = deviceID
         self.owner = owner
-        self.badge = badge
     }
 }
