@@ -16,7 +16,7 @@ import Synchronization
 /// let gateway = try await SimulatedGateway.start()
 /// // … the sender pushes to port gateway.port and trusts gateway.caCertificatePEM …
 /// let pushes = try await gateway.pushes(count: 2, within: .seconds(5))
-/// #expect(pushes.map(\.isAccepted) == [true, true])
+/// #expect(pushes.map(\.isAnswered) == [true, true])
 /// await gateway.stop()
 /// ```
 public final class SimulatedGateway: Sendable {

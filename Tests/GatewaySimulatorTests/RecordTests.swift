@@ -30,6 +30,15 @@ import Testing
         }
     }
 
+    @Test func `the example of the gateway's comment works`() async throws {
+        let gateway = try await SimulatedGateway.start()
+        let sender = try await TestSender.connect(to: gateway)
+        for number in 1...2 { await sender.send(.numbered(number)) }
+        let pushes = try await gateway.pushes(count: 2, within: .seconds(5))
+        #expect(pushes.map(\.isAnswered) == [true, true])
+        await gateway.stop()
+    }
+
     @Test func `every answer has an identifier, also for a push without one`() async throws {
         try await SimulatedGateway.run {
             $0.environment = .development

@@ -35,4 +35,44 @@ extension TidyTests {
         }
         #expect(finds == [])
     }
+
+    /// An example that nobody runs is soon wrong.
+    @Test func `examples in comments are run by a test, line by line`() {
+        let tests = Repository.swift.filter { $0.path.hasPrefix("Tests/") }
+            .map { $0.lines.map { $0.trimmingCharacters(in: .whitespaces) } }
+        var examples = 0
+        var finds: [String] = []
+        for file in Repository.sources {
+            for (number, lines) in Self.examples(in: file.lines) {
+                examples += 1
+                let isRun = tests.contains { test in
+                    var rest = lines[...]
+                    for line in test where line == rest.first { rest.removeFirst() }
+                    return rest.isEmpty
+                }
+                if !isRun { finds.append(place(file, number, lines[0])) }
+            }
+        }
+        #expect(examples >= 11)
+        #expect(finds == [])
+    }
+
+    /// The Swift examples in the comments of a file: the line where each begins, and its code.
+    private static func examples(in lines: [String]) -> [(Int, [String])] {
+        var found: [(Int, [String])] = []
+        var isInside = false
+        for (index, line) in lines.enumerated() {
+            let text = line.trimmingCharacters(in: .whitespaces)
+            if text == "/// ```swift" {
+                isInside = true
+                found.append((index + 1, []))
+            } else if text == "/// ```" {
+                isInside = false
+            } else if isInside {
+                let code = text.dropFirst(3).trimmingCharacters(in: .whitespaces)
+                if !code.hasPrefix("//") { found[found.count - 1].1.append(code) }
+            }
+        }
+        return found
+    }
 }

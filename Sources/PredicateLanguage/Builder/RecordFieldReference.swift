@@ -12,6 +12,12 @@ extension RecordPredicate {
 }
 
 /// A part of a predicate that is built in Swift.
+///
+/// ```swift
+/// let condition = RecordPredicate.where { $0.artist == "a-1" && $0.price < 100 }
+/// let written = try RecordPredicate(format: #"artist == "a-1" AND price < 100"#)
+/// #expect(condition == written)
+/// ```
 public struct PredicateCondition: Sendable, Hashable {
     /// The part of the tree.
     public let node: RecordPredicate.Node

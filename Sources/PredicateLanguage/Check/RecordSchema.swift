@@ -1,4 +1,12 @@
 /// What is known of the fields of one record type.
+///
+/// ```swift
+/// let schema = RecordSchema(["price": RecordSchema.Field(.integer)])
+/// let condition = try RecordPredicate(format: "prize < 100")
+/// #expect(throws: PredicateError.self) {
+///     try condition.check(schema: schema, engine: RE2Engine())
+/// }
+/// ```
 public struct RecordSchema: Sendable, Hashable {
     /// The kind of a field.
     public indirect enum FieldType: Sendable, Hashable {

@@ -1,6 +1,13 @@
 public import RelayModel
 
 /// How a predicate came to its outcome on one record: the comparisons that were reached, in order.
+///
+/// ```swift
+/// let condition = try RecordPredicate(format: "price < 100")
+/// let prepared = try PreparedPredicate(condition, engine: RE2Engine())
+/// let trace = prepared.trace(onValue: .map(["price": .integer(120)]))
+/// #expect(trace.text == "`price < 100` is false: price is 120")
+/// ```
 public struct EvaluationTrace: Sendable, Hashable {
     /// The outcome of the whole predicate.
     public let outcome: PredicateOutcome

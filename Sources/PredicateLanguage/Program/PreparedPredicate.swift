@@ -4,6 +4,14 @@ public import RelayModel
 /// searched for are folded, lists are sorted, and the comparisons stand in a flat program.
 ///
 /// It is immutable and may be used from any thread.
+///
+/// ```swift
+/// let condition = try RecordPredicate(rql: #"title TEXT 'water' OR year > 1900"#)
+/// let prepared = try PreparedPredicate(condition, engine: RE2Engine())
+/// let years: [Int64] = [1872, 1916]
+/// let outcomes = years.map { prepared.evaluate(on: ["year": .integer($0)]) }
+/// #expect(outcomes == [.false, .true])
+/// ```
 public struct PreparedPredicate: Sendable {
     /// The predicate that was prepared.
     public let predicate: RecordPredicate

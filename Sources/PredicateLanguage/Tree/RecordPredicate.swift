@@ -4,6 +4,13 @@
 /// `try RecordPredicate(format: predicate.canonicalText)` gives an equal predicate. Where a dialect
 /// other than NSPredicate means something else by the same comparison, the comparison carries that
 /// dialect's ``RuleSet``, which the canonical text shows (`==[:realm]`).
+///
+/// ```swift
+/// let condition = try RecordPredicate(format: "artist == %@", arguments: [.string("a-1")])
+/// #expect(condition.canonicalText == #"artist == "a-1""#)
+/// #expect(condition.evaluate(on: ["artist": .string("a-1")], engine: RE2Engine()) == .true)
+/// #expect(condition.evaluate(on: [:], engine: RE2Engine()) == .false)
+/// ```
 public struct RecordPredicate: Sendable, Hashable {
     /// The top of the tree.
     public let root: Node

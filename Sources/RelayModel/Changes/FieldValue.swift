@@ -2,6 +2,12 @@
 ///
 /// Booleans are numbers to a predicate (`TRUE == 1`), as in NSPredicate; they stay apart here so
 /// that a record can be shown as it was posted.
+///
+/// ```swift
+/// let fields: RecordFields = ["title": .string("Lilies"), "sizes": .list([.integer(1)])]
+/// #expect(fields["title"]?.kind == "a text")
+/// #expect(fields["sizes"]?.kind == "a list")
+/// ```
 public enum FieldValue: Sendable, Hashable {
     /// No value. A field that is absent means the same to a predicate.
     case null

@@ -54,6 +54,14 @@ public struct ChangeOrigin: Sendable, Hashable {
 }
 
 /// One creation, update or deletion of a record, as a change source reported it.
+///
+/// ```swift
+/// let artwork = try #require(RecordType(rawValue: "Artwork"))
+/// let name = try #require(RecordName(rawValue: "a1"))
+/// var change = RecordChange(.create, of: artwork, RecordID(recordName: name))
+/// change.after = RecordImage(["artist": .string("a-1")])
+/// #expect(change.judgedImage?.fields["artist"] == .string("a-1"))
+/// ```
 public struct RecordChange: Sendable, Hashable {
     /// What happened.
     public var operation: ChangeOperation

@@ -48,6 +48,14 @@ public enum GatewayKind: String, Sendable, Hashable, CaseIterable {
 }
 
 /// One installation of an application that a user has registered for pushes.
+///
+/// ```swift
+/// let token = try #require(DeviceToken(rawValue: String(repeating: "0f", count: 32)))
+/// let phone = Device(
+///     id: try #require(DeviceID(rawValue: "alice-phone")), container: container, owner: alice,
+///     gatewayEnvironment: .development, token: token, topic: "com.example.Art")
+/// #expect("\(phone.token)" == "0f0f…(64)")
+/// ```
 public struct Device: Sendable, Hashable {
     /// The installation.
     public var id: DeviceID

@@ -1,5 +1,14 @@
 /// How a subscriber wants to be told: CloudKit's notification info, with the keys that only the
 /// native class has, and ours.
+///
+/// ```swift
+/// var info = NotificationInfo()
+/// info.shouldSendContentAvailable = true
+/// #expect(!info.isVisible)
+/// info.alertBody = "A new artwork by your favourite artist"
+/// info.soundName = "default"
+/// #expect(info.isVisible)
+/// ```
 public struct NotificationInfo: Sendable, Hashable {
     /// The text of the alert.
     public var alertBody: String?

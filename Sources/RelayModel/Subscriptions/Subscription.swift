@@ -107,6 +107,21 @@ public enum SubscriptionScope: Sendable, Hashable {
 }
 
 /// A saved wish to be told of changes.
+///
+/// ```swift
+/// let artwork = try #require(RecordType(rawValue: "Artwork"))
+/// let condition = try RecordPredicate(format: #"artist == "a-1""#)
+/// let subscription = Subscription(
+///     id: try #require(SubscriptionID(rawValue: "new-artworks")),
+///     container: container, database: .public, owner: alice,
+///     scope: .query(
+///         SubscriptionQuery(
+///             recordType: artwork, form: .predicate, source: #"artist == "a-1""#,
+///             canonical: condition.canonicalText),
+///         zoneID: nil),
+///     firesOn: [.create, .update])
+/// #expect(!subscription.firesOn.contains(.delete))
+/// ```
 public struct Subscription: Sendable, Hashable {
     /// The name, unique for its owner in its database.
     public var id: SubscriptionID
