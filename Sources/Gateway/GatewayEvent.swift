@@ -18,7 +18,7 @@ package enum GatewayEvent: Sendable, Hashable {
     /// The gateway calls a token expired, also on a fresh connection, that is only `age` old by
     /// this machine's clock.
     case clockIsWrong(ProviderTokenRecord.Key, age: Duration)
-    /// The gateway's limit of streams was felt: so many requests are open on each connection now.
+    /// The gateway's limit of streams was met: the requests that may be open on a connection now.
     case widthChanged(GatewayPoolName, width: Int)
     /// The gateway was seen to end connections after a number of requests: for a while they are
     /// replaced after so many, before it does.

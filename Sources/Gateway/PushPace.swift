@@ -12,7 +12,7 @@ package struct PushPace: Sendable {
     package static let first = 64
     /// A latency below this is no sign of waiting, however quick the quickest was.
     static let slack = Duration.milliseconds(2)
-    /// After so many adjustments the quickest answer is felt for anew.
+    /// After this many adjustments the quickest answer is measured anew.
     static let adjustmentsBetweenProbes = 64
 
     private let most: Int
@@ -35,7 +35,7 @@ package struct PushPace: Sendable {
     /// How many more may be handed to the gateway.
     package var room: Int { max(0, width - open) }
 
-    /// So many were handed over.
+    /// Pushes that were handed over.
     package mutating func begin(_ count: Int = 1) {
         open += count
     }

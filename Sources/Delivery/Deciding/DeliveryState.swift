@@ -45,7 +45,7 @@ struct DeliveryState: ~Copyable, Sendable {
     ///
     /// - Parameters:
     ///   - deliveries: What the log owes next, in its order.
-    ///   - most: For so many it was asked which are withdrawn.
+    ///   - most: For how many retries it was asked which are withdrawn.
     ///   - withdrawn: Those that are not their recipients' any more.
     ///   - now: The moment.
     /// - Returns: How many were taken, what follows from it, and what is sent.

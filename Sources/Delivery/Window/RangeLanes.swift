@@ -9,7 +9,7 @@ import Storage
 struct RangeLanes: Sendable {
     private struct Lane: Sendable {
         let id: UInt64
-        /// So many deliveries of the range are passed.
+        /// Deliveries of the range that are passed.
         var passed: UInt32
         var window = SettlingWindow()
         var isComplete = false

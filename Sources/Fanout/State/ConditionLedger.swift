@@ -46,7 +46,7 @@ package struct PredicateCost: Sendable, Hashable {
     private static let slowComparison = 8
     /// From this share of changes on, a predicate counts in its record type's account.
     private static let noticeable = 0.05
-    /// The same where so many others stand beside it that together they would be felt.
+    /// The same beside so many others that together they would be noticed.
     private static let noticeableInCrowd = 0.001
     private static let crowded = 64
 

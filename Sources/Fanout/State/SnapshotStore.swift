@@ -100,7 +100,7 @@ package final class SnapshotStore: Sendable {
 
     // MARK: Offering
 
-    /// Whether a snapshot is worth its writing after so many edits of a state of so many entries.
+    /// Whether a snapshot is due: after `edits` edits of a state of `entries` entries.
     func isDue(edits: Int, of entries: Int) -> Bool {
         guard isWorthwhile(edits: edits, of: entries) else { return false }
         return state.withLock { state in
@@ -115,7 +115,7 @@ package final class SnapshotStore: Sendable {
         return wait > .zero && wait <= settings.interval ? wait : nil
     }
 
-    /// Whether so many edits of a state of so many entries are worth a snapshot.
+    /// Whether `edits` edits of a state of `entries` entries are worth a snapshot.
     func isWorthwhile(edits: Int, of entries: Int) -> Bool {
         edits > 0 && edits >= entries / Self.worthwhileShare
     }

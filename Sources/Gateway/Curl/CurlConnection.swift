@@ -155,7 +155,7 @@ private struct Endings {
 }
 
 extension CurlConnection {
-    /// Below so many open transfers, visiting all of them is cheap.
+    /// Below this many open transfers, visiting all of them is cheap.
     private static let crowd = 8
     /// A call of libcurl's timer looks only at what was due when it began.
     private static let laps = 4

@@ -28,7 +28,7 @@ final class WordArena {
     /// The free block that is being cut up.
     @exclusivity(unchecked) private var scrap: (start: UInt32, words: Int) = (0, 0)
 
-    /// Blocks of up to so many words are cut off free ones.
+    /// Blocks of up to this many words are cut from free ones.
     private static let small = 16
     /// Free blocks from this class on, 64 words, are cut up.
     private static let firstScrap = 16

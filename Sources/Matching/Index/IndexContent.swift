@@ -117,7 +117,7 @@ final class IndexContent: @unchecked Sendable {
         scratch.errors.removeAll(keepingCapacity: true)
     }
 
-    /// Keeps the keys of one change in so many for the writers to learn from.
+    /// Keeps the keys of a sample of the changes for writers to learn from.
     @inline(__always)
     func sample(_ decoded: DecodedChange, _ samples: inout KeySamples) {
         samples.turn &+= 1

@@ -23,7 +23,7 @@ struct MatchScratch: ~Copyable {
     var lastVerdict = Verdict.doesNotFire
     /// Steps of the change in hand, over all its programs.
     var steps = 0
-    /// Beyond so many, nothing is judged any more.
+    /// The most steps of one match; beyond them nothing is judged any more.
     var mostSteps = Limits.maximumStepsPerChange
     /// Who took many of them.
     var dear: [DearPosting] = []

@@ -81,7 +81,7 @@ struct Misfilings {
 extension IndexCore {
     /// From this share of its record type's changes on a key is hot.
     static let hotShare = 0.02
-    /// From so many postings to verify on a key is crowded.
+    /// A key is crowded from this many postings to verify on.
     static let crowd = 64
 
     /// Learns from the keys of one change of a plan.

@@ -53,11 +53,11 @@ final class IndexReader: @unchecked Sendable {
     }
 }
 
-/// The hashes of the keys of the first changes, and then of every so many-th.
+/// The hashes of the keys of the first ``first`` changes, and then of one in ``interval``.
 struct KeySamples: ~Copyable {
-    /// One change in so many is sampled.
+    /// One change of this many is sampled.
     static let interval: UInt32 = 64
-    /// Before that so many are sampled one and all, so that something is known soon.
+    /// At the beginning this many are all sampled, so that something is known soon.
     static let first: UInt32 = 256
     /// Keys kept until a writer comes.
     static let most = 4096

@@ -12,7 +12,7 @@ enum KeyClue {
     case words([String])
     /// It is a collection with one of these elements.
     case elements([FieldValue])
-    /// It is a place within so many metres.
+    /// It is a place within this distance, in metres.
     case near(Location, metres: Double)
     /// It is a number or date from one to the other.
     case between(FieldValue, FieldValue)

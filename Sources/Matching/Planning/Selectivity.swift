@@ -13,9 +13,9 @@ struct Selectivity: ~Copyable {
     private var halvings = 0
 
     private static let width = 1 << 14
-    /// From so many sampled changes of a record type on, what they showed counts.
+    /// What sampled changes of a record type showed counts from this many on.
     static let enough: UInt32 = 128
-    /// At so many the counters are halved, so that the past fades.
+    /// At this count the counters are halved, so that the past fades.
     private static let many: UInt32 = 60_000
 
     init() {

@@ -28,7 +28,7 @@ final class StepMeter {
 
     /// Counts steps that are about to be taken.
     ///
-    /// - Throws: ``EvaluationError/budgetExceeded`` if there are not so many left.
+    /// - Throws: ``EvaluationError/budgetExceeded`` if fewer are left.
     func charge(_ steps: Int) throws(EvaluationError) {
         let (sum, isTooMuch) = taken.addingReportingOverflow(steps)
         taken = isTooMuch ? .max : sum

@@ -5,7 +5,7 @@ extension StepMeter {
     /// What a regular expression takes for each byte of a text at worst, if it came from the
     /// record and its size is not known before.
     private static let unknownExpression = 14_000
-    /// An instruction of a regular expression for each byte, in so many-th parts of a step.
+    /// How many instructions of a regular expression, each for one byte, make a step.
     ///
     /// Where RE2's automaton grows too large it goes through all instructions at each byte, and an
     /// instruction takes some 7 ns; nearly always it does not, and a byte takes 1 ns whatever the

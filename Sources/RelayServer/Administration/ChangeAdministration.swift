@@ -58,7 +58,7 @@ struct ChangeAdministration: AdministrationTable {
             next: hasMore ? changes.last.map { ("after", .string(String($0.number))) } : nil)
     }
 
-    /// Beyond so many bytes a list may have ended for its size; headers are bytes too.
+    /// Beyond this many bytes a list may have ended for its size; headers count too.
     private static let largeBytes = Limits.maximumPageBytes / 2
 
     /// Sends a parked change through the mapper again; what it is now is appended, and only then it

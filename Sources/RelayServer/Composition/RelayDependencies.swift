@@ -53,7 +53,7 @@ package struct RelayDependencies: Sendable {
     package var courier: CourierPolls
     /// Lets queries of records in.
     package var queries: QueryAdmission
-    /// Where those wait who list much: so many lists are put together at the same time.
+    /// Bounds how many long lists are put together at the same time.
     let lists = ReaderLine(turns: 8)
     /// What courier URLs begin with; `nil` means the host that the client asked for.
     package var courierURL: String?

@@ -6,7 +6,7 @@ package struct ConfigurationKey: Sendable {
     package enum Kind: Sendable, Hashable {
         /// Any text that is not empty.
         case text
-        /// A secret that nobody can guess by trying: a text of so many bytes or more.
+        /// A secret that cannot be guessed by trying: a text of at least this many bytes.
         case longSecret(Int)
         /// A whole number in this range.
         case integer(ClosedRange<Int>)

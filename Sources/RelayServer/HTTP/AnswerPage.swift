@@ -1,6 +1,6 @@
 import RelayModel
 
-/// The entries of a list's answer, as many as fit a page: so many, so many bytes, and one at least.
+/// The entries of a list's answer, bounded in number and in bytes; there is one at least.
 struct AnswerPage {
     private(set) var entries: [JSONValue] = []
     private var room: Int

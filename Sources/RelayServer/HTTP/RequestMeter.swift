@@ -17,7 +17,7 @@ final class RequestMeter: Sendable {
         let seconds: Metrics.Timer
     }
 
-    /// Clients choose methods: beyond so many kinds each is named again.
+    /// Clients choose methods: beyond this many kinds, a name is not remembered but made anew.
     private static let most = 2048
 
     private let factory: any MetricsFactory

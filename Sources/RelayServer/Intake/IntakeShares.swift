@@ -28,7 +28,7 @@ struct IntakeShares: Sendable {
         var wait = Duration.milliseconds(5)
         /// Requests of one container that wait.
         var line = 256
-        /// Pushes with the gateway at the most: a part of the window that all share.
+        /// The most pushes that may be with the gateway: a part of the window that all share.
         var pushes = 1024
     }
 

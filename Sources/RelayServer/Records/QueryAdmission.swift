@@ -3,7 +3,7 @@ import RelayModel
 import Storage
 import Synchronization
 
-/// Lets queries of records in, so many at a time, and gives each what it may use.
+/// Bounds how many queries of records run at the same time, and what each may use.
 ///
 /// Concurrency: a lock around the places; nothing is called out while it is held.
 package final class QueryAdmission: Sendable {

@@ -12,7 +12,7 @@ enum QueryParty: Sendable, Hashable {
 
 /// How many queries of records run at a time, and whether one more may.
 ///
-/// A container has so many places, and of these a user, or all strangers together, half. Where all
+/// Of a container's places a user, or all strangers together, may have half. Where all
 /// places of the relay are taken, a container that has none running gets one still.
 struct QueryPlaces: Sendable {
     private struct Running {

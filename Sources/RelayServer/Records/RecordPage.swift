@@ -3,7 +3,7 @@ import Storage
 
 /// The records of a page as they are found: the first in the order of the query, as many as fit.
 ///
-/// A page has so many records and so many bytes, and one record at least.
+/// A page is bounded in records and in bytes; it has one record at least.
 struct RecordPage: Sendable {
     private struct Entry: Sendable {
         let record: ShadowRecord

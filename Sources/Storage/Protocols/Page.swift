@@ -1,6 +1,6 @@
 import RelayModel
 
-/// Elements of a list, as many as fit: so many rows, so many bytes, and one element at least.
+/// A page of a list, bounded in rows and in bytes; it has one element at least.
 package struct Page<Element: Sendable>: Sendable {
     /// The elements, in order.
     package var elements: [Element]

@@ -81,7 +81,7 @@ struct InboxStep: Sendable {
         let dropped: UInt64
     }
 
-    /// An inbox is looked at for its size once in so many notifications.
+    /// Notifications after which the size of an inbox is looked at again.
     private static let sizeInterval: Int64 = 64
 
     let now: Timestamp

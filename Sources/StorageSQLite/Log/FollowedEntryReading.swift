@@ -5,7 +5,7 @@ import Storage
 /// Reads entries for the follower, in one pass over the log's pages: containers are looked up once,
 /// and a change stays text.
 struct FollowedEntryReading {
-    /// Bodies are read up to so many bytes at a time, and one body at least.
+    /// Bytes of bodies that are read at a time; one body is read whatever its size.
     static let maximumBytes = 8 * 1024 * 1024
 
     private let db: Database

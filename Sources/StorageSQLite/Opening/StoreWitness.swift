@@ -32,8 +32,8 @@ final class StoreWitness: Sendable {
     /// The slots lie in pages of their own: a write that is torn spoils one of them.
     private static let slotDistance = 4096
     private static let magic = Array("BelfryW1".utf8)
-    /// A restart of the write-ahead log adds one to its salt; more than so many between two records
-    /// that were kept is another log.
+    /// A restart of the write-ahead log adds one to its salt; two kept records that lie more restarts
+    /// apart than this belong to different logs.
     private static let restarts: UInt32 = 4096
 
     private let descriptor: Int32

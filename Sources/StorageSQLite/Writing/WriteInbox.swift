@@ -13,7 +13,7 @@ final class WriteInbox: Sendable {
     private struct State {
         var waiting = WriteLines()
         var contention = Contention()
-        /// The writer sleeps until so many requests wait; 0 if it does not sleep.
+        /// How many requests must wait before the writer is woken; 0 if it does not sleep.
         var wakeAt = 0
         var closed: StorageError?
         /// Nothing more comes, and nobody reads any more: the writer may end.

@@ -241,7 +241,7 @@ package enum RecordRefusal: Sendable, Hashable {
     case notCreatable(RecordType)
     /// The user or the container has as much as a quota allows.
     case overQuota(QuotaRefusal)
-    /// The operations before it have changed so many bytes of records already.
+    /// Bytes of records that the operations before it have changed already.
     case tooMuchAtOnce(bytes: Int)
     /// A reference that validates leads nowhere.
     case missingReference(RecordID)
