@@ -231,7 +231,7 @@ let package = Package(
                 "GatewaySimulator", argumentParser, coreMetrics, crypto, logging, metrics,
                 nioCore, nioPosix, nioSSL, serviceLifecycle,
             ],
-            path: "Tests/Benchmarks", exclude: ["count-allocations"]),
+            path: "Tests/Benchmarks", exclude: ["count-allocations", "measure"]),
         .testTarget(name: "TidyTests"),
     ],
     swiftLanguageModes: [.v6]

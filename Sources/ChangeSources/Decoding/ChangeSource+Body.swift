@@ -1,17 +1,6 @@
 import RelayModel
 
 extension ChangeSource {
-    /// Headers that name a delivery, the same on every attempt.
-    private static let deliveryHeaders = [
-        StandardWebhooks.idHeader, "x-appwrite-webhook-delivery-id",
-        "x-hydrogen-webhook-action-id",
-    ]
-
-    /// The sender's name of this delivery.
-    func transportKey(_ headers: WebhookHeaders) -> String? {
-        Self.deliveryHeaders.lazy.compactMap { headers[$0] }.first { !$0.isEmpty }
-    }
-
     /// The headers that a later decoding needs.
     func replayHeaders(_ headers: WebhookHeaders) -> [String: String] {
         var names = Self.deliveryHeaders + ["content-type"] + presetHeaders

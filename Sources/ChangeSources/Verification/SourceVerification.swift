@@ -33,41 +33,6 @@ package enum VerificationScheme: Sendable, Hashable {
     case signature(SignatureRecipe)
 }
 
-extension ChangeSource {
-    /// Verifies that `request` comes from this source, at the time that it says.
-    ///
-    /// It reads headers and raw bytes only, so that nothing is parsed before it is believed. The
-    /// scheme is the source's own; nothing in the request can choose another.
-    ///
-    /// - Throws: ``VerificationError`` that names the part that failed.
-    @discardableResult
-    package func verify(
-        _ request: WebhookRequest
-    ) throws(VerificationError) -> VerificationOutcome {
-        if verification.scheme == .none { return VerificationOutcome(secretIndex: nil) }
-        let live = verification.secrets.indices.filter {
-            verification.secrets[$0].isLive(at: request.receivedAt)
-        }
-        guard !live.isEmpty else { throw .noLiveSecret }
-        let secrets = live.map { verification.secrets[$0] }
-        let fitting = try verification.scheme.fittingSecret(request, among: secrets)
-        try checkCoverage(request)
-        return VerificationOutcome(secretIndex: live[fitting])
-    }
-
-    /// Refuses an event in binary mode whose attributes the signature does not cover: whoever
-    /// copied it could send it again as a deletion.
-    private func checkCoverage(_ request: WebhookRequest) throws(VerificationError) {
-        guard preset == .cloudevents, request.headers["ce-specversion"] != nil,
-            let covered = verification.scheme.coveredHeaders
-        else { return }
-        for name in request.headers.names
-        where name.hasPrefix("ce-") && !covered.contains(name.lowercased()) {
-            throw .unsignedHeader(name)
-        }
-    }
-}
-
 extension VerificationScheme {
     /// The headers that a signature covers, in small letters; `nil` where the request shows the
     /// secret itself, so that who copied it can write what they like anyway.

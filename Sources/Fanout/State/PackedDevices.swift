@@ -181,16 +181,7 @@ struct PackedDevices {
     }
 }
 
-/// Whose a version of a device is.
-struct DeviceHolder: Hashable {
-    let owner: UserID
-    let device: DeviceID
-}
-
 extension Device {
-    /// Whose it is.
-    var holder: DeviceHolder { DeviceHolder(owner: owner, device: id) }
-
     /// What it has in common with others: everything but the name, the owner and the token.
     var template: Device {
         var template = self

@@ -4,7 +4,9 @@
 /// that a record can be shown as it was posted.
 ///
 /// ```swift
-/// let fields: RecordFields = ["title": .string("Lilies"), "sizes": .list([.integer(1)])]
+/// let fields: RecordFields = [
+///     "title": .string("Lilies"), "sizes": .list([.integer(1)]),
+/// ]
 /// #expect(fields["title"]?.kind == "a text")
 /// #expect(fields["sizes"]?.kind == "a list")
 /// ```

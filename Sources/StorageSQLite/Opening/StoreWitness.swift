@@ -32,8 +32,9 @@ final class StoreWitness: Sendable {
     /// The slots lie in pages of their own: a write that is torn spoils one of them.
     private static let slotDistance = 4096
     private static let magic = Array("BelfryW1".utf8)
-    /// A restart of the write-ahead log adds one to its salt; two kept records that lie more restarts
-    /// apart than this belong to different logs.
+    /// A restart of the write-ahead log adds one to its salt.
+    ///
+    /// Two kept records that lie further apart than this belong to different logs.
     private static let restarts: UInt32 = 4096
 
     private let descriptor: Int32

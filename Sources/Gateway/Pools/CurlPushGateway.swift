@@ -1,22 +1,5 @@
 package import RelayModel
 
-/// Why a gateway cannot be created.
-package enum GatewaySetupError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The loaded libcurl cannot do what is needed.
-    case unusableLibrary(String)
-    /// The process has no thread or descriptor left.
-    case outOfResources(String)
-    /// A setting is outside its range.
-    case badSetting(String)
-
-    /// What is wrong.
-    package var description: String {
-        switch self {
-        case .unusableLibrary(let text), .outOfResources(let text), .badSetting(let text): text
-        }
-    }
-}
-
 /// APNs, or anything that speaks its provider API, over libcurl.
 ///
 /// One thread owns all connections. Requests go in through a mailbox and come out as batches of
@@ -87,29 +70,4 @@ package final class CurlPushGateway: PushGateway {
 
     /// How much waits and is open, as of the last second.
     package var gauge: GatewayGauge { mailbox.gauge }
-}
-
-extension CurlGatewaySettings {
-    /// Checks the ranges that the documentation of the settings states.
-    func validate() throws(GatewaySetupError) {
-        guard (1...64).contains(connectionsPerCredential) else {
-            throw .badSetting(
-                "connectionsPerCredential must be 1 to 64, not \(connectionsPerCredential)")
-        }
-        guard (1...1000).contains(streamsPerConnection) else {
-            throw .badSetting(
-                "streamsPerConnection must be 1 to 1000, not \(streamsPerConnection)")
-        }
-        guard maximumWaiting > 0 else {
-            throw .badSetting("maximumWaiting must be positive, not \(maximumWaiting)")
-        }
-        let times = [
-            ("connectTimeout", connectTimeout), ("requestTimeout", requestTimeout),
-            ("watchdog", watchdog), ("maximumConnectionAge", maximumConnectionAge),
-            ("idleTimeout", idleTimeout),
-        ]
-        for (name, time) in times where time < .milliseconds(1) || time > .seconds(7 * 86_400) {
-            throw .badSetting("\(name) must be 1 ms to 7 days, not \(time)")
-        }
-    }
 }

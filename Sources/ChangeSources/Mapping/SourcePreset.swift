@@ -1,59 +1,5 @@
 package import RelayModel
 
-/// A configured webhook sender: how it proves itself, what its bodies mean, and what becomes of
-/// those that cannot be read.
-///
-/// This room is pure: nothing in it suspends, logs or reads a clock. The server verifies first
-/// (``verify(_:)``), on the raw bytes, and decodes then (``decode(_:)``).
-package struct ChangeSource: Sendable, Hashable {
-    /// The name, as it stands in the webhook's URL.
-    package var name: SourceName
-    /// The shape of the bodies.
-    package var preset: SourcePreset
-    /// How a webhook proves that it is this source's.
-    package var verification: SourceVerification
-    /// How the source's words become record types, record names and the rest.
-    package var mapping: SourceMapping
-    /// What becomes of a change that cannot be mapped.
-    package var onUnmappable: UnmappablePolicy
-    /// The longest body that is read, 1 byte to ``Limits/maximumWebhookBytes``.
-    package var maximumBodyBytes: Int
-    /// For how long two equal changes without any identifier count as one; zero for never.
-    ///
-    /// A longer window would swallow a real A→B→A→B sequence.
-    package var contentWindow: Duration
-
-    /// Creates a source with the defaults of its preset; set the rest on the value.
-    package init(
-        name: SourceName, preset: SourcePreset, verification: SourceVerification,
-        mapping: SourceMapping = SourceMapping()
-    ) {
-        self.name = name
-        self.preset = preset
-        self.verification = verification
-        self.mapping = mapping
-        onUnmappable = preset.defaultPolicy
-        maximumBodyBytes = preset.defaultBodyBytes
-        contentWindow = preset.defaultContentWindow
-    }
-}
-
-extension ChangeSource {
-    /// Looks whether a webhook can be this source's, as far as that shows without its body.
-    ///
-    /// - Throws: ``VerificationError`` for whatever no body makes good.
-    package func recognize(_ head: WebhookRequest) throws(VerificationError) {
-        do {
-            try verify(head)
-        } catch {
-            switch error {
-            case .signatureMismatch, .malformedToken, .tokenAlgorithm, .tokenMismatch: return
-            default: throw error
-            }
-        }
-    }
-}
-
 /// What becomes of a change that cannot be mapped.
 package enum UnmappablePolicy: String, Sendable, Hashable, CaseIterable {
     /// It is refused: 422, or an error in its place within a batch.

@@ -27,3 +27,14 @@ package final class BadgeCounts: Sendable {
         badges.withLock { _ = $0[container]?.removeValue(forKey: device) }
     }
 }
+
+/// Whose a version of a device is.
+struct DeviceHolder: Hashable {
+    let owner: UserID
+    let device: DeviceID
+}
+
+extension Device {
+    /// Whose it is.
+    var holder: DeviceHolder { DeviceHolder(owner: owner, device: id) }
+}

@@ -17,7 +17,7 @@ struct RowImages {
         switch (mapping.beforeImage, image.completeness) {
         case (.auto, .full), (.full, _): before.completeness = .full
         case (.auto, .partial), (.partial, _): before.completeness = .partial
-        case (.keys, _): before.reduce(to: keyColumns)
+        case (.keys, _): before.keepOnly(keyColumns)
         case (.auto, .unsure): before.decideCompleteness(after: after, keyColumns: keyColumns)
         }
         self.before = before
@@ -26,7 +26,7 @@ struct RowImages {
 
 extension RecordImage {
     /// Keeps the key columns only.
-    mutating func reduce(to columns: Set<String>) {
+    mutating func keepOnly(_ columns: Set<String>) {
         fields = fields.filter { columns.contains($0.key) }
         completeness = .partial
     }

@@ -98,3 +98,28 @@ package struct CurlGatewaySettings: Sendable {
         }
     }
 }
+
+extension CurlGatewaySettings {
+    /// Checks the ranges that the documentation of the settings states.
+    func validate() throws(GatewaySetupError) {
+        guard (1...64).contains(connectionsPerCredential) else {
+            throw .badSetting(
+                "connectionsPerCredential must be 1 to 64, not \(connectionsPerCredential)")
+        }
+        guard (1...1000).contains(streamsPerConnection) else {
+            throw .badSetting(
+                "streamsPerConnection must be 1 to 1000, not \(streamsPerConnection)")
+        }
+        guard maximumWaiting > 0 else {
+            throw .badSetting("maximumWaiting must be positive, not \(maximumWaiting)")
+        }
+        let times = [
+            ("connectTimeout", connectTimeout), ("requestTimeout", requestTimeout),
+            ("watchdog", watchdog), ("maximumConnectionAge", maximumConnectionAge),
+            ("idleTimeout", idleTimeout),
+        ]
+        for (name, time) in times where time < .milliseconds(1) || time > .seconds(7 * 86_400) {
+            throw .badSetting("\(name) must be 1 ms to 7 days, not \(time)")
+        }
+    }
+}

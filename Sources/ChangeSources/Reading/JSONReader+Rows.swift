@@ -1,0 +1,59 @@
+import RelayModel
+
+extension JSONReader {
+    /// The row `name` as plain values, or `nil` if it is absent or null.
+    func row(
+        _ name: String, _ completeness: ReportedImage.Completeness
+    ) throws(JSONContractError) -> ReportedImage? {
+        guard let reader = try reader(name) else { return nil }
+        return ReportedImage(
+            fields: FieldValue.fields(plain: reader.object), completeness: completeness,
+            path: reader.path)
+    }
+
+    /// The operation that the word at `name` means, compared without regard to case.
+    func operation(
+        _ name: String, _ words: [String: ChangeOperation]
+    ) throws(JSONContractError) -> ChangeOperation {
+        let word = try require(name, try string(name))
+        guard let operation = words[word.lowercased()] else {
+            let allowed = words.keys.sorted().joined(separator: ", ")
+            throw failure(name, "\"\(word.prefix(64))\" is unknown; allowed are \(allowed)")
+        }
+        return operation
+    }
+
+    /// The moment `name`, as text or as milliseconds since 1970; `nil` if absent or null.
+    func moment(_ name: String) throws(JSONContractError) -> Timestamp? {
+        let moment: Timestamp?
+        switch value(name) {
+        case nil: return nil
+        case .integer(let count)?: moment = Timestamp(milliseconds: count).plausible
+        case .string(let text)?: moment = Timestamp(iso8601: text)
+        default: moment = nil
+        }
+        guard let moment else {
+            throw failure(name, "must be milliseconds since 1970, or a date and time (RFC 3339)")
+        }
+        return moment
+    }
+
+    /// The moment `name` if it is one; its absence or another form harms nothing.
+    func anyMoment(_ name: String) -> Timestamp? {
+        (try? moment(name)) ?? nil
+    }
+
+    /// The text or integer `name` as text, or `nil` if it is absent, null or neither.
+    func anyText(_ name: String) -> String? {
+        value(name).flatMap { FieldValue(plain: $0).nameText }
+    }
+}
+
+extension ReportedChange {
+    /// Refuses images that contradict the operation.
+    func requireImages(_ item: SourceItem) throws(JSONContractError) {
+        if operation != .delete, after == nil {
+            throw item.failure("a change that is no deletion needs the row after it")
+        }
+    }
+}
