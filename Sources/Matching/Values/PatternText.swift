@@ -58,14 +58,6 @@ struct PatternText {
         if text.utf8.count > longest.utf8.count { longest = text }
     }
 
-    /// What is known about texts that fit.
-    var clue: KeyClue? {
-        if prefix.utf8.count >= 3 || prefix.utf8.count >= longest.utf8.count, !prefix.isEmpty {
-            return .prefix(prefix)
-        }
-        return longest.utf8.count >= 3 ? .part(longest) : nil
-    }
-
     /// What of a folded prefix a text must begin with where a regular expression ignored case.
     ///
     /// Beyond ASCII the two notions of case differ. At its end an `s` may have been a long s with a

@@ -1,0 +1,9 @@
+extension PatternText {
+    /// What is known about texts that fit.
+    var clue: KeyClue? {
+        if prefix.utf8.count >= 3 || prefix.utf8.count >= longest.utf8.count, !prefix.isEmpty {
+            return .prefix(prefix)
+        }
+        return longest.utf8.count >= 3 ? .part(longest) : nil
+    }
+}
