@@ -43,6 +43,7 @@ let nioHTTPTypes = Target.Dependency.product(
     name: "NIOHTTPTypes", package: "swift-nio-extras")
 let nioHTTP2 = Target.Dependency.product(name: "NIOHTTP2", package: "swift-nio-http2")
 let nioHPACK = Target.Dependency.product(name: "NIOHPACK", package: "swift-nio-http2")
+let nioWebSocket = Target.Dependency.product(name: "NIOWebSocket", package: "swift-nio")
 let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl")
 let serviceLifecycle = Target.Dependency.product(
     name: "ServiceLifecycle", package: "swift-service-lifecycle")
@@ -100,6 +101,11 @@ let package = Package(
                 "RelayModel", "PredicateLanguage", "Matching", "Storage", crypto, logging, metrics,
             ]),
         .target(
+            name: "Live",
+            dependencies: [
+                "RelayModel", "PredicateLanguage", "Matching", "Storage", crypto, logging, metrics,
+            ]),
+        .target(
             name: "Gateway",
             dependencies: ["RelayModel", "CCurl", collections, crypto]),
         .target(
@@ -113,10 +119,11 @@ let package = Package(
             dependencies: [
                 "RelayModel", "PredicateLanguage", "RegularExpressions", "Matching",
                 "ChangeSources", "Storage",
-                "StorageSQLite", "Fanout", "Gateway", "Delivery", configuration, crypto,
+                "StorageSQLite", "Fanout", "Live", "Gateway", "Delivery", configuration, crypto,
                 cryptoExtras, httpTypes,
                 hummingbird, hummingbirdCore, hummingbirdTLS, logging, metrics, coreMetrics,
-                nioCore, nioHTTP1, nioHTTPTypes, nioPosix, nioSSL, serviceLifecycle, "CMalloc",
+                nioCore, nioHTTP1, nioHTTPTypes, nioPosix, nioSSL, nioWebSocket, serviceLifecycle,
+                "CMalloc",
             ],
             resources: [.embedInCode("OpenAPI/openapi.json")]),
         .target(
@@ -246,8 +253,8 @@ where !target.name.hasPrefix("C") || target.name == "ChangeSources"
 
 // Rooms in which the compiler asks that every unsafe expression is marked (docs/architecture.md).
 let safeRooms = [
-    "RelayModel", "PredicateLanguage", "ChangeSources", "Fanout", "Delivery", "RelayServer",
-    "GatewaySimulator", "Migrations", "belfry",
+    "RelayModel", "PredicateLanguage", "ChangeSources", "Fanout", "Live", "Delivery",
+    "RelayServer", "GatewaySimulator", "Migrations", "belfry",
 ]
 for target in package.targets where safeRooms.contains(target.name) {
     target.swiftSettings = (target.swiftSettings ?? []) + [.strictMemorySafety()]

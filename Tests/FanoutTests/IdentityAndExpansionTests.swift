@@ -139,8 +139,8 @@ import Testing
     func `a read rule says who may know`(readers: [String]?, mayRead: Bool) {
         var change = Fixtures.change()
         change.readers = readers
-        #expect(DeviceExpansion.mayRead(Fixtures.identifier("alice"), change) == mayRead)
+        #expect(change.mayRead(Fixtures.identifier("alice")) == mayRead)
         change.readersBefore = readers
-        #expect(DeviceExpansion.mightRead(Fixtures.identifier("alice"), change) == mayRead)
+        #expect(change.mightRead(Fixtures.identifier("alice")) == mayRead)
     }
 }

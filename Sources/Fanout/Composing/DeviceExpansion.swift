@@ -32,22 +32,4 @@ package enum DeviceExpansion {
         guard change.origin.userID == nil || change.origin.userID == user else { return nil }
         return change.origin.deviceID
     }
-
-    /// Whether the change's read rule lets `user` know of it.
-    ///
-    /// Without a rule everybody may read the public database, and the owner a private one, which
-    /// the index has seen to.
-    package static func mayRead(_ user: UserID, _ change: RecordChange) -> Bool {
-        guard let readers = change.readers else { return true }
-        return RecordChange.names(user, in: readers)
-    }
-
-    /// Whether `user` may know what the record was before an update.
-    ///
-    /// Who was let in by the change itself must not learn by a condition on both images what was
-    /// there before.
-    package static func mightRead(_ user: UserID, _ change: RecordChange) -> Bool {
-        guard let readers = change.readersBefore else { return true }
-        return RecordChange.names(user, in: readers)
-    }
 }

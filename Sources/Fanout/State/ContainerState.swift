@@ -1,6 +1,6 @@
-package import Matching
+import Matching
 import PredicateLanguage
-package import RelayModel
+import RelayModel
 import Storage
 
 /// What a container in one environment knows at a position of the log: its active subscriptions, in
@@ -136,9 +136,9 @@ extension ContainerState {
         guard change.readers != nil || change.readersBefore != nil else { return }
         serials.removeAll { serial in
             guard let subscription = subscription(serial) else { return true }
-            guard DeviceExpansion.mayRead(subscription.owner, change) else { return true }
+            guard change.mayRead(subscription.owner) else { return true }
             return subscription.narrowsUpdates
-                && !DeviceExpansion.mightRead(subscription.owner, change)
+                && !change.mightRead(subscription.owner)
         }
     }
 
@@ -213,21 +213,4 @@ struct ContainerImage: Sendable {
     var updateRules: [UInt8]
     var subscriptions: [UInt8]
     var devices: [UInt8]
-}
-
-extension IndexedSubscription {
-    /// Reads the condition of a saved subscription.
-    ///
-    /// - Throws: ``PredicateLanguage/PredicateError`` if it cannot be read.
-    package init(_ subscription: Subscription, serial: UInt64) throws {
-        var predicate: RecordPredicate?
-        if case .query(let query, _) = subscription.scope {
-            predicate = try query.recordPredicate(
-                implying: subscription.database.impliedOwner(subscription.owner))
-        }
-        self.init(
-            serial: serial, database: subscription.database, owner: subscription.owner,
-            zoneID: subscription.zoneID, recordType: subscription.recordType,
-            firesOn: subscription.firesOn, predicate: predicate)
-    }
 }

@@ -18,6 +18,8 @@ extension RecordChange {
         object["readersBefore"] = readersBefore.map { .array($0.map { .string($0) }) }
         object["created"] = created?.storedForm
         object["former"] = formerlyModified?.storedForm
+        object["kept"] = kept?.storedForm
+        object["unkept"] = isUnkept ? true : nil
         object["at"] = occurredAt.map { FieldValue.timestamp($0).notation }
         object["version"] = version.map { .integer($0) }
         object["snapshot"] = isSnapshot ? true : nil
@@ -52,6 +54,8 @@ extension RecordChange {
         readersBefore = try reader.strings("readersBefore")
         created = try RecordTrace(try reader.reader("created"))
         formerlyModified = try RecordTrace(try reader.reader("former"))
+        kept = try KeptState(try reader.reader("kept"))
+        isUnkept = try reader.bool("unkept") ?? false
         if let moment = reader.value("at"),
             case .timestamp(let timestamp) = try FieldValue(notation: moment, path: "at")
         {
@@ -59,6 +63,25 @@ extension RecordChange {
         }
         version = try reader.integer("version")
         isSnapshot = try reader.bool("snapshot") ?? false
+    }
+}
+
+extension KeptState {
+    /// The form in which it lies in the log: nothing where there was no record.
+    var storedForm: JSONValue {
+        var object: JSONObject = [:]
+        object["image"] = image?.storedForm
+        object["readers"] = readers.map { .array($0.map { .string($0) }) }
+        return .object(object)
+    }
+
+    /// Reads what ``storedForm`` wrote; nothing from nothing.
+    init?(_ reader: JSONReader?) throws(JSONContractError) {
+        guard let reader else { return nil }
+        self.init(
+            image: try RecordImage(
+                storedForm: reader.value("image"), path: reader.path(of: "image")),
+            readers: try reader.strings("readers"))
     }
 }
 

@@ -53,6 +53,20 @@ public struct ChangeOrigin: Sendable, Hashable {
     }
 }
 
+/// A record as the relay kept it before a change.
+public struct KeptState: Sendable, Hashable {
+    /// What was known of it; `nil` if there was no such record.
+    public var image: RecordImage?
+    /// Who might read it; `nil` means the default of its database.
+    public var readers: [String]?
+
+    /// There was no such record unless an image says otherwise.
+    public init(image: RecordImage? = nil, readers: [String]? = nil) {
+        self.image = image
+        self.readers = readers
+    }
+}
+
 /// One creation, update or deletion of a record, as a change source reported it.
 ///
 /// ```swift
@@ -89,6 +103,11 @@ public struct RecordChange: Sendable, Hashable {
     public var created: RecordTrace?
     /// The last modification before this change, where the relay keeps the record.
     public var formerlyModified: RecordTrace?
+    /// What the relay kept of the record before, where the images do not say the same: a source may
+    /// have left out a change, or know more than it sent.
+    public var kept: KeptState?
+    /// Whether the record was not written to what the relay keeps, because a quota is reached.
+    public var isUnkept = false
     /// When it happened, by the source's clock.
     public var occurredAt: Timestamp?
     /// The version by which the source orders the changes of one record, where there is one.

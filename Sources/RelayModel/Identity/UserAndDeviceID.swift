@@ -46,7 +46,7 @@ extension DeviceID {
     }
 
     /// The name by which the client calls itself.
-    private var client: Substring {
+    package var client: Substring {
         let utf8 = rawValue.utf8
         let tail = Self.furtherMark.utf8.count + Self.furtherDigits
         guard utf8.count > tail else { return rawValue[...] }

@@ -55,6 +55,22 @@ extension RecordChange {
         }
     }
 
+    /// Whether the read rule of this change lets `user` know of it.
+    ///
+    /// Without a rule everybody may read the public database, and the owner a private one, which
+    /// the index has seen to.
+    public func mayRead(_ user: UserID?) -> Bool {
+        readers.map { Self.names(user, in: $0) } ?? true
+    }
+
+    /// Whether `user` may know what the record was before an update.
+    ///
+    /// Who was let in by the change itself must not learn by a condition on both images what was
+    /// there before.
+    public func mightRead(_ user: UserID?) -> Bool {
+        readersBefore.map { Self.names(user, in: $0) } ?? true
+    }
+
     /// Whether two lists name the same readers in the same order.
     public static func isSame(_ readers: [String], as others: [String]) -> Bool {
         readers.elementsEqual(others) { $0.utf8.elementsEqual($1.utf8) }

@@ -33,6 +33,26 @@ struct ClientAdmission: Sendable {
             admit: { head in try await recognize(head, rule, respond) })
     }
 
+    /// Who stands behind the head of a request that is not answered by itself: a connection's.
+    ///
+    /// - Throws: As a call does that anybody may make whom the container knows.
+    func admit(
+        _ request: RelayRequest
+    ) async throws -> HeadAdmission {
+        let judge = try await authenticator(of: request)
+        let key = try judge.recognizeKey(of: request)
+        let (current, known) = try await current(Known(judge: judge, key: key), request)
+        let caller = try current.caller(of: request, database: .public, holding: known)
+        try count(caller, of: judge.settings)
+        let token = await sessions.renewed(
+            current.session, of: judge.settings, for: caller, request)
+        let admitted = AdmittedCaller(
+            settings: judge.settings, database: .public, caller: caller,
+            redirectURL: judge.redirectURL)
+        return HeadAdmission(
+            caller: admitted, key: known, token: token, session: current.session?.id)
+    }
+
     // MARK: The head
 
     /// What the head of a request told.
@@ -151,6 +171,16 @@ struct ClientAdmission: Sendable {
                 nonce.bytes, of: container, until: nonce.until, at: request.receivedAt)
         else { throw AuthenticationRefusal.signature(.usedBefore) }
     }
+}
+
+/// Who stands behind a connection.
+struct HeadAdmission: Sendable {
+    let caller: AdmittedCaller
+    let key: AccessKey
+    /// The user's next token.
+    let token: String?
+    /// The session of the one that came.
+    let session: UUIDBytes?
 }
 
 /// Who may make a call, and in which database.

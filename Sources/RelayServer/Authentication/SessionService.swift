@@ -75,6 +75,11 @@ struct SessionService: Sendable {
         )
     }
 
+    /// Until when a user token counts, as it says itself.
+    static func end(of token: String) -> Timestamp? {
+        SessionToken(token)?.expiresAt ?? expiration(of: token)
+    }
+
     /// The `exp` of an identity provider's token that has been verified.
     private static func expiration(of token: String) -> Timestamp? {
         guard !SessionToken.isOne(token), let parts = try? SplitToken(token) else { return nil }

@@ -17,7 +17,7 @@ extension Relay {
     /// The HTTP listeners: one for clients and change sources, one for the operator, or one for
     /// both.
     func listeners() throws -> [any Service] {
-        let dependencies = dependencies()
+        var dependencies = dependencies()
         let connections = OpenConnections(
             grace: configuration.shutdownGrace, clock: world.clock, logger: logger)
         let files = OpenFiles.raised()
@@ -29,19 +29,28 @@ extension Relay {
                 "files": "\(files.limit)", "connections": "\(clients.connections)",
                 "perAddress": "\(clients.perAddress)",
             ])
+        let live = live(dependencies, connections)
+        dependencies.live = live.door
         var surfaces: Set<RelayRoute.Surface> = [.client, .changes, .operation]
         if listening.showsMetrics { surfaces.insert(.metrics) }
         let limiter = limiter("http", clients, connections)
         guard !configuration.sharesListener else {
             surfaces.insert(.administration)
-            return [try listener(configuration.http, dependencies, surfaces: surfaces, limiter)]
+            return live.services
+                + [
+                    try listener(
+                        configuration.http, dependencies, surfaces: surfaces, limiter, live.sockets),
+                    live.drain,
+                ]
         }
-        return [
-            try listener(configuration.http, dependencies, surfaces: surfaces, limiter),
+        return live.services + [
+            try listener(
+                configuration.http, dependencies, surfaces: surfaces, limiter, live.sockets),
             try listener(
                 configuration.admin, dependencies,
                 surfaces: [.administration, .operation, .metrics],
-                self.limiter("admin", listening.administrativeListener, connections)),
+                self.limiter("admin", listening.administrativeListener, connections), nil),
+            live.drain,
         ]
     }
 
@@ -106,13 +115,13 @@ extension Relay {
 
     private func listener(
         _ place: RelayConfiguration.Listener, _ dependencies: RelayDependencies,
-        surfaces: Set<RelayRoute.Surface>, _ limiter: ConnectionLimiter
+        surfaces: Set<RelayRoute.Surface>, _ limiter: ConnectionLimiter, _ sockets: LiveSockets?
     ) throws -> any Service {
         let logger = logger
         let ports = ports
         let application = Application(
             router: RelayRouter.make(dependencies, surfaces: surfaces),
-            server: try server(limiter),
+            server: try server(limiter, sockets),
             configuration: ApplicationConfiguration(
                 address: .hostname(place.host, port: place.port), serverName: "belfry"),
             onServerRunning: { channel in
@@ -128,10 +137,12 @@ extension Relay {
             connections: limiter.connections)
     }
 
-    private func server(_ limiter: ConnectionLimiter) throws -> HTTPServerBuilder {
-        let http1 = HTTP1Channel.Configuration(additionalChannelHandlers: [
-            limiter.watch(), ClientWatch(), WholeAnswers(),
-        ])
+    private func server(
+        _ limiter: ConnectionLimiter, _ sockets: LiveSockets?
+    ) throws -> HTTPServerBuilder {
+        let http1 = HTTP1Channel.Configuration(
+            additionalChannelHandlers: [limiter.watch(), ClientWatch(), WholeAnswers()]
+                + (sockets.map { [LiveUpgrade($0)] } ?? []))
         guard let files = configuration.tls else { return .http1(configuration: http1) }
         let chain = try Self.read("tls.certificateFile", files.certificate) {
             try NIOSSLCertificate.fromPEMFile($0)

@@ -274,7 +274,7 @@ package final class Relay: Service {
 }
 
 /// A loop that runs until the group shuts down.
-private struct LoopService: Service {
+struct LoopService: Service {
     let body: @Sendable () async throws -> Void
 
     func run() async throws {

@@ -33,6 +33,8 @@ package struct RelayDependencies: Sendable {
     package var metrics: any MetricsFactory
     /// The metrics as Prometheus reads them.
     package var renderMetrics: @Sendable () -> String
+    /// Measures waits.
+    let clock: any Clock<Duration>
     /// The log of the room.
     package var logger: Logger
     /// What requests may ask for.
@@ -51,6 +53,8 @@ package struct RelayDependencies: Sendable {
     package var turnstile: Turnstile
     /// Where polls of web couriers wait.
     package var courier: CourierPolls
+    /// Where connected clients come in; `nil` where nothing is followed.
+    var live: LiveDoor?
     /// Lets queries of records in.
     package var queries: QueryAdmission
     /// Bounds how many long lists are put together at the same time.
@@ -91,6 +95,7 @@ package struct RelayDependencies: Sendable {
         clock: any Clock<Duration>
     ) {
         self.registry = registry
+        self.clock = clock
         self.log = log
         self.progress = progress
         self.shadow = shadow

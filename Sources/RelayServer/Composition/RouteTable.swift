@@ -6,7 +6,7 @@ struct RouteTable: Sendable {
     private let relay: RelayDependencies
     private let identifiers: RandomIdentifiers
     private let sessions: SessionService
-    private let clients: ClientAdmission
+    let clients: ClientAdmission
     private let intake: ChangeIntake
 
     init(_ relay: RelayDependencies) {
@@ -24,7 +24,7 @@ struct RouteTable: Sendable {
 
     /// Every call, in the order of the documentation.
     var routes: [RelayRoute] {
-        subscriptions + devices + records + users + changes + operation + administration
+        subscriptions + devices + records + live + users + changes + operation + administration
     }
 
     private var subscriptions: [RelayRoute] {
@@ -63,6 +63,10 @@ struct RouteTable: Sendable {
                 randomBytes: relay.randomBytes
             ).routes
             + ZoneRoutes(calls: calls).routes
+    }
+
+    private var live: [RelayRoute] {
+        relay.live.map { LiveRoutes(door: $0, clock: relay.clock).routes } ?? []
     }
 
     private var users: [RelayRoute] {

@@ -9,6 +9,17 @@ extension HTTPField.Name {
     /// Whom a proxy acts for.
     static let forwardedFor = unchecked("X-Forwarded-For")
 
+    /// Whether a proxy may hold an answer back until it is whole (nginx).
+    static let acceleratorBuffering = unchecked("X-Accel-Buffering")
+    /// What a WebSocket's handshake is proven with (RFC 6455, §11.3).
+    static let secWebSocketKey = unchecked("Sec-WebSocket-Key")
+    /// The proof.
+    static let secWebSocketAccept = unchecked("Sec-WebSocket-Accept")
+    /// What is spoken over a WebSocket.
+    static let secWebSocketProtocol = unchecked("Sec-WebSocket-Protocol")
+    /// The version of WebSockets.
+    static let secWebSocketVersion = unchecked("Sec-WebSocket-Version")
+
     /// The same in the clients of January 2016.
     static let session = unchecked("X-Apple-CloudKit-Session")
 

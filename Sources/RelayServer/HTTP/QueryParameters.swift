@@ -3,7 +3,7 @@
 /// Nobody knows all parameters that clients send (`ckjsVersion`, `clientId` …), so unknown ones are
 /// simply there.
 package struct QueryParameters: Sendable, Hashable {
-    private let pairs: [Pair]
+    private var pairs: [Pair]
 
     private struct Pair: Sendable, Hashable {
         let name: String
@@ -28,6 +28,12 @@ package struct QueryParameters: Sendable, Hashable {
     /// The value of the first parameter called `name`, or `nil` if there is none.
     package subscript(name: String) -> String? {
         pairs.first { $0.name == name }?.value
+    }
+
+    /// Puts a value in the place of what the request says, as if its URL had said it.
+    mutating func replace(_ name: String, by value: String) {
+        pairs.removeAll { $0.name == name }
+        pairs.append(Pair(name: name, value: value))
     }
 
     /// Undoes percent-encoding; a plus sign is a space, and what is not an escape stays as it is.

@@ -11,6 +11,8 @@ package struct RelayAnswer: Sendable {
     package var contentType: String?
     /// The body.
     package var body: [UInt8]
+    /// The body in parts, as they come, in place of ``body``.
+    package var stream: AsyncStream<[UInt8]>?
     /// Is called if the answer could not be written, because the connection is gone.
     package var unwritten: (@Sendable () async -> Void)?
 

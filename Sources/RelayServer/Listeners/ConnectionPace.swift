@@ -54,6 +54,8 @@ struct ConnectionPace: Sendable {
     /// Requests whose answers are not wholly written.
     private(set) var unanswered = 0
     private var outgoing: Outgoing?
+    /// Whether what goes out comes by and by: then only standing still is too slow.
+    private var isStreaming = false
     private var ending: Duration?
 
     init(_ bounds: Bounds, at now: Duration) {
@@ -99,9 +101,14 @@ struct ConnectionPace: Sendable {
         incoming = .nothing(since: now, isFirst: false)
     }
 
+    /// Notes that the answer that begins comes by and by.
+    mutating func stream() { isStreaming = true }
+
     /// Notes that a part of an answer goes out.
     mutating func answer(_ bytes: Int, at now: Duration) {
         if outgoing == nil { outgoing = Outgoing(since: now, last: now) }
+        // What waits for something to say has not stood still.
+        if isStreaming, outgoing?.pending == 0 { outgoing?.last = now }
         outgoing?.bytes += bytes
         outgoing?.pending += bytes
     }
@@ -116,6 +123,7 @@ struct ConnectionPace: Sendable {
     /// Notes that an answer has been taken wholly.
     mutating func answerTaken(at now: Duration) {
         outgoing = nil
+        isStreaming = false
         unanswered = max(0, unanswered - 1)
         if case .nothing(_, let isFirst) = incoming {
             incoming = .nothing(since: now, isFirst: isFirst)
@@ -133,6 +141,9 @@ struct ConnectionPace: Sendable {
     /// When the client will have been too slow, and with what; `nil` while it is the relay's turn.
     var deadline: (moment: Duration, slowness: Slowness)? {
         if let ending { return (ending + bounds.refusal, .refusal) }
+        if let outgoing, isStreaming {
+            return outgoing.pending > 0 ? (outgoing.last + bounds.answer, .answer) : nil
+        }
         if let outgoing {
             let whole = outgoing.since + bounds.answer + Bounds.allowance(outgoing.bytes)
             return (min(whole, outgoing.last + bounds.answer), .answer)

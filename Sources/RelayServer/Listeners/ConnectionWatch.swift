@@ -126,6 +126,9 @@ private final class GuestHandler: ChannelDuplexHandler {
         switch unwrapOutboundIn(data) {
         case .head(let head):
             isLast = head.headers["connection"].contains { $0.lowercased() == "close" }
+            if head.headers["content-type"].contains(where: { $0.hasPrefix("text/event-stream") }) {
+                pace.stream()
+            }
             pace.answer(0, at: now)
         case .body(let part): pace.answer(part.readableBytes, at: now)
         case .end:

@@ -245,6 +245,12 @@ struct RequestHandler: Sendable {
         fields[.contentType] = answer.contentType
         fields[.contentLength] = answer.status == 204 ? nil : String(answer.body.count)
         let hasBody = method != .head && !answer.body.isEmpty
+        if let stream = answer.stream {
+            fields[.contentLength] = nil
+            return Response(
+                status: HTTPResponse.Status(code: answer.status), headers: fields,
+                body: Self.streamedBody(stream, unwritten: answer.unwritten))
+        }
         if let unwritten = answer.unwritten {
             return Response(
                 status: HTTPResponse.Status(code: answer.status), headers: fields,
@@ -254,6 +260,21 @@ struct RequestHandler: Sendable {
             status: HTTPResponse.Status(code: answer.status), headers: fields,
             body: hasBody
                 ? ResponseBody(byteBuffer: ByteBuffer(bytes: answer.body)) : ResponseBody())
+    }
+
+    /// A body whose parts are written as they come.
+    private static func streamedBody(
+        _ stream: AsyncStream<[UInt8]>, unwritten: (@Sendable () async -> Void)?
+    ) -> ResponseBody {
+        ResponseBody { writer in
+            do {
+                for await part in stream { try await writer.write(ByteBuffer(bytes: part)) }
+                try await writer.finish(nil)
+            } catch {
+                await unwritten?()
+                throw error
+            }
+        }
     }
 
     /// A body that tells when it could not be written.

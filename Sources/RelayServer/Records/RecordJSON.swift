@@ -8,6 +8,14 @@ struct RecordJSON: Sendable {
     /// How numbers are written.
     var numbers = AnsweredNumbers.asNumbers
 
+    /// Whether a field is its bare value, without the type that says how to read it.
+    var isPlain = false
+
+    /// Shows all fields.
+    init(numbers: AnsweredNumbers) {
+        self.numbers = numbers
+    }
+
     /// Reads `desiredKeys` and `numbersAsStrings` of a request.
     ///
     /// - Throws: `JSONContractError` if they do not fit.
@@ -50,6 +58,10 @@ struct RecordJSON: Sendable {
         var object = JSONObject()
         for (name, value) in record.fields.sorted(by: { $0.key < $1.key })
         where desiredKeys?.contains(name) != false {
+            guard !isPlain else {
+                object[name] = record.wire[name] ?? value.answered(numbers)
+                continue
+            }
             let form = AnsweredField(
                 value, wire: record.wire[name], known: definition?.fields[name]?.type,
                 numbers: numbers)

@@ -1,5 +1,5 @@
 import Crypto
-import Fanout
+import Matching
 import PredicateLanguage
 import RegularExpressions
 import RelayModel

@@ -87,7 +87,10 @@ struct SubscriptionOperationReading {
         try reader.require("subscriptionID", try reader.identifier("subscriptionID"))
     }
 
-    private func subscription(_ reader: JSONReader) throws -> Subscription {
+    /// Reads and checks the dictionary of a subscription.
+    ///
+    /// - Throws: What names the member that does not fit.
+    func subscription(_ reader: JSONReader) throws -> Subscription {
         guard let assigned = SubscriptionID(rawValue: assignedID) else {
             preconditionFailure("an assigned ID must be a subscription ID")
         }

@@ -34,6 +34,8 @@ struct ShadowFilling {
             for: change, bytes: prepared.body.utf8.count, current, shadowRows, in: commit)
         var completed = change.completed(by: current)
         completed.inheritReaders(of: current)
+        completed.noteKept(current)
+        completed.isUnkept = !isWritten
         self.change = completed
         text = completed == change ? prepared.body : nil
     }
@@ -97,6 +99,18 @@ extension RecordChange {
         if operation == .update, !RecordChange.isSame(readers, as: earlier) {
             readersBefore = earlier
         }
+    }
+
+    /// Notes what the relay kept of the record, if the change does not say the same: whoever shows
+    /// what is kept follows that, and not what the source believes.
+    mutating func noteKept(_ shadow: ShadowRecord?) {
+        let known = shadow.flatMap { $0.isDeleted ? nil : $0 }
+        let image = known.map {
+            RecordImage($0.fields, completeness: $0.isPartial ? .partial : .full)
+        }
+        let stated = operation == .create ? nil : before
+        let isSame = stated == image && (known == nil || (readersBefore ?? readers) == known?.readers)
+        if !isSame { kept = KeptState(image: image, readers: known?.readers) }
     }
 
     /// The change with what the last known version of its record adds to its images.

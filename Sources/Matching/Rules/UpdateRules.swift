@@ -1,14 +1,13 @@
 import Foundation
-import Matching
 import PredicateLanguage
-import RelayModel
+package import RelayModel
 
 /// Which updates fire the subscriptions that ask for more than a matching after image.
 ///
 /// Their conditions are filed here once more and judged on the before image; every other
 /// subscription costs nothing. What it takes to decide and the change does not show is unknown, and
 /// then the subscription does not fire: never silently true.
-struct UpdateRules {
+package struct UpdateRules {
     private let index: SubscriptionIndex
     private var rules: [UInt64: Rule] = [:]
 
@@ -22,17 +21,17 @@ struct UpdateRules {
     /// Creates rules for no subscription.
     ///
     /// The seed keeps the index's hashes secret.
-    init(indexSeed: UInt64) {
+    package init(indexSeed: UInt64) {
         index = SubscriptionIndex(seed: indexSeed)
     }
 
     /// Whether no subscription asks for more than a matching after image.
-    var isEmpty: Bool { rules.isEmpty }
+    package var isEmpty: Bool { rules.isEmpty }
 
     // MARK: Edits
 
     /// Files a subscription if it asks for more than a matching after image.
-    mutating func insert(_ subscription: Subscription, indexed: IndexedSubscription) {
+    package mutating func insert(_ subscription: Subscription, indexed: IndexedSubscription) {
         let serial = indexed.serial
         guard subscription.narrowsUpdates else { return }
         rules[serial] = Rule(
@@ -46,7 +45,7 @@ struct UpdateRules {
     }
 
     /// Takes a subscription out.
-    mutating func remove(serial: UInt64) {
+    package mutating func remove(serial: UInt64) {
         guard let rule = rules.removeValue(forKey: serial), rule.firesWhen != .matches else {
             return
         }
@@ -61,7 +60,7 @@ struct UpdateRules {
     /// Serials ascend before and after.
     ///
     /// - Throws: `DearChange` if the before image takes more than `mostSteps`.
-    func apply(
+    package func apply(
         to change: RecordChange, now: Timestamp, mostSteps: Int, matches: inout [UInt64]
     ) throws(DearChange) {
         guard change.operation == .update, !rules.isEmpty else { return }
@@ -146,7 +145,7 @@ extension UpdateRules {
     /// The rules as bytes.
     ///
     /// - Throws: What an encoder throws, which is a mistake of the program.
-    func image() throws -> [UInt8] {
+    package func image() throws -> [UInt8] {
         var image = ImageWriter()
         image.append(bytes: try index.image())
         image.append(UInt64(rules.count))
@@ -160,7 +159,7 @@ extension UpdateRules {
     /// Takes the rules over from a snapshot.
     ///
     /// - Throws: `ImageDamage` if the bytes are not those of ``image()``, or what decoding throws.
-    init(image bytes: [UInt8]) throws {
+    package init(image bytes: [UInt8]) throws {
         var image = ImageReader(bytes)
         index = try SubscriptionIndex(image: Array(try image.run()))
         for _ in 0..<(try image.count(0...Int(Int32.max))) {

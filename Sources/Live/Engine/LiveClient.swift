@@ -1,0 +1,126 @@
+package import RelayModel
+
+/// A client as the engine knows it.
+struct LiveClient {
+    /// A query that the client has declared.
+    struct Declared {
+        let query: LiveQuery
+        let grant: ReadGrant
+        /// The group that shows it; 0 once it has ended.
+        var group: UInt32
+        let fingerprint: String
+    }
+
+    let hub: any LiveHub
+    let container: ContainerKey
+    let reader: LiveReader
+    let device: DeviceID?
+    var queries: [String: Declared] = [:]
+    var version: Int64 = 0
+    /// The queries whose beginning has not been told.
+    var waiting: Set<String> = []
+    var isToldComplete = true
+    /// Whether it fell behind, so that nothing goes out to it until it has caught up.
+    var isLagging = false
+}
+
+/// One query of a set, as the door has read it.
+package struct DeclaredQuery: Sendable {
+    /// The client's name for it.
+    package let id: String
+    /// What it shows.
+    package let query: LiveQuery
+    /// Who may read the records of its type that name no readers.
+    package let grant: ReadGrant
+    /// The relay's mark of it.
+    package let fingerprint: String
+    /// Where the client stands with it, if it comes back with the same query.
+    package var since: LogPosition?
+    /// Why the client cannot go on from where it stood.
+    package var reset: LiveReset?
+    /// What the answer says of it besides.
+    package let details: JSONObject
+
+    /// Describes a query that may be shown.
+    package init(
+        id: String, _ query: LiveQuery, grant: ReadGrant, fingerprint: String,
+        since: LogPosition? = nil, reset: LiveReset? = nil, details: JSONObject = [:]
+    ) {
+        self.id = id
+        self.query = query
+        self.grant = grant
+        self.fingerprint = fingerprint
+        self.since = since
+        self.reset = reset
+        self.details = details
+    }
+}
+
+/// An edit of what a client wants to see: taken whole, or not at all.
+package struct LiveSet: Sendable {
+    /// The client's number of it; each is larger than the one before.
+    package let version: Int64
+    /// The queries that come, or take the place of those of the same name.
+    package var queries: [DeclaredQuery]
+    /// The names of those that go; `nil` ends all that are not in ``queries``.
+    package var removed: [String]?
+
+    /// Describes an edit.
+    package init(version: Int64, _ queries: [DeclaredQuery], removing removed: [String]?) {
+        self.version = version
+        self.queries = queries
+        self.removed = removed
+    }
+}
+
+/// Queries that show the same.
+final class LiveGroup {
+    let number: UInt32
+    let query: LiveQuery
+    let identity: String
+    let grant: ReadGrant
+    /// Whose own it is, where what is shown depends on who looks.
+    let reader: LiveReader?
+    /// The members of a result, once they are loaded.
+    var members: ResultMembers?
+    /// What the members take in memory, about.
+    var bytes = 0
+    /// Clients that are told what comes.
+    var clients: Set<UInt64> = []
+    /// Queries that end with the first change that they are told.
+    var once: Set<LiveWaiter> = []
+    /// Queries of clients that wait until the members are loaded, or until they have caught up.
+    var waiting: Set<LiveWaiter> = []
+    /// How often nobody needed it when the engine looked.
+    var idleLooks = 0
+
+    init(
+        _ number: UInt32, _ query: LiveQuery, identity: String, grant: ReadGrant,
+        reader: LiveReader?
+    ) {
+        self.number = number
+        self.query = query
+        self.identity = identity
+        self.grant = grant
+        self.reader = reader
+    }
+
+    /// Whether nobody needs it.
+    var isIdle: Bool { clients.isEmpty && waiting.isEmpty }
+}
+
+/// A query of a client that waits.
+struct LiveWaiter: Hashable {
+    /// How the names of queries begin that belong to no set: no client can give such a name.
+    static let getMark = "\u{0}"
+
+    let client: UInt64
+    let query: String
+    /// Where it stands; `nil` begins with the result as it is.
+    var since: LogPosition?
+
+    /// The name of a query that is got once, and belongs to no set.
+    var getID: String? {
+        query.hasPrefix(Self.getMark) ? String(query.dropFirst(Self.getMark.count)) : nil
+    }
+}

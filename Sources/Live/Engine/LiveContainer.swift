@@ -1,0 +1,165 @@
+import Matching
+import RelayModel
+import Storage
+
+/// The groups of one container, and how a change finds them.
+final class LiveContainer {
+    /// Records of one type in one database.
+    struct Shelf: Hashable {
+        let database: DatabaseScope
+        let owner: UserID?
+        let type: RecordType
+    }
+
+    /// A record that is a member of results.
+    struct Box {
+        var record: LiveRecord
+        var groups: Set<UInt32>
+    }
+
+    /// What is kept of the records of one type.
+    struct Table {
+        var boxes: [RecordID: Box] = [:]
+        /// The results on it.
+        var groups: Set<UInt32> = []
+        /// Those whose members are to be read.
+        var unread: Set<UInt32> = []
+        var loading: Loading?
+    }
+
+    /// A reading that is under way.
+    struct Loading {
+        let groups: Set<UInt32>
+        /// What happened meanwhile.
+        var aside: [(id: RecordID, position: LogPosition, record: LiveRecord?)] = []
+        var isTooFar = false
+    }
+
+    let key: ContainerKey
+    let results: SubscriptionIndex
+    let changes: SubscriptionIndex
+    var rules: UpdateRules
+    var groups: [UInt32: LiveGroup] = [:]
+    var byIdentity: [String: LiveGroup] = [:]
+    var tables: [Shelf: Table] = [:]
+    /// Groups that are told changes.
+    var changeGroups = 0
+
+    init(_ key: ContainerKey, seed: UInt64) {
+        self.key = key
+        results = SubscriptionIndex(seed: seed)
+        changes = SubscriptionIndex(seed: seed)
+        rules = UpdateRules(indexSeed: seed)
+    }
+
+    static func shelf(of query: LiveQuery) -> Shelf? {
+        query.recordType.map { type in
+            Shelf(database: query.place.database, owner: query.place.owner, type: type)
+        }
+    }
+
+    static func shelf(of change: RecordChange) -> Shelf {
+        Shelf(database: change.database, owner: change.owner, type: change.recordType)
+    }
+
+    func place(of shelf: Shelf) -> RecordPlace {
+        RecordPlace(container: key, database: shelf.database, owner: shelf.owner)
+    }
+
+    // MARK: Groups
+
+    /// Files a group in the index that finds it.
+    ///
+    /// - Throws: What reading its condition throws, which declaring it has ruled out.
+    func insert(_ group: LiveGroup) throws {
+        var subscription = group.query.subscription
+        if group.query.kind == .result { subscription.firesOn = .create }
+        let indexed = try IndexedSubscription(subscription, serial: UInt64(group.number))
+        switch group.query.kind {
+        case .result:
+            results.insert(indexed)
+            if let shelf = Self.shelf(of: group.query) {
+                tables[shelf, default: Table()].groups.insert(group.number)
+                tables[shelf]?.unread.insert(group.number)
+            }
+        case .changes:
+            changes.insert(indexed)
+            rules.insert(subscription, indexed: indexed)
+            changeGroups += 1
+        }
+        groups[group.number] = group
+        byIdentity[group.identity] = group
+    }
+
+    /// Takes a group out.
+    func remove(_ group: LiveGroup) {
+        guard groups.removeValue(forKey: group.number) != nil else { return }
+        if byIdentity[group.identity] === group { byIdentity[group.identity] = nil }
+        let serial = UInt64(group.number)
+        switch group.query.kind {
+        case .changes:
+            changes.remove(serial: serial)
+            rules.remove(serial: serial)
+            changeGroups -= 1
+        case .result:
+            results.remove(serial: serial)
+            if let shelf = Self.shelf(of: group.query) { remove(group, from: shelf) }
+        }
+    }
+
+    private func remove(_ group: LiveGroup, from shelf: Shelf) {
+        tables[shelf]?.groups.remove(group.number)
+        tables[shelf]?.unread.remove(group.number)
+        for member in group.members?.all ?? [] {
+            tables[shelf]?.boxes[member.record.id]?.groups.remove(group.number)
+            if tables[shelf]?.boxes[member.record.id]?.groups.isEmpty == true {
+                tables[shelf]?.boxes[member.record.id] = nil
+            }
+        }
+        if tables[shelf]?.groups.isEmpty == true, tables[shelf]?.loading == nil {
+            tables[shelf] = nil
+        }
+    }
+
+    // MARK: Matching
+
+    /// The results that a record belongs to as it is.
+    ///
+    /// - Throws: `DearChange` if that takes too much.
+    func results(of record: LiveRecord, on shelf: Shelf) throws(DearChange) -> Set<UInt32> {
+        try Self.results(of: record, in: place(of: shelf), by: results)
+            .filter { isReadable(record, $0) }
+    }
+
+    static func results(
+        of record: LiveRecord, in place: RecordPlace, by index: SubscriptionIndex
+    ) throws(DearChange) -> Set<UInt32> {
+        var serials: [UInt64] = []
+        let change = RecordChange.showing(record.record, in: place)
+        let dear = index.matches(for: change, now: change.occurredAt, into: &serials)
+        if let dear { throw dear }
+        return Set(serials.map { UInt32(truncatingIfNeeded: $0) })
+    }
+
+    /// Whether a group that is somebody's own may show a record.
+    func isReadable(_ record: LiveRecord, _ group: UInt32) -> Bool {
+        guard let reader = groups[group]?.reader else { return true }
+        return reader.isAmong(record.readers)
+    }
+
+    /// The groups that are told a change.
+    ///
+    /// - Throws: `DearChange` if that takes too much.
+    func groups(
+        toldOf change: RecordChange, appendedAt: Timestamp
+    ) throws(DearChange) -> [LiveGroup] {
+        guard changeGroups > 0, !change.isSnapshot else { return [] }
+        let now = change.occurredAt ?? appendedAt
+        var serials: [UInt64] = []
+        let dear = changes.matches(for: change, now: now, into: &serials)
+        if let dear { throw dear }
+        try rules.apply(
+            to: change, now: now, mostSteps: Limits.maximumStepsPerChange, matches: &serials)
+        return serials.compactMap { groups[UInt32(truncatingIfNeeded: $0)] }
+    }
+}

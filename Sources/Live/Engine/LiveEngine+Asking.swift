@@ -1,0 +1,58 @@
+import RelayModel
+import Storage
+
+extension LiveEngine {
+    /// Tells a client once everything has been sent that was durable when it asked.
+    package func fence(_ id: String, of number: UInt64) async throws {
+        try await reachHead()
+        clients[number]?.hub.post([
+            .send(number, [LiveFrame(["type": "fenced", "id": .string(id)])]),
+            .close(number, FrameWriter.at(token), position),
+        ])
+    }
+
+    /// Returns once everything has been worked that is durable now.
+    package func reachHead() async throws {
+        await reach(try await log.head())
+    }
+
+    /// Sends a client how far everything has been told.
+    package func beat(_ numbers: [UInt64]) {
+        let at = FrameWriter.at(token)
+        for number in numbers {
+            clients[number]?.hub.post([.close(number, at, position)])
+        }
+    }
+
+    /// Forgets, from time to time, the groups that nobody has needed for a while.
+    package func sweep() async throws {
+        while true {
+            try await clock.sleep(for: LiveSettings.afterlife)
+            for container in containers.values {
+                for group in container.groups.values where group.isIdle {
+                    group.idleLooks += 1
+                    if group.idleLooks > 1 { discard(group, in: container) }
+                }
+            }
+        }
+    }
+}
+
+extension LiveEngine {
+    /// Sends a client a result once; nothing of it remains.
+    package func get(_ id: String, _ declared: DeclaredQuery, for number: UInt64) {
+        guard let client = clients[number] else { return }
+        let container = container(of: client.container)
+        guard
+            let group = group(
+                for: declared.query, declared.grant, reader: client.reader, in: container)
+        else { return }
+        // A query of no set, under a name that no client can give.
+        let name = "\u{0}\(id)"
+        var query = declared.query
+        query.isOnce = true
+        clients[number]?.queries[name] = LiveClient.Declared(
+            query: query, grant: declared.grant, group: group.number, fingerprint: "")
+        enter(LiveWaiter(client: number, query: name), group, in: container)
+    }
+}

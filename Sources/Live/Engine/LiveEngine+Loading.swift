@@ -1,0 +1,192 @@
+import Logging
+import Matching
+import RelayModel
+import Storage
+
+extension LiveEngine {
+    /// Reads the members of a result from the records that are kept, in its turn.
+    ///
+    /// All results on one type of record that wait are read at once.
+    func load(_ group: LiveGroup, in container: LiveContainer) {
+        guard let shelf = LiveContainer.shelf(of: group.query) else { return }
+        container.tables[shelf]?.unread.insert(group.number)
+        let isQueued = shelves.contains { $0.0 == container.key && $0.1 == shelf }
+        if container.tables[shelf]?.loading == nil, !isQueued {
+            shelves.append((container.key, shelf))
+        }
+        beginReading()
+    }
+
+    private func beginReading() {
+        while readings < settings.readings, !shelves.isEmpty {
+            let (key, shelf) = shelves.removeFirst()
+            guard let container = containers[key], let table = container.tables[shelf],
+                table.loading == nil
+            else { continue }
+            let groups = table.unread.filter { container.groups[$0]?.members == nil }
+            container.tables[shelf]?.unread = []
+            guard !groups.isEmpty else { continue }
+            container.tables[shelf]?.loading = LiveContainer.Loading(groups: groups)
+            readings += 1
+            Task { await self.read(shelf, groups, of: container) }
+        }
+    }
+
+    /// A record that was read, and the waiting results that it belongs to.
+    private struct Found: Sendable {
+        let record: ShadowRecord
+        let groups: Set<UInt32>
+    }
+
+    /// What a reading has come to.
+    private struct Reading: Sendable {
+        var found: [Found] = []
+        var rows = 0
+        var dear: DearChange?
+    }
+
+    private func read(
+        _ shelf: LiveContainer.Shelf, _ groups: Set<UInt32>, of container: LiveContainer
+    ) async {
+        defer {
+            readings -= 1
+            beginReading()
+        }
+        let place = container.place(of: shelf)
+        // Only those who wait are looked for: ten thousand of them cost one match per record.
+        let waiting = SubscriptionIndex(seed: seed)
+        for number in groups {
+            guard let group = container.groups[number] else { continue }
+            var subscription = group.query.subscription
+            subscription.firesOn = .create
+            if let indexed = try? IndexedSubscription(subscription, serial: UInt64(number)) {
+                waiting.insert(indexed)
+            }
+        }
+        meter.countReading()
+        do {
+            let reading = try await self.reading(shelf, place, by: waiting)
+            if let dear = reading.dear { end(dear, in: container) }
+            guard reading.rows <= settings.rowsPerReading else {
+                return give(
+                    up: groups, shelf, in: container,
+                    .tooManyMatches(
+                        "more than \(settings.rowsPerReading) records of \(shelf.type) are kept"))
+            }
+            // What was read may be ahead of what has been followed.
+            await reach(try await log.head())
+            take(reading.found, shelf, groups, in: container)
+        } catch {
+            logger.error("could not read records", metadata: ["reason": "\(error)"])
+            give(
+                up: groups, shelf, in: container,
+                APIError(.tryAgainLater, "the records cannot be read now", retryAfter: 5))
+        }
+    }
+
+    /// Goes through the records of a type, slice by slice: a record that changes meanwhile is put
+    /// aside by whoever follows the log.
+    private func reading(
+        _ shelf: LiveContainer.Shelf, _ place: RecordPlace, by waiting: SubscriptionIndex
+    ) async throws -> Reading {
+        var reading = Reading()
+        var cursor: RecordID?
+        repeat {
+            let scan = RecordScan(of: shelf.type, in: place, after: cursor)
+            let slice = try await shadow.scanRecords(scan, into: reading) { reading, scanned in
+                let record = LiveRecord(scanned.record, readers: nil)
+                do throws(DearChange) {
+                    let groups = try LiveContainer.results(of: record, in: place, by: waiting)
+                    if !groups.isEmpty {
+                        reading.found.append(Found(record: scanned.record, groups: groups))
+                    }
+                } catch {
+                    reading.dear = error
+                }
+                return true
+            }
+            reading = slice.value
+            reading.rows += slice.rows
+            cursor = slice.cursor
+        } while cursor != nil && reading.rows <= settings.rowsPerReading
+        return reading
+    }
+
+    /// Ends results that could not be read.
+    private func give(
+        up groups: Set<UInt32>, _ shelf: LiveContainer.Shelf, in container: LiveContainer,
+        _ error: APIError
+    ) {
+        container.tables[shelf]?.loading = nil
+        for number in groups {
+            guard let group = container.groups[number] else { continue }
+            end(group, error, in: container)
+        }
+    }
+
+    /// Makes members of what was read, as of the position that the engine has reached.
+    private func take(
+        _ found: [Found], _ shelf: LiveContainer.Shelf, _ groups: Set<UInt32>,
+        in container: LiveContainer
+    ) {
+        guard let loading = container.tables[shelf]?.loading else { return }
+        container.tables[shelf]?.loading = nil
+        let there = groups.filter { container.groups[$0] != nil }
+        if loading.isTooFar {
+            container.tables[shelf]?.unread.formUnion(there)
+            if !there.isEmpty { shelves.append((container.key, shelf)) }
+            return
+        }
+        var records: [RecordID: (record: LiveRecord, groups: Set<UInt32>)] = [:]
+        for row in found {
+            let record = granted(
+                LiveRecord(row.record, readers: row.record.readers), shelf, container)
+            records[record.id] = (record, row.groups.filter { container.isReadable(record, $0) })
+        }
+        for change in loading.aside {
+            if let row = records[change.id], row.record.record.position >= change.position {
+                continue
+            }
+            records[change.id] = nil
+            guard let record = change.record,
+                let all = try? container.results(of: record, on: shelf)
+            else { continue }
+            let matched = all.intersection(there)
+            if !matched.isEmpty { records[change.id] = (record, matched) }
+        }
+        var members: [UInt32: [LiveRecord]] = [:]
+        for (id, row) in records {
+            // A record that another result shows is as the log says.
+            let record = container.tables[shelf]?.boxes[id]?.record ?? row.record
+            container.tables[shelf]?.boxes[
+                id, default: LiveContainer.Box(record: record, groups: [])
+            ].groups.formUnion(row.groups)
+            for number in row.groups { members[number, default: []].append(record) }
+        }
+        for number in there.sorted() { fill(number, members[number] ?? [], in: container) }
+        if container.tables[shelf]?.unread.isEmpty == false {
+            shelves.append((container.key, shelf))
+        }
+        beginResuming()
+    }
+
+    private func fill(
+        _ number: UInt32, _ records: [LiveRecord], in container: LiveContainer
+    ) {
+        guard let group = container.groups[number] else { return }
+        var members = ResultMembers(group.query)
+        members.load(records)
+        group.members = members
+        group.bytes = records.reduce(0) { $0 + $1.bytes }
+        memory += group.bytes
+        if let excess = excess(of: group) { return end(group, excess, in: container) }
+        if group.reader == nil, group.query.isOrdered, records.contains(where: { $0.readers != nil })
+        {
+            return divide(group, in: container)
+        }
+        for waiter in group.waiting where waiter.since == nil {
+            welcome(waiter, group, beginning(of: group, for: waiter))
+            finishIfComplete(waiter.client)
+        }
+    }
+}

@@ -1,0 +1,330 @@
+import Logging
+package import RelayModel
+import Storage
+
+extension LiveEngine {
+    // MARK: Clients
+
+    /// Lets a client in; `number` is its own among all hubs' clients.
+    package func connect(
+        _ number: UInt64, at hub: any LiveHub, of container: ContainerKey, as reader: LiveReader,
+        on device: DeviceID? = nil
+    ) {
+        hubs[ObjectIdentifier(hub)] = hub
+        clients[number] = LiveClient(
+            hub: hub, container: container, reader: reader, device: device)
+        meter.show(clients: clients.count)
+    }
+
+    /// Forgets a client, and what only it wanted to see.
+    package func disconnect(_ number: UInt64) {
+        guard let client = clients.removeValue(forKey: number) else { return }
+        let container = containers[client.container]
+        for (id, declared) in client.queries {
+            guard let group = container?.groups[declared.group] else { continue }
+            leave(group, LiveWaiter(client: number, query: id), isLast: true)
+        }
+        if !clients.values.contains(where: { $0.hub === client.hub }) {
+            hubs[ObjectIdentifier(client.hub)] = nil
+        }
+        meter.show(clients: clients.count)
+    }
+
+    /// How many clients there are, groups, and clients that lag, for whoever looks.
+    package var counts: (clients: Int, groups: Int, lagging: Int) {
+        (
+            clients.count, containers.values.reduce(0) { $0 + $1.groups.count },
+            clients.values.count { $0.isLagging }
+        )
+    }
+
+    // MARK: Sets
+
+    /// The version of the set that is in force.
+    package func version(of number: UInt64) -> Int64? { clients[number]?.version }
+
+    /// The names and queries that are in force.
+    package func queries(of number: UInt64) -> [String: LiveQuery] {
+        (clients[number]?.queries ?? [:]).filter { !$0.key.hasPrefix(LiveWaiter.getMark) }
+            .mapValues(\.query)
+    }
+
+    /// Takes an edit whole: queries that are not in it go on undisturbed.
+    package func declare(_ set: LiveSet, by number: UInt64) {
+        guard var client = clients[number] else { return }
+        let names = Set(set.queries.map(\.id))
+        let removed = set.removed ?? client.queries.keys.filter {
+            !names.contains($0) && !$0.hasPrefix(LiveWaiter.getMark)
+        }
+        client.version = set.version
+        client.isToldComplete = false
+        clients[number] = client
+        for id in removed { remove(id, of: number) }
+        var kept: Set<String> = []
+        for declared in set.queries {
+            let known = clients[number]?.queries[declared.id]
+            if let known, known.group != 0, known.fingerprint == declared.fingerprint {
+                kept.insert(declared.id)
+            } else {
+                remove(declared.id, of: number)
+            }
+        }
+        let container = container(of: client.container)
+        for declared in set.queries where !kept.contains(declared.id) {
+            clients[number]?.queries[declared.id] = LiveClient.Declared(
+                query: declared.query, grant: declared.grant, group: 0,
+                fingerprint: declared.fingerprint)
+            assign(declared, to: number, in: container)
+        }
+        tell(number, set)
+        for declared in set.queries where !kept.contains(declared.id) {
+            begin(declared, for: number, in: container)
+        }
+        finishIfComplete(number)
+        if container.groups.isEmpty { containers[container.key] = nil }
+    }
+
+    func container(of key: ContainerKey) -> LiveContainer {
+        if let container = containers[key] { return container }
+        let container = LiveContainer(key, seed: seed)
+        containers[key] = container
+        return container
+    }
+
+    private func remove(_ id: String, of number: UInt64) {
+        guard let client = clients[number],
+            let declared = clients[number]?.queries.removeValue(forKey: id)
+        else { return }
+        clients[number]?.waiting.remove(id)
+        guard let group = containers[client.container]?.groups[declared.group] else { return }
+        let isLast = !(clients[number]?.queries.values.contains { $0.group == group.number } ?? false)
+        leave(group, LiveWaiter(client: number, query: id), isLast: isLast)
+        if isLast { client.hub.post([.leave(number, group.number)]) }
+    }
+
+    private func leave(_ group: LiveGroup, _ waiter: LiveWaiter, isLast: Bool) {
+        group.once.remove(LiveWaiter(client: waiter.client, query: waiter.query))
+        for waiting in group.waiting
+        where waiting.client == waiter.client && waiting.query == waiter.query {
+            group.waiting.remove(waiting)
+        }
+        if isLast { group.clients.remove(waiter.client) }
+    }
+
+    /// Says which groups show which queries, and that they are on their way.
+    private func tell(_ number: UInt64, _ set: LiveSet) {
+        guard let client = clients[number] else { return }
+        let details = Dictionary(set.queries.map { ($0.id, $0) }) { first, _ in first }
+        var queries: [JSONValue] = []
+        for (id, declared) in client.queries.sorted(by: { $0.key < $1.key })
+        where !id.hasPrefix(LiveWaiter.getMark) {
+            var object: JSONObject = [
+                "id": .string(id), "group": .integer(Int64(declared.group)),
+                "fingerprint": .string(declared.fingerprint),
+            ]
+            if let new = details[id] {
+                object["isResumed"] = .bool(new.since != nil && new.reset == nil)
+                object.members += new.details.members
+            }
+            queries.append(.object(object))
+        }
+        client.hub.post([
+            .send(
+                number,
+                [
+                    LiveFrame([
+                        "type": "state", "version": .integer(client.version),
+                        "state": "bootstrapping", "isEmpty": .bool(client.queries.isEmpty),
+                        "queries": .array(queries),
+                    ])
+                ])
+        ])
+    }
+
+    /// Says that everything that was asked for has been told, once.
+    func finishIfComplete(_ number: UInt64) {
+        guard let client = clients[number], client.waiting.isEmpty, !client.isToldComplete else {
+            return
+        }
+        clients[number]?.isToldComplete = true
+        let frame = LiveFrame([
+            "type": "state", "version": .integer(client.version), "state": "complete",
+            "isEmpty": .bool(client.queries.isEmpty),
+        ])
+        client.hub.post([
+            .send(number, [frame]),
+            .close(number, FrameWriter.at(token), position),
+        ])
+    }
+
+    var token: String { LiveToken(store: store, position: position).text }
+
+    // MARK: Groups
+
+    /// Finds or makes the group that shows a query.
+    private func assign(
+        _ declared: DeclaredQuery, to number: UInt64, in container: LiveContainer
+    ) {
+        guard let reader = clients[number]?.reader else { return }
+        let group = group(for: declared.query, declared.grant, reader: reader, in: container)
+        clients[number]?.queries[declared.id]?.group = group?.number ?? 0
+    }
+
+    func group(
+        for query: LiveQuery, _ grant: ReadGrant, reader: LiveReader, in container: LiveContainer
+    ) -> LiveGroup? {
+        // Where a record has shown that who looks decides, the group of all is gone, and its
+        // members' own stay.
+        let own = query.isOrdered && query.subscription.database == .public ? reader : nil
+        let shared = query.identity(of: nil)
+        let identity =
+            own != nil && (container.byIdentity[query.identity(of: own)] != nil || grant.isPersonal)
+            ? query.identity(of: own) : shared
+        if let group = container.byIdentity[identity] { return group }
+        return newGroup(
+            query, identity: identity, grant, reader: identity == shared ? nil : own, in: container)
+    }
+
+    private func newGroup(
+        _ query: LiveQuery, identity: String, _ grant: ReadGrant, reader: LiveReader?,
+        in container: LiveContainer
+    ) -> LiveGroup? {
+        let group = LiveGroup(nextGroup, query, identity: identity, grant: grant, reader: reader)
+        do {
+            try container.insert(group)
+        } catch {
+            logger.error(
+                "could not file a live query", metadata: ["reason": "\(error)"])
+            return nil
+        }
+        nextGroup &+= 1
+        if nextGroup == 0 { nextGroup = 1 }
+        meter.show(groups: containers.values.reduce(0) { $0 + $1.groups.count })
+        return group
+    }
+
+    /// Makes a client's query wait for, or be told, what there is, in the group of its own.
+    func join(
+        _ waiter: LiveWaiter, _ query: LiveQuery, _ grant: ReadGrant, reader: LiveReader,
+        in container: LiveContainer
+    ) {
+        let identity = query.identity(of: reader)
+        guard
+            let group = container.byIdentity[identity]
+                ?? newGroup(query, identity: identity, grant, reader: reader, in: container)
+        else { return }
+        clients[waiter.client]?.queries[waiter.query]?.group = group.number
+        clients[waiter.client]?.waiting.insert(waiter.query)
+        clients[waiter.client]?.isToldComplete = false
+        clients[waiter.client]?.hub.post([
+            .send(
+                waiter.client,
+                [
+                    LiveFrame([
+                        "type": "state", "state": "bootstrapping",
+                        "version": .integer(clients[waiter.client]?.version ?? 0),
+                        "isEmpty": false,
+                        "queries": [
+                            ["id": .string(waiter.query), "group": .integer(Int64(group.number))]
+                        ],
+                    ])
+                ])
+        ])
+        enter(waiter, group, in: container)
+    }
+
+    private func begin(
+        _ declared: DeclaredQuery, for number: UInt64, in container: LiveContainer
+    ) {
+        guard let client = clients[number],
+            let group = container.groups[client.queries[declared.id]?.group ?? 0]
+        else { return }
+        if let reset = declared.reset {
+            let isOfChanges = declared.query.kind == .changes
+            client.hub.post([
+                .send(
+                    number,
+                    [
+                        FrameWriter.reset(
+                            group.number, reset, from: isOfChanges ? declared.since : nil,
+                            to: position)
+                    ])
+            ])
+        }
+        let since = declared.reset == nil ? declared.since : nil
+        enter(LiveWaiter(client: number, query: declared.id, since: since), group, in: container)
+    }
+
+    /// Tells a client what a group shows, now or once it can be told.
+    func enter(_ waiter: LiveWaiter, _ group: LiveGroup, in container: LiveContainer) {
+        guard clients[waiter.client] != nil else { return }
+        group.idleLooks = 0
+        if let since = waiter.since, since < position {
+            group.waiting.insert(waiter)
+            clients[waiter.client]?.waiting.insert(waiter.query)
+            returning[container.key, default: []].insert(group.number)
+            if group.query.kind == .result, group.members == nil { load(group, in: container) }
+            beginResuming()
+            return
+        }
+        switch group.query.kind {
+        case .changes: welcome(waiter, group, [])
+        case .result where group.members == nil:
+            group.waiting.insert(waiter)
+            clients[waiter.client]?.waiting.insert(waiter.query)
+            load(group, in: container)
+        case .result:
+            welcome(waiter, group, waiter.since == nil ? beginning(of: group, for: waiter) : [])
+        }
+    }
+
+    /// What a query is told first: the result, if it asks for one.
+    func beginning(of group: LiveGroup, for waiter: LiveWaiter) -> [LiveFrame] {
+        let query = clients[waiter.client]?.queries[waiter.query]?.query
+        return query?.beginning == .current ? result(of: group, for: waiter) : []
+    }
+
+    /// The result as one reader sees it.
+    func result(of group: LiveGroup, for waiter: LiveWaiter) -> [LiveFrame] {
+        guard let reader = clients[waiter.client]?.reader else { return [] }
+        let records = (group.members?.shown ?? []).lazy.map(\.record)
+        let head: JSONObject =
+            waiter.getID.map { ["id": .string($0)] } ?? ["group": .integer(Int64(group.number))]
+        guard group.reader == nil else { return writer.result(records, of: group.query, head) }
+        return writer.result(
+            records.filter { reader.isAmong($0.readers) }, of: group.query, head)
+    }
+
+    /// Makes a client's query one that is told what comes, after it was told what there is.
+    func welcome(_ waiter: LiveWaiter, _ group: LiveGroup, _ frames: [LiveFrame]) {
+        guard let client = clients[waiter.client] else { return }
+        group.waiting = group.waiting.filter {
+            $0.client != waiter.client || $0.query != waiter.query
+        }
+        clients[waiter.client]?.waiting.remove(waiter.query)
+        var commands: [LiveCommand] = frames.isEmpty ? [] : [.send(waiter.client, frames)]
+        let isOnce = client.queries[waiter.query]?.query.isOnce ?? false
+        if waiter.getID != nil {
+            clients[waiter.client]?.queries[waiter.query] = nil
+        } else if isOnce, group.query.kind == .result {
+            clients[waiter.client]?.queries[waiter.query]?.group = 0
+        } else {
+            if isOnce {
+                group.once.insert(LiveWaiter(client: waiter.client, query: waiter.query))
+            }
+            group.clients.insert(waiter.client)
+            commands.append(.join(waiter.client, group.number))
+        }
+        if !commands.isEmpty { client.hub.post(commands) }
+    }
+}
+
+extension ReadGrant {
+    /// Whether who looks decides for every record that names no readers.
+    var isPersonal: Bool {
+        switch self {
+        case .world, .users: false
+        case .creator, .nobody: true
+        }
+    }
+}

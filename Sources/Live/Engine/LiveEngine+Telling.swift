@@ -1,0 +1,181 @@
+import Logging
+import Matching
+import RelayModel
+import Storage
+
+extension LiveEngine {
+    // MARK: Items
+
+    /// What the members of a group are told of what was done to its result; each what they may read.
+    func told(
+        _ items: [LiveItem], of group: LiveGroup, by origin: ChangeOrigin?
+    ) -> LiveGroupFrame? {
+        guard let first = items.first else { return nil }
+        let number = group.number
+        var told = LiveGroupFrame(number, writer.items(items, of: group.query, number, by: origin))
+        // Somebody's own result holds what that one may read, and nothing else.
+        guard group.reader == nil else { return told }
+        told.readers = first.record.readers
+        told.readersBefore = first.record.readers
+        guard first.operation == .changed, let before = first.before else { return told }
+        told.readersBefore = before.readers
+        guard told.readers != nil || told.readersBefore != nil else { return told }
+        var entered = first
+        entered.operation = .added
+        entered.reason = .readable
+        entered.before = nil
+        told.entered = writer.items([entered], of: group.query, number, by: origin)
+        var left = first
+        left.operation = .removed
+        left.reason = .unreadable
+        left.before = nil
+        told.left = writer.items([left], of: group.query, number, by: origin)
+        return told
+    }
+
+    /// The items that one reader may be told of.
+    func readable(_ items: [LiveItem], of group: LiveGroup, for reader: LiveReader) -> [LiveItem] {
+        guard group.reader == nil else { return items }
+        return items.compactMap { item in
+            let reads = reader.isAmong(item.record.readers)
+            guard item.operation == .changed, let before = item.before else {
+                return reads ? item : nil
+            }
+            switch (reader.isAmong(before.readers), reads) {
+            case (true, true): return item
+            case (false, false): return nil
+            case (false, true):
+                var entered = item
+                (entered.operation, entered.reason, entered.before) = (.added, .readable, nil)
+                return entered
+            case (true, false):
+                var left = item
+                (left.operation, left.reason, left.before) = (.removed, .unreadable, nil)
+                return left
+            }
+        }
+    }
+
+    // MARK: Bounds
+
+    /// Ends the results that have become too large, and makes those everybody's own in which who
+    /// looks decides.
+    func bound(_ members: Set<UInt32>, _ later: LiveRecord?, in container: LiveContainer) {
+        for number in members {
+            guard let group = container.groups[number] else { continue }
+            if let excess = excess(of: group) {
+                end(group, excess, in: container)
+            } else if group.reader == nil, later?.readers != nil, group.query.isOrdered {
+                divide(group, in: container)
+            }
+        }
+    }
+
+    /// Why a result is too large, if it is.
+    func excess(of group: LiveGroup) -> APIError? {
+        let count = group.members?.all.count ?? 0
+        let most =
+            group.query.limit == nil ? settings.recordsPerResult : settings.membersPerWindow
+        if count > most {
+            return .tooManyMatches("more than \(most) records fit")
+        }
+        if group.query.limit == nil, group.bytes > settings.bytesPerResult {
+            return .tooManyMatches("the records that fit have more than "
+                + "\(settings.bytesPerResult) bytes")
+        }
+        if memory > settings.memory {
+            return .tooManyMatches(
+                "the results of all clients have more than \(settings.memory) bytes in memory")
+        }
+        return nil
+    }
+
+    /// Ends the groups whose conditions took more than one change may take.
+    func end(_ dear: DearChange, in container: LiveContainer) {
+        let serials = dear.blamed { serial in
+            container.groups[UInt32(truncatingIfNeeded: serial)]?.query.subscription.owner
+        }
+        logger.warning(
+            "ended live queries whose conditions took too much",
+            metadata: ["container": "\(container.key)", "groups": "\(serials.count)"])
+        for serial in serials {
+            guard let group = container.groups[UInt32(truncatingIfNeeded: serial)] else { continue }
+            end(
+                group,
+                APIError(
+                    .quotaExceeded, "the condition took more steps than one change may take"),
+                in: container)
+        }
+    }
+
+    /// Ends a group, and tells all who see it why.
+    func end(_ group: LiveGroup, _ error: APIError, in container: LiveContainer) {
+        for (number, id) in queries(of: group) {
+            guard let client = clients[number] else { continue }
+            clients[number]?.queries[id]?.group = 0
+            clients[number]?.waiting.remove(id)
+            let getID = LiveWaiter(client: number, query: id).getID
+            if getID != nil { clients[number]?.queries[id] = nil }
+            var object: JSONObject = ["type": getID == nil ? "gone" : "refused"]
+            if getID == nil { object["group"] = .integer(Int64(group.number)) }
+            object["id"] = .string(getID ?? id)
+            object.members += error.json(uuid: "").members.filter { $0.name != "uuid" }
+            client.hub.post([
+                .leave(number, group.number), .send(number, [LiveFrame(object)]),
+            ])
+            finishIfComplete(number)
+        }
+        discard(group, in: container)
+    }
+
+    /// The queries of clients that a group shows.
+    func queries(of group: LiveGroup) -> [(client: UInt64, query: String)] {
+        group.clients.union(group.waiting.map(\.client)).sorted().flatMap { number in
+            (clients[number]?.queries ?? [:]).filter { $0.value.group == group.number }
+                .map { (number, $0.key) }
+        }
+    }
+
+    /// Forgets a group.
+    func discard(_ group: LiveGroup, in container: LiveContainer) {
+        memory -= group.bytes
+        container.remove(group)
+        returning[container.key]?.remove(group.number)
+        if container.groups.isEmpty { containers[container.key] = nil }
+        meter.show(groups: containers.values.reduce(0) { $0 + $1.groups.count })
+    }
+
+    /// Gives each of a group's clients a result of its own: a record names readers, so that what is
+    /// shown within a limit depends on who looks.
+    func divide(_ group: LiveGroup, in container: LiveContainer) {
+        let queries = queries(of: group)
+        discard(group, in: container)
+        if containers[container.key] == nil { containers[container.key] = container }
+        for (number, id) in queries {
+            guard let client = clients[number], let declared = client.queries[id] else { continue }
+            client.hub.post([
+                .leave(number, group.number),
+                .send(
+                    number,
+                    [FrameWriter.reset(group.number, .readers, from: nil, to: position)]),
+            ])
+            join(
+                LiveWaiter(client: number, query: id), declared.query, declared.grant,
+                reader: client.reader, in: container)
+        }
+    }
+}
+
+extension LiveQuery {
+    /// Whether what it shows of one record depends on others.
+    var isOrdered: Bool { !order.isEmpty || limit != nil }
+}
+
+extension APIError {
+    /// More records fit a query than can be shown.
+    static func tooManyMatches(_ reason: String) -> APIError {
+        APIError(
+            .quotaExceeded, "\(reason); ask for fewer by the condition, or with a limit",
+            details: ["liveError": "tooManyMatches"])
+    }
+}

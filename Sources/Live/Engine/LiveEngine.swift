@@ -1,0 +1,289 @@
+//  Live: what connected clients want to see, and how they see it change.
+//
+//  It follows the log by itself, from the head on, and keeps nothing about a client that is gone: who
+//  comes back is told what changed since a token, from the log. Queries that show the same are one
+//  group, matched once and written once. It knows no socket: frames go out as bytes, to hubs.
+//
+//  Concurrency: one actor; what a hub is told is told in the order of the log. Invariants: a frame
+//  belongs to a position; `at` closes what belongs together; nothing is told twice or left out
+//  between two of them. It imports RelayModel, PredicateLanguage, Matching and Storage, and never
+//  Fanout.
+
+package import Logging
+import Matching
+import Metrics
+import RelayModel
+package import Storage
+
+/// Follows the log for connected clients.
+package actor LiveEngine {
+    let log: any ShardLog
+    let shadow: any Shadow
+    let writer: FrameWriter
+    let settings: LiveSettings
+    let store: String
+    let clock: any Clock<Duration>
+    let logger: Logger
+    let seed: UInt64
+    let meter = LiveMeter()
+
+    /// All entries up to here have been worked.
+    var position = LogPosition.start
+    var clients: [UInt64: LiveClient] = [:]
+    var hubs: [ObjectIdentifier: any LiveHub] = [:]
+    var containers: [ContainerKey: LiveContainer] = [:]
+    var nextGroup: UInt32 = 1
+    /// Readings of records that are under way.
+    var readings = 0
+    /// Tables that wait for one.
+    var shelves: [(ContainerKey, LiveContainer.Shelf)] = []
+    /// Those who come back and have not caught up.
+    var returning: [ContainerKey: Set<UInt32>] = [:]
+    var isResuming = false
+    /// Those who wait until the engine has come so far.
+    var waiters: [(position: LogPosition, continuation: CheckedContinuation<Void, Never>)] = []
+    var frames: [LiveGroupFrame] = []
+    /// Queries that end with what is told next.
+    private var ending: [(LiveWaiter, LiveGroup)] = []
+    var memory = 0
+
+    /// Prepares to follow `log`; `store` is its mark in tokens, and `seed` keeps hashes secret.
+    package init(
+        log: any ShardLog, shadow: any Shadow, writing: any LiveWriting, store: String,
+        seed: UInt64, settings: LiveSettings = LiveSettings(), clock: any Clock<Duration>,
+        logger: Logger
+    ) {
+        self.log = log
+        self.shadow = shadow
+        writer = FrameWriter(writing: writing)
+        self.settings = settings
+        self.store = store
+        self.seed = seed
+        self.clock = clock
+        self.logger = logger
+    }
+
+    // MARK: Following
+
+    /// Follows the log from its head until the task is cancelled.
+    package func follow() async throws {
+        position = try await log.head()
+        while true {
+            try Task.checkCancellation()
+            if containers.isEmpty {
+                // Nobody wants to see anything.
+                let head = try await log.head()
+                // Somebody may have come meanwhile, as of the position until now.
+                guard containers.isEmpty else { continue }
+                try await advance(to: head)
+                try await log.waitForGrowth(beyond: head)
+                continue
+            }
+            let entries: [FollowedEntry]
+            do {
+                entries = try await log.followedEntries(
+                    after: position, limit: LiveSettings.entriesPerRead)
+            } catch StorageError.unreadable(let entry) {
+                // Nobody can be shown it; the follower sets it aside and says so.
+                advancePast(entry.position)
+                continue
+            }
+            guard !entries.isEmpty else {
+                try await log.waitForGrowth(beyond: position)
+                continue
+            }
+            for entry in entries { work(entry) }
+            try await advance(to: entries.last?.position ?? position)
+        }
+    }
+
+    private func advancePast(_ position: LogPosition) {
+        self.position = position
+        resumeWaiters()
+    }
+
+    /// Sends what the entries up to `position` came to.
+    private func advance(to position: LogPosition) async throws {
+        guard position > self.position || !frames.isEmpty else { return }
+        self.position = position
+        if !frames.isEmpty {
+            let at = FrameWriter.at(LiveToken(store: store, position: position).text)
+            meter.count(frames: frames.count)
+            for hub in hubs.values { hub.post([.deliver(frames, at, position)]) }
+            frames.removeAll(keepingCapacity: true)
+            endOnce()
+        }
+        resumeWaiters()
+        beginResuming()
+        for hub in hubs.values { await hub.room() }
+    }
+
+    private func resumeWaiters() {
+        let ready = waiters.filter { $0.position <= position }
+        guard !ready.isEmpty else { return }
+        waiters.removeAll { $0.position <= position }
+        for waiter in ready { waiter.continuation.resume() }
+    }
+
+    /// Returns once all entries up to `target` have been worked.
+    func reach(_ target: LogPosition) async {
+        guard position < target else { return }
+        await withCheckedContinuation { waiters.append((target, $0)) }
+    }
+
+    // MARK: An entry
+
+    private func work(_ entry: FollowedEntry) {
+        guard let container = containers[entry.container],
+            case .change(let logged, let isStale) = entry.body, !isStale,
+            let change = try? logged.change()
+        else { return }
+        tell(change, entry, in: container)
+        show(change, entry, in: container)
+    }
+
+    /// Tells a change to those who see changes.
+    private func tell(
+        _ change: RecordChange, _ entry: FollowedEntry, in container: LiveContainer
+    ) {
+        do throws(DearChange) {
+            for group in try container.groups(toldOf: change, appendedAt: entry.appendedAt)
+            where !group.clients.isEmpty {
+                let told = frame(of: change, entry, for: group)
+                frames.append(told)
+                noteOnce(told, group)
+            }
+        } catch {
+            end(error, in: container)
+        }
+    }
+
+    /// Notes the queries that end with what they are told.
+    private func noteOnce(_ told: LiveGroupFrame, _ group: LiveGroup) {
+        for waiter in group.once {
+            guard let client = clients[waiter.client],
+                told.frame(for: client.reader, on: client.device) != nil
+            else { continue }
+            group.once.remove(waiter)
+            ending.append((waiter, group))
+        }
+    }
+
+    /// Ends the queries that have been told their one change.
+    private func endOnce() {
+        for (waiter, group) in ending {
+            clients[waiter.client]?.queries[waiter.query]?.group = 0
+            group.clients.remove(waiter.client)
+            clients[waiter.client]?.hub.post([.leave(waiter.client, group.number)])
+        }
+        ending.removeAll()
+    }
+
+    func frame(
+        of change: RecordChange, _ entry: FollowedEntry, for group: LiveGroup
+    ) -> LiveGroupFrame {
+        func frame(showsBefore: Bool) -> LiveFrame? {
+            writer.change(
+                change, at: entry.position, appendedAt: entry.appendedAt, of: group.query,
+                group.number, showsBefore: showsBefore)
+        }
+        var told = LiveGroupFrame(group.number, frame(showsBefore: true))
+        if change.readers != nil || change.readersBefore != nil {
+            told.readers = change.readers
+            told.readersBefore = change.readersBefore ?? change.readers
+            // By a rule on both images nobody may learn what was there before.
+            if !group.query.subscription.narrowsUpdates {
+                told.entered = frame(showsBefore: false)
+            }
+        }
+        let suppression = group.query.subscription.suppress
+        if suppression != .none {
+            told.suppressed = LiveGroupFrame.Suppressed(
+                suppression: suppression, origin: change.origin)
+        }
+        return told
+    }
+
+    /// Moves a record within the results that it belongs to, or belonged to.
+    private func show(
+        _ change: RecordChange, _ entry: FollowedEntry, in container: LiveContainer
+    ) {
+        let shelf = LiveContainer.shelf(of: change)
+        guard let table = container.tables[shelf] else { return }
+        let box = table.boxes[change.recordID]
+        if change.isUnkept, box == nil { return }
+        let later = change.keptAfter(entry.position, at: entry.appendedAt, base: box?.record)
+            .map { granted($0, shelf, container) }
+        if table.loading != nil {
+            container.tables[shelf]?.loading?.note(
+                change.recordID, entry.position, later, most: LiveSettings.mostAside)
+        }
+        let matched: Set<UInt32>
+        do throws(DearChange) {
+            matched = try later.map { record throws(DearChange) in
+                try container.results(of: record, on: shelf)
+            } ?? []
+        } catch {
+            return end(error, in: container)
+        }
+        let former = box?.groups ?? []
+        var members: Set<UInt32> = []
+        for number in former.union(matched).sorted() {
+            guard let group = container.groups[number], group.members != nil else { continue }
+            let isMember = move(
+                former.contains(number) ? box?.record : nil,
+                to: matched.contains(number) ? later : nil, by: change, in: group)
+            if isMember { members.insert(number) }
+        }
+        guard container.tables[shelf] != nil else { return }
+        container.tables[shelf]?.boxes[change.recordID] =
+            members.isEmpty ? nil : later.map { LiveContainer.Box(record: $0, groups: members) }
+        bound(members, later, in: container)
+    }
+
+    /// The record with those who may read it by the grants of its type, if it names nobody.
+    func granted(
+        _ record: LiveRecord, _ shelf: LiveContainer.Shelf, _ container: LiveContainer
+    ) -> LiveRecord {
+        guard record.readers == nil, shelf.database == .public,
+            let number = container.tables[shelf]?.groups.first,
+            let grant = container.groups[number]?.grant,
+            let readers = grant.readers(createdBy: record.record.created.userID)
+        else { return record }
+        return LiveRecord(record.record, readers: readers)
+    }
+
+    /// Replaces a record in one result, and notes what its clients are told.
+    ///
+    /// - Returns: whether the record is a member now.
+    private func move(
+        _ earlier: LiveRecord?, to later: LiveRecord?, by change: RecordChange, in group: LiveGroup
+    ) -> Bool {
+        let fate: LiveItem.Reason =
+            switch change.operation {
+            case .delete: .deleted
+            case .create where change.isSnapshot: .loaded
+            case .create: .created
+            case .update: later == nil ? .left : .entered
+            }
+        let items =
+            group.members?.replace(
+                earlier, by: later, fate, showing: group.query.desiredKeys) ?? []
+        group.bytes += (later?.bytes ?? 0) - (earlier?.bytes ?? 0)
+        memory += (later?.bytes ?? 0) - (earlier?.bytes ?? 0)
+        if !group.clients.isEmpty, let told = told(items, of: group, by: change.origin) {
+            frames.append(told)
+        }
+        return later.map { group.members?.contains($0) ?? false } ?? false
+    }
+}
+
+extension LiveContainer.Loading {
+    /// Puts aside what happened to a record while all are read.
+    mutating func note(
+        _ id: RecordID, _ position: LogPosition, _ record: LiveRecord?, most: Int
+    ) {
+        guard aside.count < most else { return isTooFar = true }
+        aside.append((id, position, record))
+    }
+}

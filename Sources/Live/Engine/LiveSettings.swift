@@ -1,0 +1,28 @@
+/// What bounds connected clients, and what they may cost.
+package struct LiveSettings: Sendable, Hashable {
+    /// Entries of the log that are read at a time.
+    static let entriesPerRead = 256
+    /// What may happen to records while they are read, before the reading begins anew.
+    static let mostAside = 10_000
+    /// How long a group without members is kept, so that a page that is loaded anew finds it.
+    static let afterlife = Duration.seconds(10)
+
+    /// Records of one reading.
+    package var rowsPerReading = 200_000
+    /// Readings at a time.
+    package var readings = 2
+    /// Records of a result without a limit.
+    package var recordsPerResult = 10_000
+    /// Their bytes, about.
+    package var bytesPerResult = 8 * 1024 * 1024
+    /// Members of a result with a limit.
+    package var membersPerWindow = 100_000
+    /// Bytes of all members, about.
+    package var memory = 256 * 1024 * 1024
+    /// Entries that are read for those who come back, before they begin anew.
+    package var entriesPerResume = 50_000
+    /// Queries of one client.
+    package var queriesPerSet = 100
+
+    package init() {}
+}

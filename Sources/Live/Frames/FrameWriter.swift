@@ -1,0 +1,181 @@
+import RelayModel
+import Storage
+
+/// Writes the relay's frames (docs/live.md).
+struct FrameWriter: Sendable {
+    let writing: any LiveWriting
+
+    /// Bytes of records in one part of a result, about.
+    private static let partBytes = 64 * 1024
+
+    // MARK: Results
+
+    /// A result in parts; it replaces what the group showed.
+    func result(
+        _ records: some Sequence<LiveRecord>, of query: LiveQuery, _ head: JSONObject
+    ) -> [LiveFrame] {
+        var frames: [LiveFrame] = []
+        var part: [JSONValue] = []
+        var bytes = 0
+        func frame(isLast: Bool) -> LiveFrame {
+            var object: JSONObject = ["type": "result"]
+            object.members += head.members
+            object["part"] = .integer(Int64(frames.count))
+            object["isLast"] = .bool(isLast)
+            object["records"] = .array(part)
+            return LiveFrame(object)
+        }
+        for record in records {
+            if bytes > Self.partBytes {
+                frames.append(frame(isLast: false))
+                part = []
+                bytes = 0
+            }
+            part.append(.object(writing.record(record.record, for: query)))
+            bytes += record.bytes
+        }
+        return frames + [frame(isLast: true)]
+    }
+
+    /// What was done to a result; `nil` if nothing was.
+    func items(
+        _ items: [LiveItem], of query: LiveQuery, _ group: UInt32, by origin: ChangeOrigin? = nil
+    ) -> LiveFrame? {
+        guard !items.isEmpty else { return nil }
+        let name = origin.flatMap(writing.name)
+        return LiveFrame([
+            "type": "items", "group": .integer(Int64(group)),
+            "items": .array(items.map { .object(item($0, query, name)) }),
+        ])
+    }
+
+    private func item(_ item: LiveItem, _ query: LiveQuery, _ by: String?) -> JSONObject {
+        var object: JSONObject = ["op": .string(item.operation.rawValue)]
+        object["why"] = item.reason.map { .string($0.rawValue) }
+        switch item.operation {
+        case .added, .changed:
+            object["record"] = .object(writing.record(item.record.record, for: query))
+            if !query.order.isEmpty || query.limit != nil {
+                object["previous"] =
+                    item.previous.map { .string(Self.key(of: $0)) } ?? .null
+            }
+        case .removed:
+            object["record"] = .object(writing.identity(item.record.record, for: query))
+        }
+        if item.moved { object["moved"] = true }
+        let tellsBefore = item.operation == .changed || item.reason != .unreadable
+        if query.showsBefore, tellsBefore, let before = item.before {
+            object["before"] = .object(writing.record(before.record, for: query))
+        }
+        if item.operation == .changed, let before = item.before {
+            object["changedKeys"] = .array(
+                Self.changedKeys(before, item.record, query).map { .string($0) })
+        }
+        object["by"] = by.map { .string($0) }
+        return object
+    }
+
+    private static func changedKeys(
+        _ before: LiveRecord, _ after: LiveRecord, _ query: LiveQuery
+    ) -> [String] {
+        let names = query.desiredKeys.map { Set($0) }
+            ?? Set(before.record.fields.keys).union(after.record.fields.keys)
+        return names.filter { before.record.fields[$0] != after.record.fields[$0] }.sorted()
+    }
+
+    /// The name of a record in the members `previous`: that of its zone comes before it where that
+    /// is not the default one.
+    static func key(of id: RecordID) -> String {
+        guard id.zoneID != .default else { return id.recordName.rawValue }
+        let owner = id.zoneID.ownerRecordName?.rawValue ?? ""
+        return "\(owner)/\(id.zoneID.zoneName)/\(id.recordName.rawValue)"
+    }
+
+    // MARK: Changes
+
+    /// One change.
+    func change(
+        _ change: RecordChange, at position: LogPosition, appendedAt: Timestamp,
+        of query: LiveQuery, _ group: UInt32, showsBefore: Bool
+    ) -> LiveFrame? {
+        let side = change.judgedSide
+        let record = change.shown(side, position, at: appendedAt)
+            ?? RecordChange.nameOnly(change, position, appendedAt)
+        var object: JSONObject = [
+            "type": "change", "group": .integer(Int64(group)),
+            "position": .integer(Int64(clamping: position.rawValue)),
+            "operation": .string(change.operation.rawValue),
+        ]
+        switch query.subscription.firesWhen {
+        case .entered where change.operation == .update: object["transition"] = "entered"
+        case .left where change.operation == .update: object["transition"] = "left"
+        case .stayed where change.operation == .update: object["transition"] = "stayed"
+        default: break
+        }
+        object["record"] = .object(
+            change.operation == .delete
+                ? writing.identity(record.record, for: query)
+                : writing.record(record.record, for: query))
+        if query.showsBefore, showsBefore,
+            let before = change.shown(.before, position, at: appendedAt)
+        {
+            object["before"] = .object(writing.record(before.record, for: query))
+        }
+        object["changedKeys"] = change.changedKeys.map { .array($0.map { .string($0) }) }
+        object["by"] = writing.name(of: change.origin).map { .string($0) }
+        object["occurredAt"] = change.occurredAt.map { .integer($0.milliseconds) }
+        return LiveFrame(object)
+    }
+
+    // MARK: Everything else
+
+    /// Closes what belongs together.
+    static func at(_ token: String) -> LiveFrame {
+        LiveFrame(["type": "at", "at": .string(token)])
+    }
+
+    /// Says that what groups show begins anew.
+    static func reset(_ group: UInt32, _ reason: LiveReset, from: LogPosition?, to: LogPosition)
+        -> LiveFrame
+    {
+        var object: JSONObject = [
+            "type": "reset", "groups": [.integer(Int64(group))],
+            "reason": .string(reason.rawValue),
+        ]
+        if let from {
+            object["from"] = .integer(Int64(clamping: from.rawValue))
+            object["to"] = .integer(Int64(clamping: to.rawValue))
+        }
+        return LiveFrame(object)
+    }
+}
+
+/// Why something cannot be gone on with from where a client stood.
+package enum LiveReset: String, Sendable, Hashable {
+    /// The token is not of this store as it is.
+    case foreign
+    /// What came after it has been pruned from the log.
+    case expired
+    /// Too much has happened since.
+    case tooFar
+    /// The query, or the schema, is another one.
+    case changed
+    /// A member names readers, so that what is shown depends on who looks.
+    case readers
+}
+
+extension RecordChange {
+    /// A record of which the change says no more than which one it is.
+    static func nameOnly(
+        _ change: RecordChange, _ position: LogPosition, _ appendedAt: Timestamp
+    ) -> LiveRecord {
+        let stamp = RecordStamp(
+            at: change.occurredAt ?? appendedAt, userID: change.editor,
+            deviceID: change.origin.deviceID)
+        return LiveRecord(
+            ShadowRecord(
+                recordID: change.recordID, recordType: change.recordType, fields: [:],
+                created: stamp, modified: stamp, source: .cloudKit, position: position),
+            readers: change.readers)
+    }
+}

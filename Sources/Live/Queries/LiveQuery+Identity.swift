@@ -1,0 +1,49 @@
+import Crypto
+import RelayModel
+import Storage
+
+extension LiveQuery {
+    /// Queries with the same identity show the same, and are one group.
+    ///
+    /// - Parameter reader: whose own it is, where what is shown depends on who looks.
+    func identity(of reader: LiveReader?) -> String {
+        var parts = [
+            kind.rawValue, "\(place.container)", place.database.rawValue,
+            place.owner?.rawValue ?? "", scopeText, "\(subscription.firesOn.rawValue)",
+            subscription.firesWhen.rawValue, subscription.suppress.rawValue,
+            subscription.changedKeys.joined(separator: "\u{1}"),
+            order.map { "\($0.isAscending ? "+" : "-")\($0.field)" }.joined(separator: "\u{1}"),
+            text(of: start), text(of: end), limit.map { "\($0)" } ?? "",
+            desiredKeys?.joined(separator: "\u{1}") ?? "*", "\(showsBefore)",
+            "\(form.isPlain) \(form.writesNumbersAsTexts)",
+        ]
+        switch reader {
+        case nil: parts.append("all")
+        case .server?: parts.append("server")
+        case .user(let user)?: parts.append("user \(user.rawValue)")
+        }
+        return parts.joined(separator: "\u{0}")
+    }
+
+    /// Two conditions with the same canonical text are the same, whatever they were written in.
+    private var scopeText: String {
+        func text(_ zoneID: ZoneID?) -> String { zoneID?.json.text ?? "*" }
+        switch subscription.scope {
+        case .query(let query, let zoneID):
+            return "query \(text(zoneID)) \(query.recordType) \(query.canonical)"
+        case .zone(let zoneID, let type): return "zone \(text(zoneID)) \(type?.rawValue ?? "*")"
+        case .database(let type): return "database \(type?.rawValue ?? "*")"
+        }
+    }
+
+    private func text(of bound: LiveBound?) -> String {
+        bound.map { "\($0.isIncluded) \($0.value.notation.text)" } ?? ""
+    }
+
+    /// The relay's mark of the query as `reader` declares it under a schema: who comes back with
+    /// the same one can be told what has changed, and nobody else.
+    package func fingerprint(of reader: LiveReader, schema: String) -> String {
+        let text = identity(of: reader) + "\u{0}" + schema
+        return Hexadecimal.encode(SHA256.hash(data: Array(text.utf8)).prefix(8))
+    }
+}

@@ -1,0 +1,129 @@
+package import RelayModel
+package import Storage
+
+/// What a connected client wants to see: declared on its connection, and never saved.
+package struct LiveQuery: Sendable, Hashable {
+    /// What is shown.
+    package enum Kind: String, Sendable, Hashable, CaseIterable {
+        /// The records that fit, and how they come and go.
+        case result
+        /// Each change that fits, once.
+        case changes
+    }
+
+    /// What is told when the query is declared.
+    package enum Beginning: String, Sendable, Hashable, CaseIterable {
+        /// What there is now.
+        case current
+        /// Nothing, until something happens.
+        case none
+    }
+
+    /// What is shown.
+    package var kind: Kind
+    /// The condition, the place, and of changes the rules by which they are told, as a subscription
+    /// has them; its owner is the user who declared the query.
+    package var subscription: Subscription
+    /// The order of a result; without one records stand in the order of zone and name.
+    package var order: [LiveSortKey] = []
+    /// Where the result begins, on the first key of the order.
+    package var start: LiveBound?
+    /// Where it ends.
+    package var end: LiveBound?
+    /// How much of it is shown.
+    package var limit: LiveLimit?
+    /// The fields that travel, ascending; `nil` shows all.
+    package var desiredKeys: [String]?
+    /// Whether the record as it was before travels too.
+    package var showsBefore = false
+    /// What is told first.
+    package var beginning = Beginning.current
+    /// Whether the query ends after what it tells first, or after the first change.
+    package var isOnce = false
+    /// How records are written.
+    package var form: LiveForm
+
+    /// Describes a query without order, bounds and limit.
+    package init(_ kind: Kind, _ subscription: Subscription, form: LiveForm) {
+        self.kind = kind
+        self.subscription = subscription
+        self.form = form
+    }
+
+    /// The record type; `nil` watches all of them, which only changes can.
+    package var recordType: RecordType? { subscription.recordType }
+
+    /// Where the records lie.
+    package var place: RecordPlace {
+        RecordPlace(
+            container: subscription.container, database: subscription.database,
+            owner: subscription.database == .public ? nil : subscription.owner)
+    }
+}
+
+/// How records are written for a client.
+package struct LiveForm: Sendable, Hashable {
+    /// Whether a field is its bare JSON value, and not CloudKit's dictionary of type and value.
+    package var isPlain: Bool
+    /// Whether numbers are written as texts, for clients whose numbers are doubles.
+    package var writesNumbersAsTexts: Bool
+
+    /// CloudKit's form unless said otherwise.
+    package init(isPlain: Bool = false, writesNumbersAsTexts: Bool = false) {
+        self.isPlain = isPlain
+        self.writesNumbersAsTexts = writesNumbersAsTexts
+    }
+}
+
+/// One key of an order.
+package struct LiveSortKey: Sendable, Hashable {
+    /// The field, or one of CloudKit's names of what it knows of every record.
+    package let field: String
+    /// Whether small values come first.
+    package let isAscending: Bool
+
+    /// Sorts by `field`.
+    package init(_ field: String, isAscending: Bool = true) {
+        self.field = field
+        self.isAscending = isAscending
+    }
+}
+
+/// An end of a result, on the first key of its order.
+package struct LiveBound: Sendable, Hashable {
+    /// The value there.
+    package let value: FieldValue
+    /// Whether records with this value belong to the result.
+    package let isIncluded: Bool
+
+    /// Bounds a result.
+    package init(_ value: FieldValue, isIncluded: Bool = true) {
+        self.value = value
+        self.isIncluded = isIncluded
+    }
+}
+
+/// How many records of an order are shown.
+package enum LiveLimit: Sendable, Hashable {
+    /// Those at its beginning.
+    case first(Int)
+    /// Those at its end.
+    case last(Int)
+}
+
+/// Who looks, as far as read rules go.
+package enum LiveReader: Sendable, Hashable {
+    /// A server of the application's own, which may read everything.
+    case server
+    /// A user.
+    case user(UserID)
+
+    /// Whether the reader is among `readers`; `nil` is everybody.
+    package func isAmong(_ readers: [String]?) -> Bool {
+        guard let readers else { return true }
+        switch self {
+        case .server: return true
+        case .user(let user): return RecordChange.names(user, in: readers)
+        }
+    }
+}

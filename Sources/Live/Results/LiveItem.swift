@@ -1,0 +1,39 @@
+import RelayModel
+
+/// What one change did to a result.
+struct LiveItem: Sendable {
+    /// What a client does.
+    enum Operation: String, Sendable {
+        case added, changed, removed
+    }
+
+    /// Why.
+    enum Reason: String, Sendable {
+        /// It came into being.
+        case created
+        /// It existed, and was no member.
+        case entered
+        /// It slid into, or was pushed out of, what is shown.
+        case windowed
+        /// The user may read it now.
+        case readable
+        /// It is a row of a snapshot of the database.
+        case loaded
+        /// It ceased to be.
+        case deleted
+        /// It is no member any more.
+        case left
+        /// The user may not read it any more.
+        case unreadable
+    }
+
+    var operation: Operation
+    var reason: Reason?
+    var record: LiveRecord
+    /// The neighbour before, in the result after the change: in ordered results.
+    var previous: RecordID?
+    /// Whether its order value changed.
+    var moved = false
+    /// The record before.
+    var before: LiveRecord?
+}

@@ -1,0 +1,138 @@
+import RelayModel
+package import Storage
+
+/// A record as the relay keeps it, with those who may read it.
+package final class LiveRecord: Sendable {
+    /// The record.
+    package let record: ShadowRecord
+    /// Who may read it by its own readers, or else by the grants of its type; `nil` is everybody.
+    package let readers: [String]?
+
+    /// Notes who may read a record.
+    init(_ record: ShadowRecord, readers: [String]?) {
+        self.record = record
+        self.readers = readers
+    }
+
+    /// Which record it is.
+    var id: RecordID { record.recordID }
+
+    /// What it takes in memory, about.
+    var bytes: Int { 256 + record.fields.reduce(0) { $0 + $1.key.utf8.count + $1.value.liveBytes } }
+
+    /// The value by which it is sorted.
+    func value(of key: LiveSortKey) -> FieldValue {
+        if let field = SystemField(named: key.field) {
+            return field.names.first.flatMap { record.systemFields[$0] } ?? .null
+        }
+        return record.fields[key.field] ?? .null
+    }
+
+    /// Whether it shows the same as `other`, as far as `keys` go.
+    func isSame(as other: LiveRecord, _ keys: [String]?) -> Bool {
+        guard let keys else { return record.fields == other.record.fields }
+        return keys.allSatisfy { record.fields[$0] == other.record.fields[$0] }
+    }
+}
+
+extension FieldValue {
+    /// What a value takes in memory, about.
+    var liveBytes: Int {
+        switch self {
+        case .string(let text): 16 + text.utf8.count
+        case .bytes(let bytes): 32 + bytes.count
+        case .list(let values): values.reduce(32) { $0 + $1.liveBytes }
+        case .set(let values): values.reduce(32) { $0 + $1.liveBytes }
+        case .map(let members):
+            members.reduce(32) { $0 + $1.key.utf8.count + $1.value.liveBytes }
+        default: 16
+        }
+    }
+}
+
+// MARK: - From the log
+
+extension RecordChange {
+    /// The change by which a record as it is kept is matched: a creation of it.
+    static func showing(_ record: ShadowRecord, in place: RecordPlace) -> RecordChange {
+        var change = RecordChange(.create, of: record.recordType, record.recordID)
+        change.database = place.database
+        change.owner = place.owner
+        change.after = RecordImage(
+            record.fields, completeness: record.isPartial ? .partial : .full)
+        change.created = RecordTrace(record.created)
+        change.occurredAt = record.modified.at
+        change.origin = ChangeOrigin(
+            deviceID: record.modified.deviceID, userID: record.modified.userID)
+        return change
+    }
+
+    /// The record as it was kept before this change; `nil` if there was none.
+    func keptBefore(_ entry: LogPosition, at appendedAt: Timestamp) -> LiveRecord? {
+        let image = kept.map(\.image) ?? (operation == .create ? nil : before)
+        guard let image else { return nil }
+        var record = bare(at: LogPosition(entry.rawValue - 1), created ?? trace(at: appendedAt))
+        record.fields = image.fields.filter { !$0.value.isNull }
+        record.isPartial = image.completeness == .partial
+        if let former = formerlyModified {
+            record.modified = RecordStamp(at: former.at, userID: former.userID, deviceID: nil)
+        }
+        record.readers = kept.map(\.readers) ?? readersBefore ?? readers
+        return LiveRecord(record, readers: record.readers)
+    }
+
+    /// The record as it is kept after this change, at its position; `nil` if it is gone.
+    ///
+    /// - Parameter base: the record as it was kept before, where that is known: what clients wrote
+    ///   beyond the values holds for as long as the value does.
+    func keptAfter(
+        _ entry: LogPosition, at appendedAt: Timestamp, base: LiveRecord?
+    ) -> LiveRecord? {
+        guard operation != .delete else { return nil }
+        let stamp = RecordStamp(
+            at: occurredAt ?? appendedAt, userID: editor, deviceID: origin.deviceID)
+        var record = bare(at: entry, created ?? RecordTrace(stamp))
+        record.modified = stamp
+        if base == nil, created == nil { record.created = stamp }
+        if let earlier = base?.record { record.created = earlier.created }
+        if let after {
+            record.fields = after.fields.filter { !$0.value.isNull }
+            record.isPartial = after.completeness == .partial
+        } else {
+            record.fields = base?.record.fields ?? before?.fields ?? [:]
+            record.isPartial = true
+        }
+        for member in base?.record.wire.members ?? []
+        where base?.record.fields[member.name] == record.fields[member.name] {
+            record.wire[member.name] = member.value
+        }
+        return LiveRecord(record, readers: readers)
+    }
+
+    /// What a change shows of the record in one of its images, for clients who see changes.
+    func shown(
+        _ side: ImageSide, _ entry: LogPosition, at appendedAt: Timestamp
+    ) -> LiveRecord? {
+        guard let image = side == .before ? before : after else { return nil }
+        var record = bare(at: entry, created ?? trace(at: appendedAt))
+        record.fields = image.fields.filter { !$0.value.isNull }
+        record.isPartial = image.completeness == .partial
+        record.modified = RecordStamp(
+            at: occurredAt ?? appendedAt, userID: editor, deviceID: origin.deviceID)
+        if side == .before, let former = formerlyModified {
+            record.modified = RecordStamp(at: former.at, userID: former.userID, deviceID: nil)
+        }
+        return LiveRecord(record, readers: readers)
+    }
+
+    private func trace(at moment: Timestamp) -> RecordTrace {
+        RecordTrace(at: occurredAt ?? moment, userID: operation == .create ? editor : nil)
+    }
+
+    private func bare(at position: LogPosition, _ created: RecordTrace) -> ShadowRecord {
+        let stamp = RecordStamp(at: created.at, userID: created.userID, deviceID: nil)
+        return ShadowRecord(
+            recordID: recordID, recordType: recordType, fields: [:], readers: readers,
+            created: stamp, modified: stamp, source: .cloudKit, position: position)
+    }
+}

@@ -1,0 +1,47 @@
+import Live
+import RelayModel
+import ServiceLifecycle
+import StorageSQLite
+
+extension Relay {
+    /// What connected clients need of the relay.
+    struct LiveParts {
+        let door: LiveDoor
+        let sockets: LiveSockets
+        /// What runs for as long as the relay does.
+        let services: [any Service]
+        /// Tells the clients to go; the first that ends, so that they have gone when the listeners
+        /// end.
+        let drain: any Service
+    }
+
+    /// Joins the room of connected clients with the store and the listeners.
+    func live(_ dependencies: RelayDependencies, _ connections: OpenConnections) -> LiveParts {
+        var generator = world.generator
+        let form = LiveRecordForm(store: store.storeIdentity, secret: store.storeIdentity.bytes)
+        let engine = LiveEngine(
+            log: store, shadow: store, writing: form, store: StoreMark(store.storeIdentity).text,
+            seed: generator.next(), clock: world.clock, logger: logger)
+        let door = LiveDoor(engine, form: form, dependencies)
+        let sockets = LiveSockets(
+            door, proxies: configuration.listening.proxies, connections: connections,
+            clock: world.clock, now: world.now)
+        return LiveParts(
+            door: door, sockets: sockets,
+            services: [
+                LoopService { try await engine.follow() },
+                LoopService { try await engine.sweep() },
+                LoopService { try await sockets.run() },
+            ], drain: LiveDrain(sockets: sockets))
+    }
+}
+
+/// Waits for the end, and then tells connected clients to come back elsewhere, or later.
+private struct LiveDrain: Service {
+    let sockets: LiveSockets
+
+    func run() async throws {
+        try await gracefulShutdown()
+        await sockets.drain()
+    }
+}

@@ -1,0 +1,177 @@
+import HTTPTypes
+import Live
+import Logging
+import RelayModel
+import Storage
+import Synchronization
+
+/// What all ways in have in common: who comes in, and what a client says.
+final class LiveDoor: Sendable {
+    /// Connections of one user at a time.
+    static let connectionsPerUser = 50
+
+    let engine: LiveEngine
+    let clients: ClientAdmission
+    let shadow: any Shadow
+    let form: LiveRecordForm
+    let limits: RequestLimits
+    let relay: RelayDependencies
+    let store: String
+    let identifiers: RandomIdentifiers
+    private let state = Mutex(State())
+
+    private struct State {
+        var lastClient: UInt64 = 0
+        var counts: [Holder: Int] = [:]
+    }
+
+    /// Whose connections are counted together.
+    private struct Holder: Hashable {
+        let container: ContainerKey
+        let user: UserID?
+    }
+
+    init(_ engine: LiveEngine, form: LiveRecordForm, _ relay: RelayDependencies) {
+        self.engine = engine
+        self.relay = relay
+        shadow = relay.shadow
+        limits = relay.limits
+        self.form = form
+        clients = RouteTable(relay).clients
+        store = StoreMark(relay.registry.storeIdentity).text
+        identifiers = RandomIdentifiers(relay.randomBytes)
+    }
+
+    /// A number that no client had before.
+    func nextClient() -> UInt64 {
+        state.withLock { state in
+            state.lastClient += 1
+            return state.lastClient
+        }
+    }
+
+    // MARK: Hello
+
+    /// Who says `hello`, by what it brings or the head of its request did.
+    ///
+    /// - Throws: ``LiveEnd``.
+    func identity(
+        _ hello: JSONReader, at head: RelayRequest
+    ) async throws(LiveEnd) -> (LiveIdentity, welcome: JSONObject) {
+        do {
+            return try await admitted(hello, at: head)
+        } catch let end as LiveEnd {
+            throw end
+        } catch {
+            throw LiveEnd(refusing: error)
+        }
+    }
+
+    private func admitted(
+        _ hello: JSONReader, at head: RelayRequest
+    ) async throws -> (LiveIdentity, welcome: JSONObject) {
+        var request = head
+        request.receivedAt = relay.now()
+        for name in ["ckAPIToken", "ckWebAuthToken"] {
+            if let value = try hello.string(name) { request.query.replace(name, by: value) }
+        }
+        let admission = try await clients.admit(request)
+        try relay.turnstile.use(key: admission.key.id, of: admission.caller.settings)
+        return try identity(hello, admission, request)
+    }
+
+    /// Who it is whom the head of a request has made known, with what `hello` says besides.
+    func identity(
+        _ hello: JSONReader, _ admission: HeadAdmission, _ request: RelayRequest
+    ) throws -> (LiveIdentity, welcome: JSONObject) {
+        let device: DeviceID? = try hello.identifier("deviceID")
+        enum Form: String, CaseIterable { case typed, plain }
+        let form: Form = try hello.choice("format") ?? .typed
+        let caller = admission.caller.caller
+        let isServer = caller.proof != .apiToken
+        if !isServer { _ = try admission.caller.user() }
+        let token = Authenticator.userToken(of: request)
+        let identity = LiveIdentity(
+            settings: admission.caller.settings, user: caller.user, device: device,
+            isServer: isServer, keyID: admission.key.id, session: admission.session,
+            endsAt: isServer ? nil : token.flatMap(SessionService.end),
+            form: LiveForm(
+                isPlain: form == .plain,
+                writesNumbersAsTexts: try hello.bool("numbersAsStrings") ?? false),
+            actor: isServer ? Caller.identity(ofKey: admission.key.id, container: caller.container) : nil)
+        return (identity, welcome(identity, token: admission.token, at: request.receivedAt))
+    }
+
+    private func welcome(
+        _ identity: LiveIdentity, token: String?, at now: Timestamp
+    ) -> JSONObject {
+        var welcome: JSONObject = ["type": "welcome"]
+        welcome["userRecordName"] = identity.user.map { .string($0.rawValue) }
+        welcome["mine"] = identity.device.map { .string(form.name(of: $0, identity.user)) }
+        welcome["ckWebAuthToken"] = token.map { .string($0) }
+        welcome["time"] = .integer(now.milliseconds)
+        welcome["heartbeat"] = .integer(LiveTimes.heartbeat.components.seconds)
+        welcome["limits"] = [
+            "queries": .integer(Int64(LiveSession.queriesPerSet)),
+            "frameBytes": .integer(Int64(LiveSession.frameBytes)),
+        ]
+        return welcome
+    }
+
+    // MARK: Connections of one user
+
+    /// Takes a place for a connection of the user.
+    ///
+    /// - Throws: ``LiveEnd`` if the user has as many as one may have.
+    func enter(_ identity: LiveIdentity) throws(LiveEnd) {
+        let holder = Holder(container: identity.settings.key, user: identity.user)
+        guard !identity.isServer else { return }
+        let isFull = state.withLock { state in
+            guard state.counts[holder, default: 0] < Self.connectionsPerUser else { return true }
+            state.counts[holder, default: 0] += 1
+            return false
+        }
+        guard isFull else { return }
+        throw LiveEnd(
+            .tooMany,
+            APIError(
+                .throttled,
+                "a user has at most \(Self.connectionsPerUser) connections at a time",
+                retryAfter: 5))
+    }
+
+    /// Gives the place back.
+    func leave(_ identity: LiveIdentity) {
+        guard !identity.isServer else { return }
+        let holder = Holder(container: identity.settings.key, user: identity.user)
+        state.withLock { state in
+            state.counts[holder, default: 1] -= 1
+            if state.counts[holder] == 0 { state.counts[holder] = nil }
+        }
+    }
+
+    // MARK: Queries
+
+    /// Reads queries with what the container knows now.
+    func reading(for identity: LiveIdentity) async throws -> LiveQueryReading {
+        let schema = try await shadow.schema(of: identity.settings.key)
+        form.note(schema, of: identity.settings.key)
+        return LiveQueryReading(
+            client: identity, schema: schema, limits: limits, indexes: relay.indexes,
+            store: store)
+    }
+}
+
+/// How long live clients wait for what.
+enum LiveTimes {
+    /// After so long without a frame the relay says how far it is.
+    static let heartbeat = Duration.seconds(25)
+    /// For `hello`, from the upgrade.
+    static let hello = Duration.seconds(10)
+    /// For a client that fell behind, to read what is under way.
+    static let drain = Duration.seconds(30)
+    /// Without a word of the client, pongs included.
+    static let silence = Duration.seconds(70)
+    /// Before a user token ends the client is told.
+    static let notice = Duration.seconds(60)
+}

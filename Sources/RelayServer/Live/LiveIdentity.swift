@@ -1,0 +1,82 @@
+import Live
+import RelayModel
+import Storage
+
+/// Who stands behind a connection, as its `hello` has proven.
+struct LiveIdentity: Sendable {
+    /// The settings of the container.
+    let settings: ContainerSettings
+    /// The user; `nil` for a server that names none.
+    let user: UserID?
+    /// The device, which `by` names and which may be left out of what it does itself.
+    let device: DeviceID?
+    /// Whether it is a server of the application's own.
+    let isServer: Bool
+    /// The access key.
+    let keyID: String
+    /// The session of the user's token.
+    let session: UUIDBytes?
+    /// When the user's token ends.
+    var endsAt: Timestamp?
+    /// How records are written.
+    let form: LiveForm
+    /// As whom a server owns what it wants to see in the public database.
+    let actor: UserID?
+
+    /// What it may read.
+    var reader: LiveReader { isServer ? .server : user.map { .user($0) } ?? .server }
+}
+
+/// Why a connection ends, with the code of RFC 6455 or of the application's range.
+struct LiveEnd: Error, Sendable {
+    /// The codes by which programs tell ends apart (docs/live.md).
+    enum Code: UInt16, Sendable {
+        case goingAway = 1001
+        case notUnderstood = 4400
+        case unauthorized = 4401
+        case forbidden = 4403
+        case noHello = 4408
+        case tooLarge = 4413
+        case tooMany = 4429
+        case fault = 4500
+        case notNow = 4503
+        case slow = 4508
+    }
+
+    let code: Code
+    let error: APIError
+
+    /// Whether a client should come back.
+    var reconnects: Bool {
+        switch code {
+        case .notUnderstood, .forbidden, .tooLarge: false
+        default: true
+        }
+    }
+
+    init(_ code: Code, _ error: APIError) {
+        self.code = code
+        self.error = error
+    }
+
+    /// What refuses a `hello`.
+    init(refusing error: any Error) {
+        let mapped = ErrorMapping(error).apiError
+        switch mapped.code {
+        case .authenticationRequired: self.init(.unauthorized, mapped)
+        case .authenticationFailed, .accessDenied, .notFound: self.init(.forbidden, mapped)
+        case .throttled, .quotaExceeded: self.init(.tooMany, mapped)
+        case .internalError: self.init(.fault, mapped)
+        case .tryAgainLater: self.init(.notNow, mapped)
+        default: self.init(.notUnderstood, mapped)
+        }
+    }
+
+    /// The last frame.
+    func bye(uuid: String) -> LiveFrame {
+        var object: JSONObject = ["type": "bye", "code": .integer(Int64(code.rawValue))]
+        object.members += error.json(uuid: uuid).members
+        object["reconnect"] = .bool(reconnects)
+        return LiveFrame(object)
+    }
+}

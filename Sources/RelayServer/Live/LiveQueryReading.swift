@@ -1,0 +1,214 @@
+import Fanout
+import Live
+import Matching
+import PredicateLanguage
+import RegularExpressions
+import RelayModel
+import Storage
+
+/// Reads what a client wants to see: the condition as a subscription's, checked as one.
+struct LiveQueryReading {
+    let client: LiveIdentity
+    let schema: ContainerSchema
+    let limits: RequestLimits
+    let indexes: IndexDirectory
+    let store: String
+
+    static let members = [
+        "id", "kind", "database", "zoneID", "recordType", "query", "sortBy", "limit", "start",
+        "end", "desiredKeys", "before", "firesOn", "firesWhen", "changedKeys", "suppress",
+        "initial", "once", "since", "fingerprint",
+    ]
+
+    /// Keys of one order, at most.
+    private static let maximumKeys = 3
+    /// Records of a limit, at most.
+    private static let maximumLimit = 1000
+
+    /// Reads one query of a set.
+    ///
+    /// - Throws: What names the member that does not fit.
+    func declared(_ json: JSONValue, path: String) throws -> DeclaredQuery {
+        let reader = try JSONReader(json, path: path)
+        try reader.allowOnly(Self.members)
+        let subscription = try subscription(reader)
+        let type = subscription.recordType
+        let definition = type.flatMap { schema.recordTypes[$0] }
+        let kind: LiveQuery.Kind = try reader.choice("kind") ?? .result
+        let predicate = try IndexedSubscription(subscription, serial: 0).predicate
+        var query = LiveQuery(kind, subscription, form: client.form)
+        query.desiredKeys = try reader.strings("desiredKeys").map { Array(Set($0)).sorted() }
+        query.showsBefore = try reader.bool("before") ?? false
+        query.beginning = try reader.choice("initial") ?? .current
+        query.isOnce = try reader.bool("once") ?? false
+        switch kind {
+        case .result:
+            try checkResult(reader, definition, predicate)
+            try readOrder(reader, definition, into: &query)
+        case .changes:
+            for name in ["sortBy", "limit", "start", "end"] where reader.value(name) != nil {
+                throw reader.failure(name, "is of a result; changes come in the order of the log")
+            }
+        }
+        let fingerprint = query.fingerprint(of: client.reader, schema: schemaText(definition))
+        let cost = try PredicateScales(indexes: indexes, limits: limits.costs)
+            .weigh(subscription, path: path)
+        var declared = DeclaredQuery(
+            id: try name(reader, fingerprint), query, grant: definition?.readGrant ?? .world,
+            fingerprint: fingerprint, details: details(subscription, cost))
+        try readPlace(reader, into: &declared)
+        return declared
+    }
+
+    /// The client's name for the query; one without a name is called by its fingerprint, so that
+    /// declaring it again changes nothing.
+    private func name(_ reader: JSONReader, _ fingerprint: String) throws -> String {
+        guard let name = try reader.string("id") else { return fingerprint }
+        guard (1...255).contains(name.utf8.count) else {
+            throw reader.failure("id", "a name of 1 to 255 bytes is expected")
+        }
+        return name
+    }
+
+    private func details(_ subscription: Subscription, _ cost: PredicateCost) -> JSONObject {
+        guard case .query(let query, _) = subscription.scope else { return [:] }
+        return ["canonicalPredicate": .string(query.canonical), "predicateCost": cost.json]
+    }
+
+    // MARK: The condition
+
+    private func subscription(_ reader: JSONReader) throws -> Subscription {
+        let database: DatabaseScope = try reader.choice("database") ?? .public
+        guard let user = client.user ?? (database == .public ? client.actor : nil) else {
+            throw APIError(
+                .authenticationRequired,
+                "\(reader.path).database: the \(database.rawValue) one belongs to a user; name one")
+        }
+        var form: JSONObject = ["subscriptionType": "query"]
+        var query: JSONObject = [:]
+        if let given = try reader.reader("query") { query = given.object }
+        if let type = reader.value("recordType") { query["recordType"] = type }
+        form["query"] = .object(query)
+        form["firesOn"] = reader.value("firesOn") ?? ["create", "update", "delete"]
+        form["suppress"] = reader.value("suppress") ?? "none"
+        for name in ["zoneID", "firesWhen", "changedKeys"] { form[name] = reader.value(name) }
+        guard try reader.choice("kind", as: LiveQuery.Kind.self) != .changes else {
+            return try subscription(form, user, database, reader.path)
+        }
+        for name in ["firesOn", "firesWhen", "changedKeys", "suppress"]
+        where reader.value(name) != nil {
+            throw reader.failure(name, "is of changes; a result shows what fits, however it came")
+        }
+        return try subscription(form, user, database, reader.path)
+    }
+
+    private func subscription(
+        _ form: JSONObject, _ user: UserID, _ database: DatabaseScope, _ path: String
+    ) throws -> Subscription {
+        let reading = SubscriptionOperationReading(
+            owner: SubscriptionOwner(
+                container: client.settings.key, database: database, user: user),
+            limits: limits, schema: schema, assignedID: "live")
+        return try reading.subscription(JSONReader(.object(form), path: path))
+    }
+
+    private func checkResult(
+        _ reader: JSONReader, _ definition: RecordTypeDefinition?, _ predicate: RecordPredicate?
+    ) throws {
+        guard let definition, definition.isKept else {
+            throw APIError(
+                .badRequest,
+                "\(reader.path).recordType: the relay does not keep records of this type, so that "
+                    + "it knows no result; ask for \"kind\": \"changes\", or keep the type in the "
+                    + "container's schema",
+                details: ["liveError": "notKept"])
+        }
+        if predicate?.readsClock == true {
+            throw reader.failure(
+                "query",
+                "now() in a result would have to be asked again as time goes by; put the moment in "
+                    + "and declare the query anew")
+        }
+    }
+
+    /// What must stay the same for a client to go on from where it stood.
+    private func schemaText(_ definition: RecordTypeDefinition?) -> String {
+        definition.map { "\($0.isKept) \($0.readGrant)" } ?? "none"
+    }
+
+    // MARK: The order
+
+    private func readOrder(
+        _ reader: JSONReader, _ definition: RecordTypeDefinition?, into query: inout LiveQuery
+    ) throws {
+        let elements = try reader.array("sortBy") ?? []
+        guard elements.count <= Self.maximumKeys else {
+            throw reader.failure("sortBy", "at most \(Self.maximumKeys) keys are allowed")
+        }
+        query.order = try elements.enumerated().map { index, element in
+            let key = try JSONReader(element, path: reader.path(of: "sortBy[\(index)]"))
+            try key.allowOnly(["fieldName", "systemFieldName", "ascending"])
+            let name = try key.string("fieldName") == nil ? "systemFieldName" : "fieldName"
+            let field = try key.require("fieldName", try key.string(name))
+            let known = definition?.fields[field]
+            let isSortable =
+                known?.uses.contains(.sortable)
+                ?? (RecordSchema.isSystemField(field) || definition?.isInferred == true)
+            guard isSortable else {
+                throw key.failure(
+                    name, "the field \(field.shortened) is not marked sortable, or unknown")
+            }
+            return LiveSortKey(field, isAscending: try key.bool("ascending") ?? true)
+        }
+        query.limit = try limit(reader)
+        query.start = try bound(reader, "start")
+        query.end = try bound(reader, "end")
+        guard query.order.isEmpty else { return }
+        for name in ["limit", "start", "end"] where reader.value(name) != nil {
+            throw reader.failure(name, "needs an order: name one in sortBy")
+        }
+    }
+
+    private func limit(_ reader: JSONReader) throws -> LiveLimit? {
+        guard let limit = try reader.reader("limit") else { return nil }
+        try limit.allowOnly(["first", "last"])
+        func count(_ name: String) throws -> Int? {
+            guard let count = try limit.integer(name) else { return nil }
+            guard (1...Int64(Self.maximumLimit)).contains(count) else {
+                throw limit.failure(name, "1 to \(Self.maximumLimit) are allowed")
+            }
+            return Int(count)
+        }
+        switch (try count("first"), try count("last")) {
+        case (let first?, nil): return .first(first)
+        case (nil, let last?): return .last(last)
+        default:
+            throw reader.failure("limit", "{\"first\": n} or {\"last\": n} is expected")
+        }
+    }
+
+    private func bound(_ reader: JSONReader, _ name: String) throws -> LiveBound? {
+        guard let bound = try reader.reader(name) else { return nil }
+        try bound.allowOnly(["value", "isIncluded"])
+        let value = try bound.require("value", bound.value("value"))
+        return LiveBound(
+            try FieldValue(argument: value, path: bound.path(of: "value")),
+            isIncluded: try bound.bool("isIncluded") ?? true)
+    }
+
+    // MARK: Coming back
+
+    private func readPlace(_ reader: JSONReader, into declared: inout DeclaredQuery) throws {
+        guard let since = try reader.string("since") else { return }
+        let fingerprint = try reader.string("fingerprint")
+        guard let token = LiveToken(since) else {
+            throw reader.failure("since", "a token that the relay has sent in \"at\" is expected")
+        }
+        declared.since = token.position
+        if token.store != store {
+            declared.reset = .foreign
+        } else if fingerprint != declared.fingerprint {
+            declared.reset = .changed
+        }
+    }
+}

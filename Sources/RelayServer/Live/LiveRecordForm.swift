@@ -1,0 +1,60 @@
+import Crypto
+import Live
+import RelayModel
+import Storage
+import Synchronization
+
+/// Writes records for live clients as the calls on records do.
+final class LiveRecordForm: LiveWriting {
+    private let schemas = Mutex<[ContainerKey: ContainerSchema]>([:])
+    private let store: UUIDBytes
+    private let secret: SymmetricKey
+
+    /// Creates the form; `secret` keeps the names of devices from being guessed.
+    init(store: UUIDBytes, secret: [UInt8]) {
+        self.store = store
+        self.secret = SymmetricKey(data: secret)
+    }
+
+    /// Notes the schema by which the records of a container are written.
+    func note(_ schema: ContainerSchema, of container: ContainerKey) {
+        schemas.withLock { $0[container] = schema }
+    }
+
+    func record(_ record: ShadowRecord, for query: LiveQuery) -> JSONObject {
+        var form = RecordJSON(numbers: numbers(query)).showing(query.desiredKeys)
+        form.isPlain = query.form.isPlain
+        return form.record(record, for: caller(query))
+    }
+
+    func identity(_ record: ShadowRecord, for query: LiveQuery) -> JSONObject {
+        [
+            "recordName": .string(record.recordID.recordName.rawValue),
+            "recordType": .string(record.recordType.rawValue),
+            "zoneID": caller(query).json(record.recordID.zoneID),
+        ]
+    }
+
+    func name(of origin: ChangeOrigin) -> String? {
+        origin.deviceID.map { name(of: $0, origin.userID) }
+    }
+
+    /// How `by` names a device.
+    func name(of device: DeviceID, _ user: UserID?) -> String {
+        let text = "\(user?.rawValue ?? "")\u{0}\(device.client)"
+        let code = HMAC<SHA256>.authenticationCode(for: Array(text.utf8), using: secret)
+        return Hexadecimal.encode(Array(code.prefix(8)))
+    }
+
+    private func numbers(_ query: LiveQuery) -> AnsweredNumbers {
+        query.form.writesNumbersAsTexts ? .asStrings : .asNumbers
+    }
+
+    private func caller(_ query: LiveQuery) -> RecordCaller {
+        let place = query.place
+        return RecordCaller(
+            place: place, user: nil, isServer: true,
+            schema: schemas.withLock { $0[place.container] } ?? ContainerSchema(),
+            redirectURL: "", store: store)
+    }
+}

@@ -1,0 +1,167 @@
+import HTTPTypes
+import Live
+import RelayModel
+import Storage
+
+/// The ways in for clients that cannot hold a WebSocket: a stream of server-sent events, and polls.
+struct LiveRoutes: Sendable {
+    let door: LiveDoor
+    let clock: any Clock<Duration>
+
+    private static let path = "/live/1/{container}/{environment}"
+    /// How long a poll is held, at most.
+    private static let mostWait: Int64 = 25
+
+    var routes: [RelayRoute] {
+        [
+            RelayRoute(
+                .client, "POST", "\(Self.path)/stream", effect: .reads,
+                admit: { head in try await admit(head, stream) }),
+            RelayRoute(
+                .client, "POST", "\(Self.path)/poll", patience: .watched, effect: .reads,
+                admit: { head in try await admit(head, poll) }),
+        ]
+    }
+
+    private func admit(
+        _ head: RelayRequest,
+        _ respond: @escaping @Sendable (RelayRequest, HeadAdmission) async throws -> RelayAnswer
+    ) async throws -> RelayRoute.Admission {
+        let isKnown = ["ckAPIToken", "Authorization", "X-Apple-CloudKit-Request-KeyID"]
+            .contains { head.query[$0] != nil || head.header($0) != nil }
+        guard isKnown else {
+            // Whoever brings the credentials in the body is judged by them.
+            return RelayRoute.Admission(maximumBody: LiveSession.frameBytes) { request in
+                let request = try named(request)
+                let admission = try await admission(request)
+                try door.relay.turnstile.use(
+                    key: admission.key.id, of: admission.caller.settings)
+                return try await respond(request, admission)
+            }
+        }
+        let known = try await admission(head)
+        return RelayRoute.Admission(
+            container: known.caller.settings, key: known.key.id,
+            maximumBody: LiveSession.frameBytes
+        ) { request in
+            // Much may have happened while the body came.
+            let request = try named(request)
+            return try await respond(request, try await admission(request))
+        }
+    }
+
+    private func admission(_ request: RelayRequest) async throws -> HeadAdmission {
+        let admission = try await door.clients.admit(request)
+        if admission.caller.caller.proof == .apiToken { _ = try admission.caller.user() }
+        return admission
+    }
+
+    /// The request with the credentials that its body brings.
+    private func named(_ request: RelayRequest) throws -> RelayRequest {
+        var named = request
+        let body = try request.jsonBody()
+        for name in ["ckAPIToken", "ckWebAuthToken"] {
+            if let value = try body.string(name) { named.query.replace(name, by: value) }
+        }
+        return named
+    }
+
+    // MARK: Stream
+
+    private func stream(
+        _ request: RelayRequest, _ admission: HeadAdmission
+    ) async throws -> RelayAnswer {
+        let (session, hub, identity) = try await begin(request, admission)
+        let body = try request.jsonBody()
+        if let set = try body.reader("set") { await session.declare(set, identity) }
+        let beat = Task { [door, clock, number = session.number] in
+            while true {
+                try await clock.sleep(for: LiveTimes.heartbeat)
+                await door.engine.beat([number])
+            }
+        }
+        let (stream, parts) = AsyncStream.makeStream(of: [UInt8].self)
+        parts.yield(Array("retry: \(1000 + session.number % 2000)\n\n".utf8))
+        let pump = Task {
+            while let frames = await hub.next() {
+                var bytes: [UInt8] = []
+                for frame in frames { bytes += Self.event(frame) }
+                parts.yield(bytes)
+            }
+            parts.finish()
+        }
+        let end: @Sendable () -> Void = {
+            beat.cancel()
+            session.end()
+            hub.end()
+            pump.cancel()
+        }
+        parts.onTermination = { _ in end() }
+        var answer = RelayAnswer(status: 200)
+        answer.contentType = "text/event-stream"
+        // Proxies hold streams back unless they are told not to.
+        answer.headers[.acceleratorBuffering] = "no"
+        answer.stream = stream
+        answer.unwritten = { end() }
+        return answer
+    }
+
+    /// A frame as an event; what closes something whole has an ID.
+    private static func event(_ frame: LiveFrame) -> [UInt8] {
+        var bytes: [UInt8] = []
+        if let token = frame.token { bytes += Array("id: \(token)\n".utf8) }
+        bytes += Array("data: ".utf8)
+        bytes += frame.bytes
+        return bytes + [10, 10]
+    }
+
+    // MARK: Poll
+
+    private func poll(
+        _ request: RelayRequest, _ admission: HeadAdmission
+    ) async throws -> RelayAnswer {
+        let body = try request.jsonBody()
+        let wait = try body.integer("wait") ?? Self.mostWait
+        guard (0...Self.mostWait).contains(wait) else {
+            throw body.failure("wait", "0 to \(Self.mostWait) seconds are allowed")
+        }
+        let (session, hub, identity) = try await begin(request, admission)
+        defer { session.end() }
+        let set = try body.require("set", try body.reader("set"))
+        await session.declare(set, identity)
+        let release = Task { [clock] in
+            try await clock.sleep(for: .seconds(wait))
+            hub.release()
+        }
+        defer { release.cancel() }
+        await hub.waitForNews()
+        try Task.checkCancellation()
+        let frames = hub.take()
+        var bytes = Array(#"{"frames":["#.utf8)
+        for (index, frame) in frames.enumerated() {
+            if index > 0 { bytes.append(UInt8(ascii: ",")) }
+            bytes += frame.bytes
+        }
+        let at = frames.last { $0.token != nil }?.token
+        bytes += Array("],\"at\":".utf8) + (at.map { JSONValue.string($0) } ?? .null).utf8
+        bytes.append(UInt8(ascii: "}"))
+        var answer = RelayAnswer(status: 200)
+        answer.contentType = "application/json; charset=utf-8"
+        answer.body = bytes
+        return answer
+    }
+
+    private func begin(
+        _ request: RelayRequest, _ admission: HeadAdmission
+    ) async throws -> (LiveSession, StreamHub, LiveIdentity) {
+        let (identity, welcome) = try door.identity(request.jsonBody(), admission, request)
+        let hub = StreamHub(identity)
+        let session = LiveSession(door, at: hub, head: request)
+        do throws(LiveEnd) {
+            try await session.begin(as: identity, LiveFrame(welcome))
+        } catch {
+            throw error.error
+        }
+        return (session, hub, identity)
+    }
+}

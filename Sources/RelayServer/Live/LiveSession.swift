@@ -1,0 +1,279 @@
+import Live
+import RelayModel
+import Storage
+import Synchronization
+
+/// One client's talk with the relay, whatever it comes over: what it says is worked in order.
+final class LiveSession: Sendable {
+    /// Queries of one set.
+    static let queriesPerSet = 100
+    /// Bytes of one frame.
+    static let frameBytes = 1024 * 1024
+
+    private struct State {
+        var identity: LiveIdentity?
+        var isOver = false
+    }
+
+    let number: UInt64
+    private let door: LiveDoor
+    private let hub: any LiveHub
+    private let head: RelayRequest
+    private let state = Mutex(State())
+
+    init(_ door: LiveDoor, at hub: any LiveHub, head: RelayRequest) {
+        number = door.nextClient()
+        self.door = door
+        self.hub = hub
+        self.head = head
+    }
+
+    /// Who it is, once that is known.
+    var identity: LiveIdentity? { state.withLock { $0.identity } }
+
+    /// Ends it: the engine forgets the client.
+    func end() {
+        let identity = state.withLock { state in
+            defer { (state.identity, state.isOver) = (nil, true) }
+            return state.identity
+        }
+        guard let identity else { return }
+        door.leave(identity)
+        Task { [door, number] in await door.engine.disconnect(number) }
+    }
+
+    // MARK: Frames
+
+    /// Works one frame of the client's.
+    ///
+    /// - Throws: ``LiveEnd`` if the connection ends with it.
+    func take(_ text: [UInt8]) async throws(LiveEnd) {
+        let reader: JSONReader
+        let type: String
+        do {
+            reader = try JSONReader(try JSONValue(parsing: text))
+            type = try reader.require("type", try reader.string("type"))
+        } catch {
+            throw LiveEnd(.notUnderstood, ErrorMapping(error).apiError)
+        }
+        guard let identity else {
+            guard type == "hello" else {
+                throw LiveEnd(
+                    .notUnderstood, APIError(.badRequest, "the first frame must be \"hello\""))
+            }
+            return try await hello(reader)
+        }
+        switch type {
+        case "set": await declare(reader, identity)
+        case "get": await get(reader, identity)
+        case "fence": await fence(reader)
+        case "token": try await renew(reader, identity)
+        case "bye": throw LiveEnd(.goingAway, APIError(.badRequest, "the client said goodbye"))
+        case "hello":
+            throw LiveEnd(.notUnderstood, APIError(.badRequest, "\"hello\" was said before"))
+        // What a later version may say is no fault.
+        default: break
+        }
+    }
+
+    private func hello(_ reader: JSONReader) async throws(LiveEnd) {
+        let (identity, welcome) = try await door.identity(reader, at: head)
+        try await begin(as: identity, LiveFrame(welcome))
+        if let set = try? reader.reader("set") { await declare(set, identity) }
+    }
+
+    /// Lets a client in who is known; `welcome` is told first.
+    func begin(as identity: LiveIdentity, _ welcome: LiveFrame?) async throws(LiveEnd) {
+        try door.enter(identity)
+        let isOver = state.withLock { state in
+            if !state.isOver { state.identity = identity }
+            return state.isOver
+        }
+        guard !isOver else { return door.leave(identity) }
+        await door.engine.connect(
+            number, at: hub, of: identity.settings.key, as: identity.reader,
+            on: identity.device)
+        if let welcome { hub.post([.send(number, [welcome])]) }
+    }
+
+    private func renew(_ reader: JSONReader, _ identity: LiveIdentity) async throws(LiveEnd) {
+        let (renewed, _) = try await door.identity(reader, at: head)
+        guard renewed.user == identity.user, renewed.isServer == identity.isServer else {
+            return refuse(
+                "token",
+                APIError(
+                    .authenticationFailed, "ckWebAuthToken: it is another user's",
+                    details: ["liveError": "revoked"]))
+        }
+        state.withLock { state in
+            if state.identity != nil { state.identity = renewed }
+        }
+    }
+
+    // MARK: Sets
+
+    /// Takes a set, or says why not.
+    func declare(_ reader: JSONReader, _ identity: LiveIdentity) async {
+        let current = await door.engine.version(of: number) ?? 0
+        do {
+            let version = try reader.require("version", try reader.integer("version"))
+            guard version > current else {
+                throw APIError(
+                    .conflict, "version: \(current) is in force; a new set has a larger one")
+            }
+            try await declare(reader, identity, version, current)
+        } catch {
+            let mapped = ErrorMapping(error).apiError
+            var object: JSONObject = [
+                "type": "state", "state": "error", "version": .integer(current),
+            ]
+            object["requested"] = reader.value("version")
+            object.members += mapped.json(uuid: head.uuid).members
+            hub.post([.send(number, [LiveFrame(object)])])
+        }
+    }
+
+    private func declare(
+        _ reader: JSONReader, _ identity: LiveIdentity, _ version: Int64, _ current: Int64
+    ) async throws {
+        try reader.allowOnly([
+            "type", "version", "queries", "base", "add", "update", "remove", "ifExists",
+        ])
+        let edit = try LiveSetEdit(reader, current: current)
+        let known = await door.engine.queries(of: number)
+        let reading = try await door.reading(for: identity)
+        var declared: [DeclaredQuery] = []
+        var faults: [JSONValue] = []
+        for (json, path, isNew) in edit.queries {
+            do {
+                let query = try reading.declared(json, path: path)
+                try edit.check(query, isNew: isNew, among: declared, known, path: path)
+                declared.append(query)
+            } catch {
+                var fault = ErrorMapping(error).apiError.json(uuid: head.uuid)
+                if case .object(let object) = json { fault["id"] = object["id"] }
+                faults.append(.object(fault))
+            }
+        }
+        for name in edit.removed ?? [] where known[name] == nil {
+            var fault = APIError(
+                .notFound, "remove: there is no query \"\(name.shortened)\"",
+                details: ["liveError": "unknownQuery"]
+            ).json(uuid: head.uuid)
+            fault["id"] = .string(name)
+            faults.append(.object(fault))
+        }
+        guard faults.isEmpty else {
+            throw APIError(
+                .badRequest, "a set is taken whole or not at all: \(faults.count) of its queries "
+                    + "cannot be shown", details: ["queries": .array(faults)])
+        }
+        let count = edit.count(after: declared, known)
+        guard count <= Self.queriesPerSet else {
+            throw APIError(
+                .quotaExceeded, "queries: \(count) in one set; allowed are \(Self.queriesPerSet)")
+        }
+        // What is complete is as of now, and not of what has been followed by chance.
+        try await door.engine.reachHead()
+        await door.engine.declare(
+            LiveSet(version: version, declared, removing: edit.removed), by: number)
+    }
+
+    // MARK: Once
+
+    private func get(_ reader: JSONReader, _ identity: LiveIdentity) async {
+        do {
+            let id = try reader.require("id", try reader.string("id"))
+            let json = try reader.require("query", reader.value("query"))
+            let query = try await door.reading(for: identity).declared(json, path: "query")
+            guard query.query.kind == .result else {
+                throw reader.failure("query", "a result is got once; changes are declared")
+            }
+            await door.engine.get(id, query, for: number)
+        } catch {
+            refuse(reader.value("id"), ErrorMapping(error).apiError)
+        }
+    }
+
+    private func fence(_ reader: JSONReader) async {
+        do {
+            let id = try reader.require("id", try reader.string("id"))
+            try await door.engine.fence(id, of: number)
+        } catch {
+            refuse(reader.value("id"), ErrorMapping(error).apiError)
+        }
+    }
+
+    private func refuse(_ id: JSONValue?, _ error: APIError) {
+        var object: JSONObject = ["type": "refused"]
+        object["id"] = id
+        object.members += error.json(uuid: head.uuid).members
+        hub.post([.send(number, [LiveFrame(object)])])
+    }
+}
+
+/// What a `set` says is to be done.
+struct LiveSetEdit {
+    /// The queries, where they stand, and whether they may not be there yet.
+    private(set) var queries: [(json: JSONValue, path: String, isNew: Bool)] = []
+    /// The names of those that go; `nil` ends all others.
+    private(set) var removed: [String]?
+    private let refusesSame: Bool
+
+    /// Reads the whole list, or an edit of the version in force.
+    ///
+    /// - Throws: `JSONContractError`; 409 if the edit is of another version.
+    init(_ reader: JSONReader, current: Int64) throws {
+        enum Existing: String, CaseIterable { case keep, error }
+        refusesSame = try reader.choice("ifExists", as: Existing.self) == .error
+        if let list = try reader.array("queries") {
+            for name in ["base", "add", "update", "remove"] where reader.value(name) != nil {
+                throw reader.failure(name, "\"queries\" is the whole list; an edit has a base")
+            }
+            queries = list.enumerated().map { ($1, reader.path(of: "queries[\($0)]"), false) }
+            return
+        }
+        let base = try reader.require("base", try reader.integer("base"))
+        guard base == current else {
+            throw APIError(.conflict, "base: \(base) is not in force, but \(current)")
+        }
+        for (index, json) in (try reader.array("add") ?? []).enumerated() {
+            queries.append((json, reader.path(of: "add[\(index)]"), true))
+        }
+        for (index, json) in (try reader.array("update") ?? []).enumerated() {
+            queries.append((json, reader.path(of: "update[\(index)]"), false))
+        }
+        removed = try reader.strings("remove") ?? []
+    }
+
+    /// Refuses what is there already.
+    ///
+    /// - Throws: 409.
+    func check(
+        _ query: DeclaredQuery, isNew: Bool, among others: [DeclaredQuery],
+        _ known: [String: LiveQuery], path: String
+    ) throws(APIError) {
+        let isTaken = isNew && known[query.id] != nil && removed?.contains(query.id) != true
+        guard !isTaken, !others.contains(where: { $0.id == query.id }) else {
+            throw APIError(
+                .exists, "\(path).id: there is a query \"\(query.id.shortened)\" already",
+                details: ["liveError": "duplicateQuery"])
+        }
+        guard refusesSame else { return }
+        let isSame =
+            known.contains { $0.key != query.id && $0.value == query.query }
+            || others.contains { $0.query == query.query }
+        guard !isSame else {
+            throw APIError(
+                .exists, "\(path): the same query is there already",
+                details: ["liveError": "duplicateQuery"])
+        }
+    }
+
+    /// How many queries there will be.
+    func count(after declared: [DeclaredQuery], _ known: [String: LiveQuery]) -> Int {
+        let names = Set(declared.map(\.id))
+        guard let removed else { return names.count }
+        return names.union(known.keys).subtracting(removed.filter { !names.contains($0) }).count
+    }
+}

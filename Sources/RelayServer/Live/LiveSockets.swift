@@ -1,0 +1,139 @@
+import HTTPTypes
+import Live
+import NIOCore
+import RelayModel
+import Synchronization
+
+/// The WebSockets of a relay: the hubs of the event loops, time, and the end.
+final class LiveSockets: Sendable {
+    /// How often the clock is looked at.
+    private static let look = Duration.seconds(5)
+    /// Slices in which connections are told to go.
+    private static let slices = 20
+
+    let door: LiveDoor
+    private let proxies: TrustedProxies
+    private let clock: any Clock<Duration>
+    private let now: @Sendable () -> Timestamp
+    private let connections: OpenConnections
+    private let state = Mutex(State())
+
+    private struct State {
+        var hubs: [ObjectIdentifier: LoopHub] = [:]
+        var isOpen = true
+    }
+
+    init(
+        _ door: LiveDoor, proxies: TrustedProxies, connections: OpenConnections,
+        clock: any Clock<Duration>, now: @escaping @Sendable () -> Timestamp
+    ) {
+        self.door = door
+        self.proxies = proxies
+        self.connections = connections
+        self.clock = clock
+        self.now = now
+    }
+
+    /// Whether newcomers are taken.
+    var isOpen: Bool { state.withLock { $0.isOpen } }
+
+    /// The hub of an event loop.
+    func hub(of loop: any EventLoop) -> LoopHub {
+        state.withLock { state in
+            if let hub = state.hubs[ObjectIdentifier(loop)] { return hub }
+            let hub = LoopHub(loop)
+            state.hubs[ObjectIdentifier(loop)] = hub
+            return hub
+        }
+    }
+
+    /// What a request for an upgrade asks for; `nil` if its path is another one.
+    func request(of head: HTTPRequest, _ channel: any Channel) -> RelayRequest? {
+        let target = head.path ?? ""
+        let parts = target.prefix { $0 != "?" }.split(separator: "/", omittingEmptySubsequences: false)
+        guard parts.count == 5, parts[1] == "live", parts[2] == "1" else { return nil }
+        var request = RelayRequest(
+            method: "GET", target: target, headers: head.headerFields,
+            parameters: [
+                "container": QueryParameters.decodePath(parts[3]),
+                "environment": QueryParameters.decodePath(parts[4]),
+            ],
+            uuid: door.identifiers.uuid(), receivedAt: now())
+        request.authority = head.authority
+        if let address = ClientAddress(channel.remoteAddress) {
+            let isProxy = proxies.contains(address)
+            request.peer = Peer(
+                client: isProxy
+                    ? proxies.client(
+                        behind: address, forwardedFor: head.headerFields[values: .forwardedFor])
+                    : address,
+                isTrustedProxy: isProxy)
+        }
+        return request
+    }
+
+    /// Counts a connection among the open ones again, once HTTP has left it.
+    func note(_ channel: any Channel) {
+        connections.add(channel)
+        channel.closeFuture.whenComplete { [connections] _ in connections.remove(channel) }
+    }
+
+    // MARK: Time
+
+    /// Looks after heartbeats and tokens until the task is cancelled.
+    func run() async throws {
+        while true {
+            try await clock.sleep(for: Self.look)
+            let moment = now()
+            for hub in hubs { beat(hub, moment) }
+        }
+    }
+
+    private var hubs: [LoopHub] { state.withLock { Array($0.hubs.values) } }
+
+    private func beat(_ hub: LoopHub, _ moment: Timestamp) {
+        let engine = door.engine
+        hub.forEach { socket in
+            guard socket.look(at: .now(), moment) else { return }
+            let number = socket.number
+            Task { await engine.beat([number]) }
+        }
+    }
+
+    /// Ends the connections of those whose right to be here has ended.
+    func end(_ code: LiveEnd.Code, _ reason: String, where fits: @escaping @Sendable (LiveIdentity) -> Bool) {
+        let end = LiveEnd(
+            code,
+            APIError(.authenticationFailed, reason, details: ["liveError": "revoked"]))
+        for hub in hubs {
+            hub.forEach { socket in
+                if let identity = socket.identity, fits(identity) { socket.close(end) }
+            }
+        }
+    }
+
+    /// Tells all to come back, spread over time, so that neither their going nor their return is a
+    /// stampede: a second for each thousand, ten at most.
+    func drain() async {
+        state.withLock { $0.isOpen = false }
+        let count = await door.engine.counts.clients
+        let duration = min(Duration.seconds(10), Duration.milliseconds(count))
+        for slice in 0..<Self.slices {
+            let isLast = slice == Self.slices - 1
+            for hub in hubs {
+                hub.forEach { socket in
+                    guard isLast || socket.number % UInt64(Self.slices) == UInt64(slice) else {
+                        return
+                    }
+                    socket.close(
+                        LiveEnd(
+                            .goingAway,
+                            APIError(
+                                .tryAgainLater, "the relay is shutting down",
+                                retryAfter: 1 + Int64(socket.number % UInt64(2 + count / 1000)))))
+                }
+            }
+            if !isLast { try? await clock.sleep(for: duration / Self.slices) }
+        }
+    }
+}

@@ -1,0 +1,148 @@
+import Crypto
+import HTTPTypes
+import HummingbirdCore
+import Live
+import NIOCore
+import NIOHTTP1
+import NIOHTTPTypes
+import NIOWebSocket
+import RelayModel
+
+/// Turns a connection into a WebSocket when its client asks for one (RFC 6455); one for each
+/// connection. Everything else passes.
+final class LiveUpgrade: ChannelInboundHandler, RemovableChannelHandler {
+    typealias InboundIn = HTTPRequestPart
+    typealias InboundOut = HTTPRequestPart
+    typealias OutboundOut = HTTPResponsePart
+
+    /// What clients name the protocol.
+    static let subprotocol = "belfry.live.v1"
+
+    private let sockets: LiveSockets
+    private var asked: HTTPRequest?
+
+    init(_ sockets: LiveSockets) {
+        self.sockets = sockets
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        switch unwrapInboundIn(data) {
+        case .head(let head) where Self.asks(head): asked = head
+        case .body where asked != nil: break
+        case .end where asked != nil:
+            if let head = asked { answer(head, context) }
+            asked = nil
+        default: context.fireChannelRead(data)
+        }
+    }
+
+    /// Whether a request wants a live connection.
+    private static func asks(_ head: HTTPRequest) -> Bool {
+        guard head.method == .get, head.path?.hasPrefix("/live/1/") == true,
+            let upgrade = head.headerFields[.upgrade]
+        else { return false }
+        return upgrade.lowercased().split(separator: ",")
+            .contains { $0.trimmed == "websocket" }
+    }
+
+    private func answer(_ head: HTTPRequest, _ context: ChannelHandlerContext) {
+        let key = head.headerFields[.secWebSocketKey] ?? ""
+        let protocols = (head.headerFields[.secWebSocketProtocol] ?? "").split(separator: ",")
+        guard Base64.decode(key)?.count == 16 else {
+            return refuse(.badRequest, "Sec-WebSocket-Key: 16 bytes in base64 are expected", context)
+        }
+        guard head.headerFields[.secWebSocketVersion] == "13" else {
+            return refuse(.upgradeRequired, "Sec-WebSocket-Version: 13 is expected", context)
+        }
+        guard protocols.contains(where: { $0.trimmed == Self.subprotocol }) else {
+            return refuse(
+                .badRequest, "Sec-WebSocket-Protocol: \(Self.subprotocol) is expected", context)
+        }
+        guard let place = sockets.request(of: head, context.channel) else {
+            return refuse(
+                .notFound, "the path is /live/1/{container}/{environment}", context)
+        }
+        guard sockets.isOpen else {
+            return refuse(.serviceUnavailable, "the relay is shutting down", context)
+        }
+        var fields = HTTPFields()
+        fields[.upgrade] = "websocket"
+        fields[.connection] = "Upgrade"
+        fields[.secWebSocketAccept] = Self.accept(key)
+        fields[.secWebSocketProtocol] = Self.subprotocol
+        context.write(
+            wrapOutboundOut(
+                .head(HTTPResponse(status: .switchingProtocols, headerFields: fields))),
+            promise: nil)
+        let written = context.eventLoop.makePromise(of: Void.self)
+        let here = NIOLoopBound((self, context), eventLoop: context.eventLoop)
+        written.futureResult.whenSuccess {
+            let (handler, context) = here.value
+            handler.become(place, context)
+        }
+        context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: written)
+    }
+
+    /// The answer to a key (RFC 6455, §4.2.2).
+    static func accept(_ key: String) -> String {
+        let text = key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+        return Base64.encode(Array(Insecure.SHA1.hash(data: Array(text.utf8))))
+    }
+
+    /// Takes HTTP off the connection, and puts the live client on it.
+    private func become(_ request: RelayRequest, _ context: ChannelHandlerContext) {
+        let pipeline = context.pipeline.syncOperations
+        let channel = context.channel
+        do {
+            try channel.syncOptions?.setOption(
+                ChannelOptions.writeBufferWaterMark, value: LiveSocket.marks)
+            let hub = sockets.hub(of: channel.eventLoop)
+            let session = LiveSession(sockets.door, at: hub, head: request)
+            let frames = ByteToMessageHandler(
+                WebSocketFrameDecoder(maxFrameSize: LiveSession.frameBytes))
+            let socket = LiveSocket(sockets.door, session, at: hub)
+            let http = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
+            // Before everything of HTTP, which hears and says nothing any more; what can go, goes.
+            try pipeline.addHandlers([frames, socket], position: .before(http))
+            pipeline.removeHandler(http, promise: nil)
+            let watch = try pipeline.handler(type: ConnectionWatch.self)
+            pipeline.removeHandler(watch, promise: nil)
+            for handler in [
+                try pipeline.handler(type: HTTPResponseEncoder.self) as any RemovableChannelHandler,
+                try pipeline.handler(type: HTTPConnectionStateHandler.self),
+                try pipeline.handler(type: ClientWatch.self),
+                try pipeline.handler(type: WholeAnswers.self),
+            ] { pipeline.removeHandler(handler, promise: nil) }
+            sockets.note(channel)
+            pipeline.removeHandler(self, promise: nil)
+        } catch {
+            channel.close(promise: nil)
+        }
+    }
+
+    private func refuse(
+        _ status: HTTPResponse.Status, _ reason: String, _ context: ChannelHandlerContext
+    ) {
+        let error = APIError(
+            status.code == 503 ? .tryAgainLater : .badRequest, reason,
+            retryAfter: status.code == 503 ? 1 : nil)
+        let body = JSONValue.object(error.json(uuid: sockets.door.identifiers.uuid())).utf8
+        var fields = HTTPFields()
+        fields[.contentType] = "application/json; charset=utf-8"
+        fields[.contentLength] = String(body.count)
+        fields[.connection] = "close"
+        if status == .upgradeRequired { fields[.secWebSocketVersion] = "13" }
+        context.write(
+            wrapOutboundOut(.head(HTTPResponse(status: status, headerFields: fields))),
+            promise: nil)
+        context.write(wrapOutboundOut(.body(ByteBuffer(bytes: body))), promise: nil)
+        context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
+    }
+}
+
+extension Substring {
+    /// In small letters, without the spaces around it.
+    var trimmed: String {
+        String(drop { $0 == " " }.reversed().drop { $0 == " " }.reversed()).lowercased()
+    }
+}

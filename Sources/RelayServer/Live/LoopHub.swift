@@ -1,0 +1,167 @@
+import Live
+import NIOCore
+import RelayModel
+import Synchronization
+
+/// The sockets of one event loop, and which groups they are members of.
+///
+/// What the engine posts is done on the loop, in order; bytes are made once for all of a group's
+/// members.
+final class LoopHub: LiveHub {
+    /// Posts that may wait before the engine does.
+    private static let mostPending = 64
+
+    private struct Pending {
+        var posts = 0
+        var waiters: [CheckedContinuation<Void, Never>] = []
+    }
+
+    let loop: any EventLoop
+    private let pending = Mutex(Pending())
+    private let sockets: NIOLoopBoundBox<LoopSockets>
+
+    init(_ loop: any EventLoop) {
+        self.loop = loop
+        sockets = NIOLoopBoundBox.makeBoxSendingValue(LoopSockets(), eventLoop: loop)
+    }
+
+    func post(_ commands: [LiveCommand]) {
+        pending.withLock { $0.posts += 1 }
+        loop.execute { [self] in
+            for command in commands { sockets.value.perform(command) }
+            let ready = pending.withLock { pending -> [CheckedContinuation<Void, Never>] in
+                pending.posts -= 1
+                guard pending.posts < Self.mostPending else { return [] }
+                defer { pending.waiters = [] }
+                return pending.waiters
+            }
+            for waiter in ready { waiter.resume() }
+        }
+    }
+
+    func room() async {
+        guard pending.withLock({ $0.posts >= Self.mostPending }) else { return }
+        await withCheckedContinuation { continuation in
+            let isReady = pending.withLock { pending in
+                if pending.posts >= Self.mostPending { pending.waiters.append(continuation) }
+                return pending.posts < Self.mostPending
+            }
+            if isReady { continuation.resume() }
+        }
+    }
+
+    // MARK: On the loop
+
+    /// Lets a socket in; on the loop.
+    func add(_ socket: LiveSocket) { sockets.value.add(socket) }
+
+    /// Takes a socket out; on the loop.
+    func remove(_ socket: LiveSocket) { sockets.value.remove(socket) }
+
+    /// Calls `body` with each socket, on the loop.
+    func forEach(_ body: @escaping @Sendable (LiveSocket) -> Void) {
+        loop.execute { [self] in
+            for socket in sockets.value.all { body(socket) }
+        }
+    }
+}
+
+/// What a loop knows of its sockets.
+final class LoopSockets {
+    private var sockets: [UInt64: LiveSocket] = [:]
+    private var members: [UInt32: [LiveSocket]] = [:]
+
+    var all: [LiveSocket] { Array(sockets.values) }
+
+    func add(_ socket: LiveSocket) { sockets[socket.number] = socket }
+
+    func remove(_ socket: LiveSocket) {
+        sockets[socket.number] = nil
+        for group in socket.places.keys { leave(socket, group) }
+    }
+
+    func perform(_ command: LiveCommand) {
+        switch command {
+        case .send(let number, let frames):
+            guard let socket = sockets[number] else { return }
+            for frame in frames { socket.send(Self.wire(frame)) }
+            socket.flush()
+        case .close(let number, let at, let position):
+            guard let socket = sockets[number] else { return }
+            socket.touch()
+            socket.finish(Self.wire(at), position)
+        case .join(let number, let group):
+            if let socket = sockets[number] { join(socket, group) }
+        case .leave(let number, let group):
+            if let socket = sockets[number] { leave(socket, group) }
+        case .deliver(let frames, let at, let position): deliver(frames, at, position)
+        case .caughtUp(let number): sockets[number]?.catchUp()
+        }
+    }
+
+    private func join(_ socket: LiveSocket, _ group: UInt32) {
+        guard socket.places[group] == nil else { return }
+        socket.places[group] = members[group, default: []].count
+        members[group, default: []].append(socket)
+    }
+
+    /// Members stand without holes: the last takes the place of the one that goes.
+    private func leave(_ socket: LiveSocket, _ group: UInt32) {
+        guard let place = socket.places.removeValue(forKey: group),
+            let last = members[group]?.popLast()
+        else { return }
+        if last !== socket {
+            members[group]?[place] = last
+            last.places[group] = place
+        }
+        if members[group]?.isEmpty == true { members[group] = nil }
+    }
+
+    private func deliver(_ frames: [LiveGroupFrame], _ at: LiveFrame, _ position: LogPosition) {
+        var touched: [LiveSocket] = []
+        for frame in frames {
+            guard let group = members[frame.group] else { continue }
+            if frame.isForAll {
+                guard let whole = frame.whole else { continue }
+                let bytes = Self.wire(whole)
+                for socket in group where socket.take(bytes) { touched.append(socket) }
+            } else {
+                deliver(frame, to: group, &touched)
+            }
+        }
+        guard !touched.isEmpty else { return }
+        let bytes = Self.wire(at)
+        for socket in touched { socket.finish(bytes, position) }
+    }
+
+    private func deliver(
+        _ frame: LiveGroupFrame, to group: [LiveSocket], _ touched: inout [LiveSocket]
+    ) {
+        var forms: [ObjectIdentifier: ByteBuffer] = [:]
+        for socket in group {
+            guard let form = frame.frame(for: socket.reader, on: socket.device) else { continue }
+            let id = ObjectIdentifier(form)
+            let bytes = forms[id] ?? Self.wire(form)
+            forms[id] = bytes
+            if socket.take(bytes) { touched.append(socket) }
+        }
+    }
+
+    /// A text frame as it goes over the wire: a server masks nothing (RFC 6455, §5.1).
+    static func wire(_ frame: LiveFrame) -> ByteBuffer {
+        let count = frame.bytes.count
+        var buffer = ByteBufferAllocator().buffer(capacity: count + 10)
+        buffer.writeInteger(UInt8(0x81))
+        switch count {
+        case ..<126: buffer.writeInteger(UInt8(count))
+        case ..<65_536:
+            buffer.writeInteger(UInt8(126))
+            buffer.writeInteger(UInt16(count))
+        default:
+            buffer.writeInteger(UInt8(127))
+            buffer.writeInteger(UInt64(count))
+        }
+        buffer.writeBytes(frame.bytes)
+        return buffer
+    }
+}

@@ -1,0 +1,137 @@
+import Live
+import RelayModel
+import Synchronization
+
+/// Where one client stands who is answered over HTTP: its frames are kept until they are taken.
+final class StreamHub: LiveHub {
+    /// Bytes that may wait; a client who does not take them comes back and goes on where it was.
+    private static let mostBytes = 4 * 1024 * 1024
+
+    private struct State {
+        var groups: Set<UInt32> = []
+        var frames: [LiveFrame] = []
+        var bytes = 0
+        /// Whether there is something besides what was known.
+        var hasNews = false
+        var isComplete = false
+        var isOver = false
+        /// Whether nobody waits any longer for news.
+        var isReleased = false
+        var waiter: CheckedContinuation<Void, Never>?
+
+        var hasEnough: Bool { hasNews && isComplete || isOver || isReleased }
+    }
+
+    private let reader: LiveReader
+    private let device: DeviceID?
+    private let state = Mutex(State())
+
+    init(_ identity: LiveIdentity) {
+        reader = identity.reader
+        device = identity.device
+    }
+
+    func post(_ commands: [LiveCommand]) {
+        let waiter = state.withLock { state -> CheckedContinuation<Void, Never>? in
+            for command in commands { perform(command, &state) }
+            guard !state.frames.isEmpty || state.isOver else { return nil }
+            defer { state.waiter = nil }
+            return state.waiter
+        }
+        waiter?.resume()
+    }
+
+    func room() async {}
+
+    private func perform(_ command: LiveCommand, _ state: inout State) {
+        switch command {
+        case .send(_, let frames):
+            for frame in frames { append(frame, &state) }
+        case .close(_, let at, _):
+            state.isComplete = true
+            append(at, &state)
+        case .join(_, let group): state.groups.insert(group)
+        case .leave(_, let group): state.groups.remove(group)
+        case .deliver(let frames, let at, _):
+            var isTouched = false
+            for frame in frames where state.groups.contains(frame.group) {
+                guard let form = frame.frame(for: reader, on: device) else { continue }
+                append(form, &state)
+                isTouched = true
+            }
+            if isTouched { append(at, &state) }
+        case .caughtUp: break
+        }
+    }
+
+    private func append(_ frame: LiveFrame, _ state: inout State) {
+        guard !state.isOver else { return }
+        state.frames.append(frame)
+        state.bytes += frame.bytes.count
+        if frame.type != "state", frame.type != "at" { state.hasNews = true }
+        if state.bytes > Self.mostBytes { state.isOver = true }
+    }
+
+    /// Ends it: whoever waits is told, and nothing more is kept.
+    func end() {
+        let waiter = state.withLock { state in
+            state.isOver = true
+            defer { state.waiter = nil }
+            return state.waiter
+        }
+        waiter?.resume()
+    }
+
+    /// Returns once everything that was asked for is there, and something of it is news; or once
+    /// it is released.
+    func waitForNews() async {
+        await withTaskCancellationHandler {
+            while !state.withLock({ $0.hasEnough }) { await wait { $0.hasEnough } }
+        } onCancel: {
+            end()
+        }
+    }
+
+    /// Lets whoever waits for news go.
+    func release() {
+        let waiter = state.withLock { state in
+            state.isReleased = true
+            defer { state.waiter = nil }
+            return state.waiter
+        }
+        waiter?.resume()
+    }
+
+    /// Returns when something is posted, or at once if there is what is waited for.
+    private func wait(until isReady: (State) -> Bool) async {
+        await withCheckedContinuation { continuation in
+            let isReady = state.withLock { state in
+                guard !isReady(state) else { return true }
+                state.waiter = continuation
+                return false
+            }
+            if isReady { continuation.resume() }
+        }
+    }
+
+    /// What there is, once there is something; `nil` at the end.
+    func next() async -> [LiveFrame]? {
+        while true {
+            let taken = state.withLock { state -> (frames: [LiveFrame], isOver: Bool) in
+                defer { (state.frames, state.bytes) = ([], 0) }
+                return (state.frames, state.isOver)
+            }
+            if !taken.frames.isEmpty { return taken.frames }
+            if taken.isOver { return nil }
+            await wait { !$0.frames.isEmpty || $0.isOver }
+        }
+    }
+
+    /// All frames until now.
+    func take() -> [LiveFrame] {
+        state.withLock { state in
+            defer { (state.frames, state.bytes) = ([], 0) }
+            return state.frames
+        }
+    }
+}
