@@ -5,8 +5,8 @@ extension TidyTests {
     ///
     /// A room comes in here when its last circle is gone, and stays.
     static let layered = [
-        "ChangeSources", "Delivery", "Fanout", "Gateway", "PredicateLanguage", "RelayServer",
-        "Storage",
+        "ChangeSources", "Delivery", "Fanout", "Gateway", "Matching", "PredicateLanguage",
+        "RelayServer", "Storage", "StorageSQLite",
     ]
 
     @Test(arguments: layered) func `the folders of a room form no circle`(room: String) {

@@ -1,0 +1,45 @@
+import GRDB
+import RelayModel
+import Storage
+
+extension DeliveryAccount {
+    static func all(in db: Database) throws -> [DeliveryAccount] {
+        let rows = try Row.fetchAll(
+            db,
+            sql: """
+                SELECT name AS containerName, environment, coalesce(owed, 0) AS owed,
+                    coalesce(delivered, 0) AS delivered, coalesce(dropped, 0) AS dropped,
+                    (SELECT count(*) FROM retry WHERE retry.container = container.id) AS pending,
+                    (SELECT count(*) FROM deadLetter
+                        WHERE deadLetter.container = container.id) AS deadLetters,
+                    (SELECT coalesce(sum(subscriptions), 0) FROM rangeTask
+                        WHERE rangeTask.container = container.id) AS waitingInRanges
+                FROM container LEFT JOIN account ON account.container = container.id
+                ORDER BY name, environment
+                """)
+        return try rows.map { row in
+            DeliveryAccount(
+                container: try StoredRow(row: row, table: "account").containerKey(),
+                owed: row["owed"], delivered: row["delivered"], pending: row["pending"],
+                waitingInRanges: row["waitingInRanges"], deadLetters: row["deadLetters"],
+                dropped: row["dropped"])
+        }
+    }
+}
+
+extension Database {
+    /// Adds to what the account of a container says.
+    func addToAccount(
+        of container: Int64, owed: Int = 0, delivered: Int = 0, dropped: Int = 0
+    ) throws {
+        guard owed != 0 || delivered != 0 || dropped != 0 else { return }
+        try cachedStatement(
+            sql: """
+                INSERT INTO account (container, owed, delivered, dropped) VALUES (?, ?, ?, ?)
+                ON CONFLICT DO UPDATE SET owed = owed + excluded.owed,
+                    delivered = delivered + excluded.delivered,
+                    dropped = dropped + excluded.dropped
+                """
+        ).execute(arguments: [container, owed, delivered, dropped])
+    }
+}
