@@ -1,54 +1,14 @@
 import GRDB
-package import RelayModel
+import RelayModel
 package import Storage
 
 extension RelayStore {
-    /// Deletes versions of subscriptions and devices that ended at or before `position`, and
-    /// that the progress and the snapshot have passed, except for open ranges; returns how many.
+    /// The accounts of all containers, of one commit, ordered by name.
     ///
-    /// One call deletes at most `limit` of each.
-    ///
-    /// Until then recovery needs them: what was active at a position is told exactly. A range needs
-    /// what ended at its own change too: the once subscriptions that the change claimed.
-    package func pruneEndedVersions(
-        upTo position: LogPosition, limit: Int = 1000
-    ) async throws -> Int {
-        try await write { commit in
-            var ends: [Int64] = []
-            for table in ["subscription", "device"] {
-                ends += try Int64.fetchAll(
-                    commit.db,
-                    sql: """
-                        DELETE FROM \(table) WHERE serial IN (
-                            SELECT serial FROM \(table)
-                            WHERE ended <= min(?, (SELECT position FROM progress WHERE shard = 0),
-                                coalesce((SELECT position FROM stateSnapshot), ?),
-                                coalesce((SELECT min(position) - 1 FROM rangeTask), ?))
-                            LIMIT ?)
-                        RETURNING ended
-                        """, arguments: [position.stored, Int64.max, Int64.max, max(0, limit)])
-            }
-            if let last = ends.max() {
-                // No snapshot from before that counts any more.
-                try commit.db.execute(
-                    sql: "UPDATE progress SET endedPrunedTo = max(endedPrunedTo, ?)",
-                    arguments: [last])
-            }
-            return ends.count
-        }
-    }
-
-    /// Forgets dedupe keys whose window has passed at `now`; returns how many, at most `limit`.
-    package func pruneDedupeKeys(at now: Timestamp, limit: Int = 1000) async throws -> Int {
-        try await write { commit in
-            try commit.db.execute(
-                sql: """
-                    DELETE FROM dedupe WHERE (container, source, kind, key) IN (
-                        SELECT container, source, kind, key FROM dedupe
-                        WHERE rememberedUntil <= ? ORDER BY rememberedUntil LIMIT ?)
-                    """, arguments: [now.stored, max(0, limit)])
-            return commit.db.changesCount
-        }
+    /// Both sides are computed from the tables: `owed` counts what was passed, whatever became of
+    /// it; the other side counts what is there. It reads the indexes of retries and dead letters.
+    package func accounts() async throws -> [DeliveryAccount] {
+        try await read { try DeliveryAccount.all(in: $0) }
     }
 
     /// How many attempts ended how, and how many deliveries are pending or dead: one side of the

@@ -275,26 +275,6 @@ extension ContainerSettings {
     }
 }
 
-extension StoredRow {
-    /// The rates that a container sets itself.
-    func rates() throws -> RequestRates {
-        do {
-            return try RequestRates(JSONReader(try json("rates")))
-        } catch is JSONContractError {
-            throw damage("rates")
-        }
-    }
-
-    /// The quotas that a container sets itself.
-    func quotas() throws -> Quotas {
-        do {
-            return try Quotas(JSONReader(try json("quotas")))
-        } catch is JSONContractError {
-            throw damage("quotas")
-        }
-    }
-}
-
 extension StoredSource {
     init(row: Row, container: ContainerKey, _ secrets: SecretVault) throws {
         let stored = StoredRow(row: row, table: "changeSource")

@@ -143,14 +143,16 @@ extension RelayStore {
     ) async throws -> Int {
         let wanted = ids.map { Set($0.map(\.stored)) }
         guard let container = try await read({ try $0.containerIfKnown(key) }),
-            let end = try await LetterPlace.last(of: container, in: self)
+            let end = try await read({ try LetterPlace.last(of: container, in: $0) })
         else { return 0 }
         var place = LetterPlace.beginning
         var total = 0
         while place < end {
             try Task.checkCancellation()
-            let (letters, next) = try await place.portion(
-                upTo: end, of: container, reason, condition, Self.lettersAtATime, in: self)
+            let (letters, next) = try await read { [place] db in
+                try place.portion(
+                    upTo: end, of: container, reason, condition, Self.lettersAtATime, in: db)
+            }
             let portion = wanted.map { wanted in letters.filter(wanted.contains) } ?? letters
             if !portion.isEmpty {
                 total += try await take(portion, of: container, first: first)
@@ -196,45 +198,5 @@ extension ParkedChange {
             path: row["path"], body: Array(row["body"] as Data), headers: texts,
             receivedAt: stored.moment("receivedAt"))
         number = stored.number("number")
-    }
-}
-
-/// Looks through the receipt blocks, the newest first, up to a bound.
-struct ReceiptScan: Sendable {
-    let filter: ReceiptFilter
-    let limit: Int
-    let bound: Int
-
-    func run(in db: Database) throws -> [DeliveryReceipt] {
-        let position = filter.position?.stored
-        let bit = filter.outcome?.bit
-        let rows = try Row.fetchCursor(
-            db,
-            sql: """
-                SELECT id, count, body FROM receiptBlock
-                WHERE (?1 IS NULL OR (firstPosition <= ?1 AND lastPosition >= ?1))
-                    AND (?2 IS NULL OR outcomes & ?2 <> 0)
-                ORDER BY id DESC
-                """, arguments: [position, bit])
-        var found: [DeliveryReceipt] = []
-        var scanned = 0
-        while found.count < limit, scanned < bound, let row = try rows.next() {
-            guard let receipts = ReceiptBlock.decode(row["body"] as Data) else {
-                throw StorageError.damaged(
-                    path: "receiptBlock", reason: "block \(row["id"] as Int64) cannot be read")
-            }
-            scanned += receipts.count
-            let newestFirst = receipts.filter(matches).sorted { $0.at > $1.at }
-            found += newestFirst.prefix(limit - found.count)
-        }
-        return found
-    }
-
-    private func matches(_ receipt: DeliveryReceipt) -> Bool {
-        filter.deliveryID.map { $0 == receipt.deliveryID } ?? true
-            && filter.position.map { $0 == receipt.ordinal.position } ?? true
-            && filter.subscriptionSerial.map { $0 == receipt.subscriptionSerial } ?? true
-            && filter.deviceSerial.map { $0 == receipt.deviceSerial } ?? true
-            && filter.outcome.map { $0 == receipt.outcome } ?? true
     }
 }

@@ -57,6 +57,54 @@ extension RelayStore {
 
     // MARK: The log
 
+    /// Deletes versions of subscriptions and devices that ended at or before `position`, and
+    /// that the progress and the snapshot have passed, except for open ranges; returns how many.
+    ///
+    /// One call deletes at most `limit` of each.
+    ///
+    /// Until then recovery needs them: what was active at a position is told exactly. A range needs
+    /// what ended at its own change too: the once subscriptions that the change claimed.
+    package func pruneEndedVersions(
+        upTo position: LogPosition, limit: Int = 1000
+    ) async throws -> Int {
+        try await write { commit in
+            var ends: [Int64] = []
+            for table in ["subscription", "device"] {
+                ends += try Int64.fetchAll(
+                    commit.db,
+                    sql: """
+                        DELETE FROM \(table) WHERE serial IN (
+                            SELECT serial FROM \(table)
+                            WHERE ended <= min(?, (SELECT position FROM progress WHERE shard = 0),
+                                coalesce((SELECT position FROM stateSnapshot), ?),
+                                coalesce((SELECT min(position) - 1 FROM rangeTask), ?))
+                            LIMIT ?)
+                        RETURNING ended
+                        """, arguments: [position.stored, Int64.max, Int64.max, max(0, limit)])
+            }
+            if let last = ends.max() {
+                // No snapshot from before that counts any more.
+                try commit.db.execute(
+                    sql: "UPDATE progress SET endedPrunedTo = max(endedPrunedTo, ?)",
+                    arguments: [last])
+            }
+            return ends.count
+        }
+    }
+
+    /// Forgets dedupe keys whose window has passed at `now`; returns how many, at most `limit`.
+    package func pruneDedupeKeys(at now: Timestamp, limit: Int = 1000) async throws -> Int {
+        try await write { commit in
+            try commit.db.execute(
+                sql: """
+                    DELETE FROM dedupe WHERE (container, source, kind, key) IN (
+                        SELECT container, source, kind, key FROM dedupe
+                        WHERE rememberedUntil <= ? ORDER BY rememberedUntil LIMIT ?)
+                    """, arguments: [now.stored, max(0, limit)])
+            return commit.db.changesCount
+        }
+    }
+
     private func pruneLog(
         _ retention: Retention, at now: Timestamp, _ portion: Int
     ) async throws -> Int {
@@ -218,58 +266,5 @@ extension RelayStore {
     /// Has SQLite look at its statistics, where it thinks that they are stale.
     package func optimize() async throws {
         try await write { commit in try commit.db.execute(sql: "PRAGMA optimize") }
-    }
-}
-
-/// Up to where the log has outlived its retention.
-struct LogCutoff {
-    let db: Database
-
-    /// The last position to delete; `nil` if there is none.
-    func position(_ retention: Retention, at now: Timestamp) throws -> Int64? {
-        let byAge = try retention.logAge.flatMap {
-            try lastPosition(appendedBy: now.advanced(by: .zero - $0))
-        }
-        return [byAge, try retention.logBytes.flatMap(positionBySize)].compactMap(\.self).max()
-    }
-
-    /// The last entry that was appended by `moment`, in O(log n): positions have no gaps, and are
-    /// in the order of time, about.
-    func lastPosition(appendedBy moment: Timestamp) throws -> Int64? {
-        guard let bounds = try bounds() else { return nil }
-        var (low, high) = (bounds.lowerBound - 1, bounds.upperBound)
-        let statement = try db.cachedStatement(
-            sql: "SELECT appendedAt FROM logEntry WHERE position = ?")
-        while low < high {
-            let middle = low + (high - low + 1) / 2
-            let at = try Int64.fetchOne(statement, arguments: [middle]) ?? .max
-            if at <= moment.stored { low = middle } else { high = middle - 1 }
-        }
-        return low < bounds.lowerBound ? nil : low
-    }
-
-    private func positionBySize(_ bytes: Int) throws -> Int64? {
-        guard let bounds = try bounds() else { return nil }
-        let average =
-            try Double.fetchOne(
-                db,
-                sql: """
-                    SELECT avg(length(body)) FROM (
-                        SELECT body FROM logEntry ORDER BY position DESC LIMIT 500)
-                    """) ?? 0
-        // What a row has besides its body.
-        let kept = Int64(Double(bytes) / (average + 48))
-        let cutoff = bounds.upperBound - kept
-        return cutoff < bounds.lowerBound ? nil : cutoff
-    }
-
-    private func bounds() throws -> ClosedRange<Int64>? {
-        let row = try Row.fetchOne(
-            db,
-            sql: """
-                SELECT (SELECT min(position) FROM logEntry), (SELECT max(position) FROM logEntry)
-                """)
-        guard let first = row?[0] as Int64?, let last = row?[1] as Int64? else { return nil }
-        return first...max(first, last)
     }
 }

@@ -2,15 +2,6 @@ import GRDB
 package import RelayModel
 package import Storage
 
-extension UnreadableEntry {
-    /// Names the entry in a row of the table `logEntry`.
-    init(row: Row, reason: String) {
-        self.init(
-            position: LogPosition(stored: row["position"]),
-            isChange: row["kind"] == LogEntryBody.Kind.change.rawValue, reason: reason)
-    }
-}
-
 extension RelayStore {
     /// Sets a change aside that cannot be read, with the reason, so that those after it are
     /// followed; it fires nothing until somebody has mended and posted it again.

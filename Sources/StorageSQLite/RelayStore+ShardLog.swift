@@ -103,36 +103,6 @@ extension RelayStore: IntakeLog, ShardLog {
     }
 }
 
-extension LogEntry {
-    init(row: Row) throws {
-        let stored = StoredRow(row: row, table: "logEntry")
-        let position = LogPosition(stored: row["position"])
-        do {
-            let container = try stored.containerKey()
-            self.init(
-                position: position, appendedAt: stored.moment("appendedAt"), container: container,
-                body: try LogEntryBody(stored, container: container))
-        } catch let error as JSONContractError {
-            throw StorageError.damaged(
-                path: "logEntry", reason: "entry \(position): \(error)")
-        }
-    }
-}
-
-/// A change with the text that the log keeps of it.
-struct PreparedChange: Sendable {
-    let change: RecordChange
-    let key: DedupeKey?
-    let body: String
-
-    /// - Throws: `JSONContractError` if the log could not read the change again.
-    init(_ toAppend: ChangeToAppend) throws(JSONContractError) {
-        change = toAppend.change
-        key = toAppend.key
-        body = try change.storedText()
-    }
-}
-
 /// Appends the changes of one request.
 struct AppendStep: Sendable {
     let changes: [PreparedChange]
@@ -238,40 +208,5 @@ struct AppendStep: Sendable {
             change.recordID.recordName.rawValue, source.rawValue, version, commit.next.stored,
         ])
         return commit.db.changesCount == 0
-    }
-}
-
-extension Database {
-    /// The number of a container.
-    ///
-    /// - Throws: ``StorageError/unknownContainer(_:)``.
-    func container(_ key: ContainerKey) throws -> StoredContainer {
-        guard let container = try containerIfKnown(key) else {
-            throw StorageError.unknownContainer(key)
-        }
-        return container
-    }
-
-    /// The number of a container; `nil` if it was never saved.
-    func containerIfKnown(_ key: ContainerKey) throws -> StoredContainer? {
-        let statement = try cachedStatement(
-            sql: "SELECT id, quotas FROM container WHERE name = ? AND environment = ?")
-        let row = try Row.fetchOne(
-            statement, arguments: [key.container.rawValue, key.environment.rawValue])
-        guard let row else { return nil }
-        guard row[1] as String? != nil else { return StoredContainer(id: row[0], key: key) }
-        let quotas = try StoredRow(row: row, table: "container").quotas()
-        return StoredContainer(id: row[0], key: key, quotas: quotas)
-    }
-
-    /// The number of a user, who gets one now if it is new.
-    func user(_ user: UserID, of container: StoredContainer) throws -> Int64 {
-        let find = try cachedStatement(
-            sql: "SELECT id FROM user WHERE container = ? AND name = ?")
-        let arguments: StatementArguments = [container.id, user.rawValue]
-        if let id = try Int64.fetchOne(find, arguments: arguments) { return id }
-        try cachedStatement(sql: "INSERT INTO user (container, name) VALUES (?, ?)")
-            .execute(arguments: arguments)
-        return lastInsertedRowID
     }
 }

@@ -1,4 +1,3 @@
-import Foundation
 import GRDB
 package import RelayModel
 package import Storage
@@ -74,52 +73,5 @@ extension RelayStore: ShardProgress {
                     """, arguments: [max(0, limit)])
             return try unreadable.readable(rows, in: "retry") { try Retry(row: $0) }
         }
-    }
-}
-
-extension ProgressMark {
-    /// The mark of the shard in `db`.
-    init(storedIn db: Database) throws {
-        let row = try Row.fetchOne(
-            db, sql: "SELECT position, \"offset\" FROM progress WHERE shard = 0")
-        guard let row else {
-            throw StorageError.damaged(path: "progress", reason: "the shard has no progress")
-        }
-        self.init(
-            position: LogPosition(stored: row[0]), offset: UInt32(clamping: row[1] as Int64))
-    }
-}
-
-/// Claims once subscriptions for one change.
-struct ClaimStep {
-    let position: LogPosition
-
-    func run(_ serials: [UInt64], in commit: OpenCommit) throws -> Set<UInt64> {
-        // A version that ended elsewhere, by deletion, may still be owed earlier changes.
-        let claim = try commit.db.cachedStatement(
-            sql: """
-                INSERT INTO onceClaim (subscription, position)
-                SELECT serial, ?2 FROM subscription
-                WHERE serial = ?1 AND activation < ?2 AND (ended IS NULL OR ended >= ?2)
-                ON CONFLICT DO NOTHING
-                """)
-        let end = try commit.db.cachedStatement(
-            sql: """
-                UPDATE subscription SET ended = ?2
-                WHERE serial = ?1 AND (ended IS NULL OR ended > ?2)
-                """)
-        let holder = try commit.db.cachedStatement(
-            sql: "SELECT position FROM onceClaim WHERE subscription = ?")
-        var claimed: Set<UInt64> = []
-        for serial in serials {
-            try claim.execute(arguments: [serial.stored, position.stored])
-            if commit.db.changesCount > 0 {
-                try end.execute(arguments: [serial.stored, position.stored])
-                claimed.insert(serial)
-            } else if try Int64.fetchOne(holder, arguments: [serial.stored]) == position.stored {
-                claimed.insert(serial)
-            }
-        }
-        return claimed
     }
 }

@@ -129,7 +129,10 @@ package final class RelayStore: Sendable {
     }
 
     /// The version of the schema that this build writes.
-    package static var newestSchemaVersion: Int { Migration.released.count }
+    package static var newestSchemaVersion: Int { StoreSchema.newestVersion }
+
+    /// The ID of the key with which the secrets are encrypted; `nil` if they lie there as they are.
+    package var secretsKeyID: String? { settings.secrets.current?.id }
 
     /// Commits since the store was opened: with ``head()``, how many requests shared one.
     package var commitCount: UInt64 { writer.commitCount }

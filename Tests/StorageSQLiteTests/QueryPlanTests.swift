@@ -1,8 +1,9 @@
 import GRDB
 import RelayTestKit
 import Storage
-import StorageSQLite
 import Testing
+
+@testable import StorageSQLite
 
 /// What every registration asks for is looked up, however many devices there are.
 @Suite struct QueryPlanTests {
@@ -12,7 +13,7 @@ import Testing
         await store.close()
         let queue = try DatabaseQueue(path: home.path)
         let steps = try await queue.read { db in
-            let sql = "EXPLAIN QUERY PLAN \(RelayStore.rivalsOfDevice)"
+            let sql = "EXPLAIN QUERY PLAN \(DeviceStep.rivalsStatement)"
             return try Row.fetchAll(db, sql: sql, arguments: [1, "a", "b", "c"])
                 .map { $0["detail"] as String }
         }

@@ -71,27 +71,10 @@ struct AdministrationToken: Sendable {
     }
 }
 
-/// What the tables of administrative calls have in common.
+/// A table of administrative calls.
 protocol AdministrationTable: Sendable {
-    var registry: any Registry { get }
     /// The calls.
     var routes: [AdministrationRoute] { get }
-}
-
-extension AdministrationTable {
-    /// The settings of the container that the path names.
-    ///
-    /// - Throws: 404 if it is unknown.
-    func settings(_ request: RelayRequest) async throws -> ContainerSettings {
-        try await registry.settings(of: request.containerKey())
-    }
-
-    /// The key of the container that the path names.
-    ///
-    /// - Throws: 404 if it is unknown.
-    func key(_ request: RelayRequest) async throws -> ContainerKey {
-        try await settings(request).key
-    }
 }
 
 extension RelayRequest {

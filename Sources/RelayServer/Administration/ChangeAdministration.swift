@@ -4,7 +4,7 @@ import Storage
 
 /// The log's changes, and what was parked: list, replay, delete.
 struct ChangeAdministration: AdministrationTable {
-    let registry: any Registry
+    let registry: any ContainerRegistry & SourceRegistry & ParkedChangeRegistry
     let log: any ShardLog
     let intake: ChangeIntake
 
@@ -23,7 +23,7 @@ struct ChangeAdministration: AdministrationTable {
     /// Log entries of the container after the parameter `after`, at most `limit` and at most a page
     /// of bytes; the answer's `after` goes on.
     private func list(_ request: RelayRequest) async throws -> RelayAnswer {
-        let container = try await key(request)
+        let container = try await registry.key(in: request)
         var page = AnswerPage(limit: try request.limit())
         var rows: [JSONObject] = []
         var position = LogPosition(try request.number("after") ?? 0)
@@ -50,7 +50,8 @@ struct ChangeAdministration: AdministrationTable {
     private func parked(_ request: RelayRequest) async throws -> RelayAnswer {
         let limit = try request.limit()
         let changes = try await registry.parkedChanges(
-            of: try await key(request), after: try request.number("after") ?? 0, limit: limit)
+            of: try await registry.key(in: request), after: try request.number("after") ?? 0,
+            limit: limit)
         let bytes = changes.reduce(0) { $0 + $1.body.count }
         let hasMore = changes.count == limit || bytes > Self.largeBytes
         return AdministrationCall.listParked.answer(
@@ -64,7 +65,7 @@ struct ChangeAdministration: AdministrationTable {
     /// Sends a parked change through the mapper again; what it is now is appended, and only then it
     /// is no longer parked.
     private func replay(_ request: RelayRequest) async throws -> RelayAnswer {
-        let container = try await key(request)
+        let container = try await registry.key(in: request)
         let parked = try await parkedChange(request, of: container)
         guard
             let stored = try await registry.source(parked.source, of: container)
@@ -93,7 +94,7 @@ struct ChangeAdministration: AdministrationTable {
     private func delete(_ request: RelayRequest) async throws -> RelayAnswer {
         let number = try request.pathNumber("number")
         guard
-            try await registry.deleteParkedChange(number, of: try await key(request))
+            try await registry.deleteParkedChange(number, of: try await registry.key(in: request))
         else { throw unknown(number) }
         return RelayAnswer(json: ["number": .integer(Int64(clamping: number)), "deleted": true])
     }

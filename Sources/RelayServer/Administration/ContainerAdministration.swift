@@ -5,7 +5,7 @@ import Storage
 
 /// Containers: list, show, create, set.
 struct ContainerAdministration: AdministrationTable {
-    let registry: any Registry
+    let registry: any ContainerRegistry
     /// What waits, and why.
     let halts: @Sendable () -> [HaltInForce]
     /// Is told of a container's settings once they are saved.
@@ -27,7 +27,7 @@ struct ContainerAdministration: AdministrationTable {
     }
 
     private func show(_ request: RelayRequest) async throws -> RelayAnswer {
-        let settings = try await settings(request)
+        let settings = try await registry.settings(in: request)
         var shown = settings.shown
         shown["halts"] = halts().json(of: settings.key)
         shown["use"] = try await useJSON(of: settings)
@@ -103,7 +103,7 @@ struct ContainerAdministration: AdministrationTable {
     private func set(
         _ request: RelayRequest, _ administrator: Administrator
     ) async throws -> RelayAnswer {
-        let settings = try changed(try await settings(request), request, administrator)
+        let settings = try changed(try await registry.settings(in: request), request, administrator)
         try await registry.save(settings, at: request.receivedAt)
         saved(settings)
         return RelayAnswer(json: settings.shownJSON)

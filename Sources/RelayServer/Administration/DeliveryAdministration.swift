@@ -4,7 +4,7 @@ import Storage
 
 /// Receipts, retries and dead letters: list, redrive, drop.
 struct DeliveryAdministration: AdministrationTable {
-    let registry: any Registry
+    let registry: any ContainerRegistry & DeliveryRegistry & DeadLetterRegistry
     /// What waits, and why.
     let halts: @Sendable () -> [HaltInForce]
     /// Ends the halts of a container, and says how many there were.
@@ -40,7 +40,7 @@ struct DeliveryAdministration: AdministrationTable {
 
     private func retries(_ request: RelayRequest) async throws -> RelayAnswer {
         let retries = try await registry.retries(
-            of: try await key(request), limit: try request.limit())
+            of: try await registry.key(in: request), limit: try request.limit())
         let halts = halts()
         return AdministrationCall.listRetries.answer(
             retries.map {
@@ -51,20 +51,20 @@ struct DeliveryAdministration: AdministrationTable {
 
     /// Lets what is halted go at once.
     private func endHalts(_ request: RelayRequest) async throws -> RelayAnswer {
-        let ended = resume(try await key(request))
+        let ended = resume(try await registry.key(in: request))
         return RelayAnswer(json: ["ended": .integer(Int64(ended))])
     }
 
     private func deadLetters(_ request: RelayRequest) async throws -> RelayAnswer {
         let letters = try await registry.deadLetters(
-            of: try await key(request), reason: request.query["reason"],
+            of: try await registry.key(in: request), reason: request.query["reason"],
             limit: try request.limit())
         return AdministrationCall.listDeadLetters.answer(
             letters.map(AdministrationRows.deadLetter.json))
     }
 
     private func redrive(_ request: RelayRequest) async throws -> RelayAnswer {
-        let container = try await key(request)
+        let container = try await registry.key(in: request)
         let choice = try DeadLetterChoice(AdministrationCall.redriveDeadLetters.body(of: request))
         let redriving = try await registry.redriveDeadLetters(
             choice.ids, of: container, reason: choice.reason, at: request.receivedAt)
@@ -76,7 +76,7 @@ struct DeliveryAdministration: AdministrationTable {
     }
 
     private func drop(_ request: RelayRequest) async throws -> RelayAnswer {
-        let container = try await key(request)
+        let container = try await registry.key(in: request)
         let choice = try DeadLetterChoice(AdministrationCall.dropDeadLetters.body(of: request))
         let count = try await registry.dropDeadLetters(
             choice.ids, of: container, reason: choice.reason)

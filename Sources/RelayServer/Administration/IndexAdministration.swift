@@ -5,7 +5,7 @@ import Storage
 
 /// What a container's index holds, and what matching has cost.
 struct IndexAdministration: AdministrationTable {
-    let registry: any Registry
+    let registry: any ContainerRegistry
     let indexes: IndexDirectory
 
     /// Fields that are listed at most.
@@ -18,7 +18,7 @@ struct IndexAdministration: AdministrationTable {
     }
 
     private func index(_ request: RelayRequest) async throws -> RelayAnswer {
-        let container = try await key(request)
+        let container = try await registry.key(in: request)
         let index = indexes.index(of: container)
         let statistics = index?.statistics ?? IndexStatistics()
         let paths = (index?.paths ?? []).prefix(Self.mostPaths)

@@ -4,7 +4,7 @@ import Storage
 
 /// Access keys: list, create, revoke.
 struct KeyAdministration: AdministrationTable {
-    let registry: any Registry
+    let registry: any ContainerRegistry & AccessKeyRegistry
     let identifiers: RandomIdentifiers
 
     var routes: [AdministrationRoute] {
@@ -16,13 +16,13 @@ struct KeyAdministration: AdministrationTable {
     }
 
     private func list(_ request: RelayRequest) async throws -> RelayAnswer {
-        let keys = try await registry.accessKeys(of: try await key(request))
+        let keys = try await registry.accessKeys(of: try await registry.key(in: request))
         return AdministrationCall.listKeys.answer(keys.map(AdministrationRows.accessKey.json))
     }
 
     /// Creates a key; a secret is shown in this answer and never again.
     private func create(_ request: RelayRequest) async throws -> RelayAnswer {
-        let container = try await key(request)
+        let container = try await registry.key(in: request)
         let body = try AdministrationCall.createKey.body(of: request)
         let kind: AccessKey.Kind = try body.require("kind", try body.choice("kind"))
         let label = try body.string("label") ?? kind.rawValue
@@ -48,7 +48,7 @@ struct KeyAdministration: AdministrationTable {
     }
 
     private func revoke(_ request: RelayRequest) async throws -> RelayAnswer {
-        let container = try await key(request)
+        let container = try await registry.key(in: request)
         let id = request.parameters["key"] ?? ""
         guard
             try await registry.revokeAccessKey(

@@ -3,7 +3,7 @@ import Storage
 
 /// Inboxes, couriers and sessions, for whoever has to help a user.
 struct NotificationAdministration: AdministrationTable {
-    let registry: any Registry
+    let registry: any ContainerRegistry & InboxRegistry & CourierQueue & SessionRegistry
 
     var routes: [AdministrationRoute] {
         [
@@ -18,7 +18,7 @@ struct NotificationAdministration: AdministrationTable {
     /// `after`.
     private func notifications(_ request: RelayRequest) async throws -> RelayAnswer {
         let owner = InboxOwner(
-            container: try await key(request), user: try request.identifier("user"))
+            container: try await registry.key(in: request), user: try request.identifier("user"))
         var wanted = InboxRequest(owner: owner, limit: try request.limit())
         wanted.after = try request.number("after") ?? 0
         let reading = try await registry.notifications(wanted)
@@ -33,14 +33,14 @@ struct NotificationAdministration: AdministrationTable {
     /// The couriers of the container by serial, with what waits for each.
     private func couriers(_ request: RelayRequest) async throws -> RelayAnswer {
         let couriers = try await registry.couriers(
-            of: try await key(request), limit: try request.limit())
+            of: try await registry.key(in: request), limit: try request.limit())
         return AdministrationCall.listCouriers.answer(
             couriers.map(AdministrationRows.courier.json))
     }
 
     private func sessions(_ request: RelayRequest) async throws -> RelayAnswer {
         let sessions = try await registry.sessions(
-            of: try await key(request), user: try request.parameter("user"),
+            of: try await registry.key(in: request), user: try request.parameter("user"),
             at: request.receivedAt, limit: try request.limit())
         return AdministrationCall.listSessions.answer(
             sessions.map(AdministrationRows.session.json))
@@ -51,7 +51,8 @@ struct NotificationAdministration: AdministrationTable {
     private func revoke(_ request: RelayRequest) async throws -> RelayAnswer {
         let user: UserID = try request.identifier("user")
         let count = try await registry.revokeSessions(
-            of: InboxOwner(container: try await key(request), user: user), at: request.receivedAt)
+            of: InboxOwner(container: try await registry.key(in: request), user: user),
+            at: request.receivedAt)
         return RelayAnswer(json: [
             "userRecordName": .string(user.rawValue), "revoked": .integer(Int64(count)),
         ])

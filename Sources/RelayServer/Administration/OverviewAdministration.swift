@@ -4,7 +4,7 @@ import Storage
 
 /// What an operator wants to see first.
 struct OverviewAdministration: AdministrationTable {
-    let registry: any Registry
+    let registry: any ContainerRegistry
     let log: any ShardLog
     let progress: any ShardProgress
     /// What is owed besides the log.

@@ -3,7 +3,7 @@ import Storage
 
 /// The schema of a container: show, import as JSON or as CloudKit's text, and what is kept.
 struct SchemaAdministration: AdministrationTable {
-    let registry: any Registry
+    let registry: any ContainerRegistry
     let shadow: any Shadow
 
     var routes: [AdministrationRoute] {
@@ -16,7 +16,7 @@ struct SchemaAdministration: AdministrationTable {
 
     /// As JSON, or with `format=text` as `{"text": …}` in CloudKit's schema language.
     private func export(_ request: RelayRequest) async throws -> RelayAnswer {
-        let schema = try await shadow.schema(of: try await key(request))
+        let schema = try await shadow.schema(of: try await registry.key(in: request))
         switch request.query["format"] {
         case nil, "json": return RelayAnswer(json: .object(schema.json))
         case "text": return RelayAnswer(json: ["text": .string(SchemaText.text(of: schema))])
@@ -31,7 +31,7 @@ struct SchemaAdministration: AdministrationTable {
     /// A text does not say what is kept in the shadow: what was kept or not stays so, and what is
     /// new is kept.
     private func replace(_ request: RelayRequest) async throws -> RelayAnswer {
-        let container = try await key(request)
+        let container = try await registry.key(in: request)
         let body = try request.jsonBody()
         var schema: ContainerSchema
         if let text = try body.string("text") {
@@ -57,7 +57,7 @@ struct SchemaAdministration: AdministrationTable {
 
     /// Says whether the records of one type are kept: `{"shadow": true}`.
     private func keep(_ request: RelayRequest) async throws -> RelayAnswer {
-        let container = try await key(request)
+        let container = try await registry.key(in: request)
         let name: RecordType = try request.identifier("recordType")
         let body = try AdministrationCall.keepRecords.body(of: request)
         let isKept = try body.require("shadow", try body.bool("shadow"))

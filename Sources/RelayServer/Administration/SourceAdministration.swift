@@ -4,7 +4,7 @@ import Storage
 
 /// Change sources: list, show, set, delete.
 struct SourceAdministration: AdministrationTable {
-    let registry: any Registry
+    let registry: any ContainerRegistry & SourceRegistry
     /// How sources reach the relay.
     let publicURL: String
     /// Returns `count` unpredictable bytes.
@@ -20,12 +20,12 @@ struct SourceAdministration: AdministrationTable {
     }
 
     private func list(_ request: RelayRequest) async throws -> RelayAnswer {
-        let sources = try await registry.sources(of: try await key(request))
+        let sources = try await registry.sources(of: try await registry.key(in: request))
         return AdministrationCall.listSources.answer(try sources.map(shownObject))
     }
 
     private func show(_ request: RelayRequest) async throws -> RelayAnswer {
-        let container = try await key(request)
+        let container = try await registry.key(in: request)
         let name: SourceName = try request.identifier("source")
         guard let stored = try await registry.source(name, of: container) else {
             throw unknown(name)
@@ -37,7 +37,7 @@ struct SourceAdministration: AdministrationTable {
     ///
     /// Where the body names no secret, one is made and shown in this answer and never again.
     private func set(_ request: RelayRequest) async throws -> RelayAnswer {
-        let container = try await key(request)
+        let container = try await registry.key(in: request)
         let name: SourceName = try request.identifier("source")
         guard !name.rawValue.hasPrefix("_") else {
             throw APIError(
@@ -61,7 +61,7 @@ struct SourceAdministration: AdministrationTable {
     }
 
     private func delete(_ request: RelayRequest) async throws -> RelayAnswer {
-        let container = try await key(request)
+        let container = try await registry.key(in: request)
         let name: SourceName = try request.identifier("source")
         guard try await registry.deleteSource(name, of: container) else {
             throw unknown(name)

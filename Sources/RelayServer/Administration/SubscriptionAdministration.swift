@@ -3,7 +3,7 @@ import Storage
 
 /// Subscriptions and devices, for whoever has to help a user: list, delete.
 struct SubscriptionAdministration: AdministrationTable {
-    let registry: any Registry
+    let registry: any ContainerRegistry & SubscriptionRegistry & DeviceRegistry
 
     var routes: [AdministrationRoute] {
         [
@@ -19,7 +19,7 @@ struct SubscriptionAdministration: AdministrationTable {
     ///
     /// Those that were disabled stand among the others, with why.
     private func list(_ request: RelayRequest) async throws -> RelayAnswer {
-        let container = try await key(request)
+        let container = try await registry.key(in: request)
         let user: UserID? = try request.parameter("user")
         let after = try request.number("after") ?? 0
         let bounds = PageBounds(rows: try request.limit())
@@ -52,7 +52,8 @@ struct SubscriptionAdministration: AdministrationTable {
 
     private func delete(_ request: RelayRequest) async throws -> RelayAnswer {
         let owner = SubscriptionOwner(
-            container: try await key(request), database: try request.choice("database"),
+            container: try await registry.key(in: request),
+            database: try request.choice("database"),
             user: try request.identifier("user"))
         let id: SubscriptionID = try request.identifier("subscription")
         let outcomes = try await registry.edit(
@@ -65,7 +66,7 @@ struct SubscriptionAdministration: AdministrationTable {
 
     private func devices(_ request: RelayRequest) async throws -> RelayAnswer {
         let page = try await registry.devicePage(
-            of: try await key(request), owner: try request.parameter("user"),
+            of: try await registry.key(in: request), owner: try request.parameter("user"),
             after: try request.number("after") ?? 0, PageBounds(rows: try request.limit()))
         return AdministrationCall.listDevices.answer(
             page.elements.map(AdministrationRows.device.json),
@@ -74,7 +75,7 @@ struct SubscriptionAdministration: AdministrationTable {
 
     private func forget(_ request: RelayRequest) async throws -> RelayAnswer {
         let id: DeviceID = try request.identifier("device")
-        let container = try await key(request)
+        let container = try await registry.key(in: request)
         let user = try await holder(of: id, in: container, stated: try request.parameter("user"))
         guard
             let user,

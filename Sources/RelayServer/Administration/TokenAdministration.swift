@@ -3,7 +3,7 @@ import Storage
 
 /// Further tokens of the administrative surface, the audit log, and how secrets are kept.
 struct TokenAdministration: AdministrationTable {
-    let registry: any Registry
+    let registry: any ContainerRegistry & AdministrationRegistry
     let identifiers: RandomIdentifiers
     /// The ID of the key that encrypts the store's secrets; `nil` if they lie there as they are.
     let secretsKeyID: String?

@@ -146,7 +146,7 @@ struct ClientAdmission: Sendable {
 
     /// Collects what the store knows of the container that the request names.
     private func authenticator(of request: RelayRequest) async throws -> Authenticator {
-        let settings = try await registry.settings(of: request.containerKey())
+        let settings = try await registry.settings(in: request)
         // Whoever signs in is to come back to the page that asks.
         return Authenticator(
             settings: settings, keys: try await registry.accessKeys(of: settings.key),
@@ -265,6 +265,20 @@ extension ContainerRegistry {
                 "there is no container \(key.container) in \(key.environment.rawValue)")
         }
         return settings
+    }
+
+    /// The settings of the container that the path names.
+    ///
+    /// - Throws: 404 if it is unknown.
+    func settings(in request: RelayRequest) async throws -> ContainerSettings {
+        try await settings(of: request.containerKey())
+    }
+
+    /// The key of the container that the path names.
+    ///
+    /// - Throws: 404 if it is unknown.
+    func key(in request: RelayRequest) async throws -> ContainerKey {
+        try await settings(in: request).key
     }
 }
 

@@ -38,7 +38,7 @@ struct ChangeRoutes: Sendable {
     private func source(
         of request: RelayRequest
     ) async throws -> (ContainerSettings, ChangeSource) {
-        let settings = try await registry.settings(of: request.containerKey())
+        let settings = try await registry.settings(in: request)
         let name: SourceName = try request.identifier("source")
         guard let stored = try await registry.source(name, of: settings.key) else {
             throw APIError(

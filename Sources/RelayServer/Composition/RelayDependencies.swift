@@ -15,7 +15,7 @@ package import Storage
 
 /// What the routes need of the world.
 package struct RelayDependencies: Sendable {
-    /// Containers, keys, subscriptions, devices.
+    /// All that is registered; ``RouteTable`` hands each table of routes the part that it uses.
     package var registry: any Registry
     /// Where changes are appended.
     package var log: any IntakeLog & ShardLog

@@ -33,7 +33,12 @@ struct Upkeep: Sendable {
         var memoryBytes = 0
     }
 
-    let store: any StoreUpkeep & Registry & ShardLog
+    /// What it asks of the store: its own calls, and what must be pruned of what others fetch.
+    typealias Store =
+        StoreUpkeep & ShardLog & CourierQueue & InboxRegistry & SessionRegistry
+        & AdministrationRegistry
+
+    let store: any Store
     let settings: Settings
     let world: World
     let logger: Logger
@@ -43,7 +48,7 @@ struct Upkeep: Sendable {
     private let meter = UpkeepMeter()
 
     init(
-        _ store: any StoreUpkeep & Registry & ShardLog, settings: Settings, world: World,
+        _ store: any Store, settings: Settings, world: World,
         logger: Logger,
         progress: @escaping @Sendable () -> LogPosition
     ) {

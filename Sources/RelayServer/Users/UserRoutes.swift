@@ -98,7 +98,7 @@ struct UserRoutes: Sendable {
 
     /// Where `redirectURL` leads if nothing else is configured: CloudKit JS opens it in a window.
     private func signInPage(_ request: RelayRequest) async throws -> RelayAnswer {
-        let key = try await registry.settings(of: request.containerKey()).key
+        let key = try await registry.key(in: request)
         var answer = RelayAnswer(
             text: SignInPage.html(of: key, origin: request.query["origin"]),
             contentType: "text/html; charset=utf-8")

@@ -12,6 +12,9 @@ struct StoreSchema {
     /// "Blfb": marks a backup, which becomes a store by being restored.
     static let backupID: Int32 = 0x426C_6662
 
+    /// The version that this build writes.
+    static var newestVersion: Int { Migration.released.count }
+
     /// The steps in order.
     let migrations: [Migration]
 

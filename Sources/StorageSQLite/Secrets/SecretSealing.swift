@@ -152,8 +152,3 @@ extension StoreConnections {
         }
     }
 }
-
-extension RelayStore {
-    /// The ID of the key with which the secrets are encrypted; `nil` if they lie there as they are.
-    package var secretsKeyID: String? { settings.secrets.current?.id }
-}

@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
 import Migrations
-package import Storage
+import Storage
 
 /// Copies a database file, also while a relay writes to it.
 ///
@@ -39,7 +39,7 @@ struct StoreBackup {
         do {
             try copy(to: partial)
             try mark(partial)
-            let report = try RelayStore.check(path: partial)
+            let report = try StoreReport.check(path: partial)
             guard report.problems.isEmpty else {
                 throw StorageError.damaged(
                     path: path,
@@ -155,39 +155,5 @@ struct StoreRestoring {
         try files.moveItem(atPath: new, toPath: target)
         StoreBackup.sync(URL(filePath: target).deletingLastPathComponent().path)
         return report
-    }
-}
-
-extension RelayStore {
-    /// Makes a store of the copy at `source`, which stays as it is, and checks it first.
-    ///
-    /// The store goes on where the copy ends, with an identity of its own. What was at `target` is
-    /// refused, or moved aside with its write-ahead log, which would be taken for the new one's.
-    ///
-    /// - Throws: ``StorageError``; then `target` is as it was.
-    package static func restore(
-        from source: String, to target: String, over: RestoredOver = .nothing
-    ) throws -> StoreReport {
-        do {
-            return try StoreRestoring(
-                source: try StorePlace.resolve(source), target: try StorePlace.resolve(target),
-                over: over
-            ).run()
-        } catch {
-            throw StorageError.opening(source, failed: error)
-        }
-    }
-
-    /// Copies the file at `path` to `target`, which must not exist, and checks the copy.
-    ///
-    /// A relay may be running on it; its write-ahead log cannot shrink meanwhile.
-    ///
-    /// - Throws: ``StorageError``; then there is no file `target`.
-    package static func backUp(path: String, to target: String) throws -> StoreReport {
-        do {
-            return try StoreBackup(path: path, target: target).run()
-        } catch {
-            throw StorageError.opening(path, failed: error)
-        }
     }
 }

@@ -1,15 +1,10 @@
 import GRDB
 import RelayModel
-package import Storage
+import Storage
 
-extension RelayStore {
-    /// Checks the file at `path`, which may be open in a running relay: every page, every
-    /// reference, and what must hold between the tables.
-    ///
-    /// It reads the whole file, of one moment, and writes nothing.
-    ///
-    /// - Throws: ``StorageError`` if the file cannot be opened as a database of Belfry.
-    package static func check(path: String) throws -> StoreReport {
+extension StoreReport {
+    /// Checks the file at `path`; see ``RelayStore/check(path:)``.
+    static func check(path: String) throws -> StoreReport {
         do {
             // Known before the file is read: a relay may be writing meanwhile.
             let path = try StorePlace.resolve(path)
@@ -26,16 +21,14 @@ extension RelayStore {
             throw StorageError.opening(path, failed: error)
         }
     }
-}
 
-extension StoreReport {
-    init(of db: Database, path: String) throws {
+    private init(of db: Database, path: String) throws {
         let schemaVersion = try StoreSchema.version(db, path: path)
-        guard schemaVersion == RelayStore.newestSchemaVersion else {
+        guard schemaVersion == StoreSchema.newestVersion else {
             throw StorageError.inaccessible(
                 path: path,
                 reason: "its schema has version \(schemaVersion), and this Belfry checks version "
-                    + "\(RelayStore.newestSchemaVersion): run belfry migrate, or that version")
+                    + "\(StoreSchema.newestVersion): run belfry migrate, or that version")
         }
         var problems = try String.fetchAll(db, sql: "PRAGMA integrity_check(100)")
             .filter { $0 != "ok" }

@@ -202,14 +202,6 @@ struct StoredEntry: Sendable {
     let bytes: Int
 }
 
-/// A container with the number by which rows refer to it.
-struct StoredContainer: Sendable, Hashable {
-    let id: Int64
-    let key: ContainerKey
-    /// The quotas that it sets itself.
-    var quotas = Quotas()
-}
-
 /// What became of one operation of a request that may ask for all or nothing.
 protocol EditOutcome {
     /// Nothing: another operation of the request was refused.
@@ -217,9 +209,6 @@ protocol EditOutcome {
     /// Whether the operation was refused.
     var isRefusal: Bool { get }
 }
-
-extension SubscriptionEditOutcome: EditOutcome {}
-extension RecordEditOutcome: EditOutcome {}
 
 extension OpenCommit {
     /// Applies the operations of a request, in order; all of them or none, if that is asked for.

@@ -1,0 +1,16 @@
+import RelayModel
+import Storage
+
+/// A change with the text that the log keeps of it.
+struct PreparedChange: Sendable {
+    let change: RecordChange
+    let key: DedupeKey?
+    let body: String
+
+    /// - Throws: `JSONContractError` if the log could not read the change again.
+    init(_ toAppend: ChangeToAppend) throws(JSONContractError) {
+        change = toAppend.change
+        key = toAppend.key
+        body = try change.storedText()
+    }
+}
