@@ -189,6 +189,12 @@ let package = Package(
                 "RelayTestKit", grdb, logging,
             ]),
         .testTarget(
+            name: "LiveTests",
+            dependencies: [
+                "RelayModel", "PredicateLanguage", "RegularExpressions", "Matching", "Storage",
+                "StorageSQLite", "Live", "RelayTestKit", logging,
+            ]),
+        .testTarget(
             name: "GatewayTests",
             dependencies: [
                 "RelayModel", "CCurl", "Gateway", "GatewaySimulator", "RelayTestKit", crypto,

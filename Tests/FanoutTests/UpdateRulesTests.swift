@@ -1,4 +1,5 @@
 import Fanout
+import Matching
 import RelayModel
 import RelayTestKit
 import Storage

@@ -29,6 +29,7 @@ package actor LiveEngine {
 
     /// All entries up to here have been worked.
     var position = LogPosition.start
+    private var isFollowing = false
     var clients: [UInt64: LiveClient] = [:]
     var hubs: [ObjectIdentifier: any LiveHub] = [:]
     var containers: [ContainerKey: LiveContainer] = [:]
@@ -67,7 +68,9 @@ package actor LiveEngine {
 
     /// Follows the log from its head until the task is cancelled.
     package func follow() async throws {
-        position = try await log.head()
+        let head = try await log.head()
+        isFollowing = true
+        advancePast(head)
         while true {
             try Task.checkCancellation()
             if containers.isEmpty {
@@ -127,7 +130,8 @@ package actor LiveEngine {
 
     /// Returns once all entries up to `target` have been worked.
     func reach(_ target: LogPosition) async {
-        guard position < target else { return }
+        // Before it follows, no position is one.
+        guard !isFollowing || position < target else { return }
         await withCheckedContinuation { waiters.append((target, $0)) }
     }
 

@@ -52,6 +52,14 @@ extension FieldValue {
 
 // MARK: - From the log
 
+extension RecordImage {
+    /// What the record itself has, without what the relay knows of every record: images of changes
+    /// made here show that too.
+    var ownFields: RecordFields {
+        fields.filter { !$0.value.isNull && SystemField(named: $0.key) == nil }
+    }
+}
+
 extension RecordChange {
     /// The change by which a record as it is kept is matched: a creation of it.
     static func showing(_ record: ShadowRecord, in place: RecordPlace) -> RecordChange {
@@ -72,7 +80,7 @@ extension RecordChange {
         let image = kept.map(\.image) ?? (operation == .create ? nil : before)
         guard let image else { return nil }
         var record = bare(at: LogPosition(entry.rawValue - 1), created ?? trace(at: appendedAt))
-        record.fields = image.fields.filter { !$0.value.isNull }
+        record.fields = image.ownFields
         record.isPartial = image.completeness == .partial
         if let former = formerlyModified {
             record.modified = RecordStamp(at: former.at, userID: former.userID, deviceID: nil)
@@ -96,10 +104,10 @@ extension RecordChange {
         if base == nil, created == nil { record.created = stamp }
         if let earlier = base?.record { record.created = earlier.created }
         if let after {
-            record.fields = after.fields.filter { !$0.value.isNull }
+            record.fields = after.ownFields
             record.isPartial = after.completeness == .partial
         } else {
-            record.fields = base?.record.fields ?? before?.fields ?? [:]
+            record.fields = base?.record.fields ?? before?.ownFields ?? [:]
             record.isPartial = true
         }
         for member in base?.record.wire.members ?? []
@@ -115,7 +123,7 @@ extension RecordChange {
     ) -> LiveRecord? {
         guard let image = side == .before ? before : after else { return nil }
         var record = bare(at: entry, created ?? trace(at: appendedAt))
-        record.fields = image.fields.filter { !$0.value.isNull }
+        record.fields = image.ownFields
         record.isPartial = image.completeness == .partial
         record.modified = RecordStamp(
             at: occurredAt ?? appendedAt, userID: editor, deviceID: origin.deviceID)

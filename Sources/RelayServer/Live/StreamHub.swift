@@ -19,7 +19,7 @@ final class StreamHub: LiveHub {
         var isReleased = false
         var waiter: CheckedContinuation<Void, Never>?
 
-        var hasEnough: Bool { hasNews && isComplete || isOver || isReleased }
+        var hasEnough: Bool { isOver || isComplete && (hasNews || isReleased) }
     }
 
     private let reader: LiveReader

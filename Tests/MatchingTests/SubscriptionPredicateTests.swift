@@ -1,4 +1,4 @@
-import Fanout
+import Matching
 import PredicateLanguage
 import RegularExpressions
 import RelayModel

@@ -1,0 +1,206 @@
+import RelayModel
+import RelayTestKit
+import Storage
+import Synchronization
+import Testing
+
+@testable import Live
+
+/// Clients are shown what the store has, however they come and go.
+@Suite struct LiveEngineTests {
+    private static let queries: [String: LiveQuery] = [
+        "all": LiveScenario.query(.result),
+        "cheap": LiveScenario.query(.result, where: "price < 5"),
+        "first": LiveScenario.query(
+            .result, where: "price < 8", order: [LiveSortKey("price")], limit: .first(3)),
+        "last": LiveScenario.query(
+            .result, order: [LiveSortKey("name", isAscending: false), LiveSortKey("price")],
+            limit: .last(4)),
+        "changes": LiveScenario.query(.changes, where: "price < 5"),
+    ]
+
+    private static func fits(_ id: String) -> (RecordFields) -> Bool {
+        let most: Int64 = id == "cheap" ? 5 : id == "first" ? 8 : .max
+        return { fields in
+            guard case .integer(let price)? = fields["price"] else { return most == .max }
+            return price < most
+        }
+    }
+
+    private static func edits(_ generator: inout SeededGenerator) -> [RecordEdit] {
+        (0..<Int.random(in: 1...6, using: &generator)).map { _ in
+            let name = "r\(Int.random(in: 0..<12, using: &generator))"
+            guard Int.random(in: 0..<4, using: &generator) > 0 else {
+                return LiveScenario.edit(.forceDelete, name)
+            }
+            return LiveScenario.edit(
+                .forceReplace, name,
+                [
+                    "price": .integer(.random(in: 0..<10, using: &generator)),
+                    "name": .string(["ann", "bob", "cy"].randomElement(using: &generator)!),
+                ])
+        }
+    }
+
+    private static func check(
+        _ client: ModelClient, _ scenario: LiveScenario, _ comment: Comment
+    ) async throws {
+        let shown = client.state.withLock { $0.shown }
+        for (id, query) in queries where query.kind == .result {
+            let oracle = try await scenario.oracle(query, fits: fits(id))
+            #expect(shown[id] ?? [:] == oracle, "\(id) \(comment)")
+        }
+    }
+
+    @Test("what a client sees is what the store has, at every stop", arguments: 0..<12)
+    func followsTheStore(seed: Int) async throws {
+        let scenario = try await LiveScenario()
+        try await scenario.modify([LiveScenario.edit(.forceReplace, "r0", ["price": .integer(1)])])
+        try await scenario.withEngine { engine in
+            var generator = SeededGenerator(seed: UInt64(seed))
+            let client = ModelClient(1, as: .user(Fixtures.identifier("alice")))
+            await engine.connect(1, at: client, of: Fixtures.container, as: client.reader)
+            await engine.declare(Self.queries, version: 1, by: client)
+            for round in 0..<20 {
+                try await scenario.modify(Self.edits(&generator))
+                try await engine.fence("f\(round)", of: 1)
+                await client.wait { $0.isComplete }
+                try await engine.fence("g\(round)", of: 1)
+                try await Self.check(client, scenario, "round \(round)")
+            }
+        }
+    }
+
+    @Test("who comes back goes on where it was, also at an engine that knows nothing of it",
+        arguments: 0..<12)
+    func resumes(seed: Int) async throws {
+        let scenario = try await LiveScenario()
+        try await scenario.modify([LiveScenario.edit(.forceReplace, "r0", ["price": .integer(1)])])
+        let client = ModelClient(1, as: .user(Fixtures.identifier("alice")))
+        var generator = SeededGenerator(seed: UInt64(seed) &+ 100)
+        for life in 1...6 {
+            let rounds = Int.random(in: 0..<3, using: &generator)
+            let edits = (0..<rounds).map { _ in Self.edits(&generator) }
+            try await scenario.withEngine { engine in
+                await engine.connect(1, at: client, of: Fixtures.container, as: client.reader)
+                await engine.declare(Self.queries, version: Int64(life), by: client)
+                await client.wait { $0.isComplete }
+                try await Self.check(client, scenario, "life \(life)")
+                for edits in edits { try await scenario.modify(edits) }
+                try await engine.fence("f", of: 1)
+                try await Self.check(client, scenario, "end of life \(life)")
+            }
+            // While nobody follows.
+            try await scenario.modify(Self.edits(&generator))
+            client.state.withLock { state in
+                state.groups = []
+                state.names = [:]
+                state.open = []
+            }
+        }
+        let state = client.state.withLock { $0 }
+        #expect(state.resets == [])
+        let changes = state.changes["changes"] ?? []
+        #expect(changes == Array(Set(changes)).sorted(), "each change once, in order")
+    }
+
+    @Test("each change that fits is told once, whoever was away")
+    func tellsEachChangeOnce() async throws {
+        let scenario = try await LiveScenario()
+        let query = ["c": LiveScenario.query(.changes, where: "price < 5")]
+        let client = ModelClient(1, as: .user(Fixtures.identifier("alice")))
+        var expected = 0
+        for life in 1...3 {
+            try await scenario.withEngine { engine in
+                await engine.connect(1, at: client, of: Fixtures.container, as: client.reader)
+                await engine.declare(query, version: Int64(life), by: client)
+                await client.wait { $0.isComplete }
+                try await scenario.modify([
+                    LiveScenario.edit(.create, "a\(life)", ["price": .integer(1)]),
+                    LiveScenario.edit(.create, "b\(life)", ["price": .integer(9)]),
+                ])
+                try await engine.fence("f", of: 1)
+            }
+            expected += 1
+            #expect(client.state.withLock { $0.changes["c"]?.count } == expected)
+            try await scenario.modify([
+                LiveScenario.edit(.create, "c\(life)", ["price": .integer(2)])
+            ])
+            expected += 1
+            client.state.withLock { $0.groups = [] }
+        }
+    }
+
+    @Test("nobody is shown, or told of, what they may not read")
+    func keepsSecrets() async throws {
+        let scenario = try await LiveScenario()
+        try await scenario.modify([
+            LiveScenario.edit(.create, "open", ["price": .integer(1)]),
+            LiveScenario.edit(.create, "bobs", ["price": .integer(2)], readers: ["bob"]),
+        ])
+        let queries = [
+            "all": LiveScenario.query(.result),
+            "first": LiveScenario.query(
+                .result, order: [LiveSortKey("price")], limit: .first(2)),
+            "changes": LiveScenario.query(.changes),
+        ]
+        try await scenario.withEngine { engine in
+            var clients: [ModelClient] = []
+            for (number, user) in [(UInt64(1), "alice"), (2, "bob")] {
+                let client = ModelClient(number, as: .user(Fixtures.identifier(user)))
+                clients.append(client)
+                await engine.connect(number, at: client, of: Fixtures.container, as: client.reader)
+                await engine.declare(queries, version: 1, by: client)
+                await client.wait { $0.isComplete }
+            }
+            func names(_ client: ModelClient, _ id: String) -> [String] {
+                client.state.withLock { $0.shown[id].map { $0.keys.sorted() } ?? [] }
+            }
+            #expect(names(clients[0], "all") == ["open"])
+            #expect(names(clients[0], "first") == ["open"])
+            #expect(names(clients[1], "all") == ["bobs", "open"])
+            #expect(names(clients[1], "first") == ["bobs", "open"])
+            try await scenario.modify([
+                LiveScenario.edit(.create, "more", ["price": .integer(0)], readers: ["bob"])
+            ])
+            // A source takes a record from everybody but one.
+            var hidden = Fixtures.change(.update, "open", fields: ["price": .integer(3)])
+            hidden.readers = ["bob"]
+            try await scenario.append(hidden)
+            for number in [UInt64(1), 2] { try await engine.fence("f", of: number) }
+            #expect(names(clients[0], "all") == [])
+            #expect(names(clients[0], "first") == [])
+            #expect(names(clients[1], "all") == ["bobs", "more", "open"])
+            #expect(names(clients[1], "first") == ["bobs", "more"])
+            #expect(clients[0].state.withLock { $0.changes["changes"] ?? [] } == [])
+            #expect(clients[1].state.withLock { $0.changes["changes"]?.count } == 2)
+        }
+    }
+
+    @Test("a result that grows beyond its bound ends, and says so; the others go on")
+    func bounds() async throws {
+        let scenario = try await LiveScenario()
+        try await scenario.modify([LiveScenario.edit(.create, "a", ["price": .integer(9)])])
+        var settings = LiveSettings()
+        settings.recordsPerResult = 2
+        try await scenario.withEngine(settings) { engine in
+            let client = ModelClient(1, as: .user(Fixtures.identifier("alice")))
+            await engine.connect(1, at: client, of: Fixtures.container, as: client.reader)
+            let queries = [
+                "all": LiveScenario.query(.result),
+                "cheap": LiveScenario.query(.result, where: "price < 5"),
+            ]
+            await engine.declare(queries, version: 1, by: client)
+            await client.wait { $0.isComplete }
+            for name in ["b", "c", "d"] {
+                try await scenario.modify([
+                    LiveScenario.edit(.create, name, ["price": .integer(9)])
+                ])
+            }
+            try await scenario.modify([LiveScenario.edit(.create, "e", ["price": .integer(1)])])
+            try await engine.fence("f", of: 1)
+            #expect(client.state.withLock { $0.gone } == ["all"])
+            #expect(client.state.withLock { $0.shown["cheap"]?.keys.sorted() } == ["e"])
+        }
+    }
+}

@@ -1,0 +1,161 @@
+import RelayModel
+import RelayTestKit
+import Storage
+import Testing
+
+@testable import Live
+
+/// A result held to what is obvious: judge all, sort all, cut.
+@Suite struct ResultMembersTests {
+    /// A world of few records and values, so that everything collides.
+    private struct World {
+        var generator: SeededGenerator
+        let query: LiveQuery
+        var records: [String: LiveRecord] = [:]
+        var position: UInt64 = 1
+
+        init(seed: UInt64) {
+            var generator = SeededGenerator(seed: seed)
+            var query = LiveQuery(.result, Fixtures.subscription("q"), form: LiveForm())
+            let fields = ["a", "b"].shuffled(using: &generator)
+            query.order = fields.prefix(Int.random(in: 0...2, using: &generator)).map {
+                LiveSortKey($0, isAscending: .random(using: &generator))
+            }
+            if !query.order.isEmpty {
+                let count = Int.random(in: 1...4, using: &generator)
+                query.limit = [nil, .first(count), .last(count)].randomElement(using: &generator)!
+                if Int.random(in: 0..<4, using: &generator) == 0 {
+                    query.start = LiveBound(.integer(1), isIncluded: .random(using: &generator))
+                }
+                if Int.random(in: 0..<4, using: &generator) == 0 {
+                    query.end = LiveBound(.integer(3), isIncluded: .random(using: &generator))
+                }
+            }
+            self.query = query
+            self.generator = generator
+        }
+
+        /// Whether a record fits the condition.
+        static func fits(_ record: LiveRecord) -> Bool {
+            record.record.fields["fits"] == .bool(true)
+        }
+
+        /// What is shown, worked out from nothing.
+        var oracle: [LiveRecord] {
+            let order = ResultOrder(query)
+            let all = records.values.filter(Self.fits).map { ResultMember($0, query.order) }
+                .filter(order.admits).sorted(by: order.precedes)
+            let cut =
+                switch query.limit {
+                case nil: all[...]
+                case .first(let count): all.prefix(count)
+                case .last(let count): all.suffix(count)
+                }
+            return cut.map(\.record)
+        }
+
+        /// Makes, changes or removes a record; returns what it was and is.
+        mutating func step() -> (name: String, before: LiveRecord?, after: LiveRecord?) {
+            let name = "r\(Int.random(in: 0..<8, using: &generator))"
+            position += 1
+            let before = records[name]
+            var after: LiveRecord?
+            if before == nil || Int.random(in: 0..<4, using: &generator) > 0 {
+                var fields: RecordFields = ["fits": .bool(Int.random(in: 0..<4, using: &generator) > 0)]
+                for field in ["a", "b"] where Int.random(in: 0..<5, using: &generator) > 0 {
+                    fields[field] = .integer(Int64.random(in: 0..<4, using: &generator))
+                }
+                let stamp = RecordStamp(at: Fixtures.moment, userID: nil, deviceID: nil)
+                after = LiveRecord(
+                    ShadowRecord(
+                        recordID: RecordID(recordName: Fixtures.identifier(name)),
+                        recordType: Fixtures.identifier("Artwork"), fields: fields,
+                        created: stamp, modified: stamp, source: .cloudKit,
+                        position: LogPosition(position)), readers: nil)
+            }
+            records[name] = after
+            return (name, before, after)
+        }
+    }
+
+    /// What a client makes of items.
+    private struct Client {
+        var shown: [RecordID: LiveRecord]
+        let isOrdered: Bool
+        var order: [RecordID]
+
+        init(_ records: [LiveRecord], isOrdered: Bool) {
+            shown = Dictionary(records.map { ($0.id, $0) }) { first, _ in first }
+            order = records.map(\.id)
+            self.isOrdered = isOrdered
+        }
+
+        mutating func apply(_ items: [LiveItem]) {
+            for item in items {
+                let id = item.record.id
+                order.removeAll { $0 == id }
+                guard item.operation != .removed else {
+                    #expect(shown.removeValue(forKey: id) != nil)
+                    continue
+                }
+                #expect((shown[id] != nil) == (item.operation == .changed))
+                shown[id] = item.record
+            }
+            // The neighbours are those after the whole frame, so that places follow one another.
+            var rest = items.filter { $0.operation != .removed }
+            while let index = rest.firstIndex(where: { item in
+                item.previous == nil || order.contains(item.previous!)
+            }) {
+                let item = rest.remove(at: index)
+                let place = item.previous.map { order.firstIndex(of: $0)! + 1 } ?? 0
+                order.insert(item.record.id, at: place)
+            }
+            #expect(rest.isEmpty)
+        }
+    }
+
+    private static func check(_ client: Client, _ world: World) {
+        let oracle = world.oracle
+        #expect(client.shown.count == oracle.count)
+        for record in oracle {
+            #expect(client.shown[record.id].map { $0.isSame(as: record, nil) } == true)
+        }
+        if client.isOrdered { #expect(client.order == oracle.map(\.id)) }
+    }
+
+    @Test("items make of a client's result what judging all would", arguments: 0..<200)
+    func followsTheOracle(seed: Int) {
+        var world = World(seed: UInt64(seed))
+        var members = ResultMembers(world.query)
+        var client = Client([], isOrdered: world.query.isOrdered)
+        for _ in 0..<200 {
+            let step = world.step()
+            let items = members.replace(
+                step.before.flatMap { World.fits($0) ? $0 : nil },
+                by: step.after.flatMap { World.fits($0) ? $0 : nil }, .entered, showing: nil)
+            client.apply(items)
+            Self.check(client, world)
+        }
+    }
+
+    @Test("who comes back is told the difference, from wherever", arguments: 0..<200)
+    func resumes(seed: Int) {
+        var world = World(seed: UInt64(seed) &+ 1_000)
+        var members = ResultMembers(world.query)
+        for _ in 0..<20 {
+            var client = Client(world.oracle, isOrdered: world.query.isOrdered)
+            var touched: [RecordID: LiveRecord?] = [:]
+            for _ in 0..<Int.random(in: 0..<8, using: &world.generator) {
+                let step = world.step()
+                let before = step.before.flatMap { World.fits($0) ? $0 : nil }
+                let id = RecordID(recordName: Fixtures.identifier(step.name))
+                if touched[id] == nil { touched.updateValue(before, forKey: id) }
+                _ = members.replace(
+                    before, by: step.after.flatMap { World.fits($0) ? $0 : nil }, .entered,
+                    showing: nil)
+            }
+            client.apply(members.difference(since: touched, showing: nil))
+            Self.check(client, world)
+        }
+    }
+}

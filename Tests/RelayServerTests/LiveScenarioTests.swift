@@ -1,0 +1,217 @@
+import RelayModel
+import RelayServer
+import RelayTestKit
+import Synchronization
+import Testing
+
+/// Connected clients see what changes: the whole relay, over real sockets.
+@Suite(.serialized, .timeLimit(.minutes(30))) struct LiveScenarioTests {
+    private static func path(_ relay: RunningRelay) -> String {
+        "/live/1/\(relay.container.key.container)/\(relay.container.key.environment.rawValue)"
+    }
+
+    private static func hello(_ relay: RunningRelay, as user: String = "alice") -> JSONValue {
+        [
+            "type": "hello", "ckAPIToken": .string(relay.container.apiToken),
+            "ckWebAuthToken": .string(SampleContainer.userToken(user)), "format": "plain",
+            "deviceID": .string("\(user)-page"),
+        ]
+    }
+
+    private static func open(
+        _ relay: RunningRelay, as user: String = "alice"
+    ) async throws -> LiveConnection {
+        let (connection, head) = try await LiveConnection.open(
+            try await relay.relay.ports.port(of: "http"), path: path(relay))
+        #expect(head.hasPrefix("HTTP/1.1 101"), "\(head)")
+        // RFC 6455, §1.3.
+        #expect(head.contains("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="))
+        try await connection.send(hello(relay, as: user))
+        let welcome = await connection.frame("welcome")
+        #expect(welcome?["userRecordName"] == .string(user))
+        return connection
+    }
+
+    private static func keep(_ relay: RunningRelay) async throws {
+        try await relay.client.administer(
+            "POST", "\(relay.container.path)/schema/recordTypes/Artwork", ["shadow": true]
+        ).expect(200)
+    }
+
+    private static func artwork(
+        _ operation: String, _ name: String, _ fields: JSONObject
+    ) -> JSONValue {
+        [
+            "operation": .string(operation), "recordType": "Artwork", "recordName": .string(name),
+            "after": .object(fields),
+        ]
+    }
+
+    private static let set: JSONValue = [
+        "type": "set", "version": 1,
+        "queries": [
+            ["id": "cheap", "recordType": "Artwork", "query": ["predicate": "price < 100"]],
+            [
+                "id": "new", "kind": "changes", "recordType": "Artwork",
+                "query": ["predicate": "price < 100"], "firesOn": ["create"],
+            ],
+        ],
+    ]
+
+    @Test func `a page sees a record come, change and go, and goes on where it was`() async throws {
+        try await RunningRelay.with { relay in
+            try await Self.keep(relay)
+            try await relay.container.post(Self.artwork("create", "a0", ["price": 5]))
+            let page = try await Self.open(relay)
+            try await page.send(Self.set)
+            var frames = await page.frames(until: "at")
+            let types = frames.map { $0["type"] }
+            #expect(types == ["state", "result", "state", "at"])
+            let shown = frames[1]["records"]?.value(at: ["0"])
+            #expect(shown?.value(at: ["recordName"]) == "a0")
+            #expect(shown?.value(at: ["fields", "price"]) == 5)
+            let prints = frames[0]["queries"]
+
+            try await relay.container.post(Self.artwork("create", "a1", ["price": 7]))
+            frames = await page.frames(until: "at")
+            #expect(Set(frames.map { $0["type"] }) == ["items", "change", "at"])
+            let item = frames.first { $0["type"] == "items" }?["items"]?.value(at: ["0"])
+            #expect(item?.value(at: ["op"]) == "added" && item?.value(at: ["why"]) == "created")
+            let token = frames.last?["at"]
+            try await page.close()
+
+            try await relay.container.post(Self.artwork("update", "a0", ["price": 500]))
+            try await relay.container.post(Self.artwork("create", "a2", ["price": 8]))
+            let again = try await Self.open(relay)
+            guard case .object(var set) = Self.set, case .array(var queries)? = set["queries"] else {
+                return
+            }
+            for index in queries.indices {
+                guard case .object(var query) = queries[index] else { continue }
+                query["since"] = token
+                query["fingerprint"] = prints?.value(at: ["\(index)", "fingerprint"])
+                queries[index] = .object(query)
+            }
+            set["queries"] = .array(queries)
+            try await again.send(.object(set))
+            frames = await again.frames(until: "at")
+            #expect(!frames.contains { $0["type"] == "result" || $0["type"] == "reset" })
+            let items = frames.first { $0["type"] == "items" }?["items"]
+            #expect(items?.value(at: ["0", "op"]) == "removed")
+            #expect(items?.value(at: ["0", "record", "recordName"]) == "a0")
+            #expect(items?.value(at: ["1", "op"]) == "added")
+            #expect(items?.value(at: ["1", "record", "recordName"]) == "a2")
+            #expect(frames.count { $0["type"] == "change" } == 1)
+            try await again.close()
+        }
+    }
+
+    @Test func `a set is taken whole or not at all, and says which query is wrong`() async throws {
+        try await RunningRelay.with { relay in
+            try await Self.keep(relay)
+            let page = try await Self.open(relay)
+            try await page.send([
+                "type": "set", "version": 1,
+                "queries": [
+                    ["id": "good", "recordType": "Artwork"],
+                    ["id": "bad", "recordType": "Artwork", "query": ["predicate": "price <"]],
+                    ["id": "unkept", "recordType": "Sketch"],
+                    ["id": "clock", "recordType": "Artwork", "query": ["predicate": "at < now()"]],
+                    ["id": "typo", "recordType": "Artwork", "sortby": []],
+                ],
+            ])
+            let refused = await page.frame("state")
+            #expect(refused?["state"] == "error")
+            let faults = refused?["queries"]
+            #expect(faults?.value(at: ["0", "id"]) == "bad")
+            #expect(faults?.value(at: ["1", "liveError"]) == "notKept")
+            #expect(faults?.value(at: ["2", "id"]) == "clock")
+            #expect(faults?.value(at: ["3", "id"]) == "typo")
+            try await page.send(["type": "set", "version": 2, "base": 1, "remove": []])
+            #expect(await page.frame("state")?["serverErrorCode"] == "CONFLICT")
+            // The connection goes on.
+            try await page.send(["type": "set", "version": 3, "queries": []])
+            let state = await page.frame("state")
+            #expect(state?["state"] == "bootstrapping" && state?["isEmpty"] == true)
+            try await page.close()
+        }
+    }
+
+    @Test(arguments: [
+        (#"{"type":"set"}"#, UInt16(4400)), ("no json", 4400),
+        (#"{"type":"hello","ckAPIToken":"wrong"}"#, 4403), (#"{"type":"hello"}"#, 4403),
+    ])
+    func `who does not say hello as it should is told why`(text: String, code: UInt16) async throws {
+        try await RunningRelay.with { relay in
+            let (connection, _) = try await LiveConnection.open(
+                try await relay.relay.ports.port(of: "http"), path: Self.path(relay))
+            try await connection.send(text)
+            let bye = await connection.frame("bye")
+            #expect(bye?["reason"] != nil)
+            #expect(await connection.frame() == nil)
+            #expect(connection.closeCode.withLock { $0 } == code)
+        }
+    }
+
+    @Test func `frames that break RFC 6455 end the connection, and nobody else's`() async throws {
+        try await RunningRelay.with { relay in
+            let other = try await Self.open(relay)
+            for (opcode, masks) in [(UInt8(1), false), (2, true), (0, true), (3, true)] {
+                let page = try await Self.open(relay)
+                try await page.send("{}", opcode: opcode, masks: masks)
+                #expect(await page.frame("bye")?["code"] == 4400)
+            }
+            let parts = try await Self.open(relay)
+            try await parts.send(#"{"type":"fen"#, isLast: false)
+            try await parts.send(#"ce","id":"f"}"#, opcode: 0)
+            #expect(await parts.frame("fenced")?["id"] == "f")
+            try await other.send(["type": "fence", "id": "still"])
+            #expect(await other.frame("fenced")?["id"] == "still")
+        }
+    }
+
+    @Test func `a request that asks for another protocol, or none, is refused as one`() async throws {
+        try await RunningRelay.with { relay in
+            let (_, head) = try await LiveConnection.open(
+                try await relay.relay.ports.port(of: "http"), path: "/live/1/only-two-parts")
+            #expect(head.hasPrefix("HTTP/1.1 404"))
+            let plain = try await relay.client.call("GET", Self.path(relay))
+            #expect(plain.status == 404)
+        }
+    }
+
+    @Test func `a poll answers what changed, and a stream tells it`() async throws {
+        try await RunningRelay.with { relay in
+            try await Self.keep(relay)
+            try await relay.container.post(Self.artwork("create", "a0", ["price": 5]))
+            let keys =
+                "?ckAPIToken=\(relay.container.apiToken)"
+                + "&ckWebAuthToken=\(SampleContainer.userToken("alice"))"
+            guard case .object(var set) = Self.set else { return }
+            set["type"] = nil
+            let body: JSONValue = ["format": "plain", "set": .object(set), "wait": 0]
+            let poll = try await relay.client.call(
+                "POST", Self.path(relay) + "/poll" + keys, body: body.text
+            ).expect(200)
+            #expect(poll.text.contains(#""recordName":"a0""#))
+            guard case .string? = poll["at"] else {
+                Issue.record("a poll says where the client stands: \(poll.text)")
+                return
+            }
+            let stream = try await RawConnection.open(
+                try await relay.relay.ports.port(of: "http"))
+            let text = JSONValue.object(["format": "plain", "set": .object(set)]).text
+            try await stream.send(
+                "POST \(Self.path(relay))/stream\(keys) HTTP/1.1\r\nHost: localhost\r\n"
+                    + "Content-Length: \(text.utf8.count)\r\n\r\n\(text)")
+            let first = await stream.hear(until: "id: ")
+            #expect(first.contains("text/event-stream"))
+            #expect(first.contains(#""recordName":"a0""#))
+            try await relay.container.post(Self.artwork("create", "a9", ["price": 9]))
+            #expect(await stream.hear(until: #""a9""#).contains(#""items""#))
+            let bad = try await relay.client.call(
+                "POST", Self.path(relay) + "/poll" + keys, body: #"{"wait": 99}"#)
+            #expect(bad.status == 400 && bad.text.contains("wait: 0 to 25"))
+        }
+    }
+}
