@@ -125,7 +125,11 @@ let package = Package(
                 nioCore, nioHTTP1, nioHTTPTypes, nioPosix, nioSSL, nioWebSocket, serviceLifecycle,
                 "CMalloc",
             ],
-            resources: [.embedInCode("OpenAPI/openapi.json")]),
+            resources: [
+                .embedInCode("OpenAPI/openapi.json"), .embedInCode("Live/belfry-live.js"),
+                .embedInCode("Live/belfry-live.d.ts"), .embedInCode("Live/live-page.js"),
+                .embedInCode("Live/live.html"),
+            ]),
         .target(
             name: "GatewaySimulator",
             dependencies: [

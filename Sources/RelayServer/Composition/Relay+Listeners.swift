@@ -90,27 +90,25 @@ extension Relay {
         dependencies.proxies = configuration.listening.proxies
         dependencies.scheme = configuration.tls == nil ? "http" : "https"
         dependencies.indexes = indexes
-        dependencies.containerSaved = { [directory, gateway, worker] settings in
+        dependencies.containerSaved = { [directory, gateway, walk] settings in
             directory.put(settings)
             gateway.credentialChanged(for: settings.key)
-            worker.resume(settings.key)
+            walk.worker.resume(settings.key)
         }
         dependencies.backlog = { [store] in try await store.backlog() }
-        dependencies.halts = { [worker] in worker.halts }
-        dependencies.turns = turns
-        dependencies.resume = { [gateway, worker] key in
+        dependencies.halts = { [walk] in walk.worker.halts }
+        dependencies.turns = walk.turns
+        dependencies.resume = { [gateway, walk] key in
             gateway.credentialChanged(for: key)
-            return worker.resume(key)
+            return walk.worker.resume(key)
         }
         dependencies.boundsReached = { [gate = store.gate] in gate.reached }
-        dependencies.deadLettersRedriven = { [worker] in worker.workRetries() }
+        dependencies.deadLettersRedriven = { [walk] in walk.worker.workRetries() }
         return dependencies
     }
 
     private var readiness: Readiness {
-        let isFollowing = phase.withLock { $0 == .following }
-        return Readiness(
-            pulse, unready: isFollowing ? nil : readinessReasons, shortage: store.shortage)
+        walk.readiness(shortage: store.shortage)
     }
 
     private func listener(

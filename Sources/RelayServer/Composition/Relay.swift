@@ -13,7 +13,6 @@ import RelayModel
 import ServiceLifecycle
 import Storage
 import StorageSQLite
-import Synchronization
 
 /// A relay on an embedded store.
 package final class Relay: Service {
@@ -28,29 +27,12 @@ package final class Relay: Service {
     let courier: CourierPushGateway
     let polls: CourierPolls
     let queries: QueryAdmission
-    let worker: DeliveryWorker
-    let turns: IntakeTurns
     /// The containers' indexes, which the follower enters.
     let indexes = IndexDirectory()
-    private let snapshots: SnapshotStore?
-    private let lastImage = Mutex<StateImage?>(nil)
-    private let onSuppression: Follower.SuppressionWatcher?
-    /// The badges, which the follower and the ranges raise.
-    let badges = BadgeCounts()
-    /// Says that the badges are loaded.
-    let recovered = AsyncStream<Void>.makeStream()
-    let phase = Mutex(Phase.starting)
-    /// What the follower is at.
-    let pulse: FollowerPulse
-    /// What is being loaded.
-    let loading = Mutex<LoadingStage?>(nil)
+    /// The walk of the one shard that a store on one file has.
+    let walk: ShardWalk
     /// The ports that the listeners got.
     package let ports = ServedPorts()
-
-    /// What the relay is doing, for `/readyz`.
-    enum Phase: String, Sendable {
-        case starting, recovering, following, stopping
-    }
 
     /// Opens the store and prepares the rooms; nothing is served yet.
     ///
@@ -71,9 +53,6 @@ package final class Relay: Service {
         self.world = world
         self.metrics = metrics
         self.logger = logger
-        self.onSuppression = onSuppression
-        let began = world.clock.measureStart()
-        pulse = FollowerPulse { began.elapsed() }
         // What the configuration gets wrong is said before a store is opened, or made.
         let settings = try CurlGatewaySettings(configuration.gateway)
         let patience = StorePatience(clock: world.clock) { error in
@@ -82,8 +61,10 @@ package final class Relay: Service {
         store = try await patience.attempt {
             try RelayStore.open(path: configuration.storagePath, settings: configuration.store)
         }
-        snapshots = try await Self.snapshots(
-            configuration, store: store, world: world, logger: logger)
+        let shard: any ShardHandle = store
+        let snapshots = try await SnapshotStore.opened(
+            of: shard, stem: store.path + "-snapshot-", every: configuration.snapshotInterval,
+            world: world, logger: logger)
         let directory = ContainerDirectory(try await store.containers())
         self.directory = directory
         let tokens = try await ProviderTokenBuffer(registry: store, logger: logger)
@@ -92,12 +73,12 @@ package final class Relay: Service {
             queue: store, settings: configuration.fetching.polls, clock: world.clock,
             now: world.now)
         self.polls = polls
-        turns = IntakeTurns(clock: world.clock, window: configuration.delivery.inFlight) {
+        let turns = IntakeTurns(clock: world.clock, window: configuration.delivery.inFlight) {
             [gate = store.gate] in gate.count(.share)
         }
         queries = QueryAdmission(settings: configuration.queries, clock: world.clock)
         let ledger = DeliveryLedger(
-            at: try await store.mark(), settings: DeliverySettings(configuration.delivery),
+            at: try await shard.mark(), settings: DeliverySettings(configuration.delivery),
             judge: OutcomeJudge(
                 retries: RetryPolicy(maximumAttempts: configuration.delivery.maximumAttempts)),
             now: world.now, generator: world.generator, logger: logger, flow: turns.flow)
@@ -115,9 +96,14 @@ package final class Relay: Service {
                 logger.info(
                     "dropped couriers' oldest notifications", metadata: ["count": "\(count)"])
             })
-        worker = DeliveryWorker(
-            on: ledger, recordingTo: store,
+        let worker = DeliveryWorker(
+            on: ledger, recordingTo: shard,
             through: GatewaySwitch(apns: gateway, courier: courier), clock: world.clock)
+        walk = ShardWalk(
+            of: shard, worker: worker, turns: turns, snapshots: snapshots,
+            in: WalkSurroundings(
+                configuration: configuration, world: world, logger: logger, directory: directory,
+                indexes: indexes, onSuppression: onSuppression))
     }
 
     // MARK: Running
@@ -129,15 +115,11 @@ package final class Relay: Service {
         try await warn()
         let services: [any Service] =
             [
-                LoopService { try await self.worker.run() },
+                walk.sending,
                 LoopService { await self.tokens.write() },
                 LoopService { await self.courier.run() },
-                LoopService { try await self.follow() },
-                LoopService { try await self.watchFollower() },
-                LoopService { try await self.workRanges() },
-                LoopService { try await self.upkeep().run() },
-                LoopService { try await self.keepSnapshots() },
-            ] + (try listeners())
+            ] + walk.following
+            + [LoopService { try await self.upkeep.run() }] + (try listeners())
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
                 services: services.map {
@@ -152,7 +134,7 @@ package final class Relay: Service {
             try await withGracefulShutdownHandler {
                 try await group.run()
             } onGracefulShutdown: {
-                self.phase.withLock { $0 = .stopping }
+                self.walk.stop()
                 Task { await group.triggerGracefulShutdown() }
             }
             outcome = .success(())
@@ -171,20 +153,9 @@ package final class Relay: Service {
 
     /// Lets what is in flight finish, and closes the store.
     private func finish() async throws {
-        logger.info("finishing what is in flight", metadata: ["count": "\(worker.inFlight)"])
-        do {
-            try await worker.shutDown(within: configuration.shutdownGrace)
-        } catch {
-            // What could not be recorded is owed still, and is worked after the next start.
-            logger.error("could not record the last step", metadata: ["reason": "\(error)"])
-        }
+        await walk.finishSending()
         await tokens.writeRest()
-        do {
-            try await snapshots?.finish(
-                lastImage.withLock { $0.take() }, progress: worker.recordedMark.position)
-        } catch {
-            logger.warning("could not keep the last snapshot", metadata: ["reason": "\(error)"])
-        }
+        await walk.keepState()
         if let failure = await store.close() {
             logger.critical("the store did not end in order", metadata: ["reason": "\(failure)"])
             throw failure
@@ -192,45 +163,11 @@ package final class Relay: Service {
         logger.info("closed the store")
     }
 
-    private func keepSnapshots() async throws {
-        guard let snapshots else {
-            // A loop that ends would end the relay.
-            return try await gracefulShutdown()
-        }
-        try await snapshots.run { [worker] in worker.recordedMark.position }
-    }
-
-    private func follow() async throws {
-        phase.withLock { $0 = .recovering }
-        var generator = world.generator
-        let began = world.clock.measureStart()
-        var follower = Follower(
-            log: store, progress: store, identity: DeliveryIdentity(store: store.storeIdentity),
-            indexSeed: generator.next(), badges: badges,
-            rangeThreshold: configuration.rangeThreshold, now: world.now, clock: world.clock,
-            settings: { [directory] key in directory[key] }, logger: logger, directory: indexes,
-            snapshots: snapshots, pulse: pulse, onSuppression: onSuppression,
-            take: { [worker, turns, pulse] batch in
-                try await worker.accept(batch)
-                guard let position = batch.finished else { return }
-                turns.followed(upTo: position, work: pulse.takeWork())
-            })
-        let mark = worker.recordedMark
-        try await follower.recover(at: mark, from: store) { stage in
-            loading.withLock { $0 = stage }
-        }
-        logger.info(
-            "recovered",
-            metadata: ["position": "\(mark.position)", "seconds": "\(began.elapsed())"])
-        phase.withLock { $0 = .following }
-        recovered.continuation.yield()
-        do {
-            try await follower.follow(from: mark)
-        } catch let error as CancellationError {
-            let image = follower.lastImage()
-            lastImage.withLock { $0 = image }
-            throw error
-        }
+    /// What is done beside the walk.
+    private var upkeep: Upkeep {
+        Upkeep(
+            store, settings: configuration.upkeep, world: world, logger: logger,
+            progress: { [walk] in walk.settled })
     }
 
     /// Returns once everything in the log as it stands is settled.
@@ -239,8 +176,8 @@ package final class Relay: Service {
     package func waitUntilSettled(within bound: Duration) async throws {
         let head = try await store.head()
         let began = world.clock.measureStart()
-        while worker.recordedMark.position < head {
-            guard began.elapsed() < bound else { throw NotSettled(inFlight: worker.inFlight) }
+        while walk.settled < head {
+            guard began.elapsed() < bound else { throw NotSettled(inFlight: walk.worker.inFlight) }
             try await world.clock.sleep(for: .milliseconds(5))
         }
     }
@@ -270,19 +207,6 @@ package final class Relay: Service {
         var quiet = logger
         quiet.logLevel = .error
         return quiet
-    }
-}
-
-/// A loop that runs until the group shuts down.
-struct LoopService: Service {
-    let body: @Sendable () async throws -> Void
-
-    func run() async throws {
-        do {
-            try await cancelWhenGracefulShutdown { try await body() }
-        } catch is CancellationError {
-            // The usual end of a loop.
-        }
     }
 }
 

@@ -14,9 +14,20 @@ package enum SnapshotConformance {
         ConformanceCase(
             "a snapshot from before what was pruned never counts", check: outdated),
         ConformanceCase("what was active at a position is told forever", check: activity),
+        ConformanceCase(
+            "a shard's identity outlasts a restart, and no other store has it", check: identity),
     ]
 
     private static let ann = Sample.owner("ann")
+
+    private static func identity(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeStore()
+        let identity = store.shardIdentity
+        let other = try await factory.makeStore()
+        #expect(other.shardIdentity != identity)
+        let reopened = try await factory.reopen(store)
+        #expect(reopened.shardIdentity == identity)
+    }
 
     private static func record(_ number: UInt64, at position: LogPosition) -> SnapshotRecord {
         SnapshotRecord(

@@ -1,3 +1,5 @@
+package import RelayModel
+
 /// All that the owner of a shard does with it.
 ///
 /// It follows its log, settles what it owes, works its ranges, and keeps the snapshot of its state.
@@ -5,4 +7,10 @@
 /// Exactly one process owns a shard at a time. An engine on one file grants one handle, forever.
 package protocol ShardHandle:
     ShardLog, ShardProgress, FanoutRanges, StateSnapshots, ActiveVersions
-{}
+{
+    /// Bytes that no other shard of any store has: part of the identity of its deliveries, so that
+    /// positions may be the same in two shards.
+    ///
+    /// They outlast restarts and changes of the owner, or what is sent again would be new.
+    var shardIdentity: UUIDBytes { get }
+}

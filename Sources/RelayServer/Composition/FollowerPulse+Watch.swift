@@ -2,16 +2,16 @@ package import Fanout
 import Logging
 import Metrics
 
-extension Relay {
+extension FollowerPulse {
     /// How often the follower is looked at.
     private static let interval: Duration = .seconds(1)
 
     /// Tells once of each entry at which the follower stands still, and shows it as a metric.
-    func watchFollower() async throws {
+    func watch(_ world: World, _ logger: Logger) async throws {
         let gauge = Gauge(label: "belfry_follower_stalled_seconds")
         var told: FollowerPulse.Stand?
         while true {
-            let stand = pulse.stand
+            let stand = self.stand
             gauge.record(stand?.duration.components.seconds ?? 0)
             if let stand, stand.position != told?.position {
                 logger.critical(

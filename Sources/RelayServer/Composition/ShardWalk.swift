@@ -1,0 +1,180 @@
+import Delivery
+import Fanout
+import Logging
+import RelayModel
+import ServiceLifecycle
+import Storage
+import Synchronization
+
+/// The walk of one shard: its log is followed, what that owes is sent, and the progress moves.
+///
+/// It reaches the store through the shard's handle and by no other way, so that it does not matter
+/// whether the shard is the only one, and for how long this process owns it. What all walks of a
+/// process share is handed in.
+final class ShardWalk: Sendable {
+    /// What the walk is doing, for `/readyz`.
+    enum Phase: String, Sendable {
+        case starting, recovering, following, stopping
+    }
+
+    private let shard: any ShardHandle
+    private let relay: WalkSurroundings
+    let worker: DeliveryWorker
+    /// Holds containers that append faster than they are followed.
+    let turns: IntakeTurns
+    private let snapshots: SnapshotStore?
+    private let lastImage = Mutex<StateImage?>(nil)
+    /// The badges, which the follower and the ranges raise.
+    private let badges = BadgeCounts()
+    /// Says that the badges are loaded.
+    private let recovered = AsyncStream<Void>.makeStream()
+    private let phase = Mutex(Phase.starting)
+    /// What is being loaded.
+    private let loading = Mutex<LoadingStage?>(nil)
+    /// What the follower is at.
+    private let pulse: FollowerPulse
+
+    /// Joins the parts; nothing is followed yet.
+    ///
+    /// `worker` records to the same shard; `turns` hears of what it sends.
+    init(
+        of shard: any ShardHandle, worker: DeliveryWorker, turns: IntakeTurns,
+        snapshots: SnapshotStore?, in relay: WalkSurroundings
+    ) {
+        self.shard = shard
+        self.worker = worker
+        self.turns = turns
+        self.snapshots = snapshots
+        self.relay = relay
+        let began = relay.world.clock.measureStart()
+        pulse = FollowerPulse { began.elapsed() }
+    }
+
+    /// What sends and settles: the first to begin, and the last to end.
+    var sending: LoopService { LoopService { try await self.worker.run() } }
+
+    /// What finds out what is owed; a loop that ends by itself ends the relay.
+    var following: [LoopService] {
+        [
+            LoopService { try await self.follow() },
+            LoopService { [pulse, relay] in try await pulse.watch(relay.world, relay.logger) },
+            LoopService { try await self.workRanges() },
+            LoopService { try await self.keepSnapshots() },
+        ]
+    }
+
+    /// How far deliveries are settled.
+    var settled: LogPosition { worker.recordedMark.position }
+
+    /// Whether the log is followed, and if not, why.
+    func readiness(shortage: String?) -> Readiness {
+        let phase = phase.withLock { $0 }
+        var reasons = ["follower": phase.rawValue]
+        if phase == .recovering, let stage = loading.withLock({ $0 }) {
+            reasons["loading"] = "\(stage)"
+        }
+        return Readiness(
+            pulse, unready: phase == .following ? nil : reasons, shortage: shortage)
+    }
+
+    /// Says that the end has begun.
+    func stop() {
+        phase.withLock { $0 = .stopping }
+    }
+
+    /// Lets what is in flight finish, once the loops have ended.
+    func finishSending() async {
+        let logger = relay.logger
+        logger.info("finishing what is in flight", metadata: ["count": "\(worker.inFlight)"])
+        do {
+            try await worker.shutDown(within: relay.configuration.shutdownGrace)
+        } catch {
+            // What could not be recorded is owed still, and is worked after the next start.
+            logger.error("could not record the last step", metadata: ["reason": "\(error)"])
+        }
+    }
+
+    /// Keeps the follower's state for the next start, once everything is settled that will be.
+    func keepState() async {
+        do {
+            try await snapshots?.finish(lastImage.withLock { $0.take() }, progress: settled)
+        } catch {
+            relay.logger.warning(
+                "could not keep the last snapshot", metadata: ["reason": "\(error)"])
+        }
+    }
+
+    // MARK: The loops
+
+    private func follow() async throws {
+        phase.withLock { $0 = .recovering }
+        let began = relay.world.clock.measureStart()
+        var follower = makeFollower()
+        let mark = worker.recordedMark
+        try await follower.recover(at: mark, from: shard) { stage in
+            loading.withLock { $0 = stage }
+        }
+        relay.logger.info(
+            "recovered",
+            metadata: ["position": "\(mark.position)", "seconds": "\(began.elapsed())"])
+        phase.withLock { $0 = .following }
+        recovered.continuation.yield()
+        do {
+            try await follower.follow(from: mark)
+        } catch let error as CancellationError {
+            let image = follower.lastImage()
+            lastImage.withLock { $0 = image }
+            throw error
+        }
+    }
+
+    private func makeFollower() -> Follower {
+        let world = relay.world
+        var generator = world.generator
+        return Follower(
+            log: shard, progress: shard, identity: DeliveryIdentity(store: shard.shardIdentity),
+            indexSeed: generator.next(), badges: badges,
+            rangeThreshold: relay.configuration.rangeThreshold, now: world.now, clock: world.clock,
+            settings: { [relay] key in relay.directory[key] }, logger: relay.logger,
+            directory: relay.indexes, snapshots: snapshots, pulse: pulse,
+            onSuppression: relay.onSuppression,
+            take: { [worker, turns, pulse] batch in
+                try await worker.accept(batch)
+                guard let position = batch.finished else { return }
+                turns.followed(upTo: position, work: pulse.takeWork())
+            })
+    }
+
+    /// Works the ranges of huge fan-outs beside the follower.
+    private func workRanges() async throws {
+        for await _ in recovered.stream { break }
+        let world = relay.world
+        var ranges = RangeWorker(
+            log: shard, ranges: shard, identity: DeliveryIdentity(store: shard.shardIdentity),
+            badges: badges, settings: { [relay] key in relay.directory[key] },
+            logger: relay.logger, now: world.now, clock: world.clock,
+            take: { [worker] batch in try await worker.accept(batch) })
+        try await ranges.run()
+    }
+
+    private func keepSnapshots() async throws {
+        guard let snapshots else {
+            // A loop that ends would end the relay.
+            return try await gracefulShutdown()
+        }
+        try await snapshots.run { [worker] in worker.recordedMark.position }
+    }
+}
+
+/// What the walks of one process share.
+struct WalkSurroundings: Sendable {
+    let configuration: RelayConfiguration
+    let world: World
+    let logger: Logger
+    /// The settings of containers.
+    let directory: ContainerDirectory
+    /// The containers' indexes, which followers enter.
+    let indexes: IndexDirectory
+    /// Is told of each device that is left out because it made the change.
+    let onSuppression: Follower.SuppressionWatcher?
+}

@@ -1,0 +1,26 @@
+import Fanout
+import Logging
+import RelayModel
+import Storage
+
+extension SnapshotStore {
+    /// Opens the snapshots of a shard, files that begin with `stem`; returns `nil` if none are to
+    /// be kept, and then removes those that are there.
+    static func opened(
+        of shard: any ShardHandle, stem: String, every interval: Duration?, world: World,
+        logger: Logger
+    ) async throws -> SnapshotStore? {
+        guard let interval else {
+            try await shard.forgetSnapshot()
+            SnapshotFile.removeAll(stem: stem, except: nil)
+            return nil
+        }
+        return SnapshotStore(
+            Settings(stem: stem, interval: interval), storeIdentity: shard.shardIdentity,
+            store: shard, now: world.now, clock: world.clock,
+            makeIdentity: {
+                var generator = world.generator
+                return UUIDBytes(high: generator.next(), low: generator.next())
+            }, logger: logger)
+    }
+}

@@ -1,0 +1,35 @@
+import RelayModel
+
+/// The web client, and a page that shows it: files that are in the executable.
+enum LivePages {
+    /// What a page of the relay's own may do: nothing but what the relay itself serves.
+    private static let policy = "default-src 'self'; frame-ancestors 'none'"
+
+    static var routes: [RelayRoute] {
+        [
+            file(
+                "/live/client.js", "text/javascript; charset=utf-8",
+                PackageResources.belfry_live_js),
+            file(
+                "/live/belfry-live.js", "text/javascript; charset=utf-8",
+                PackageResources.belfry_live_js),
+            file(
+                "/live/client.d.ts", "text/plain; charset=utf-8",
+                PackageResources.belfry_live_d_ts),
+            file(
+                "/live/live-page.js", "text/javascript; charset=utf-8",
+                PackageResources.live_page_js),
+            file("/live", "text/html; charset=utf-8", PackageResources.live_html),
+        ]
+    }
+
+    private static func file(_ path: String, _ type: String, _ bytes: [UInt8]) -> RelayRoute {
+        RelayRoute(open: .operation, "GET", path) { _ in
+            var answer = RelayAnswer(status: 200)
+            answer.contentType = type
+            answer.headers[.contentSecurityPolicy] = policy
+            answer.body = bytes
+            return answer
+        }
+    }
+}
