@@ -71,7 +71,8 @@ import Testing
         }
     }
 
-    @Test("who comes back goes on where it was, also at an engine that knows nothing of it",
+    @Test(
+        "who comes back goes on where it was, also at an engine that knows nothing of it",
         arguments: 0..<12)
     func resumes(seed: Int) async throws {
         let scenario = try await LiveScenario()

@@ -115,7 +115,8 @@ final class ModelClient: LiveHub {
         case "state":
             if frame["state"] == "complete" { state.isComplete = true }
             for case .object(let query) in array(frame["queries"]) {
-                guard case .string(let id)? = query["id"], case .integer(let group)? = query["group"]
+                guard case .string(let id)? = query["id"],
+                    case .integer(let group)? = query["group"]
                 else { continue }
                 for known in state.names.keys { state.names[known]?.removeAll { $0 == id } }
                 state.names[group, default: []].append(id)
@@ -175,7 +176,8 @@ struct LiveScenario {
     init() async throws {
         store = try TemporaryStore(in: .memory).open()
         try await store.save(
-            ContainerSettings(key: Fixtures.container, topics: ["com.example.Art"]), at: Fixtures.moment)
+            ContainerSettings(key: Fixtures.container, topics: ["com.example.Art"]),
+            at: Fixtures.moment)
     }
 
     /// Runs `body` with an engine that follows the store.
@@ -233,7 +235,9 @@ struct LiveScenario {
     }
 
     /// What a query's records are, worked out from all that the store has.
-    func oracle(_ query: LiveQuery, fits: (RecordFields) -> Bool) async throws -> [String: JSONValue] {
+    func oracle(
+        _ query: LiveQuery, fits: (RecordFields) -> Bool
+    ) async throws -> [String: JSONValue] {
         var cursor: RecordID?
         var records: [LiveRecord] = []
         repeat {
@@ -254,7 +258,8 @@ struct LiveScenario {
                     member.record.id.recordName.rawValue,
                     .object(FieldValue.notation(fields: member.record.record.fields))
                 )
-            }) { first, _ in first }
+            }
+        ) { first, _ in first }
     }
 }
 

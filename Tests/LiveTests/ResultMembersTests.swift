@@ -61,7 +61,9 @@ import Testing
             let before = records[name]
             var after: LiveRecord?
             if before == nil || Int.random(in: 0..<4, using: &generator) > 0 {
-                var fields: RecordFields = ["fits": .bool(Int.random(in: 0..<4, using: &generator) > 0)]
+                var fields: RecordFields = [
+                    "fits": .bool(Int.random(in: 0..<4, using: &generator) > 0)
+                ]
                 for field in ["a", "b"] where Int.random(in: 0..<5, using: &generator) > 0 {
                     fields[field] = .integer(Int64.random(in: 0..<4, using: &generator))
                 }

@@ -81,7 +81,9 @@ final class LiveConnection: Sendable {
     // MARK: Frames
 
     /// Sends a text frame, or what a test wants instead.
-    func send(_ text: String, opcode: UInt8 = 1, isLast: Bool = true, masks: Bool = true) async throws {
+    func send(
+        _ text: String, opcode: UInt8 = 1, isLast: Bool = true, masks: Bool = true
+    ) async throws {
         var buffer = ByteBuffer()
         buffer.writeInteger(opcode | (isLast ? 0x80 : 0))
         let count = text.utf8.count
@@ -105,6 +107,12 @@ final class LiveConnection: Sendable {
     func send(_ json: JSONValue) async throws { try await send(json.text) }
 
     func close() async throws { try await channel.close() }
+
+    /// Reads nothing from the network until ``resume()``.
+    func pause() async throws { try await channel.setOption(.autoRead, value: false).get() }
+
+    /// Reads again.
+    func resume() async throws { try await channel.setOption(.autoRead, value: true).get() }
 
     /// The next text frame; `nil` once the connection is closed.
     func frame() async -> JSONObject? {

@@ -83,7 +83,8 @@ import Testing
             try await relay.container.post(Self.artwork("update", "a0", ["price": 500]))
             try await relay.container.post(Self.artwork("create", "a2", ["price": 8]))
             let again = try await Self.open(relay)
-            guard case .object(var set) = Self.set, case .array(var queries)? = set["queries"] else {
+            guard case .object(var set) = Self.set, case .array(var queries)? = set["queries"]
+            else {
                 return
             }
             for index in queries.indices {
@@ -124,7 +125,7 @@ import Testing
             #expect(refused?["state"] == "error")
             let faults = refused?["queries"]
             #expect(faults?.value(at: ["0", "id"]) == "bad")
-            #expect(faults?.value(at: ["1", "liveError"]) == "notKept")
+            #expect(faults?.value(at: ["1", "error", "liveError"]) == "notKept")
             #expect(faults?.value(at: ["2", "id"]) == "clock")
             #expect(faults?.value(at: ["3", "id"]) == "typo")
             try await page.send(["type": "set", "version": 2, "base": 1, "remove": []])
@@ -141,7 +142,8 @@ import Testing
         (#"{"type":"set"}"#, UInt16(4400)), ("no json", 4400),
         (#"{"type":"hello","ckAPIToken":"wrong"}"#, 4403), (#"{"type":"hello"}"#, 4403),
     ])
-    func `who does not say hello as it should is told why`(text: String, code: UInt16) async throws {
+    func `who does not say hello as it should is told why`(text: String, code: UInt16) async throws
+    {
         try await RunningRelay.with { relay in
             let (connection, _) = try await LiveConnection.open(
                 try await relay.relay.ports.port(of: "http"), path: Self.path(relay))
@@ -170,7 +172,8 @@ import Testing
         }
     }
 
-    @Test func `a request that asks for another protocol, or none, is refused as one`() async throws {
+    @Test func `a request that asks for another protocol, or none, is refused as one`() async throws
+    {
         try await RunningRelay.with { relay in
             let (_, head) = try await LiveConnection.open(
                 try await relay.relay.ports.port(of: "http"), path: "/live/1/only-two-parts")
@@ -212,6 +215,67 @@ import Testing
             let bad = try await relay.client.call(
                 "POST", Self.path(relay) + "/poll" + keys, body: #"{"wait": 99}"#)
             #expect(bad.status == 400 && bad.text.contains("wait: 0 to 25"))
+        }
+    }
+
+    @Test func `who signs out, or whose key is revoked, is connected no more`() async throws {
+        try await RunningRelay.with { relay in
+            let alice = try await Self.open(relay)
+            let bob = try await Self.open(relay, as: "bob")
+            try await relay.container.call("users/signOut", [:], as: "alice", in: "public")
+                .expect(200)
+            #expect(await alice.frame("bye")?["liveError"] == "revoked")
+            #expect(await alice.frame() == nil)
+            #expect(alice.closeCode.withLock { $0 } == 4403)
+            try await bob.send(["type": "fence", "id": "f"])
+            #expect(await bob.frame("fenced") != nil)
+            let keys = try await relay.client.administer(
+                "GET", "\(relay.container.path)/keys", nil
+            ).expect(200)
+            guard case .string(let id)? = keys["keys", "0", "id"] else {
+                Issue.record("there is a key: \(keys.text)")
+                return
+            }
+            try await relay.client.administer("DELETE", "\(relay.container.path)/keys/\(id)", nil)
+                .expect(200)
+            #expect(await bob.frame("bye")?["code"] == 4403)
+        }
+    }
+
+    @Test func `who reads nothing lags, costs nobody else, and catches up`() async throws {
+        try await RunningRelay.with { relay in
+            try await Self.keep(relay)
+            let slow = try await Self.open(relay)
+            let quick = try await Self.open(relay, as: "bob")
+            let set: JSONValue = [
+                "type": "set", "version": 1,
+                "queries": [["id": "all", "kind": "changes", "recordType": "Artwork"]],
+            ]
+            for page in [slow, quick] {
+                try await page.send(set)
+                _ = await page.frames(until: "at")
+            }
+            try await slow.pause()
+            // More than what a socket and its system take.
+            let long = String(repeating: "x", count: 50_000)
+            let count = 300
+            var told = 0
+            for number in 0..<count {
+                try await relay.container.post(
+                    Self.artwork("create", "r\(number)", ["text": .string(long)]))
+                told += await quick.frames(until: "at").count { $0["type"] == "change" }
+            }
+            #expect(told == count)
+            try await slow.resume()
+            var positions: [JSONValue] = []
+            while positions.count < count, let frame = await slow.frame() {
+                if frame["type"] == "change", let position = frame["position"] {
+                    positions.append(position)
+                }
+                #expect(frame["type"] != "bye" && frame["type"] != "reset")
+            }
+            #expect(positions.count == count)
+            #expect(Set(positions).count == count, "each once")
         }
     }
 }

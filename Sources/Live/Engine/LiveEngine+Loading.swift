@@ -180,7 +180,8 @@ extension LiveEngine {
         group.bytes = records.reduce(0) { $0 + $1.bytes }
         memory += group.bytes
         if let excess = excess(of: group) { return end(group, excess, in: container) }
-        if group.reader == nil, group.query.isOrdered, records.contains(where: { $0.readers != nil })
+        if group.reader == nil, group.query.isOrdered,
+            records.contains(where: { $0.readers != nil })
         {
             return divide(group, in: container)
         }

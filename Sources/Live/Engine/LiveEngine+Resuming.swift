@@ -190,7 +190,8 @@ struct Telling {
     private var items: [LogPosition: [LiveItem]] = [:]
 
     init(
-        _ group: LiveGroup, _ past: [PastEntry], _ container: LiveContainer, at position: LogPosition
+        _ group: LiveGroup, _ past: [PastEntry], _ container: LiveContainer,
+        at position: LogPosition
     ) {
         self.group = group
         self.container = container
@@ -202,13 +203,15 @@ struct Telling {
     mutating func changes(since: LogPosition) -> ArraySlice<PastEntry> {
         let container = container
         let group = group
-        let told = entries ?? past.filter { past in
-            guard past.entry.container == container.key,
-                let groups = try? container.groups(
-                    toldOf: past.change, appendedAt: past.entry.appendedAt)
-            else { return false }
-            return groups.contains { $0 === group }
-        }
+        let told =
+            entries
+            ?? past.filter { past in
+                guard past.entry.container == container.key,
+                    let groups = try? container.groups(
+                        toldOf: past.change, appendedAt: past.entry.appendedAt)
+                else { return false }
+                return groups.contains { $0 === group }
+            }
         entries = told
         let start = told.firstIndex { $0.entry.position > since } ?? told.endIndex
         return told[start...]

@@ -53,9 +53,11 @@ extension LiveEngine {
     package func declare(_ set: LiveSet, by number: UInt64) {
         guard var client = clients[number] else { return }
         let names = Set(set.queries.map(\.id))
-        let removed = set.removed ?? client.queries.keys.filter {
-            !names.contains($0) && !$0.hasPrefix(LiveWaiter.getMark)
-        }
+        let removed =
+            set.removed
+            ?? client.queries.keys.filter {
+                !names.contains($0) && !$0.hasPrefix(LiveWaiter.getMark)
+            }
         client.version = set.version
         client.isToldComplete = false
         clients[number] = client
@@ -97,7 +99,8 @@ extension LiveEngine {
         else { return }
         clients[number]?.waiting.remove(id)
         guard let group = containers[client.container]?.groups[declared.group] else { return }
-        let isLast = !(clients[number]?.queries.values.contains { $0.group == group.number } ?? false)
+        let isLast =
+            !(clients[number]?.queries.values.contains { $0.group == group.number } ?? false)
         leave(group, LiveWaiter(client: number, query: id), isLast: isLast)
         if isLast { client.hub.post([.leave(number, group.number)]) }
     }

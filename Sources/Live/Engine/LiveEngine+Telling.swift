@@ -80,8 +80,9 @@ extension LiveEngine {
             return .tooManyMatches("more than \(most) records fit")
         }
         if group.query.limit == nil, group.bytes > settings.bytesPerResult {
-            return .tooManyMatches("the records that fit have more than "
-                + "\(settings.bytesPerResult) bytes")
+            return .tooManyMatches(
+                "the records that fit have more than "
+                    + "\(settings.bytesPerResult) bytes")
         }
         if memory > settings.memory {
             return .tooManyMatches(

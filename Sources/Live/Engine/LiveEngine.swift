@@ -1,8 +1,8 @@
 //  Live: what connected clients want to see, and how they see it change.
 //
-//  It follows the log by itself, from the head on, and keeps nothing about a client that is gone: who
-//  comes back is told what changed since a token, from the log. Queries that show the same are one
-//  group, matched once and written once. It knows no socket: frames go out as bytes, to hubs.
+//  It follows the log by itself, from the head on, and keeps nothing about a client that is gone:
+//  who comes back is told what changed since a token, from the log. Queries that show the same are
+//  one group, matched once and written once. It knows no socket: frames go out as bytes, to hubs.
 //
 //  Concurrency: one actor; what a hub is told is told in the order of the log. Invariants: a frame
 //  belongs to a position; `at` closes what belongs together; nothing is told twice or left out
@@ -224,9 +224,10 @@ package actor LiveEngine {
         }
         let matched: Set<UInt32>
         do throws(DearChange) {
-            matched = try later.map { record throws(DearChange) in
-                try container.results(of: record, on: shelf)
-            } ?? []
+            matched =
+                try later.map { record throws(DearChange) in
+                    try container.results(of: record, on: shelf)
+                } ?? []
         } catch {
             return end(error, in: container)
         }

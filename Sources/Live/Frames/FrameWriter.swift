@@ -78,7 +78,8 @@ struct FrameWriter: Sendable {
     private static func changedKeys(
         _ before: LiveRecord, _ after: LiveRecord, _ query: LiveQuery
     ) -> [String] {
-        let names = query.desiredKeys.map { Set($0) }
+        let names =
+            query.desiredKeys.map { Set($0) }
             ?? Set(before.record.fields.keys).union(after.record.fields.keys)
         return names.filter { before.record.fields[$0] != after.record.fields[$0] }.sorted()
     }
@@ -99,7 +100,8 @@ struct FrameWriter: Sendable {
         of query: LiveQuery, _ group: UInt32, showsBefore: Bool
     ) -> LiveFrame? {
         let side = change.judgedSide
-        let record = change.shown(side, position, at: appendedAt)
+        let record =
+            change.shown(side, position, at: appendedAt)
             ?? RecordChange.nameOnly(change, position, appendedAt)
         var object: JSONObject = [
             "type": "change", "group": .integer(Int64(group)),
@@ -135,7 +137,9 @@ struct FrameWriter: Sendable {
     }
 
     /// Says that what groups show begins anew.
-    static func reset(_ group: UInt32, _ reason: LiveReset, from: LogPosition?, to: LogPosition)
+    static func reset(
+        _ group: UInt32, _ reason: LiveReset, from: LogPosition?, to: LogPosition
+    )
         -> LiveFrame
     {
         var object: JSONObject = [

@@ -66,7 +66,8 @@ struct ResultMembers: Sendable {
     ///     is not told.
     /// - Returns: what it did to what is shown: removed, added, changed, each in order.
     mutating func replace(
-        _ earlier: LiveRecord?, by later: LiveRecord?, _ fate: LiveItem.Reason, showing keys: [String]?
+        _ earlier: LiveRecord?, by later: LiveRecord?, _ fate: LiveItem.Reason,
+        showing keys: [String]?
     ) -> [LiveItem] {
         let old = earlier.flatMap(index)
         let new = later.map(member).flatMap { order.admits($0) ? $0 : nil }
@@ -205,7 +206,8 @@ struct ResultMembers: Sendable {
             item.before = former.record
             changed.append(item)
         }
-        let members = Set(touched.keys.filter { id in shownThen[id] != nil && !isMember(id, shownNow) })
+        let members = Set(
+            touched.keys.filter { id in shownThen[id] != nil && !isMember(id, shownNow) })
         let removed = past.shown.filter { !shownNow.contains($0.record.id) }.map { member in
             LiveItem(
                 operation: .removed,

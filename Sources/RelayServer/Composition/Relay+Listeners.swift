@@ -31,6 +31,7 @@ extension Relay {
             ])
         let live = live(dependencies, connections)
         dependencies.live = live.door
+        dependencies.revoked = live.sockets.end
         var surfaces: Set<RelayRoute.Surface> = [.client, .changes, .operation]
         if listening.showsMetrics { surfaces.insert(.metrics) }
         let limiter = limiter("http", clients, connections)

@@ -22,7 +22,11 @@ extension Relay {
         let engine = LiveEngine(
             log: store, shadow: store, writing: form, store: StoreMark(store.storeIdentity).text,
             seed: generator.next(), clock: world.clock, logger: logger)
-        let door = LiveDoor(engine, form: form, dependencies)
+        let door = LiveDoor(
+            engine, form: form, clients: RouteTable(dependencies).clients, shadow: store,
+            limits: dependencies.limits, turnstile: dependencies.turnstile,
+            indexes: dependencies.indexes, store: StoreMark(store.storeIdentity),
+            identifiers: RandomIdentifiers(dependencies.randomBytes), now: world.now)
         let sockets = LiveSockets(
             door, proxies: configuration.listening.proxies, connections: connections,
             clock: world.clock, now: world.now)

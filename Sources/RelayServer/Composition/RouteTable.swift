@@ -66,12 +66,15 @@ struct RouteTable: Sendable {
     }
 
     private var live: [RelayRoute] {
-        relay.live.map { LiveRoutes(door: $0, clock: relay.clock).routes } ?? []
+        LiveRoutes(present: relay.live, clock: relay.clock).routes
     }
 
     private var users: [RelayRoute] {
         UserRoutes(clients: clients, registry: relay.registry, limits: relay.limits).routes
-            + SignOutRoutes(clients: clients, registry: relay.registry, sessions: sessions).routes
+            + SignOutRoutes(
+                clients: clients, registry: relay.registry, sessions: sessions,
+                revoked: relay.revoked
+            ).routes
     }
 
     private var changes: [RelayRoute] {
@@ -82,7 +85,7 @@ struct RouteTable: Sendable {
 
     private var operation: [RelayRoute] {
         OperationRoutes(readiness: relay.readiness, renderMetrics: relay.renderMetrics).routes
-            + OpenAPIRoutes(publicURL: relay.publicURL).routes
+            + OpenAPIRoutes(publicURL: relay.publicURL).routes + LivePages.routes
     }
 
     private var administration: [RelayRoute] {
@@ -100,7 +103,8 @@ struct RouteTable: Sendable {
                 backlog: relay.backlog, halts: relay.halts, boundsReached: relay.boundsReached),
             ContainerAdministration(
                 registry: registry, halts: relay.halts, saved: relay.containerSaved),
-            KeyAdministration(registry: registry, identifiers: identifiers),
+            KeyAdministration(
+                registry: registry, identifiers: identifiers, revoked: relay.revoked),
             SourceAdministration(
                 registry: registry, publicURL: relay.publicURL, randomBytes: relay.randomBytes),
             SchemaAdministration(registry: registry, shadow: relay.shadow),

@@ -1,3 +1,4 @@
+import Fanout
 import HTTPTypes
 import Live
 import Logging
@@ -15,9 +16,11 @@ final class LiveDoor: Sendable {
     let shadow: any Shadow
     let form: LiveRecordForm
     let limits: RequestLimits
-    let relay: RelayDependencies
+    let turnstile: Turnstile
+    let indexes: IndexDirectory
     let store: String
     let identifiers: RandomIdentifiers
+    private let now: @Sendable () -> Timestamp
     private let state = Mutex(State())
 
     private struct State {
@@ -31,15 +34,21 @@ final class LiveDoor: Sendable {
         let user: UserID?
     }
 
-    init(_ engine: LiveEngine, form: LiveRecordForm, _ relay: RelayDependencies) {
+    init(
+        _ engine: LiveEngine, form: LiveRecordForm, clients: ClientAdmission, shadow: any Shadow,
+        limits: RequestLimits, turnstile: Turnstile, indexes: IndexDirectory, store: StoreMark,
+        identifiers: RandomIdentifiers, now: @escaping @Sendable () -> Timestamp
+    ) {
         self.engine = engine
-        self.relay = relay
-        shadow = relay.shadow
-        limits = relay.limits
         self.form = form
-        clients = RouteTable(relay).clients
-        store = StoreMark(relay.registry.storeIdentity).text
-        identifiers = RandomIdentifiers(relay.randomBytes)
+        self.clients = clients
+        self.shadow = shadow
+        self.limits = limits
+        self.turnstile = turnstile
+        self.indexes = indexes
+        self.store = store.text
+        self.identifiers = identifiers
+        self.now = now
     }
 
     /// A number that no client had before.
@@ -71,12 +80,12 @@ final class LiveDoor: Sendable {
         _ hello: JSONReader, at head: RelayRequest
     ) async throws -> (LiveIdentity, welcome: JSONObject) {
         var request = head
-        request.receivedAt = relay.now()
+        request.receivedAt = now()
         for name in ["ckAPIToken", "ckWebAuthToken"] {
             if let value = try hello.string(name) { request.query.replace(name, by: value) }
         }
         let admission = try await clients.admit(request)
-        try relay.turnstile.use(key: admission.key.id, of: admission.caller.settings)
+        try turnstile.use(key: admission.key.id, of: admission.caller.settings)
         return try identity(hello, admission, request)
     }
 
@@ -98,7 +107,8 @@ final class LiveDoor: Sendable {
             form: LiveForm(
                 isPlain: form == .plain,
                 writesNumbersAsTexts: try hello.bool("numbersAsStrings") ?? false),
-            actor: isServer ? Caller.identity(ofKey: admission.key.id, container: caller.container) : nil)
+            actor: isServer
+                ? Caller.identity(ofKey: admission.key.id, container: caller.container) : nil)
         return (identity, welcome(identity, token: admission.token, at: request.receivedAt))
     }
 
@@ -157,7 +167,7 @@ final class LiveDoor: Sendable {
         let schema = try await shadow.schema(of: identity.settings.key)
         form.note(schema, of: identity.settings.key)
         return LiveQueryReading(
-            client: identity, schema: schema, limits: limits, indexes: relay.indexes,
+            client: identity, schema: schema, limits: limits, indexes: indexes,
             store: store)
     }
 }

@@ -80,3 +80,15 @@ struct LiveEnd: Error, Sendable {
         return LiveFrame(object)
     }
 }
+
+extension Revocation {
+    /// Whether a connection stands on what was revoked.
+    func concerns(_ identity: LiveIdentity) -> Bool {
+        switch self {
+        case .session(let session, let container):
+            identity.session == session && identity.settings.key == container
+        case .key(let id, let container):
+            identity.keyID == id && identity.settings.key == container
+        }
+    }
+}

@@ -1,3 +1,4 @@
+import HTTPTypes
 import RelayModel
 
 /// The web client, and a page that shows it: files that are in the executable.

@@ -5,7 +5,8 @@ import Storage
 
 /// The ways in for clients that cannot hold a WebSocket: a stream of server-sent events, and polls.
 struct LiveRoutes: Sendable {
-    let door: LiveDoor
+    /// `nil` where nothing is followed.
+    let present: LiveDoor?
     let clock: any Clock<Duration>
 
     private static let path = "/live/1/{container}/{environment}"
@@ -23,6 +24,15 @@ struct LiveRoutes: Sendable {
         ]
     }
 
+    private var door: LiveDoor {
+        get throws(APIError) {
+            guard let present else {
+                throw APIError(.tryAgainLater, "nobody follows the changes here", retryAfter: 5)
+            }
+            return present
+        }
+    }
+
     private func admit(
         _ head: RelayRequest,
         _ respond: @escaping @Sendable (RelayRequest, HeadAdmission) async throws -> RelayAnswer
@@ -34,7 +44,7 @@ struct LiveRoutes: Sendable {
             return RelayRoute.Admission(maximumBody: LiveSession.frameBytes) { request in
                 let request = try named(request)
                 let admission = try await admission(request)
-                try door.relay.turnstile.use(
+                try door.turnstile.use(
                     key: admission.key.id, of: admission.caller.settings)
                 return try await respond(request, admission)
             }
@@ -74,10 +84,10 @@ struct LiveRoutes: Sendable {
         let (session, hub, identity) = try await begin(request, admission)
         let body = try request.jsonBody()
         if let set = try body.reader("set") { await session.declare(set, identity) }
-        let beat = Task { [door, clock, number = session.number] in
+        let beat = Task { [engine = try door.engine, clock, number = session.number] in
             while true {
                 try await clock.sleep(for: LiveTimes.heartbeat)
-                await door.engine.beat([number])
+                await engine.beat([number])
             }
         }
         let (stream, parts) = AsyncStream.makeStream(of: [UInt8].self)
@@ -156,7 +166,7 @@ struct LiveRoutes: Sendable {
     ) async throws -> (LiveSession, StreamHub, LiveIdentity) {
         let (identity, welcome) = try door.identity(request.jsonBody(), admission, request)
         let hub = StreamHub(identity)
-        let session = LiveSession(door, at: hub, head: request)
+        let session = LiveSession(try door, at: hub, head: request)
         do throws(LiveEnd) {
             try await session.begin(as: identity, LiveFrame(welcome))
         } catch {

@@ -150,22 +150,21 @@ final class LiveSession: Sendable {
                 try edit.check(query, isNew: isNew, among: declared, known, path: path)
                 declared.append(query)
             } catch {
-                var fault = ErrorMapping(error).apiError.json(uuid: head.uuid)
-                if case .object(let object) = json { fault["id"] = object["id"] }
-                faults.append(.object(fault))
+                var name: JSONValue?
+                if case .object(let object) = json { name = object["id"] }
+                faults.append(fault(name, ErrorMapping(error).apiError))
             }
         }
         for name in edit.removed ?? [] where known[name] == nil {
-            var fault = APIError(
+            let error = APIError(
                 .notFound, "remove: there is no query \"\(name.shortened)\"",
-                details: ["liveError": "unknownQuery"]
-            ).json(uuid: head.uuid)
-            fault["id"] = .string(name)
-            faults.append(.object(fault))
+                details: ["liveError": "unknownQuery"])
+            faults.append(fault(.string(name), error))
         }
         guard faults.isEmpty else {
             throw APIError(
-                .badRequest, "a set is taken whole or not at all: \(faults.count) of its queries "
+                .badRequest,
+                "a set is taken whole or not at all: \(faults.count) of its queries "
                     + "cannot be shown", details: ["queries": .array(faults)])
         }
         let count = edit.count(after: declared, known)
@@ -177,6 +176,13 @@ final class LiveSession: Sendable {
         try await door.engine.reachHead()
         await door.engine.declare(
             LiveSet(version: version, declared, removing: edit.removed), by: number)
+    }
+
+    private func fault(_ id: JSONValue?, _ error: APIError) -> JSONValue {
+        var fault = JSONObject()
+        fault["id"] = id
+        fault["error"] = .object(error.json(uuid: head.uuid))
+        return .object(fault)
     }
 
     // MARK: Once

@@ -37,18 +37,20 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     private var lastAt = LogPosition.start
     private var lagging: (from: LogPosition, since: NIODeadline)?
     private var isCatchingUp = false
-    private var heard = NIODeadline.now()
-    private var spoke = NIODeadline.now()
-    private let opened = NIODeadline.now()
+    private var heard: NIODeadline
+    private var spoke: NIODeadline
+    private let opened: NIODeadline
     private var isNoticed = false
     private var allowance = LiveSocket.framesAtOnce
-    private var allowed = NIODeadline.now()
+    private var allowed: NIODeadline
 
     init(_ door: LiveDoor, _ session: LiveSession, at hub: LoopHub) {
         self.door = door
         self.session = session
         self.hub = hub
         number = session.number
+        let now = hub.loop.now
+        (heard, spoke, opened, allowed) = (now, now, now, now)
     }
 
     func handlerAdded(context: ChannelHandlerContext) {
@@ -82,7 +84,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         let frame = unwrapInboundIn(data)
-        heard = .now()
+        heard = hub.loop.now
         guard !isClosing else { return }
         guard frame.maskKey != nil else {
             return close(
@@ -136,7 +138,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     private func mayTake() -> Bool {
-        let now = NIODeadline.now()
+        let now = hub.loop.now
         let earned = Int((now - allowed).nanoseconds * Int64(Self.framesPerSecond) / 1_000_000_000)
         if earned > 0 {
             allowance = min(Self.framesAtOnce, allowance + earned)
@@ -186,7 +188,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     func send(_ bytes: ByteBuffer) {
         guard let context, !isClosing || bytes.getInteger(at: bytes.readerIndex) != UInt8(0x81)
         else { return }
-        spoke = .now()
+        spoke = hub.loop.now
         context.write(wrapOutboundOut(bytes), promise: nil)
     }
 
@@ -215,7 +217,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         lastAt = position
         context?.flush()
         guard let context, !context.channel.isWritable else { return }
-        lagging = (position, .now())
+        lagging = (position, hub.loop.now)
         bound()
     }
 

@@ -50,7 +50,8 @@ final class LiveSockets: Sendable {
     /// What a request for an upgrade asks for; `nil` if its path is another one.
     func request(of head: HTTPRequest, _ channel: any Channel) -> RelayRequest? {
         let target = head.path ?? ""
-        let parts = target.prefix { $0 != "?" }.split(separator: "/", omittingEmptySubsequences: false)
+        let parts = target.prefix { $0 != "?" }.split(
+            separator: "/", omittingEmptySubsequences: false)
         guard parts.count == 5, parts[1] == "live", parts[2] == "1" else { return nil }
         var request = RelayRequest(
             method: "GET", target: target, headers: head.headerFields,
@@ -94,20 +95,22 @@ final class LiveSockets: Sendable {
     private func beat(_ hub: LoopHub, _ moment: Timestamp) {
         let engine = door.engine
         hub.forEach { socket in
-            guard socket.look(at: .now(), moment) else { return }
+            guard socket.look(at: hub.loop.now, moment) else { return }
             let number = socket.number
             Task { await engine.beat([number]) }
         }
     }
 
     /// Ends the connections of those whose right to be here has ended.
-    func end(_ code: LiveEnd.Code, _ reason: String, where fits: @escaping @Sendable (LiveIdentity) -> Bool) {
+    func end(_ revocation: Revocation) {
         let end = LiveEnd(
-            code,
-            APIError(.authenticationFailed, reason, details: ["liveError": "revoked"]))
+            .forbidden,
+            APIError(
+                .authenticationFailed, revocation.reason, details: ["liveError": "revoked"]))
         for hub in hubs {
             hub.forEach { socket in
-                if let identity = socket.identity, fits(identity) { socket.close(end) }
+                guard let identity = socket.identity, revocation.concerns(identity) else { return }
+                socket.close(end)
             }
         }
     }

@@ -49,7 +49,8 @@ final class LiveUpgrade: ChannelInboundHandler, RemovableChannelHandler {
         let key = head.headerFields[.secWebSocketKey] ?? ""
         let protocols = (head.headerFields[.secWebSocketProtocol] ?? "").split(separator: ",")
         guard Base64.decode(key)?.count == 16 else {
-            return refuse(.badRequest, "Sec-WebSocket-Key: 16 bytes in base64 are expected", context)
+            return refuse(
+                .badRequest, "Sec-WebSocket-Key: 16 bytes in base64 are expected", context)
         }
         guard head.headerFields[.secWebSocketVersion] == "13" else {
             return refuse(.upgradeRequired, "Sec-WebSocket-Version: 13 is expected", context)

@@ -6,6 +6,8 @@ struct SignOutRoutes: Sendable {
     let clients: ClientAdmission
     let registry: any DeviceRegistry
     let sessions: SessionService
+    /// Is told of sessions that count no more.
+    let revoked: @Sendable (Revocation) -> Void
 
     var routes: [RelayRoute] {
         [
@@ -30,6 +32,9 @@ struct SignOutRoutes: Sendable {
             answer["deviceID"] = forgotten.map { .string($0.rawValue) }
         }
         try await sessions.signOut(request, user: user, of: admitted.settings)
+        if let session = Authenticator.userToken(of: request).flatMap(SessionStanding.sessionID) {
+            revoked(.session(session, admitted.settings.key))
+        }
         return RelayAnswer(json: .object(answer))
     }
 }

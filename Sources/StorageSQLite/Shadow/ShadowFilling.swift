@@ -109,7 +109,8 @@ extension RecordChange {
             RecordImage($0.fields, completeness: $0.isPartial ? .partial : .full)
         }
         let stated = operation == .create ? nil : before
-        let isSame = stated == image && (known == nil || (readersBefore ?? readers) == known?.readers)
+        let isSame =
+            stated == image && (known == nil || (readersBefore ?? readers) == known?.readers)
         if !isSame { kept = KeptState(image: image, readers: known?.readers) }
     }
 
