@@ -209,7 +209,7 @@ let package = Package(
             name: "CommandLineTests",
             dependencies: [
                 "belfry", "RelayModel", "Storage", "StorageSQLite", "RelayTestKit",
-                "GatewaySimulator",
+                "GatewaySimulator", argumentParser,
             ]),
         .target(
             name: "SimulationKit",
