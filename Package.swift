@@ -118,6 +118,7 @@ let package = Package(
                 hummingbird, hummingbirdCore, hummingbirdTLS, logging, metrics, coreMetrics,
                 nioCore, nioHTTP1, nioHTTPTypes, nioPosix, nioSSL, serviceLifecycle, "CMalloc",
             ],
+            exclude: ["Live/belfry-live.d.ts"],
             resources: [.embedInCode("OpenAPI/openapi.json")]),
         .target(
             name: "GatewaySimulator",

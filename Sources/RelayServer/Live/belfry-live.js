@@ -1,0 +1,1200 @@
+// Belfry's live client for web pages: one ES module without dependencies; belfry-live.d.ts says how it is
+// used, docs/live-frames.md what travels.
+//
+// LiveMachine decides and does nothing: events and the time go in, effects come out, so that every case
+// can be tested without waiting. LiveClient is the shell around it.
+
+export class LiveError extends Error {
+  constructor({ serverErrorCode, reason, message, liveError, retryAfter, predicateError } = {}) {
+    super(reason ?? message ?? serverErrorCode ?? "the relay gave no reason");
+    this.name = "LiveError";
+    Object.assign(this, { serverErrorCode, reason: this.message, liveError, retryAfter, predicateError });
+  }
+}
+
+// Names a record within a result, as `previous` does; the zones of the user, `me`, are unmarked.
+export function recordKey(record, me) {
+  const { zoneName = "_defaultZone", ownerRecordName = "" } = record.zoneID ?? {};
+  const owner = ownerRecordName === "_defaultOwner" || ownerRecordName === me ? "" : ownerRecordName;
+  if (!owner && zoneName === "_defaultZone") return record.recordName;
+  return `${owner}/${zoneName}/${record.recordName}`;
+}
+
+class ResultView {
+  // In the result's order. A map keeps the order of insertion, which is what an unordered result needs.
+  records = new Map();
+
+  // A whole result comes in place of what was there. What the client has seen is not told again.
+  replace(records, me) {
+    const former = this.records;
+    this.records = new Map(records.map((record) => [recordKey(record, me), record]));
+    const [removed, added, changed] = [[], [], []];
+    for (const [key, before] of former) {
+      if (!this.records.has(key)) removed.push({ op: "removed", key, record: before, before });
+    }
+    let previous = null;
+    for (const [key, record] of this.records) {
+      const before = former.get(key);
+      if (!before) added.push({ op: "added", key, record, previous });
+      else if (!isSeen(before, record)) changed.push({ op: "changed", key, record, before, previous });
+      else this.records.set(key, before); // The same object, so that a page need not draw it again.
+      previous = key;
+    }
+    return [...removed, ...added, ...changed];
+  }
+
+  apply(items, me, mine) {
+    const told = [];
+    const placed = new Set();
+    const followers = new Map(); // A key, and the one that stands after it now.
+    for (const item of items) {
+      const key = recordKey(item.record, me);
+      const before = this.records.get(key);
+      if (item.op === "removed" ? !before : before && isSeen(before, item.record)) continue;
+      if (item.op === "removed") this.records.delete(key);
+      else {
+        this.records.set(key, item.record);
+        if (item.previous !== undefined) {
+          placed.add(key);
+          followers.set(item.previous, key);
+        }
+      }
+      const op = item.op === "removed" ? item.op : before ? "changed" : "added";
+      told.push({ before, ...item, op, key, isMine: isBy(item, mine) });
+    }
+    if (placed.size) this.#order(placed, followers);
+    return told;
+  }
+
+  // `previous` speaks of the result after the whole frame, where the neighbour may have moved too: each is
+  // put behind its neighbour once that one stands.
+  #order(placed, followers) {
+    const ordered = new Map();
+    const put = (key) => {
+      for (; key !== undefined && !ordered.has(key); key = followers.get(key)) {
+        ordered.set(key, this.records.get(key));
+      }
+    };
+    put(followers.get(null));
+    for (const key of this.records.keys()) if (!placed.has(key)) put(key);
+    // A neighbour that is not here is the relay's mistake; no record is lost over it.
+    for (const key of placed) put(key);
+    this.records = ordered;
+  }
+}
+
+const isBy = ({ by }, mine) => by !== undefined && by === mine;
+const isSeen = (before, record) =>
+  record.recordChangeTag !== undefined && before.recordChangeTag === record.recordChangeTag;
+
+const transports = ["websocket", "stream", "poll"];
+const patience = 2; // How often opening may fail before the next kind is tried.
+// One that has worked gets more: then the relay is away rather than the way barred.
+const provenPatience = 8;
+const connectTimeout = 10_000;
+const silence = 10_000; // What a heartbeat may be late.
+const idleTime = 5_000; // How long what nobody needs is kept.
+const calm = 30_000; // After this time of being current earlier failures do not count.
+
+const states = {
+  idle: "offline", waiting: "offline", bootstrapping: "catchingUp", current: "current", closed: "closed",
+};
+
+const comesBack = (code) =>
+  [4401, 4408, 4429, 1001, 1005, 1006, 1011, 1012, 1013].includes(code) || code >= 4500;
+
+// `handle` takes an event and the time in milliseconds, and gives effects, in order.
+// Events are the methods with `_`, frames those with `$`.
+export class LiveMachine {
+  #greeting;
+  #hasCredentials;
+  #random;
+  #now = 0;
+  #effects = [];
+
+  #phase = "idle"; // waiting, authorizing, opening, greeting, bootstrapping, current, closed
+  #queries = new Map();
+  #asks = new Map(); // Gets, which have a query, and fences.
+  #isFlushing = false;
+  #isEdited = false; // Since the last set was made.
+
+  #token;
+  #isAskingToken = false;
+
+  #transport;
+  #failures = {};
+  #proven = new Set();
+  #attempt = 0;
+  #notBefore = 0;
+  #error;
+
+  #hasWelcome = false;
+  #me;
+  #mine;
+  #heartbeat;
+  #version = 0;
+  #sent; // The set that is under way; one at a time, so that edits meanwhile become one.
+  #accepted = { ids: new Set() };
+  #isComplete = false;
+  #isClosed = false; // By an `at` since it was complete.
+  #progress = 0;
+
+  #times = {}; // opened, heard, retry, idle, ping, current, asOf
+  #told = "";
+
+  constructor({ greeting, hasCredentials, random = Math.random }) {
+    this.#forgetFailures();
+    this.#greeting = greeting;
+    this.#hasCredentials = hasCredentials;
+    this.#random = random;
+  }
+
+  handle(event, now) {
+    this.#now = now;
+    this.#effects = [];
+    if (this.#phase !== "closed") this[`_${event.type}`](event);
+    const connection = this.connection;
+    const told = JSON.stringify([connection.state, connection.progress, connection.error, connection.transport]);
+    if (told !== this.#told) this.#do("connection", { connection });
+    this.#told = told;
+    return this.#effects;
+  }
+
+  // What may be said of the data: never more than is known.
+  get connection() {
+    const state = states[this.#phase] ?? "connecting";
+    return {
+      state, asOf: this.#times.asOf, error: this.#error,
+      progress: this.#phase === "bootstrapping" ? this.#progress : undefined,
+      transport: this.#isUp ? this.#transport : undefined,
+      retryAt: this.#phase === "waiting" ? this.#times.retry : undefined,
+    };
+  }
+
+  // When `tick` is wanted, at the latest.
+  get wakeAt() {
+    const { opened, heard, retry, idle = Infinity, ping = Infinity } = this.#times;
+    if (this.#phase === "waiting") return retry;
+    if (this.#phase === "opening" || this.#phase === "greeting") return opened + connectTimeout;
+    if (!this.#isUp) return Infinity;
+    return Math.min(heard + this.#heartbeat * 1000 + silence, idle, ping);
+  }
+
+  get #isUp() {
+    return this.#phase === "bootstrapping" || this.#phase === "current";
+  }
+
+  #do(effect, details) {
+    this.#effects.push({ do: effect, ...details });
+  }
+
+  get #isDuplex() {
+    return this.#transport === "websocket";
+  }
+
+  _declare({ id, definition }) {
+    this.#queries.set(id, { id, definition, view: new ResultView(), pending: [] });
+    this.#edited();
+  }
+
+  _undeclare({ id }) {
+    if (this.#queries.delete(id)) this.#edited();
+  }
+
+  // From now on what is shown is not all that is wanted.
+  #edited() {
+    if (this.#phase === "current") this.#phase = "bootstrapping";
+    this.#isEdited = true;
+    this.#flushSoon();
+  }
+
+  _ask({ id, query }) {
+    this.#asks.set(id, { id, query, records: [] });
+    this.#flushSoon();
+  }
+
+  _cancel({ id }) {
+    if (this.#asks.delete(id)) this.#flushSoon();
+  }
+
+  // Edits of one turn, and all that come while there is no connection or another set is under way,
+  // travel as one.
+  #flushSoon() {
+    if (this.#isFlushing) return;
+    this.#isFlushing = true;
+    this.#do("flush");
+  }
+
+  _flush() {
+    this.#isFlushing = false;
+    const isNeeded = this.#queries.size + this.#asks.size > 0;
+    this.#times.idle = isNeeded ? undefined : (this.#times.idle ?? this.#now + idleTime);
+    if (this.#phase === "idle" && isNeeded) return this.#connect();
+    const { version, ids } = this.#isDuplex ? this.#accepted : (this.#sent ?? this.#accepted);
+    const add = [...this.#queries.values()].filter((query) => !ids.has(query.id));
+    const remove = [...ids].filter((id) => !this.#queries.has(id));
+    const isSame = version !== undefined && !add.length && !remove.length;
+    const asked = [...this.#asks.values()].filter((ask) => !ask.isSent);
+    if (["idle", "waiting", "authorizing"].includes(this.#phase)) return;
+    if (!this.#isDuplex) {
+      // Nothing can be said on this connection; the next one begins where this one is.
+      if (isNeeded && (!isSame || asked.length)) this.#reopen();
+      else this.#settle(isSame);
+      return;
+    }
+    if (!this.#hasWelcome) return;
+    for (const ask of asked) {
+      ask.isSent = true;
+      const { id, query } = ask;
+      this.#do("send", { frame: { type: query ? "get" : "fence", id, query } });
+    }
+    if (this.#sent) return;
+    if (isSame) return this.#settle(true);
+    const edit = version === undefined ? this.#wholeSet() : { base: version, add: add.map(wire), remove };
+    this.#do("send", { frame: { type: "set", ...this.#number(edit) } });
+    this.#phase = "bootstrapping";
+  }
+
+  // An `at` has closed everything that was asked for.
+  #settle(isSame) {
+    if (isSame) this.#isEdited = false;
+    if (!this.#isClosed || !this.#isComplete || this.#sent || this.#isEdited) return;
+    this.#times.current ??= this.#now;
+    this.#phase = "current";
+    // Where a fence cannot be sent, to be complete on a connection that began after it says the same.
+    for (const ask of this.#asks.values()) {
+      if (!this.#isDuplex && ask.isSent && !ask.query) this.#answer(ask);
+    }
+  }
+
+  #wholeSet() {
+    return { queries: [...this.#queries.values()].map(wire) };
+  }
+
+  #number(members) {
+    this.#version += 1;
+    this.#isEdited = false;
+    this.#sent = { version: this.#version, ids: new Set(this.#queries.keys()) };
+    return { version: this.#version, ...members };
+  }
+
+  #connect() {
+    if (this.#hasCredentials && this.#token === undefined) {
+      this.#phase = "authorizing";
+      return this.#askToken(this.#error?.serverErrorCode ? "refused" : "start");
+    }
+    this.#transport = transports.find(
+      (name) => this.#failures[name] < (this.#proven.has(name) ? provenPatience : patience));
+    if (!this.#transport) {
+      this.#forgetFailures();
+      this.#transport = transports[0];
+    }
+    this.#phase = "opening";
+    this.#open(0);
+  }
+
+  #open(wait) {
+    this.#forgetConnection();
+    const set = this.#number(this.#wholeSet());
+    if (!this.#isDuplex) {
+      for (const ask of this.#asks.values()) {
+        ask.isSent = true;
+        if (ask.query) set.queries.push({ id: ask.id, ...ask.query, once: true });
+      }
+    }
+    const hello = { type: "hello", ...this.#greeting, ckWebAuthToken: this.#token ?? undefined, set };
+    if (this.#transport === "poll") hello.wait = wait;
+    this.#times.opened = this.#times.heard = this.#now;
+    this.#do("open", { transport: this.#transport, hello });
+  }
+
+  #reopen() {
+    this.#do("drop");
+    this.#phase = "opening";
+    this.#open(0);
+  }
+
+  // What no `at` has closed is dropped: it comes again.
+  #forgetConnection() {
+    this.#hasWelcome = this.#isComplete = this.#isClosed = false;
+    this.#sent = undefined;
+    this.#accepted = { ids: new Set() };
+    this.#progress = 0;
+    this.#times.ping = undefined;
+    for (const query of this.#queries.values()) {
+      Object.assign(query, { group: undefined, pending: [], isLive: false, hasResult: false, isPartial: false });
+    }
+    for (const ask of this.#asks.values()) {
+      Object.assign(ask, { group: undefined, isSent: false, isReached: false, records: [] });
+    }
+  }
+
+  #forgetFailures() {
+    for (const name of transports) this.#failures[name] = 0;
+  }
+
+  #askToken(why) {
+    if (this.#isAskingToken) return;
+    this.#isAskingToken = true;
+    this.#do("credentials", { why });
+  }
+
+  // The hook has answered: with a token, with nothing (nobody is signed in), or with an error.
+  _credentials({ ckWebAuthToken, error }) {
+    this.#isAskingToken = false;
+    const isNeeded = this.#phase === "authorizing";
+    this.#token = ckWebAuthToken ?? this.#token;
+    if (isNeeded && this.#token) this.#connect();
+    else if (isNeeded && error) this.#wait(error);
+    else if (isNeeded) {
+      const liveError = "tokenExpired";
+      this.#end({ serverErrorCode: "AUTHENTICATION_REQUIRED", reason: "nobody is signed in", liveError });
+    } else if (!ckWebAuthToken) {
+      // The connection is good until the relay ends it.
+      if (error) this.#do("error", { error });
+    } else if (this.#hasWelcome && this.#isDuplex) {
+      this.#do("send", { frame: { type: "token", ckWebAuthToken } });
+    } else if (this.#hasWelcome) this.#reopen();
+  }
+
+  _opened() {
+    if (this.#phase === "opening") this.#phase = "greeting";
+    this._heard();
+  }
+
+  _heard() {
+    this.#times.heard = this.#now;
+    this.#times.ping = undefined;
+  }
+
+  // A poll was answered whole, and the next one follows.
+  _finished() {
+    if (!this.#isClosed || !this.#isComplete) return this._lost({});
+    if (this.#times.idle === undefined) this.#open(this.#phase === "current" ? 25 : 0);
+  }
+
+  _lost({ code = 1006, error, reconnect = comesBack(code), retryAfter = error?.retryAfter ?? 0 }) {
+    if (["idle", "waiting", "authorizing"].includes(this.#phase)) return;
+    const { current = Infinity, idle } = this.#times;
+    if (this.#now - current >= calm) {
+      this.#attempt = 0;
+      // Another kind has carried for long: perhaps the better one goes now.
+      if (!this.#isDuplex) this.#failures.websocket = 0;
+    }
+    if (!this.#hasWelcome && !error) this.#failures[this.#transport] += 1;
+    if (code === 4401 || error?.serverErrorCode === "AUTHENTICATION_REQUIRED") {
+      this.#token = undefined;
+      if (!this.#hasCredentials) reconnect = false;
+    }
+    this.#forgetConnection();
+    this.#times.current = undefined;
+    if (!reconnect) this.#end(error ?? { reason: `the relay closed the connection with ${code}` });
+    else if (idle !== undefined) this.#rest();
+    else this.#wait(error ?? { liveError: "connection", reason: "there is no connection" }, retryAfter);
+  }
+
+  // The wait is drawn from the whole step, because clients that were lost together would otherwise come
+  // back together.
+  #wait(error, retryAfter = 0) {
+    this.#error = error;
+    this.#phase = "waiting";
+    this.#notBefore = this.#now + retryAfter * 1000;
+    const step = Math.min(30_000, 500 * 2 ** this.#attempt);
+    this.#attempt += 1;
+    this.#times.retry = Math.max(this.#notBefore, this.#now + this.#random() * step);
+  }
+
+  #rest() {
+    this.#phase = "idle";
+    this.#times.idle = undefined;
+  }
+
+  // Nothing more is tried; each query is told why, once.
+  #end(error) {
+    this.#do("drop");
+    this.#error = error;
+    this.#phase = "closed";
+    for (const id of [...this.#queries.keys(), ...this.#asks.keys()]) this.#do("failed", { id, error });
+  }
+
+  _close() {
+    if (this.#hasWelcome && this.#isDuplex) this.#do("send", { frame: { type: "bye" } });
+    this.#do("drop");
+    this.#phase = "closed";
+  }
+
+  // The network is back, or the page is shown: timers may have slept, and the socket may be dead.
+  _returned() {
+    this.#forgetFailures();
+    if (this.#phase === "waiting") {
+      const soon = Math.max(this.#notBefore, this.#now + this.#random() * 1000);
+      this.#times.retry = Math.min(this.#times.retry, soon);
+    } else if (this.#hasWelcome && this.#isDuplex) {
+      this.#do("send", { frame: { type: "fence", id: "ping" } });
+      this.#times.ping ??= this.#now + silence;
+    }
+    this._tick();
+  }
+
+  _tick() {
+    if (this.#now < this.wakeAt) return;
+    if (this.#phase === "waiting") {
+      if (this.#times.idle === undefined) this.#connect();
+      else this.#rest();
+    } else if (this.#now >= this.#times.idle) {
+      this._close();
+      this.#forgetConnection();
+      this.#rest();
+    } else this.$bye({});
+  }
+
+  _frames({ frames }) {
+    this._heard();
+    for (const frame of frames) {
+      // A newer relay says more: that is no mistake.
+      this[`$${frame.type}`]?.(frame);
+    }
+  }
+
+  $items(frame) {
+    for (const query of this.#of(frame.group)) query.pending.push(frame);
+  }
+
+  $change = this.$items;
+
+  $fenced({ id }) {
+    const ask = this.#asks.get(id);
+    if (ask) ask.isReached = true;
+  }
+
+  $tokenExpires() {
+    if (this.#hasCredentials) this.#askToken("expires");
+  }
+
+  $bye(frame) {
+    this.#do("drop");
+    this._lost({ ...frame, error: frame.serverErrorCode && frame });
+  }
+
+  $welcome(frame) {
+    this.#hasWelcome = true;
+    this.#failures[this.#transport] = 0;
+    this.#proven.add(this.#transport);
+    this.#me = frame.userRecordName;
+    this.#mine = frame.mine;
+    this.#heartbeat = frame.heartbeat ?? 25;
+    this.#token = frame.ckWebAuthToken ?? this.#token;
+    this.#error = undefined;
+    this.#phase = "bootstrapping";
+    this.#do("welcome", { frame });
+    this.#flushSoon();
+  }
+
+  $state(frame) {
+    const isConflict = frame.state === "superseded" || frame.serverErrorCode === "CONFLICT";
+    if (isConflict || frame.state === "error") return this.#refuseSet(frame, isConflict);
+    if (frame.version === this.#sent?.version) {
+      this.#accepted = this.#sent;
+      this.#sent = undefined;
+      this.#flushSoon();
+    }
+    for (const { id, group, fingerprint, isResumed } of frame.queries ?? []) {
+      const query = this.#queries.get(id) ?? this.#asks.get(id);
+      if (!query) continue;
+      // What comes for it is held back until it is known to be whole: with its result, or with `complete`.
+      if (isResumed !== undefined || query.group !== group) query.isLive = false;
+      Object.assign(query, { group, nextFingerprint: fingerprint ?? query.nextFingerprint });
+    }
+    if (frame.version !== this.#accepted.version) return;
+    this.#isComplete = frame.state === "complete";
+    this.#isClosed = false;
+    this.#progress = frame.progress ?? this.#progress;
+    if (!this.#isComplete) this.#phase = "bootstrapping";
+  }
+
+  #refuseSet(frame, isConflict) {
+    const errors = {};
+    for (const query of frame.queries ?? []) {
+      const error = query.error ?? (query.serverErrorCode && query);
+      if (error) errors[query.id] = error;
+    }
+    if (isConflict) this.#accepted = { ids: new Set() };
+    else if (!Object.keys(errors).length) {
+      // It is the set that is refused: all that it would have added.
+      for (const id of this.#sent?.ids ?? []) if (!this.#accepted.ids.has(id)) errors[id] = frame;
+    }
+    this.#sent = undefined;
+    for (const id in errors) this.#fail(id, errors[id]);
+    // Whoever wants all or nothing takes the rest back before the next set goes out.
+    this.#do("refusedSet", { isConflict, errors });
+    this.#flushSoon();
+  }
+
+  #fail(id, error) {
+    if (this.#queries.delete(id) || this.#asks.delete(id)) this.#do("failed", { id, error });
+  }
+
+  *#of(group) {
+    for (const query of this.#queries.values()) if (query.group === group) yield query;
+  }
+
+  $result(frame) {
+    for (const ask of this.#asks.values()) {
+      if (frame.id === undefined ? frame.group !== ask.group : frame.id !== ask.id) continue;
+      ask.records.push(...frame.records);
+      if (frame.isLast) this.#answer(ask);
+    }
+    if (frame.group === undefined) return;
+    for (const query of this.#of(frame.group)) {
+      query.pending.push(frame);
+      query.isPartial = !frame.isLast;
+      query.hasResult = frame.isLast;
+    }
+  }
+
+  #answer({ id, records }) {
+    this.#asks.delete(id);
+    this.#do("answer", { id, records });
+    this.#flushSoon();
+  }
+
+  $reset(frame) {
+    for (const group of frame.groups ?? []) {
+      for (const query of this.#of(group)) {
+        query.pending.push(frame);
+        if (query.definition.kind !== "changes") query.isLive = query.hasResult = false;
+      }
+    }
+  }
+
+  $gone(frame) {
+    const ids = frame.id === undefined ? [...this.#of(frame.group)].map((query) => query.id) : [frame.id];
+    for (const id of ids) this.#fail(id, frame);
+    this.#flushSoon();
+  }
+
+  $refused(frame) {
+    if (this.#asks.has(frame.id)) this.#fail(frame.id, frame);
+    else this.#do("error", { error: frame });
+  }
+
+  // Everything up to here belongs together. It is applied as one step, and only then told: whoever looks
+  // from one query to another while being told sees both at the same position.
+  $at(frame) {
+    for (const query of this.#queries.values()) {
+      const isWhole = query.isLive || query.hasResult || this.#isComplete;
+      if (!isWhole || query.isPartial || !this.#accepted.ids.has(query.id)) continue;
+      query.isLive = true;
+      query.hasResult = false;
+      this.#apply(query);
+      query.since = frame.at;
+      query.fingerprint = query.nextFingerprint;
+    }
+    this.#times.asOf = this.#now;
+    this.#isClosed = true;
+    this.#settle();
+    for (const ask of this.#asks.values()) if (ask.isReached) this.#answer(ask);
+    if (frame.isAsking && this.#isDuplex) this.#do("send", { frame: { type: "ack", at: frame.at } });
+  }
+
+  #apply(query) {
+    const items = [];
+    const changes = [];
+    let records = [];
+    for (const frame of query.pending) {
+      if (frame.type === "result") {
+        records.push(...frame.records);
+        if (!frame.isLast) continue;
+        items.push(...query.view.replace(records, this.#me));
+        records = [];
+      } else if (frame.type === "items") {
+        items.push(...query.view.apply(frame.items, this.#me, this.#mine));
+        query.isFilling = frame.isFilling;
+      } else if (frame.type === "change") {
+        if (frame.position <= query.position) continue;
+        query.position = frame.position;
+        const { type, group, ...change } = frame;
+        changes.push({ ...change, isMine: isBy(frame, this.#mine) });
+      } else if (query.definition.kind === "changes") {
+        // What is missing cannot be told; that it is missing must be. Another store counts anew.
+        const { reason, from, to } = frame;
+        changes.push({ gap: { reason, from, to } });
+        if (reason === "foreign") query.position = undefined;
+      }
+    }
+    query.pending = [];
+    if (!query.isKnown || items.length || changes.length) {
+      const { id, view, isFilling = false } = query;
+      this.#do("deliver", { id, items, changes, isFilling, records: [...view.records.values()] });
+    }
+    query.isKnown = true;
+  }
+}
+
+const wire = ({ id, definition, since, fingerprint }) => ({ id, ...definition, since, fingerprint });
+
+// What cannot be read ends the connection: to go on without it would leave a gap.
+function read(texts) {
+  try {
+    return { type: "frames", frames: texts.map((text) => JSON.parse(text)) };
+  } catch {
+    return { type: "lost" };
+  }
+}
+
+// Each calls `on` with the machine's events.
+
+function openSocket({ base, hello, WebSocket }, on) {
+  const socket = new WebSocket(base.replace(/^http/, "ws"), "belfry.live.v1");
+  const send = (frame) => socket.readyState === 1 && socket.send(JSON.stringify(frame));
+  socket.onopen = () => {
+    send(hello);
+    on({ type: "opened" });
+  };
+  socket.onmessage = ({ data }) => on(read([data]));
+  socket.onclose = ({ code }) => on({ type: "lost", code });
+  return { send, close: () => socket.close(1000) };
+}
+
+function openRequest(path, read) {
+  return ({ base, hello, fetch }, on) => {
+    const ending = new AbortController();
+    // A plain text needs no preflight; the relay reads JSON whatever it is called.
+    fetch(base + path, { method: "POST", body: JSON.stringify(hello), signal: ending.signal, cache: "no-store" })
+      .then(async (response) => {
+        if (response.ok) return read(response, on);
+        const error = await response.json();
+        const reconnect = /REQUIRED|THROTTLED|INTERNAL|LATER/.test(error.serverErrorCode);
+        on(error.serverErrorCode ? { type: "lost", error, reconnect } : { type: "lost" });
+      })
+      .catch(() => on({ type: "lost" }));
+    return { close: () => ending.abort() };
+  };
+}
+
+async function readStream(response, on) {
+  on({ type: "opened" });
+  const reader = response.body.getReader();
+  const decoder = new TextDecoder();
+  let rest = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return on({ type: "lost" });
+    on({ type: "heard" }); // A comment keeps the way open, and shows that it is.
+    const events = (rest + decoder.decode(value, { stream: true })).split(/\r?\n\r?\n/);
+    rest = events.pop();
+    const texts = events.map((event) =>
+      event.split(/\r?\n/).filter((line) => line.startsWith("data:")).map((line) => line.slice(5)).join("\n"));
+    on(read(texts.filter(Boolean)));
+  }
+}
+
+async function readPoll(response, on) {
+  const { frames } = await response.json();
+  on({ type: "opened" });
+  on({ type: "frames", frames });
+  setTimeout(on, 250, { type: "finished" }); // Or many changes would make as many polls.
+}
+
+const ways = {
+  websocket: openSocket,
+  stream: openRequest("/stream", readStream),
+  poll: openRequest("/poll", readPoll),
+};
+
+export class LiveClient {
+  onConnection;
+  onError;
+  welcome;
+  set = new LiveSet(this);
+
+  #options;
+  #machine;
+  #connection;
+  #wires = new Map();
+  #asked = new Map();
+  #serial = 0;
+  #effects = [];
+  #isWorking = false;
+  #timer;
+  #timerAt = Infinity;
+  #ending = new AbortController();
+
+  constructor({ url = globalThis.location?.origin, container, environment = "development", apiToken, credentials,
+    deviceID, format = "plain", numbersAsStrings, ...rest }) {
+    const base = `${url.replace(/\/$/, "")}/live/1/${encodeURIComponent(container)}/${environment}`;
+    const { WebSocket, fetch } = globalThis;
+    this.#options = { WebSocket, fetch: fetch.bind(globalThis), ...rest, base, credentials };
+    this.#machine = new LiveMachine({
+      greeting: { ckAPIToken: apiToken, deviceID, client: "belfry-live.js/1", format, numbersAsStrings },
+      hasCredentials: credentials !== undefined, random: rest.random,
+    });
+    const returned = () => this._handle({ type: "returned" });
+    const { signal } = this.#ending;
+    globalThis.addEventListener?.("online", returned, { signal });
+    globalThis.document?.addEventListener(
+      "visibilitychange", () => document.visibilityState === "visible" && returned(), { signal });
+  }
+
+  get connection() {
+    return this.#machine.connection;
+  }
+
+  results(query) {
+    return new LiveResults(this, definition("result", query));
+  }
+
+  changes(query) {
+    return new LiveChanges(this, definition("changes", query));
+  }
+
+  get(query, { timeout = 30_000 } = {}) {
+    return this.#ask(definition("result", query), timeout);
+  }
+
+  fence({ timeout = 30_000 } = {}) {
+    return this.#ask(undefined, timeout).then(() => {});
+  }
+
+  close() {
+    this._handle({ type: "close" });
+    const all = [...this.#wires.values()].flatMap((wire) => [...wire.handles]);
+    for (const one of [...all, ...this.#asked.values()]) one._fail(new LiveError(closed));
+    this.#ending.abort();
+    clearTimeout(this.#timer);
+  }
+
+  #ask(query, timeout) {
+    return new Promise((resolve, reject) => {
+      const id = `a${++this.#serial}`;
+      const end = (settle) => (value) => {
+        clearTimeout(timer);
+        this.#asked.delete(id);
+        settle(value);
+      };
+      const ask = { _deliver: end(resolve), _fail: end(reject) };
+      const timer = setTimeout(() => {
+        const liveError = this.connection.state === "current" ? "timeout" : "connection";
+        ask._fail(new LiveError({ liveError, reason: `no answer in ${timeout} ms` }));
+        this._handle({ type: "cancel", id });
+      }, timeout);
+      this.#asked.set(id, ask);
+      this._handle({ type: "ask", id, query });
+      this.#failIfClosed(ask);
+    });
+  }
+
+  #failIfClosed(one) {
+    const { state, error } = this.connection;
+    if (state === "closed") queueMicrotask(() => one._fail(new LiveError(error ?? closed)));
+  }
+
+  // Whoever shows the same shares one query: one result travels, and who comes later has it at once.
+  _acquire(definition, handle) {
+    const text = JSON.stringify(definition);
+    let wire = this.#wires.get(text);
+    if (!wire) {
+      wire = { id: `q${++this.#serial}`, text, handles: new Set() };
+      this.#wires.set(text, wire);
+      this._handle({ type: "declare", id: wire.id, definition });
+    }
+    wire.handles.add(handle);
+    queueMicrotask(() => wire.last && handle.state === "loading" && handle._deliver(wire.last));
+    this.#failIfClosed(handle);
+    return wire;
+  }
+
+  // A page that draws itself anew lets go and takes the same again at once.
+  _release(wire, handle) {
+    wire.handles.delete(handle);
+    queueMicrotask(() => {
+      if (wire.handles.size || this.#wires.get(wire.text) !== wire) return;
+      this.#wires.delete(wire.text);
+      this._handle({ type: "undeclare", id: wire.id });
+    });
+  }
+
+  #wire(id) {
+    return [...this.#wires.values()].find((wire) => wire.id === id);
+  }
+
+  #showing(id) {
+    return [...(this.#wire(id)?.handles ?? [this.#asked.get(id)])].filter(Boolean);
+  }
+
+  // What the application does while it is told changes the machine at once; what follows is done in turn.
+  _handle(event) {
+    this.#effects.push(...this.#machine.handle(event, Date.now()));
+    if (this.#isWorking) return;
+    this.#isWorking = true;
+    while (this.#effects.length) guard(() => this.#perform(this.#effects.shift()));
+    this.#isWorking = false;
+    this.#arm();
+  }
+
+  // A deadline that only moves away needs no new timer: the old one looks again.
+  #arm() {
+    const at = this.#machine.wakeAt;
+    if (at >= this.#timerAt) return;
+    clearTimeout(this.#timer);
+    this.#timerAt = at;
+    this.#timer = setTimeout(() => {
+      this.#timerAt = Infinity;
+      this._handle({ type: "tick" });
+    }, Math.max(0, at - Date.now()));
+    this.#timer.unref?.();
+  }
+
+  #perform(effect) {
+    const { id } = effect;
+    switch (effect.do) {
+      case "flush": return queueMicrotask(() => this._handle({ type: "flush" }));
+      case "credentials": return this.#askCredentials(effect.why);
+      case "open": return this.#open(effect);
+      case "send": return this.#connection?.send?.(effect.frame);
+      case "drop": return this.#drop();
+      case "welcome": return (this.welcome = effect.frame);
+      case "deliver":
+        Object.assign(this.#wire(id) ?? {}, { last: effect });
+        return this.#showing(id).forEach((handle) => handle._deliver(effect));
+      case "answer": return this.#asked.get(id)?._deliver(effect.records);
+      case "failed": {
+        const showing = this.#showing(id);
+        this.#wires.delete(this.#wire(id)?.text);
+        return showing.forEach((one) => one._fail(new LiveError(effect.error)));
+      }
+      case "refusedSet": return this.set._refused(effect);
+      case "error": return this.onError?.(new LiveError(effect.error));
+      case "connection":
+        guard(() => this.set._connection(this.connection));
+        return this.onConnection?.(this.connection);
+    }
+  }
+
+  #drop() {
+    const connection = this.#connection;
+    this.#connection = undefined;
+    connection?.close?.();
+  }
+
+  #open({ transport, hello }) {
+    this.#drop();
+    const token = {};
+    const on = (event) => {
+      if (this.#connection?.token !== token) return;
+      if (event.type === "lost") this.#drop();
+      this._handle(event);
+    };
+    this.#connection = { token };
+    try {
+      Object.assign(this.#connection, ways[transport]({ ...this.#options, hello }, on));
+    } catch {
+      // What fails at once, such as a bad address, fails as later failures do.
+      queueMicrotask(() => on({ type: "lost" }));
+    }
+  }
+
+  async #askCredentials(why) {
+    const answer = { type: "credentials" };
+    try {
+      answer.ckWebAuthToken = (await this.#options.credentials(why))?.ckWebAuthToken;
+    } catch (error) {
+      answer.error = new LiveError(error);
+    }
+    this._handle(answer);
+  }
+}
+
+const closed = { liveError: "connection", reason: "the client is closed" };
+
+// A mistake of the application is its own: it is reported, and the client goes on.
+function guard(act) {
+  try {
+    return act();
+  } catch (error) {
+    (globalThis.reportError ?? console.error)(error);
+  }
+}
+
+const forms = ["predicate", "predicateArguments", "rql", "rqlArguments", "where", "filterBy"];
+
+// The query as it travels. Members that are unknown here go to the relay as they are.
+function definition(kind, { recordType, query, sortBy, limit, ...rest }) {
+  const condition = { ...query };
+  for (const form of forms) {
+    if (rest[form] !== undefined) condition[form] = rest[form];
+    delete rest[form];
+  }
+  recordType ??= condition.recordType;
+  const keys = [sortBy ?? []].flat().map((key) => (typeof key === "string" ? { fieldName: key } : key));
+  return {
+    kind, recordType,
+    query: Object.keys(condition).length ? { ...condition, recordType } : undefined,
+    sortBy: keys.length ? keys : undefined,
+    limit: typeof limit === "number" ? { first: limit } : limit,
+    ...rest,
+  };
+}
+
+// Values for somebody who may be slow: the latest only, or each one up to a bound.
+class Outlet {
+  #values = [];
+  #waiting = [];
+  #end;
+
+  constructor(kind, most, leave) {
+    Object.assign(this, { kind, most, leave });
+  }
+
+  [Symbol.asyncIterator]() {
+    return this;
+  }
+
+  push(value) {
+    if (this.#end) return;
+    if (this.#waiting.length) return this.#waiting.shift()({ value, done: false });
+    if (this.most === 1) this.#values = [];
+    this.#values.push(value);
+    if (this.#values.length > this.most) this.end(new LiveError({ reason: `more than ${this.most} values wait` }));
+  }
+
+  end(error) {
+    this.#end ??= error ? Promise.reject(error) : Promise.resolve({ done: true });
+    this.#end.catch(() => {}); // Told to whoever asks for the next.
+    for (const resolve of this.#waiting.splice(0)) resolve(this.#end);
+  }
+
+  async next() {
+    if (this.#values.length) return { value: this.#values.shift(), done: false };
+    return this.#end ?? new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
+  async return() {
+    this.leave(this);
+    this.end();
+    return { done: true };
+  }
+}
+
+class Handle {
+  onError;
+  state = "loading";
+  error;
+
+  #client;
+  #wire;
+  #outlets = new Set();
+
+  constructor(client, definition) {
+    this.#client = client;
+    this.#wire = client._acquire(definition, this);
+  }
+
+  close() {
+    if (this.state === "ended") return;
+    this.#client._release(this.#wire, this);
+    this._fail();
+  }
+
+  get _id() {
+    return this.#wire.id;
+  }
+
+  get _me() {
+    return this.#client.welcome?.userRecordName;
+  }
+
+  _fail(error) {
+    if (this.state === "ended") return;
+    this.state = "ended";
+    this.error = error;
+    for (const outlet of this.#outlets) outlet.end(error);
+    if (error) guard(() => this.onError?.(error));
+  }
+
+  _push(kind, value) {
+    for (const outlet of this.#outlets) if (outlet.kind === kind) outlet.push(value);
+  }
+
+  _iterate(kind, most, first) {
+    const outlet = new Outlet(kind, most, (its) => this.#outlets.delete(its));
+    this.#outlets.add(outlet);
+    if (first !== undefined) outlet.push(first);
+    if (this.state === "ended") outlet.end(this.error);
+    return outlet;
+  }
+}
+
+const mostWaiting = 10_000;
+
+class LiveResults extends Handle {
+  onItems;
+  onValue;
+  records = [];
+  isFilling = false;
+
+  [Symbol.asyncIterator]() {
+    return this._iterate("value", 1, this.state === "live" ? this.records : undefined);
+  }
+
+  items() {
+    return this._iterate("items", mostWaiting, this.state === "live" ? this.#additions(this.records) : undefined);
+  }
+
+  // Whoever joins late sees what is there as having come.
+  #additions(records) {
+    return records.map((record) => ({ op: "added", key: recordKey(record, this._me), record }));
+  }
+
+  _deliver({ items, records, isFilling }) {
+    if (this.state === "ended") return;
+    const isFirst = this.state === "loading";
+    if (isFirst) items = this.#additions(records);
+    Object.assign(this, { state: "live", records, isFilling });
+    if (items.length) guard(() => this.onItems?.(items, records));
+    if (items.length || isFirst) guard(() => this.onValue?.(records));
+    if (items.length) this._push("items", items);
+    this._push("value", records);
+  }
+}
+
+class LiveChanges extends Handle {
+  onChange;
+  onGap;
+
+  [Symbol.asyncIterator]() {
+    return this._iterate("change", mostWaiting);
+  }
+
+  _deliver({ changes }) {
+    if (this.state === "ended") return;
+    this.state = "live";
+    for (const change of changes) {
+      guard(() => (change.gap ? this.onGap?.(change.gap) : this.onChange?.(change)));
+      this._push("change", change);
+    }
+  }
+}
+
+// Each update is taken whole or not at all.
+class LiveSet {
+  onState;
+  state = "pending";
+  errors = {};
+
+  #client;
+  #handles = new Map();
+  #texts = new Map(); // The queries by name; what two queries are is the same where their texts are.
+  #good = new Map(); // As they were last taken.
+  #waiters = [];
+
+  constructor(client) {
+    this.#client = client;
+  }
+
+  get names() {
+    return [...this.#texts.keys()];
+  }
+
+  named(name) {
+    return this.#handles.get(name);
+  }
+
+  add(name, query) {
+    return this.update((editor) => editor.add(name, query));
+  }
+
+  remove(name) {
+    return this.update((editor) => editor.remove(name));
+  }
+
+  update(edit) {
+    const next = new Map(this.#texts);
+    const textOf = (query) => JSON.stringify(definition(query.kind ?? "result", query));
+    edit({
+      // Without a name a query is named by itself, so that adding it again changes nothing.
+      add(name, query) {
+        const text = textOf(query ?? name);
+        if (!query) name = text;
+        if ((next.get(name) ?? text) !== text) {
+          throw new LiveError({
+            serverErrorCode: "EXISTS", liveError: "duplicateQuery", reason: `"${name}" is another query`,
+          });
+        }
+        next.set(name, text);
+      },
+      put: (name, query) => void next.set(name, textOf(query)),
+      remove: (name) => next.delete(name),
+      removeAll(recordType) {
+        for (const [name, text] of next) {
+          if (!recordType || JSON.parse(text).recordType === recordType) next.delete(name);
+        }
+      },
+    });
+    this.errors = {};
+    this.state = undefined;
+    this.#take(next);
+    this._connection(this.#client.connection);
+    return this.waitForComplete();
+  }
+
+  waitForComplete({ timeout } = {}) {
+    const promise = new Promise((resolve, reject) => {
+      if (this.state === "complete") return resolve();
+      if (this.state === "error") return reject(Object.values(this.errors)[0]);
+      this.#waiters.push({ resolve, reject });
+      if (timeout === undefined) return;
+      const error = new LiveError({ liveError: "timeout", reason: `not complete in ${timeout} ms` });
+      setTimeout(reject, timeout, error);
+    });
+    promise.catch(() => {}); // Whoever does not wait is told by `onState`.
+    return promise;
+  }
+
+  #take(next) {
+    for (const [name, handle] of this.#handles) {
+      if (next.get(name) === this.#texts.get(name) && handle.state !== "ended") continue;
+      this.#handles.delete(name);
+      handle.close();
+    }
+    for (const [name, text] of next) {
+      if (this.#handles.has(name)) continue;
+      const its = JSON.parse(text);
+      const Kind = its.kind === "changes" ? LiveChanges : LiveResults;
+      this.#handles.set(name, new Kind(this.#client, its));
+    }
+    this.#texts = next;
+  }
+
+  #show(state) {
+    if (state === this.state) return;
+    this.state = state;
+    guard(() => this.onState?.(state));
+  }
+
+  #settle(how, value) {
+    for (const waiter of this.#waiters.splice(0)) waiter[how](value);
+  }
+
+  _connection({ state, error }) {
+    if (this.state === "error") return;
+    if (state === "closed") return this.#settle("reject", new LiveError(error ?? { liveError: "connection" }));
+    this.#show({ current: "complete", catchingUp: "bootstrapping" }[state] ?? "pending");
+    if (state !== "current") return;
+    this.#good = this.#texts;
+    this.#settle("resolve");
+  }
+
+  // The version before stays in force, so what was edited since is taken back.
+  _refused({ errors, isConflict }) {
+    if (isConflict) return this.#show("superseded");
+    const refused = [...this.#handles].filter(([, handle]) => errors[handle._id]);
+    if (!refused.length) return;
+    this.errors = Object.fromEntries(refused.map(([name, { _id }]) => [name, new LiveError(errors[_id])]));
+    const next = new Map(this.#good);
+    for (const [name] of refused) if (next.get(name) === this.#texts.get(name)) next.delete(name);
+    this.#take(next);
+    this.#show("error");
+    this.#settle("reject", Object.values(this.errors)[0]);
+  }
+}

@@ -1,0 +1,157 @@
+// A page that shows a window of records as they change; `belfry dev` prints its address with everything
+// that it needs in the fragment, which browsers keep to themselves.
+import { LiveClient, recordKey } from "./client.js";
+
+// The relay lets a page of its own have nothing inline, and this needs no further file.
+const style = new CSSStyleSheet();
+style.replaceSync(`
+  :root { color-scheme: light dark; --line: #8884; --dim: #666; --accent: #0a7d5a; --flash: #ffd54a; --bad: #b3261e;
+    font: 16px/1.45 system-ui, sans-serif; }
+  @media (prefers-color-scheme: dark) {
+    :root { --dim: #aaa; --accent: #4cc79b; --flash: #7a6200; --bad: #ff8a80; }
+  }
+  body { max-width: 70rem; margin: 0 auto; padding: 1rem; }
+  header { display: flex; flex-wrap: wrap; gap: 0 1rem; align-items: baseline; }
+  h1 { font-size: 1.25rem; margin: 0; }
+  #state { margin: .25rem 0; color: var(--dim); }
+  #state::before { content: "●"; margin-right: .4em; color: var(--dim); }
+  #state[data-state=current]::before { color: var(--accent); }
+  #state[data-state=offline]::before, #state[data-state=closed]::before { color: var(--bad); }
+  form { display: grid; grid-template-columns: repeat(auto-fill, minmax(10rem, 1fr)); gap: .6rem; margin: 1rem 0; }
+  label { display: grid; gap: .15rem; font-size: .85rem; color: var(--dim); }
+  input, select, button { font: inherit; padding: .4rem .5rem; min-width: 0; width: 100%; box-sizing: border-box;
+    border: 1px solid var(--line); border-radius: .35rem; background: Canvas; color: CanvasText; }
+  .buttons { display: flex; gap: .5rem; align-items: end; }
+  button { cursor: pointer; }
+  button:disabled { cursor: default; opacity: .5; }
+  #error { color: var(--bad); overflow-wrap: anywhere; }
+  #count { color: var(--dim); min-height: 1.45em; margin: .5rem 0; }
+  .table { overflow-x: auto; }
+  table { border-collapse: collapse; width: 100%; font-size: .95rem; }
+  th, td { text-align: left; padding: .35rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top;
+    max-width: 18rem; overflow-wrap: anywhere; }
+  th { color: var(--dim); font-weight: 500; white-space: nowrap; }
+  tr.added, tr.changed { animation: flash 1.6s ease-out; }
+  tr.added td:first-child { box-shadow: inset 3px 0 var(--accent); }
+  @keyframes flash { from { background: var(--flash); } }
+  @media (prefers-reduced-motion: reduce) {
+    tr.added, tr.changed { animation: none; outline: 2px solid var(--flash); outline-offset: -2px; }
+  }
+`);
+document.adoptedStyleSheets = [style];
+
+const element = (id) => document.getElementById(id);
+const form = element("form");
+const given = new URLSearchParams(location.hash.slice(1));
+let client;
+let results;
+
+// MARK: What is shown
+
+const words = {
+  offline: "Offline", connecting: "Connecting …", catchingUp: "Catching up", current: "Current", closed: "Closed",
+};
+const ways = { websocket: "WebSocket", stream: "an event stream", poll: "polls" };
+const span = (milliseconds) => {
+  const seconds = Math.max(0, Math.round(milliseconds / 1000));
+  return seconds < 2 ? "a moment" : seconds < 120 ? `${seconds} seconds` : `${Math.round(seconds / 60)} minutes`;
+};
+
+function showState() {
+  if (!client) return;
+  const { state, asOf, retryAt, transport, progress, error } = client.connection;
+  const parts = [words[state]];
+  if (progress > 0 && progress < 1) parts.push(`${Math.round(progress * 100)} %`);
+  if (transport) parts.push(`over ${ways[transport]}`);
+  if (asOf !== undefined) parts.push(`as of ${span(Date.now() - asOf)} ago`);
+  if (state === "offline" && retryAt) parts.push(`next attempt in ${span(retryAt - Date.now())}`);
+  if (state === "offline" && error?.reason) parts.push(error.reason);
+  element("state").dataset.state = state;
+  const text = `${parts.join(", ")}.`;
+  if (element("state").textContent !== text) element("state").textContent = text;
+}
+
+function showError(error) {
+  element("error").hidden = !error;
+  element("error").textContent = error
+    ? [error.serverErrorCode, error.liveError, error.reason].filter(Boolean).join(" · ") : "";
+}
+
+const text = (value) => (value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value));
+
+function showRecords(records, touched) {
+  const names = [...new Set(records.flatMap((record) => Object.keys(record.fields)))].sort();
+  const cells = (kind, values) => values.map((value) => {
+    const cell = document.createElement(kind);
+    cell.textContent = value;
+    return cell;
+  });
+  element("head").replaceChildren(...cells("th", ["Record", ...names, "Modified"]));
+  element("rows").replaceChildren(...records.map((record) => {
+    const key = recordKey(record, client.welcome?.userRecordName);
+    const row = document.createElement("tr");
+    row.dataset.key = key;
+    row.className = touched.get(key) ?? "";
+    const modified = record.modified && new Date(record.modified.timestamp).toLocaleTimeString();
+    row.append(...cells("td", [key, ...names.map((name) => text(record.fields[name])), modified ?? ""]));
+    return row;
+  }));
+  element("empty").hidden = records.length > 0;
+  element("count").textContent = `${records.length} ${records.length === 1 ? "record" : "records"}` +
+    (results.isFilling ? ", more are being read" : "");
+}
+
+// MARK: What is asked for
+
+function stop() {
+  client?.close();
+  client = results = undefined;
+  element("stop").disabled = true;
+  element("state").textContent = "Not connected.";
+  delete element("state").dataset.state;
+}
+
+function show() {
+  stop();
+  const values = Object.fromEntries(new FormData(form));
+  const { container, environment, apiToken, recordType, predicate, sortBy, limit, token } = values;
+  showError();
+  client = new LiveClient({
+    url: location.origin, container, environment, apiToken: apiToken || undefined,
+    credentials: token ? () => ({ ckWebAuthToken: token }) : undefined,
+  });
+  client.onConnection = showState;
+  client.onError = showError;
+  const key = sortBy && { fieldName: sortBy.replace(/^-/, ""), ascending: !sortBy.startsWith("-") };
+  results = client.results({
+    recordType, predicate: predicate || undefined, sortBy: key || undefined,
+    // A window needs an order; without one all records are shown, as far as they are allowed to be.
+    limit: key ? Number(limit) || 20 : undefined,
+  });
+  let touched = new Map();
+  let isFirst = true;
+  results.onItems = (items) => {
+    touched = new Map(isFirst ? [] : items.map((item) => [item.key, item.op]));
+  };
+  results.onValue = (records) => {
+    showRecords(records, touched);
+    isFirst = false;
+  };
+  results.onError = showError;
+  element("stop").disabled = false;
+  // So that a reload shows the same. A token that was typed in is left out: it would stay in the history.
+  const kept = Object.entries(values).filter(([name, value]) => value && (name !== "token" || given.has(name)));
+  history.replaceState(null, "", `#${new URLSearchParams(kept)}`);
+  showState();
+}
+
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  show();
+});
+element("stop").addEventListener("click", stop);
+setInterval(showState, 1000);
+
+addEventListener("hashchange", () => location.reload());
+for (const [name, value] of given) if (form.elements[name]) form.elements[name].value = value;
+if (given.get("container") && given.get("recordType")) show();

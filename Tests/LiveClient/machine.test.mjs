@@ -1,0 +1,516 @@
+// The client's decisions, against transcripts.
+import assert from "node:assert/strict";
+import test from "node:test";
+import { recordKey } from "./client.mjs";
+import {
+  Drive, art, at, definition, delivered, names, opened, result, sent, state, told, watching, welcome,
+} from "./drive.mjs";
+
+test("a connection says hello with its set, and shows what an `at` closes", () => {
+  const drive = new Drive();
+  const open = opened(drive.step("declare", { id: "q1", definition }));
+  assert.equal(open.transport, "websocket");
+  assert.deepEqual(open.hello.set, {
+    version: 1, queries: [{ id: "q1", ...definition, since: undefined, fingerprint: undefined }],
+  });
+  assert.equal(open.hello.ckAPIToken, "k");
+  drive.step("opened");
+  const early = drive.frames(
+    welcome, state(1, "bootstrapping", [told("q1", 7)], { progress: 0.5 }),
+    result(7, [art("a", 1)], { isLast: false }), result(7, [art("b", 2)], { part: 1 }));
+  assert.deepEqual(delivered(early), []);
+  assert.equal(drive.machine.connection.progress, 0.5);
+  assert.deepEqual(names(drive.frames(state(1, "complete"), at("t1"))), ["a", "b"]);
+  assert.deepEqual(drive.said, ["connecting", "catchingUp", "current"]);
+  assert.equal(drive.machine.connection.asOf, 0);
+});
+
+test("edits of one turn are one set, and edits while one is under way become one more", () => {
+  const drive = Drive.current();
+  drive.machine.handle({ type: "declare", id: "q2", definition: watching }, 0);
+  drive.machine.handle({ type: "declare", id: "q3", definition: watching }, 0);
+  drive.machine.handle({ type: "undeclare", id: "q3" }, 0);
+  const [set] = sent(drive.step("flush"));
+  assert.equal(set.base, 1);
+  assert.deepEqual(set.add.map((query) => query.id), ["q2"]);
+  assert.deepEqual(set.remove, []);
+  assert.equal(drive.state, "catchingUp");
+  assert.deepEqual(sent(drive.step("declare", { id: "q4", definition })), []);
+  assert.deepEqual(sent(drive.step("undeclare", { id: "q1" })), []);
+  const [next] = sent(drive.frames(state(2, "bootstrapping", [told("q2", 8)])));
+  assert.deepEqual([next.version, next.base, next.add.map((query) => query.id), next.remove], [3, 2, ["q4"], ["q1"]]);
+  drive.frames(state(2, "complete"), at("t2"));
+  assert.equal(drive.state, "catchingUp", "a later version is under way");
+  drive.frames(state(3, "bootstrapping", [told("q4", 7)]), result(7, []), state(3, "complete"), at("t3"));
+  assert.equal(drive.state, "current");
+});
+
+test("edits without a connection are merged into the set of the next hello", () => {
+  const drive = Drive.current();
+  drive.step("lost", { code: 1006 });
+  assert.equal(drive.state, "offline");
+  assert.deepEqual(drive.step("declare", { id: "q2", definition: watching }), []);
+  assert.deepEqual(drive.step("undeclare", { id: "q1" }), []);
+  assert.deepEqual(drive.step("declare", { id: "q3", definition }), []);
+  const { hello } = opened(drive.pass(1000));
+  assert.deepEqual(hello.set.queries.map((query) => query.id), ["q2", "q3"]);
+});
+
+const cases = [
+  ["an addition at the front", [{ op: "added", previous: null, record: art("d", 0) }], ["d", "a", "b", "c"]],
+  ["an addition at the end", [{ op: "added", previous: "c", record: art("d", 9) }], ["a", "b", "c", "d"]],
+  ["a removal", [{ op: "removed", record: { recordName: "b" } }], ["a", "c"]],
+  ["a move", [{ op: "changed", moved: true, previous: null, record: art("c", 0) }], ["c", "a", "b"]],
+  ["a change in its place", [{ op: "changed", previous: "a", record: art("b", 2, "b'") }], ["a", "b", "c"]],
+  ["a window that slides",
+    [{ op: "removed", why: "windowed", record: { recordName: "c" } },
+      { op: "added", why: "created", previous: "a", record: art("d", 1.5) }], ["a", "d", "b"]],
+  ["neighbours that move together",
+    [{ op: "added", previous: "c", record: art("d", 4) },
+      { op: "changed", moved: true, previous: "b", record: art("a", 2.5) }], ["b", "a", "c", "d"]],
+  ["all of them turned round",
+    [{ op: "changed", previous: null, record: art("c", 0) }, { op: "changed", previous: "c", record: art("b", 1, "b'") },
+      { op: "changed", previous: "b", record: art("a", 2) }], ["c", "b", "a"]],
+  ["a neighbour that is not there", [{ op: "added", previous: "nobody", record: art("d", 4) }], ["a", "b", "c", "d"]],
+];
+for (const [what, items, expected] of cases) {
+  test(`items: ${what}`, () => {
+    const drive = Drive.current();
+    assert.deepEqual(delivered(drive.frames({ type: "items", group: 7, items })), []);
+    assert.deepEqual(names(drive.frames(at("t2"))), expected);
+  });
+}
+
+test("items of an unordered result have no `previous`, and stay where they came", () => {
+  const drive = Drive.current();
+  drive.frames({ type: "items", group: 7, items: [
+    { op: "added", record: art("d", 0) }, { op: "changed", record: art("a", 9) }] });
+  assert.deepEqual(names(drive.frames(at("t2"))), ["a", "b", "c", "d"]);
+});
+
+test("items that were seen change nothing", () => {
+  const drive = Drive.current();
+  const effects = drive.frames({ type: "items", group: 7, items: [
+    { op: "added", previous: null, record: art("b", 2) }, { op: "removed", record: { recordName: "z" } }] }, at("t2"));
+  assert.deepEqual(effects, []);
+});
+
+test("an item says whose it is, what was before, and where the window is short", () => {
+  const drive = Drive.current();
+  drive.frames({ type: "items", group: 7, isFilling: true, items: [
+    { op: "changed", previous: "a", by: "me", record: art("b", 2, "b'") }] });
+  const [{ items, isFilling }] = delivered(drive.frames(at("t2")));
+  assert.equal(isFilling, true);
+  assert.deepEqual([items[0].key, items[0].isMine, items[0].before.recordChangeTag], ["b", true, "b2"]);
+});
+
+test("who was away resumes each query where it stood, and what was not closed is dropped", () => {
+  const drive = Drive.current();
+  drive.frames({ type: "items", group: 7, items: [{ op: "removed", record: { recordName: "a" } }] });
+  drive.step("lost", { code: 1006 });
+  const [query] = opened(drive.pass(500)).hello.set.queries;
+  assert.deepEqual([query.since, query.fingerprint], ["t1", "f-q1"]);
+  drive.step("opened");
+  // Another query's `at` does not say that this one has come so far.
+  const early = drive.frames(
+    welcome, state(2, "bootstrapping", [told("q1", 3, true)]),
+    { type: "items", group: 3, items: [{ op: "removed", record: { recordName: "b" } }] }, at("t2"));
+  assert.deepEqual(delivered(early), []);
+  assert.deepEqual(names(drive.frames(state(2, "complete"), at("t3"))), ["a", "c"]);
+  drive.step("lost", { code: 1006 });
+  assert.equal(opened(drive.pass(2000)).hello.set.queries[0].since, "t3");
+});
+
+test("a resume that is cut off begins again where it began", () => {
+  const drive = Drive.current();
+  drive.step("lost", { code: 1006 });
+  drive.pass(500);
+  drive.frames(welcome, state(2, "bootstrapping", [told("q1", 3, true)]), at("t2"));
+  drive.step("lost", { code: 1006 });
+  assert.equal(opened(drive.pass(2000)).hello.set.queries[0].since, "t1");
+});
+
+test("a connection that lagged holds back until it has caught up", () => {
+  const drive = Drive.current();
+  drive.frames(state(1, "bootstrapping", [told("q1", 7, true)]));
+  assert.equal(drive.state, "catchingUp");
+  const early = drive.frames({ type: "items", group: 7, items: [{ op: "removed", record: { recordName: "a" } }] }, at("t5"));
+  assert.deepEqual(delivered(early), []);
+  assert.deepEqual(names(drive.frames(state(1, "complete"), at("t6"))), ["b", "c"]);
+  assert.equal(drive.state, "current");
+});
+
+test("a reset keeps what is shown until the new result is whole, and tells only what differs", () => {
+  const drive = Drive.current();
+  drive.frames({ type: "reset", groups: [7], reason: "expired" }, at("t2"));
+  drive.frames(result(7, [art("b", 2)], { isLast: false }), at("t3"));
+  const [{ items, records }] = delivered(drive.frames(result(7, [art("d", 4)], { part: 1 }), at("t4")));
+  assert.deepEqual(records.map((record) => record.recordName), ["b", "d"]);
+  assert.deepEqual(items.map((item) => [item.op, item.key]), [["removed", "a"], ["removed", "c"], ["added", "d"]]);
+});
+
+test("a new group takes over where who looks decides", () => {
+  const drive = Drive.current();
+  drive.frames(
+    { type: "reset", groups: [7], reason: "readers" }, state(1, "bootstrapping", [{ id: "q1", group: 9 }]), at("t2"),
+    result(9, [art("c", 3)]), state(1, "complete"));
+  assert.deepEqual(names(drive.frames(at("t3"))), ["c"]);
+  assert.deepEqual(drive.frames({ type: "items", group: 7, items: [{ op: "removed", record: { recordName: "c" } }] }, at("t4")), []);
+});
+
+test("changes come once each, and a gap is told where it is", () => {
+  const drive = new Drive();
+  drive.step("declare", { id: "q1", definition: watching });
+  drive.frames(welcome, state(1, "bootstrapping", [told("q1", 2)]), state(1, "complete"), at("t0"));
+  const change = (position) => ({ type: "change", group: 2, position, operation: "create", record: art("a", position) });
+  const first = drive.frames(change(5), change(5), change(6), at("t1"));
+  assert.deepEqual(delivered(first)[0].changes.map((one) => one.position), [5, 6]);
+  assert.deepEqual(delivered(drive.frames(change(6), at("t2"))), []);
+  const [{ changes }] = delivered(drive.frames(
+    { type: "reset", groups: [2], reason: "tooFar", from: 6, to: 90 }, change(91), at("t3")));
+  assert.deepEqual(changes.map((one) => one.gap ?? one.position), [{ reason: "tooFar", from: 6, to: 90 }, 91]);
+  // Another store counts anew.
+  const foreign = drive.frames({ type: "reset", groups: [2], reason: "foreign" }, change(4), at("t4"));
+  assert.equal(delivered(foreign)[0].changes[1].position, 4);
+});
+
+test("one position for all: queries are applied before anybody is told", () => {
+  const drive = Drive.current();
+  drive.step("declare", { id: "q2", definition: watching });
+  drive.frames(state(2, "bootstrapping", [told("q2", 8)]), state(2, "complete"), at("t2"));
+  const effects = drive.frames(
+    { type: "items", group: 7, items: [{ op: "removed", record: { recordName: "a" } }] },
+    { type: "change", group: 8, position: 9, operation: "delete", record: { recordName: "a" } }, at("t3"));
+  assert.deepEqual(effects.map((effect) => [effect.do, effect.id]), [["deliver", "q1"], ["deliver", "q2"]]);
+});
+
+test("a query that is refused ends, and the others are declared again", () => {
+  const drive = Drive.current();
+  drive.machine.handle({ type: "declare", id: "q2", definition: watching }, 0);
+  drive.machine.handle({ type: "declare", id: "q3", definition }, 0);
+  drive.step("flush");
+  const effects = drive.frames(state(2, "error", [{ id: "q2", error: { serverErrorCode: "NOT_FOUND", liveError: "unknownType" } }]));
+  const failed = effects.filter((effect) => effect.do === "failed");
+  assert.deepEqual(failed.map((effect) => [effect.id, effect.error.liveError]), [["q2", "unknownType"]]);
+  assert.deepEqual(effects.find((effect) => effect.do === "refusedSet").errors.q2.serverErrorCode, "NOT_FOUND");
+  const [set] = sent(effects);
+  assert.deepEqual([set.version, set.base, set.add.map((query) => query.id)], [3, 1, ["q3"]]);
+});
+
+test("what is refused may be told with the version that stays in force, and with the errors as they are", () => {
+  const drive = Drive.current();
+  drive.step("declare", { id: "q2", definition: watching });
+  const effects = drive.frames(state(1, "error", [{ id: "q2", serverErrorCode: "BAD_REQUEST", liveError: "notKept" }], { requested: 2 }));
+  assert.deepEqual(effects.filter((effect) => effect.do === "failed").map((effect) => [effect.id, effect.error.liveError]), [["q2", "notKept"]]);
+  assert.equal(drive.state, "current");
+});
+
+test("a set that is refused as a whole fails what it would have added", () => {
+  const drive = Drive.current();
+  drive.step("declare", { id: "q2", definition: watching });
+  const effects = drive.frames(state(2, "error", [], { serverErrorCode: "QUOTA_EXCEEDED", reason: "too many" }));
+  assert.deepEqual(effects.filter((effect) => effect.do === "failed").map((effect) => effect.id), ["q2"]);
+  assert.deepEqual(sent(effects), []);
+  assert.deepEqual(names(drive.frames({ type: "items", group: 7, items: [{ op: "removed", record: { recordName: "a" } }] }, at("t2"))), ["b", "c"]);
+});
+
+test("a conflict sends the whole set", () => {
+  const drive = Drive.current();
+  drive.step("declare", { id: "q2", definition: watching });
+  const [set] = sent(drive.frames(state(2, "error", [], { serverErrorCode: "CONFLICT" })));
+  assert.deepEqual([set.version, set.base, set.queries.map((query) => query.id)], [3, undefined, ["q1", "q2"]]);
+});
+
+test("a query that is gone ends with its reason, and leaves the set", () => {
+  const drive = Drive.current();
+  const effects = drive.frames({ type: "gone", group: 7, id: "q1", serverErrorCode: "QUOTA_EXCEEDED", liveError: "tooManyMatches" });
+  assert.equal(effects[0].do, "failed");
+  assert.equal(effects[0].error.liveError, "tooManyMatches");
+  assert.deepEqual(sent(effects)[0].remove, ["q1"]);
+});
+
+test("frames of queries that were given up, and frames that nobody knows, are passed over", () => {
+  const drive = Drive.current();
+  assert.deepEqual(drive.frames(
+    { type: "items", group: 99, items: [{ op: "added", record: art("x", 1) }] }, { type: "weather", sun: true },
+    { type: "toString" }, { ...at("t2"), colour: "red" }), []);
+});
+
+test("get and fence are answered, and asked again after a connection was lost", () => {
+  const drive = Drive.current();
+  const query = { kind: "result", recordType: "Art" };
+  assert.deepEqual(sent(drive.step("ask", { id: "g1", query })), [{ type: "get", id: "g1", query }]);
+  assert.equal(sent(drive.step("ask", { id: "f1" }))[0].type, "fence");
+  drive.frames({ type: "result", id: "g1", part: 0, isLast: false, records: [art("a", 1)] });
+  drive.step("lost", { code: 1006 });
+  drive.pass(500);
+  const again = sent(drive.frames(welcome));
+  assert.deepEqual(again.map((frame) => [frame.type, frame.id]), [["get", "g1"], ["fence", "f1"]]);
+  const [answer] = drive.frames({ type: "result", id: "g1", part: 0, isLast: true, records: [art("b", 1)] });
+  assert.deepEqual(answer.records.map((record) => record.recordName), ["b"]);
+  assert.deepEqual(drive.frames({ type: "fenced", id: "f1" }), [], "what came before it is applied first");
+  assert.deepEqual(drive.frames(at("t9")).map((effect) => [effect.do, effect.id]), [["answer", "f1"]]);
+});
+
+test("a get that is refused fails by itself", () => {
+  const drive = Drive.current();
+  drive.step("ask", { id: "g1", query: definition });
+  const [failed] = drive.frames({ type: "refused", id: "g1", serverErrorCode: "BAD_REQUEST", reason: "no" });
+  assert.deepEqual([failed.do, failed.id, failed.error.serverErrorCode], ["failed", "g1", "BAD_REQUEST"]);
+});
+
+test("the heartbeat's watchdog: silence ends the connection", () => {
+  const drive = Drive.current();
+  drive.pass(34_000);
+  drive.frames(at("t2"));
+  drive.pass(34_000);
+  assert.equal(drive.state, "current");
+  assert.equal(drive.machine.connection.asOf, 34_000);
+  drive.random = 0.999;
+  const effects = drive.pass(1_000);
+  assert.equal(effects[0].do, "drop");
+  assert.equal(drive.state, "offline");
+});
+
+test("an `at` that asks is answered", () => {
+  const drive = Drive.current();
+  assert.deepEqual(sent(drive.frames({ ...at("t2"), isAsking: true })), [{ type: "ack", at: "t2" }]);
+});
+
+test("delays: drawn from a step that doubles up to 30 s, and small again after a calm time", () => {
+  const drive = Drive.current();
+  drive.random = 1;
+  const waits = [];
+  for (let attempt = 0; attempt < 9; attempt += 1) {
+    drive.step("lost", { code: 1006, error: { serverErrorCode: "TRY_AGAIN_LATER" } });
+    waits.push(drive.machine.connection.retryAt - drive.now);
+    drive.pass(waits.at(-1));
+  }
+  assert.deepEqual(waits, [500, 1000, 2000, 4000, 8000, 16000, 30000, 30000, 30000]);
+  drive.frames(welcome, state(10, "bootstrapping", [told("q1", 1, true)]), state(10, "complete"), at("t9"));
+  drive.pass(29_000);
+  drive.frames(at("t10"));
+  drive.pass(1_000);
+  drive.step("lost", { code: 1006 });
+  assert.equal(drive.machine.connection.retryAt - drive.now, 500);
+});
+
+test("the relay's word on waiting is kept, when the network returns too", () => {
+  const drive = Drive.current();
+  drive.frames({ type: "bye", code: 4503, serverErrorCode: "TRY_AGAIN_LATER", reconnect: true, retryAfter: 4 });
+  assert.equal(drive.machine.connection.retryAt, 4000);
+  assert.deepEqual(drive.step("returned"), []);
+  assert.equal(drive.machine.connection.retryAt, 4000);
+});
+
+test("when the network returns, or the page is shown, a second is the most", () => {
+  const drive = Drive.current();
+  drive.random = 1;
+  for (let attempt = 0; attempt < 7; attempt += 1) {
+    drive.step("lost", { error: { serverErrorCode: "TRY_AGAIN_LATER" } });
+    if (attempt < 6) drive.pass(30_000);
+  }
+  assert.equal(drive.machine.connection.retryAt - drive.now, 30_000);
+  drive.step("returned");
+  assert.equal(drive.machine.connection.retryAt - drive.now, 1_000);
+});
+
+test("a socket that died while the page slept is found out", () => {
+  const drive = Drive.current();
+  drive.random = 1;
+  drive.now = 20_000;
+  assert.deepEqual(sent(drive.step("returned")), [{ type: "fence", id: "ping" }]);
+  drive.pass(9_000);
+  assert.equal(drive.state, "current");
+  drive.pass(1_000);
+  assert.equal(drive.state, "offline");
+  // One whose time is over is given up at once.
+  const slept = Drive.current();
+  slept.random = 1;
+  slept.now = 600_000;
+  slept.step("returned");
+  assert.equal(slept.state, "offline");
+});
+
+for (const [code, comesBack] of [
+  [4400, false], [4401, false], [4403, false], [4408, true], [4409, false], [4413, false], [4429, true], [4500, true],
+  [4503, true], [4508, true], [1000, false], [1001, true], [1002, false], [1006, true], [1008, false], [1011, true],
+  [1012, true], [1013, true]]) {
+  test(`close code ${code}: ${comesBack ? "again" : "the end"}`, () => {
+    const drive = Drive.current();
+    const effects = drive.step("lost", { code });
+    assert.equal(drive.state, comesBack ? "offline" : "closed");
+    assert.equal(effects.filter((effect) => effect.do === "failed").length, comesBack ? 0 : 1);
+  });
+}
+
+test("`bye` says whether to come back; the end is told to each query once", () => {
+  const drive = Drive.current();
+  const effects = drive.frames({ type: "bye", code: 4403, serverErrorCode: "AUTHENTICATION_FAILED", liveError: "revoked", reconnect: false });
+  assert.deepEqual(effects.filter((effect) => effect.do === "failed").map((effect) => [effect.id, effect.error.liveError]), [["q1", "revoked"]]);
+  assert.equal(drive.state, "closed");
+  assert.deepEqual(drive.step("lost", { code: 4403 }), []);
+});
+
+test("tokens: asked for at the start, one call at a time, renewed on the same connection", () => {
+  const drive = new Drive({ hasCredentials: true });
+  assert.deepEqual(drive.step("declare", { id: "q1", definition }), [{ do: "credentials", why: "start" }]);
+  assert.deepEqual(drive.step("declare", { id: "q2", definition: watching }), []);
+  assert.equal(opened(drive.step("credentials", { ckWebAuthToken: "one" })).hello.ckWebAuthToken, "one");
+  drive.frames({ ...welcome, ckWebAuthToken: "session" });
+  assert.deepEqual(drive.frames({ type: "tokenExpires", seconds: 60 }, { type: "tokenExpires", seconds: 50 }), [{ do: "credentials", why: "expires" }]);
+  assert.deepEqual(sent(drive.step("credentials", { ckWebAuthToken: "two" })), [{ type: "token", ckWebAuthToken: "two" }]);
+  drive.step("lost", { code: 1006 });
+  assert.equal(opened(drive.pass(500)).hello.ckWebAuthToken, "two", "a lost connection needs no other token");
+  drive.frames({ type: "bye", code: 4401, serverErrorCode: "AUTHENTICATION_REQUIRED", liveError: "tokenExpired", reconnect: true });
+  assert.deepEqual(drive.pass(1000), [{ do: "credentials", why: "refused" }]);
+});
+
+test("the session's own token is used when there is no other need", () => {
+  const drive = new Drive({ hasCredentials: true });
+  drive.step("declare", { id: "q1", definition });
+  drive.step("credentials", { ckWebAuthToken: "one" });
+  drive.frames({ ...welcome, ckWebAuthToken: "session" });
+  drive.step("lost", { code: 1006 });
+  assert.equal(opened(drive.pass(500)).hello.ckWebAuthToken, "session");
+});
+
+test("a hook that fails is asked again; one that has nobody ends it before anything is sent", () => {
+  const drive = new Drive({ hasCredentials: true });
+  drive.step("declare", { id: "q1", definition });
+  drive.step("credentials", { error: { reason: "no network" } });
+  assert.equal(drive.state, "offline");
+  assert.deepEqual(drive.pass(500), [{ do: "credentials", why: "start" }]);
+  const effects = drive.step("credentials", {});
+  assert.equal(effects.find((effect) => effect.do === "failed").error.serverErrorCode, "AUTHENTICATION_REQUIRED");
+  assert.equal(drive.state, "closed");
+});
+
+test("a token that ends for a client that has no other is the end", () => {
+  const drive = Drive.current();
+  drive.frames({ type: "bye", code: 4401, serverErrorCode: "AUTHENTICATION_REQUIRED", reconnect: true });
+  assert.equal(drive.state, "closed");
+});
+
+test("after two failed upgrades come streams, then polls, then sockets again", () => {
+  const drive = new Drive();
+  drive.step("declare", { id: "q1", definition });
+  const kinds = [];
+  for (let attempt = 0; attempt < 7; attempt += 1) {
+    drive.step("lost", { code: 1006 });
+    kinds.push(opened(drive.retry()).transport);
+  }
+  assert.deepEqual(kinds, ["websocket", "stream", "stream", "poll", "poll", "websocket", "websocket"]);
+});
+
+test("what the relay refuses with a reason is no failed upgrade, and a proven kind gets patience", () => {
+  const drive = new Drive();
+  drive.step("declare", { id: "q1", definition });
+  for (let attempt = 0; attempt < 5; attempt += 1) {
+    drive.step("lost", { error: { serverErrorCode: "TRY_AGAIN_LATER" }, reconnect: true });
+    assert.equal(opened(drive.retry()).transport, "websocket");
+  }
+  drive.frames(welcome);
+  for (let attempt = 0; attempt < 7; attempt += 1) {
+    drive.step("lost", { code: 1006 });
+    assert.equal(opened(drive.retry()).transport, "websocket");
+  }
+});
+
+/** A client that has come down to streams, or to polls. */
+function fallen(kind) {
+  const drive = new Drive();
+  drive.step("declare", { id: "q1", definition });
+  for (;;) {
+    drive.step("lost", { code: 1006 });
+    const open = opened(drive.retry());
+    if (open.transport === kind) return [drive, open];
+  }
+}
+
+test("a stream cannot be told: edits, gets and fences open another that goes on", () => {
+  const [drive] = fallen("stream");
+  drive.step("opened");
+  drive.frames(welcome, state(3, "bootstrapping", [told("q1", 1)]), result(1, [art("a", 1)]), state(3, "complete"), at("t1"));
+  assert.equal(drive.state, "current");
+  const effects = drive.step("ask", { id: "g1", query: definition });
+  assert.equal(effects[0].do, "drop");
+  const { hello } = opened(effects);
+  assert.deepEqual(hello.set.queries.map(({ id, since, once }) => [id, since, once]), [["q1", "t1", undefined], ["g1", undefined, true]]);
+  drive.step("ask", { id: "f1" });
+  drive.step("opened");
+  const version = hello.set.version + 1;
+  drive.frames(welcome, state(version, "bootstrapping", [told("q1", 1, true), told("g1", 2)]));
+  const answers = drive.frames(result(2, [art("z", 1)]), state(version, "complete"), at("t2"));
+  assert.deepEqual(answers.map((effect) => [effect.do, effect.id]), [["answer", "g1"], ["answer", "f1"]]);
+  assert.equal(drive.state, "current");
+});
+
+test("polls follow each other without an interruption, and an edit cuts the one that waits", () => {
+  const [drive, open] = fallen("poll");
+  assert.equal(open.hello.wait, 0);
+  drive.said.length = 0;
+  const answer = (version, isResumed, ...frames) => {
+    drive.step("opened");
+    const shown = drive.frames(welcome, state(version, "bootstrapping", [told("q1", version, isResumed)]), ...frames, state(version, "complete"), at(`t${version}`));
+    return [shown, drive.step("finished")];
+  };
+  const [first, next] = answer(open.hello.set.version, false, result(5, [art("a", 1)]));
+  assert.deepEqual(names(first), ["a"]);
+  const { hello } = opened(next);
+  assert.deepEqual([hello.wait, hello.set.queries[0].since], [25, `t${open.hello.set.version}`]);
+  drive.pass(25_000);
+  const [second] = answer(hello.set.version, true, { type: "items", group: hello.set.version, items: [{ op: "added", previous: "a", record: art("b", 2) }] });
+  assert.deepEqual(names(second), ["a", "b"]);
+  assert.deepEqual(drive.said, ["current"], "nothing flickers");
+  const edit = drive.step("declare", { id: "q2", definition: watching });
+  assert.equal(edit[0].do, "drop");
+  assert.deepEqual([opened(edit).hello.wait, opened(edit).hello.set.queries.length], [0, 2]);
+});
+
+test("a connection that nobody needs is closed after five seconds, and taken up again", () => {
+  const drive = Drive.current();
+  drive.step("undeclare", { id: "q1" });
+  drive.frames(state(2, "complete", [], { isEmpty: true }), at("t2"));
+  assert.deepEqual(drive.pass(4_000), []);
+  assert.deepEqual(drive.pass(1_000).map((effect) => effect.do), ["send", "drop"]);
+  assert.equal(drive.state, "offline");
+  assert.ok(opened(drive.step("declare", { id: "q2", definition })));
+});
+
+test("a connection that does not get through in ten seconds is given up", () => {
+  const drive = new Drive();
+  drive.step("declare", { id: "q1", definition });
+  drive.step("opened");
+  drive.random = 0.999;
+  drive.pass(9_999);
+  assert.equal(drive.state, "connecting");
+  drive.pass(1);
+  assert.equal(drive.state, "offline");
+});
+
+test("never complete while offline", () => {
+  const drive = Drive.current();
+  drive.pass(3_000);
+  drive.step("lost", { code: 1006 });
+  const { state, asOf } = drive.machine.connection;
+  assert.deepEqual([state, asOf], ["offline", 0]);
+});
+
+test("closing says goodbye, and nothing more happens", () => {
+  const drive = Drive.current();
+  assert.deepEqual(drive.step("close").map((effect) => effect.frame?.type ?? effect.do), ["bye", "drop"]);
+  assert.equal(drive.state, "closed");
+  assert.deepEqual(drive.step("declare", { id: "q9", definition }), []);
+  assert.equal(drive.machine.wakeAt, Infinity);
+});
+
+for (const [record, key] of [
+  [{ recordName: "a" }, "a"],
+  [{ recordName: "a", zoneID: { zoneName: "_defaultZone", ownerRecordName: "_defaultOwner" } }, "a"],
+  [{ recordName: "a", zoneID: { zoneName: "_defaultZone", ownerRecordName: "_ann" } }, "a"],
+  [{ recordName: "a", zoneID: { zoneName: "home", ownerRecordName: "_ann" } }, "/home/a"],
+  [{ recordName: "a", zoneID: { zoneName: "home", ownerRecordName: "_bob" } }, "_bob/home/a"],
+  [{ recordName: "a", zoneID: { zoneName: "_defaultZone", ownerRecordName: "_bob" } }, "_bob/_defaultZone/a"]]) {
+  test(`the key of a record in ${JSON.stringify(record.zoneID ?? "no zone")}`, () => assert.equal(recordKey(record, "_ann"), key));
+}

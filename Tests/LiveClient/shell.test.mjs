@@ -1,0 +1,270 @@
+// The client as pages use it, against a relay in small: sockets, streams and polls over real connections.
+import assert from "node:assert/strict";
+import test from "node:test";
+import { LiveClient } from "./client.mjs";
+import { Relay } from "./relay.mjs";
+import { TinyWebSocket } from "./websocket.mjs";
+
+async function world(body, prepare = () => {}, options = {}) {
+  const relay = await new Relay().start();
+  relay.change("a", 1);
+  relay.change("b", 2);
+  prepare(relay);
+  const client = new LiveClient({
+    url: relay.url, container: "iCloud.art", apiToken: "k", WebSocket: TinyWebSocket, random: () => 0.01, ...options,
+  });
+  try {
+    await body(relay, client);
+  } finally {
+    client.close();
+    await relay.stop();
+  }
+}
+
+const query = { recordType: "Art", sortBy: "price" };
+const namesOf = (records) => records.map((record) => record.recordName);
+
+/** The next result of an iterator that satisfies `wanted`. */
+async function until(values, wanted) {
+  for (;;) {
+    const { value, done } = await values.next();
+    assert.ok(!done, "it ended");
+    if (wanted(value)) return value;
+  }
+}
+
+const has = (...wanted) => (records) => namesOf(records).join() === wanted.join();
+
+test("results as callbacks and as iterators, and what changes", { timeout: 10_000 }, () => world(async (relay, client) => {
+  const art = client.results(query);
+  const [values, batches] = [art[Symbol.asyncIterator](), []];
+  art.onItems = (items) => batches.push(items.map((item) => `${item.op} ${item.key}`).join());
+  await until(values, has("a", "b"));
+  relay.change("c", 1.5);
+  await until(values, has("a", "c", "b"));
+  relay.change("a", 9);
+  await until(values, has("c", "b", "a"));
+  relay.change("b");
+  await until(values, has("c", "a"));
+  assert.deepEqual(batches, ["added a,added b", "added c", "changed a", "removed b"]);
+  assert.equal(client.connection.state, "current");
+  assert.equal(client.connection.transport, "websocket");
+  const { set: { queries: [told] }, format } = relay.hellos[0];
+  assert.deepEqual([told.recordType, told.sortBy, format], ["Art", [{ fieldName: "price" }], "plain"]);
+}));
+
+test("who asks the same shares one query, and has the result at once", { timeout: 10_000 }, () => world(async (relay, client) => {
+  const first = client.results(query);
+  await until(first[Symbol.asyncIterator](), has("a", "b"));
+  const second = client.results(query);
+  assert.deepEqual((await second.items().next()).value.map((item) => item.key), ["a", "b"]);
+  first.close();
+  relay.change("c", 3);
+  await until(second[Symbol.asyncIterator](), has("a", "b", "c"));
+  // A page that draws itself anew lets go and takes the same again.
+  second.close();
+  await until(client.results(query)[Symbol.asyncIterator](), has("a", "b", "c"));
+  assert.equal(relay.frames.filter((frame) => frame.type === "set").length, 0);
+}));
+
+test("a cut connection loses nothing and repeats nothing", { timeout: 10_000 }, () => world(async (relay, client) => {
+  const art = client.results(query);
+  const changes = client.changes({ recordType: "Art" });
+  const seen = [];
+  changes.onChange = (change) => seen.push(change.position);
+  const values = art[Symbol.asyncIterator]();
+  await until(values, has("a", "b"));
+  await client.fence();
+  for (let round = 0; round < 5; round += 1) {
+    for (const { channel } of relay.connections) channel.cut();
+    relay.change(`c${round}`, 10 + round);
+    relay.change("a", 1 + round / 10);
+  }
+  await until(values, has("a", "b", "c0", "c1", "c2", "c3", "c4"));
+  await client.fence();
+  assert.deepEqual(seen, [3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
+}));
+
+test("edits while there is no relay arrive as one set once there is", { timeout: 10_000 }, async () => {
+  const relay = await new Relay().start();
+  relay.change("a", 1);
+  const port = new URL(relay.url).port;
+  const client = new LiveClient({ url: relay.url, container: "c", WebSocket: TinyWebSocket, random: () => 0.02 });
+  const art = client.results(query);
+  await until(art[Symbol.asyncIterator](), has("a"));
+  await relay.stop();
+  art.close();
+  client.set.add("cheap", { ...query, predicate: "price < 100" });
+  client.set.add("all", query);
+  client.set.remove("cheap");
+  assert.notEqual(client.set.state, "complete");
+  const hellos = relay.hellos.length;
+  await relay.start(port);
+  await client.set.waitForComplete({ timeout: 5_000 });
+  const { set } = relay.hellos[hellos];
+  assert.deepEqual(set.queries.map((its) => its.query), [undefined]);
+  assert.deepEqual(namesOf(client.set.named("all").records), ["a"]);
+  client.close();
+  await relay.stop();
+});
+
+test("get and fence", { timeout: 10_000 }, () => world(async (relay, client) => {
+  assert.deepEqual(namesOf(await client.get(query)), ["a", "b"]);
+  await client.fence();
+  client.close();
+  await assert.rejects(client.get(query), { liveError: "connection" });
+}));
+
+test("no answer in time says whether there was a connection", { timeout: 10_000 }, async () => {
+  const client = new LiveClient({ url: "http://127.0.0.1:9", container: "c", WebSocket: TinyWebSocket });
+  await assert.rejects(client.get(query, { timeout: 30 }), { liveError: "connection" });
+  client.close();
+});
+
+test("a set is taken whole or not at all", { timeout: 10_000 }, () => world(async (relay, client) => {
+  const states = [];
+  client.set.onState = (state) => states.push(state);
+  await client.set.add("all", query);
+  assert.equal(client.set.state, "complete");
+  const update = client.set.update((editor) => {
+    editor.add("wrong", { recordType: "Atr" });
+    editor.add("changes", { kind: "changes", recordType: "Art" });
+    editor.remove("all");
+  });
+  await assert.rejects(update, { serverErrorCode: "NOT_FOUND", liveError: "unknownType" });
+  assert.equal(client.set.state, "error");
+  assert.equal(client.set.errors.wrong.liveError, "unknownType");
+  assert.deepEqual(client.set.names, ["all"]);
+  assert.throws(() => client.set.add("all", { recordType: "Art" }), { liveError: "duplicateQuery" });
+  await client.set.update((editor) => editor.put("all", { recordType: "Art" }));
+  assert.equal(client.set.state, "complete");
+  assert.ok(states.includes("bootstrapping"));
+  await client.set.update((editor) => editor.removeAll("Art"));
+  assert.deepEqual(client.set.names, []);
+}));
+
+test("one bad query does not take the others with it", { timeout: 10_000 }, () => world(async (relay, client) => {
+  const bad = client.results({ recordType: "Atr" });
+  const good = client.results(query);
+  await assert.rejects(bad[Symbol.asyncIterator]().next(), { liveError: "unknownType" });
+  await until(good[Symbol.asyncIterator](), has("a", "b"));
+  assert.equal(bad.state, "ended");
+}));
+
+test("where upgrades fail a stream carries everything", { timeout: 10_000 }, () => world(async (relay, client) => {
+  const art = client.results(query);
+  const values = art[Symbol.asyncIterator]();
+  await until(values, has("a", "b"));
+  assert.equal(client.connection.transport, "stream");
+  relay.change("c", 3);
+  await until(values, has("a", "b", "c"));
+  assert.deepEqual(namesOf(await client.get({ recordType: "Art" })), ["a", "b", "c"]);
+  await client.fence();
+  relay.change("d", 4);
+  await until(values, has("a", "b", "c", "d"));
+}, (relay) => (relay.refusesUpgrades = true)));
+
+test("where streams fail too polls do", { timeout: 10_000 }, () => world(async (relay, client) => {
+  const art = client.results(query);
+  const values = art[Symbol.asyncIterator]();
+  await until(values, has("a", "b"));
+  assert.equal(client.connection.transport, "poll");
+  for (const [index, name] of ["c", "d", "e"].entries()) {
+    relay.change(name, 3 + index);
+    await until(values, (records) => records.length === 3 + index);
+  }
+  const changes = client.changes({ recordType: "Art" });
+  const next = changes[Symbol.asyncIterator]().next();
+  await client.fence();
+  relay.change("a");
+  assert.equal((await next).value.operation, "delete");
+}, (relay) => (relay.refusesUpgrades = relay.refusesStreams = true)));
+
+test("tokens come from the hook, one call at a time", { timeout: 10_000 }, async () => {
+  const asked = [];
+  const credentials = async (why) => {
+    asked.push(why);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    return { ckWebAuthToken: `token-${asked.length}` };
+  };
+  await world(async (relay, client) => {
+    const values = client.results(query)[Symbol.asyncIterator]();
+    client.changes({ recordType: "Art" });
+    await until(values, has("a", "b"));
+    assert.equal(relay.hellos[0].ckWebAuthToken, "token-1");
+    const [connection] = relay.connections;
+    connection.send({ type: "tokenExpires", seconds: 60 });
+    connection.send({ type: "tokenExpires", seconds: 30 });
+    while (!relay.frames.some((frame) => frame.type === "token")) await client.fence();
+    assert.deepEqual(asked, ["start", "expires"]);
+    connection.send({ type: "bye", code: 4401, serverErrorCode: "AUTHENTICATION_REQUIRED", reconnect: true });
+    connection.channel.close(4401);
+    relay.change("c", 3);
+    await until(values, has("a", "b", "c"));
+    assert.equal(relay.hellos[1].ckWebAuthToken, "token-3");
+    assert.equal(asked.length, 3);
+  }, undefined, { credentials });
+});
+
+test("signed out: each query is told once, and nothing is tried again", { timeout: 10_000 }, () => world(async (relay, client) => {
+  const art = client.results(query);
+  const errors = [];
+  art.onError = (error) => errors.push(error.liveError);
+  const values = art[Symbol.asyncIterator]();
+  await until(values, has("a", "b"));
+  const [connection] = relay.connections;
+  connection.send({ type: "bye", code: 4403, serverErrorCode: "AUTHENTICATION_FAILED", liveError: "revoked", reconnect: false });
+  await assert.rejects(values.next(), { serverErrorCode: "AUTHENTICATION_FAILED" });
+  assert.deepEqual(errors, ["revoked"]);
+  assert.equal(client.connection.state, "closed");
+  await assert.rejects(client.results(query)[Symbol.asyncIterator]().next(), { liveError: "revoked" });
+  assert.equal(relay.hellos.length, 1);
+}));
+
+test("an application that throws does not stop the client", { timeout: 10_000 }, () => world(async (relay, client) => {
+  const reported = [];
+  globalThis.reportError = (error) => reported.push(error.message);
+  const art = client.results(query);
+  art.onValue = () => {
+    throw new Error("mine");
+  };
+  const values = art[Symbol.asyncIterator]();
+  await until(values, has("a", "b"));
+  relay.change("c", 3);
+  await until(values, has("a", "b", "c"));
+  assert.deepEqual(reported, ["mine", "mine"]);
+}));
+
+test("what cannot be read ends the connection, and the client resumes", { timeout: 10_000 }, () => world(async (relay, client) => {
+  const values = client.results(query)[Symbol.asyncIterator]();
+  await until(values, has("a", "b"));
+  const [connection] = relay.connections;
+  connection.channel.send("{");
+  while (relay.hellos.length < 2) await new Promise((resolve) => setTimeout(resolve, 5));
+  relay.change("c", 3);
+  await until(values, has("a", "b", "c"));
+  assert.equal(relay.hellos[1].set.queries[0].since, "t2");
+}));
+
+test("a slow reader gets the latest result, and each change", { timeout: 10_000 }, () => world(async (relay, client) => {
+  const art = client.results(query);
+  const changes = client.changes({ recordType: "Art" });
+  const [values, each] = [art[Symbol.asyncIterator](), changes[Symbol.asyncIterator]()];
+  await until(values, has("a", "b"));
+  await client.fence();
+  for (let round = 0; round < 20; round += 1) relay.change("a", round / 100);
+  await client.fence();
+  assert.equal((await values.next()).value[0].fields.price, 0.19);
+  for (let position = 3; position < 23; position += 1) assert.equal((await each.next()).value.position, position);
+  await each.return();
+  assert.equal((await each.next()).done, true);
+}));
+
+test("a loop that is left ends, and `close` ends the loop", { timeout: 10_000 }, () => world(async (relay, client) => {
+  const art = client.results(query);
+  for await (const records of art) if (records.length === 2) break;
+  setTimeout(() => art.close(), 20);
+  let count = 0;
+  for await (const records of art) count += records.length;
+  assert.equal(count, 2);
+}));
