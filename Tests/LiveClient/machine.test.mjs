@@ -197,6 +197,14 @@ test("a query that is refused ends, and the others are declared again", () => {
   assert.deepEqual([set.version, set.base, set.add.map((query) => query.id)], [3, 1, ["q3"]]);
 });
 
+test("what is refused may be told with the version that stays in force, and with the errors as they are", () => {
+  const drive = Drive.current();
+  drive.step("declare", { id: "q2", definition: watching });
+  const effects = drive.frames(state(1, "error", [{ id: "q2", serverErrorCode: "BAD_REQUEST", liveError: "notKept" }], { requested: 2 }));
+  assert.deepEqual(effects.filter((effect) => effect.do === "failed").map((effect) => [effect.id, effect.error.liveError]), [["q2", "notKept"]]);
+  assert.equal(drive.state, "current");
+});
+
 test("a set that is refused as a whole fails what it would have added", () => {
   const drive = Drive.current();
   drive.step("declare", { id: "q2", definition: watching });

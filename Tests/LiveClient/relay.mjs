@@ -1,7 +1,14 @@
 // A relay in small: the three doors over one list of records. It knows one query, "all Art by price", and
-// tells a client that comes back what it does not have.
+// tells a client that comes back what it does not have. It serves the page too.
+import { readFile } from "node:fs/promises";
 import http from "node:http";
 import { accept } from "./websocket.mjs";
+
+const files = {
+  "/live/": ["live.html", "text/html; charset=utf-8"],
+  "/live/live-page.js": ["live-page.js", "text/javascript; charset=utf-8"],
+  "/live/client.js": ["belfry-live.js", "text/javascript; charset=utf-8"],
+};
 
 export class Relay {
   records = new Map();
@@ -122,6 +129,14 @@ export class Relay {
   }
 
   async #serve(request, response) {
+    const file = files[request.url];
+    if (file) {
+      const [name, type] = file;
+      const text = await readFile(new URL(`../../Sources/RelayServer/Live/${name}`, import.meta.url));
+      return response
+        .writeHead(200, { "content-type": type, "content-security-policy": "default-src 'self'" }).end(text);
+    }
+    if (request.method !== "POST") return response.writeHead(404).end();
     let body = "";
     for await (const part of request) body += part;
     const hello = JSON.parse(body);

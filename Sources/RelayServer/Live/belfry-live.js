@@ -2,7 +2,7 @@
 // used, docs/live-frames.md what travels.
 //
 // LiveMachine decides and does nothing: events and the time go in, effects come out, so that every case
-// can be tested without waiting. LiveClient is the shell around it: sockets, timers, callbacks.
+// can be tested without waiting. LiveClient is the shell around it.
 
 export class LiveError extends Error {
   constructor({ serverErrorCode, reason, message, liveError, retryAfter, predicateError } = {}) {
@@ -103,7 +103,7 @@ const states = {
 const comesBack = (code) =>
   [4401, 4408, 4429, 1001, 1005, 1006, 1011, 1012, 1013].includes(code) || code >= 4500;
 
-// `handle` takes an event and the time in milliseconds, and gives effects, to be performed in order.
+// `handle` takes an event and the time in milliseconds, and gives effects, in order.
 // Events are the methods with `_`, frames those with `$`.
 export class LiveMachine {
   #greeting;
@@ -134,7 +134,7 @@ export class LiveMachine {
   #heartbeat;
   #version = 0;
   #sent; // The set that is under way; one at a time, so that edits meanwhile become one.
-  #accepted = { version: undefined, ids: new Set() };
+  #accepted = { ids: new Set() };
   #isComplete = false;
   #isClosed = false; // By an `at` since it was complete.
   #progress = 0;
@@ -314,11 +314,11 @@ export class LiveMachine {
     this.#open(0);
   }
 
-  // What was received and not closed by an `at` is dropped: it comes again.
+  // What no `at` has closed is dropped: it comes again.
   #forgetConnection() {
     this.#hasWelcome = this.#isComplete = this.#isClosed = false;
     this.#sent = undefined;
-    this.#accepted = { version: undefined, ids: new Set() };
+    this.#accepted = { ids: new Set() };
     this.#progress = 0;
     this.#times.ping = undefined;
     for (const query of this.#queries.values()) {
@@ -359,7 +359,7 @@ export class LiveMachine {
 
   _opened() {
     if (this.#phase === "opening") this.#phase = "greeting";
-    this.#times.heard = this.#now;
+    this._heard();
   }
 
   _heard() {
@@ -378,7 +378,7 @@ export class LiveMachine {
     const { current = Infinity, idle } = this.#times;
     if (this.#now - current >= calm) {
       this.#attempt = 0;
-      // Another kind has carried for long: time to see whether the better one goes now.
+      // Another kind has carried for long: perhaps the better one goes now.
       if (!this.#isDuplex) this.#failures.websocket = 0;
     }
     if (!this.#hasWelcome && !error) this.#failures[this.#transport] += 1;
@@ -451,7 +451,7 @@ export class LiveMachine {
   _frames({ frames }) {
     this._heard();
     for (const frame of frames) {
-      // Whoever is newer than this client says more: that is no mistake.
+      // A newer relay says more: that is no mistake.
       this[`$${frame.type}`]?.(frame);
     }
   }
@@ -460,9 +460,7 @@ export class LiveMachine {
     for (const query of this.#of(frame.group)) query.pending.push(frame);
   }
 
-  $change(frame) {
-    this.$items(frame);
-  }
+  $change = this.$items;
 
   $fenced({ id }) {
     const ask = this.#asks.get(id);
@@ -493,8 +491,9 @@ export class LiveMachine {
   }
 
   $state(frame) {
+    const isConflict = frame.state === "superseded" || frame.serverErrorCode === "CONFLICT";
+    if (isConflict || frame.state === "error") return this.#refuseSet(frame, isConflict);
     if (frame.version === this.#sent?.version) {
-      if (frame.state === "error" || frame.state === "superseded") return this.#refuseSet(frame);
       this.#accepted = this.#sent;
       this.#sent = undefined;
       this.#flushSoon();
@@ -513,27 +512,26 @@ export class LiveMachine {
     if (!this.#isComplete) this.#phase = "bootstrapping";
   }
 
-  #refuseSet(frame) {
-    const refused = (frame.queries ?? []).filter((query) => query.error);
-    const isConflict = frame.state === "superseded" || frame.serverErrorCode === "CONFLICT";
-    if (!refused.length && !isConflict) {
-      // It is the set that is refused: all that it would have added.
-      for (const id of this.#sent.ids) {
-        if (!this.#accepted.ids.has(id)) refused.push({ id, error: frame });
-      }
+  #refuseSet(frame, isConflict) {
+    const errors = {};
+    for (const query of frame.queries ?? []) {
+      const error = query.error ?? (query.serverErrorCode && query);
+      if (error) errors[query.id] = error;
     }
-    if (isConflict) this.#accepted = { version: undefined, ids: new Set() };
+    if (isConflict) this.#accepted = { ids: new Set() };
+    else if (!Object.keys(errors).length) {
+      // It is the set that is refused: all that it would have added.
+      for (const id of this.#sent?.ids ?? []) if (!this.#accepted.ids.has(id)) errors[id] = frame;
+    }
     this.#sent = undefined;
-    for (const { id, error } of refused) this.#fail(id, error);
+    for (const id in errors) this.#fail(id, errors[id]);
     // Whoever wants all or nothing takes the rest back before the next set goes out.
-    this.#do("refusedSet", { isConflict, errors: Object.fromEntries(refused.map(({ id, error }) => [id, error])) });
+    this.#do("refusedSet", { isConflict, errors });
     this.#flushSoon();
   }
 
   #fail(id, error) {
-    if (this.#queries.delete(id) || this.#asks.delete(id)) {
-      this.#do("failed", { id, error });
-    }
+    if (this.#queries.delete(id) || this.#asks.delete(id)) this.#do("failed", { id, error });
   }
 
   *#of(group) {
@@ -695,7 +693,7 @@ async function readPoll(response, on) {
   const { frames } = await response.json();
   on({ type: "opened" });
   on({ type: "frames", frames });
-  on({ type: "finished" });
+  setTimeout(on, 250, { type: "finished" }); // Or many changes would make as many polls.
 }
 
 const ways = {

@@ -51,7 +51,7 @@ let results;
 const words = {
   offline: "Offline", connecting: "Connecting …", catchingUp: "Catching up", current: "Current", closed: "Closed",
 };
-const ways = { websocket: "WebSocket", stream: "event stream", poll: "polls" };
+const ways = { websocket: "WebSocket", stream: "an event stream", poll: "polls" };
 const span = (milliseconds) => {
   const seconds = Math.max(0, Math.round(milliseconds / 1000));
   return seconds < 2 ? "a moment" : seconds < 120 ? `${seconds} seconds` : `${Math.round(seconds / 60)} minutes`;
