@@ -57,8 +57,8 @@ package struct MissFinder: Sendable {
     }
 
     private func readers(_ subscription: Subscription) -> [String] {
-        guard DeviceExpansion.mayRead(subscription.owner, change),
-            !subscription.narrowsUpdates || DeviceExpansion.mightRead(subscription.owner, change)
+        guard change.mayRead(subscription.owner),
+            !subscription.narrowsUpdates || change.mightRead(subscription.owner)
         else { return ["\(subscription.owner) may not read it"] }
         return []
     }

@@ -6,7 +6,7 @@ import Storage
 extension LiveEngine {
     // MARK: Items
 
-    /// What the members of a group are told of what was done to its result; each what they may read.
+    /// What the members of a group are told of what was done to its result: each what it may read.
     func told(
         _ items: [LiveItem], of group: LiveGroup, by origin: ChangeOrigin?
     ) -> LiveGroupFrame? {

@@ -5,7 +5,7 @@ import Storage
 extension LiveQuery {
     /// Queries with the same identity show the same, and are one group.
     ///
-    /// - Parameter reader: whose own it is, where what is shown depends on who looks.
+    /// It is that of `reader` alone where what is shown depends on who looks.
     func identity(of reader: LiveReader?) -> String {
         var parts = [
             kind.rawValue, "\(place.container)", place.database.rawValue,

@@ -91,8 +91,8 @@ extension RecordChange {
 
     /// The record as it is kept after this change, at its position; `nil` if it is gone.
     ///
-    /// - Parameter base: the record as it was kept before, where that is known: what clients wrote
-    ///   beyond the values holds for as long as the value does.
+    /// `base` is the record as it was kept before, where that is known: what clients wrote beyond
+    /// the values holds for as long as the value does.
     func keptAfter(
         _ entry: LogPosition, at appendedAt: Timestamp, base: LiveRecord?
     ) -> LiveRecord? {

@@ -175,7 +175,8 @@ struct ResultMembers: Sendable {
     ///   - touched: the records that were changed since, as they were members then; `nil` for those
     ///     that were none.
     ///   - keys: the fields that are shown.
-    /// - Complexity: that of sorting what was touched, and linear in the members if there is a limit.
+    /// - Returns: Removed, added, changed, each in order.
+    /// - Complexity: That of sorting what was touched, and linear in the members.
     func difference(since touched: [RecordID: LiveRecord?], showing keys: [String]?) -> [LiveItem] {
         var then = all.filter { touched[$0.record.id] == nil }
         let earlier = touched.values.compactMap { $0.map(member) }.filter(order.admits)

@@ -11,11 +11,19 @@ package struct UpdateRules {
     private let index: SubscriptionIndex
     private var rules: [UInt64: Rule] = [:]
 
-    struct Rule: Codable {
+    /// What one subscription asks of updates.
+    package struct Rule: Codable, Sendable {
         let firesWhen: FiresWhen
         let changedKeys: [String]
         /// What the condition reads; `nil` if that cannot be told.
         let fields: Set<String>?
+
+        /// Notes what is asked, and what the condition reads; `nil` if that cannot be told.
+        package init(firesWhen: FiresWhen, changedKeys: [String], fields: Set<String>?) {
+            self.firesWhen = firesWhen
+            self.changedKeys = changedKeys
+            self.fields = fields
+        }
     }
 
     /// Creates rules for no subscription.
@@ -94,7 +102,7 @@ package struct UpdateRules {
 
 extension UpdateRules.Rule {
     /// Whether an update fires it, given what its condition said of both images.
-    func fires(
+    package func fires(
         by change: RecordChange, didMatch: Bool, doesMatch: Bool
     ) -> Bool {
         let fits =
@@ -125,7 +133,7 @@ extension RecordChange {
     /// Whether it is known that an update gave a field another value.
     ///
     /// The source's own list counts where there is one; otherwise the images are compared.
-    func changes(field name: String) -> Bool {
+    package func changes(field name: String) -> Bool {
         if let changedKeys { return changedKeys.contains(name) }
         guard let before, let after, before.shows(name), after.shows(name) else { return false }
         return before.fields[name] ?? .null != after.fields[name] ?? .null

@@ -8,8 +8,9 @@ import NIOHTTPTypes
 import NIOWebSocket
 import RelayModel
 
-/// Turns a connection into a WebSocket when its client asks for one (RFC 6455); one for each
-/// connection. Everything else passes.
+/// Turns a connection into a WebSocket when its client asks for one (RFC 6455).
+///
+/// One for each connection; everything else passes.
 final class LiveUpgrade: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias InboundOut = HTTPRequestPart
