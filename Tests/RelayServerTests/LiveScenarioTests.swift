@@ -278,4 +278,24 @@ import Testing
             #expect(Set(positions).count == count, "each once")
         }
     }
+
+    @Test func `a schema that is changed sends clients to come again, and judge anew`() async throws
+    {
+        try await RunningRelay.with { relay in
+            try await Self.keep(relay)
+            let page = try await Self.open(relay)
+            try await page.send(Self.set)
+            _ = await page.frames(until: "at")
+            try await relay.client.administer(
+                "POST", "\(relay.container.path)/schema/recordTypes/Artwork", ["shadow": false]
+            ).expect(200)
+            let bye = await page.frame("bye")
+            #expect(bye?["code"] == 4503 && bye?["reconnect"] == true)
+            let again = try await Self.open(relay)
+            try await again.send(Self.set)
+            let state = await again.frame("state")
+            #expect(state?["queries"]?.value(at: ["0", "error", "liveError"]) == "notKept")
+            try await again.close()
+        }
+    }
 }

@@ -119,6 +119,16 @@ struct LiveWaiter: Hashable {
     /// Where it stands; `nil` begins with the result as it is.
     var since: LogPosition?
 
+    /// A query waits once, wherever it stands.
+    static func == (left: LiveWaiter, right: LiveWaiter) -> Bool {
+        left.client == right.client && left.query == right.query
+    }
+
+    func hash(into hasher: inout Hasher) {
+        hasher.combine(client)
+        hasher.combine(query)
+    }
+
     /// The name of a query that is got once, and belongs to no set.
     var getID: String? {
         query.hasPrefix(Self.getMark) ? String(query.dropFirst(Self.getMark.count)) : nil

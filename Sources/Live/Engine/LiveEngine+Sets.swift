@@ -10,7 +10,7 @@ extension LiveEngine {
         _ number: UInt64, at hub: any LiveHub, of container: ContainerKey, as reader: LiveReader,
         on device: DeviceID? = nil
     ) {
-        hubs[ObjectIdentifier(hub)] = hub
+        hubs[ObjectIdentifier(hub), default: (hub, 0)].clients += 1
         clients[number] = LiveClient(
             hub: hub, container: container, reader: reader, device: device)
         meter.show(clients: clients.count)
@@ -24,9 +24,9 @@ extension LiveEngine {
             guard let group = container?.groups[declared.group] else { continue }
             leave(group, LiveWaiter(client: number, query: id), isLast: true)
         }
-        if !clients.values.contains(where: { $0.hub === client.hub }) {
-            hubs[ObjectIdentifier(client.hub)] = nil
-        }
+        let place = ObjectIdentifier(client.hub)
+        hubs[place]?.clients -= 1
+        if hubs[place]?.clients == 0 { hubs[place] = nil }
         meter.show(clients: clients.count)
     }
 
@@ -106,11 +106,8 @@ extension LiveEngine {
     }
 
     private func leave(_ group: LiveGroup, _ waiter: LiveWaiter, isLast: Bool) {
-        group.once.remove(LiveWaiter(client: waiter.client, query: waiter.query))
-        for waiting in group.waiting
-        where waiting.client == waiter.client && waiting.query == waiter.query {
-            group.waiting.remove(waiting)
-        }
+        group.once.remove(waiter)
+        group.waiting.remove(waiter)
         if isLast { group.clients.remove(waiter.client) }
     }
 
@@ -263,7 +260,7 @@ extension LiveEngine {
         guard clients[waiter.client] != nil else { return }
         group.idleLooks = 0
         if let since = waiter.since, since < position {
-            group.waiting.insert(waiter)
+            group.waiting.update(with: waiter)
             clients[waiter.client]?.waiting.insert(waiter.query)
             returning[container.key, default: []].insert(group.number)
             if group.query.kind == .result, group.members == nil { load(group, in: container) }
@@ -273,7 +270,7 @@ extension LiveEngine {
         switch group.query.kind {
         case .changes: welcome(waiter, group, [])
         case .result where group.members == nil:
-            group.waiting.insert(waiter)
+            group.waiting.update(with: waiter)
             clients[waiter.client]?.waiting.insert(waiter.query)
             load(group, in: container)
         case .result:
@@ -301,9 +298,7 @@ extension LiveEngine {
     /// Makes a client's query one that is told what comes, after it was told what there is.
     func welcome(_ waiter: LiveWaiter, _ group: LiveGroup, _ frames: [LiveFrame]) {
         guard let client = clients[waiter.client] else { return }
-        group.waiting = group.waiting.filter {
-            $0.client != waiter.client || $0.query != waiter.query
-        }
+        group.waiting.remove(waiter)
         clients[waiter.client]?.waiting.remove(waiter.query)
         var commands: [LiveCommand] = frames.isEmpty ? [] : [.send(waiter.client, frames)]
         let isOnce = client.queries[waiter.query]?.query.isOnce ?? false

@@ -31,7 +31,8 @@ package actor LiveEngine {
     var position = LogPosition.start
     private var isFollowing = false
     var clients: [UInt64: LiveClient] = [:]
-    var hubs: [ObjectIdentifier: any LiveHub] = [:]
+    /// Where clients stand, and how many there.
+    var hubs: [ObjectIdentifier: (hub: any LiveHub, clients: Int)] = [:]
     var containers: [ContainerKey: LiveContainer] = [:]
     var nextGroup: UInt32 = 1
     /// Readings of records that are under way.
@@ -112,13 +113,13 @@ package actor LiveEngine {
         if !frames.isEmpty {
             let at = FrameWriter.at(LiveToken(store: store, position: position).text)
             meter.count(frames: frames.count)
-            for hub in hubs.values { hub.post([.deliver(frames, at, position)]) }
+            for (hub, _) in hubs.values { hub.post([.deliver(frames, at, position)]) }
             frames.removeAll(keepingCapacity: true)
             endOnce()
         }
         resumeWaiters()
         beginResuming()
-        for hub in hubs.values { await hub.room() }
+        for (hub, _) in hubs.values { await hub.room() }
     }
 
     private func resumeWaiters() {

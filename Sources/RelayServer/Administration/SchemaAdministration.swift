@@ -5,6 +5,8 @@ import Storage
 struct SchemaAdministration: AdministrationTable {
     let registry: any ContainerRegistry
     let shadow: any Shadow
+    /// Is told that what may be seen, and by whom, has changed.
+    let revoked: @Sendable (Revocation) -> Void
 
     var routes: [AdministrationRoute] {
         [
@@ -51,6 +53,7 @@ struct SchemaAdministration: AdministrationTable {
             schema = try ContainerSchema(json: .object(body.object))
         }
         try await shadow.replaceSchema(of: container, with: schema)
+        revoked(.schema(container))
         return RelayAnswer(
             json: .object(try await shadow.schema(of: container).json))
     }
@@ -66,6 +69,7 @@ struct SchemaAdministration: AdministrationTable {
         type.isKept = isKept
         schema.recordTypes[name] = type
         try await shadow.replaceSchema(of: container, with: schema)
+        revoked(.schema(container))
         return RelayAnswer(json: .object(type.json))
     }
 }

@@ -107,7 +107,8 @@ struct RouteTable: Sendable {
                 registry: registry, identifiers: identifiers, revoked: relay.revoked),
             SourceAdministration(
                 registry: registry, publicURL: relay.publicURL, randomBytes: relay.randomBytes),
-            SchemaAdministration(registry: registry, shadow: relay.shadow),
+            SchemaAdministration(
+                registry: registry, shadow: relay.shadow, revoked: relay.revoked),
             SubscriptionAdministration(registry: registry),
             IndexAdministration(registry: registry, indexes: relay.indexes),
             ChangeAdministration(registry: registry, log: relay.log, intake: intake),

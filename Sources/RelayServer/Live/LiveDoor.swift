@@ -26,12 +26,14 @@ final class LiveDoor: Sendable {
     private struct State {
         var lastClient: UInt64 = 0
         var counts: [Holder: Int] = [:]
+        /// Those who are answered over HTTP.
+        var streams: [UInt64: (identity: LiveIdentity, hub: StreamHub)] = [:]
     }
 
     /// Whose connections are counted together.
     private struct Holder: Hashable {
         let container: ContainerKey
-        let user: UserID?
+        let user: UserID
     }
 
     init(
@@ -98,17 +100,16 @@ final class LiveDoor: Sendable {
         let form: Form = try hello.choice("format") ?? .typed
         let caller = admission.caller.caller
         let isServer = caller.proof != .apiToken
-        if !isServer { _ = try admission.caller.user() }
+        let key = Caller.identity(ofKey: admission.key.id, container: caller.container)
+        let user = isServer ? caller.user ?? key : try admission.caller.user()
         let token = Authenticator.userToken(of: request)
         let identity = LiveIdentity(
-            settings: admission.caller.settings, user: caller.user, device: device,
-            isServer: isServer, keyID: admission.key.id, session: admission.session,
+            settings: admission.caller.settings, user: user, namesUser: caller.user != nil,
+            device: device, isServer: isServer, keyID: admission.key.id, session: admission.session,
             endsAt: isServer ? nil : token.flatMap(SessionService.end),
             form: LiveForm(
                 isPlain: form == .plain,
-                writesNumbersAsTexts: try hello.bool("numbersAsStrings") ?? false),
-            actor: isServer
-                ? Caller.identity(ofKey: admission.key.id, container: caller.container) : nil)
+                writesNumbersAsTexts: try hello.bool("numbersAsStrings") ?? false))
         return (identity, welcome(identity, token: admission.token, at: request.receivedAt))
     }
 
@@ -116,7 +117,7 @@ final class LiveDoor: Sendable {
         _ identity: LiveIdentity, token: String?, at now: Timestamp
     ) -> JSONObject {
         var welcome: JSONObject = ["type": "welcome"]
-        welcome["userRecordName"] = identity.user.map { .string($0.rawValue) }
+        if identity.namesUser { welcome["userRecordName"] = .string(identity.user.rawValue) }
         welcome["mine"] = identity.device.map { .string(form.name(of: $0, identity.user)) }
         welcome["ckWebAuthToken"] = token.map { .string($0) }
         welcome["time"] = .integer(now.milliseconds)
@@ -157,6 +158,30 @@ final class LiveDoor: Sendable {
         state.withLock { state in
             state.counts[holder, default: 1] -= 1
             if state.counts[holder] == 0 { state.counts[holder] = nil }
+        }
+    }
+
+    // MARK: Streams
+
+    /// Notes a stream, so that it can be ended.
+    func note(_ hub: StreamHub, of identity: LiveIdentity, _ number: UInt64) {
+        state.withLock { $0.streams[number] = (identity, hub) }
+    }
+
+    /// Forgets a stream.
+    func forget(stream number: UInt64) {
+        state.withLock { $0.streams[number] = nil }
+    }
+
+    /// Ends the streams of those whose right to be here has ended.
+    func end(_ revocation: Revocation) {
+        let bye = revocation.end.bye(uuid: identifiers.uuid())
+        let ending = state.withLock { state in
+            state.streams.filter { revocation.concerns($0.value.identity) }
+        }
+        for (number, stream) in ending {
+            stream.hub.post([.send(number, [bye])])
+            stream.hub.end()
         }
     }
 

@@ -6,8 +6,10 @@ import Storage
 struct LiveIdentity: Sendable {
     /// The settings of the container.
     let settings: ContainerSettings
-    /// The user; `nil` for a server that names none.
-    let user: UserID?
+    /// The user; for a server that names none, the identity of its key.
+    let user: UserID
+    /// Whether a user was named.
+    let namesUser: Bool
     /// The device, which `by` names and which may be left out of what it does itself.
     let device: DeviceID?
     /// Whether it is a server of the application's own.
@@ -20,11 +22,9 @@ struct LiveIdentity: Sendable {
     var endsAt: Timestamp?
     /// How records are written.
     let form: LiveForm
-    /// As whom a server owns what it wants to see in the public database.
-    let actor: UserID?
 
     /// What it may read.
-    var reader: LiveReader { isServer ? .server : user.map { .user($0) } ?? .server }
+    var reader: LiveReader { isServer ? .server : .user(user) }
 }
 
 /// Why a connection ends, with the code of RFC 6455 or of the application's range.
@@ -89,6 +89,17 @@ extension Revocation {
             identity.session == session && identity.settings.key == container
         case .key(let id, let container):
             identity.keyID == id && identity.settings.key == container
+        case .schema(let container): identity.settings.key == container
         }
+    }
+
+    /// What those are told who have to go.
+    var end: LiveEnd {
+        if case .schema = self {
+            return LiveEnd(.notNow, APIError(.tryAgainLater, reason, retryAfter: 1))
+        }
+        return LiveEnd(
+            .forbidden,
+            APIError(.authenticationFailed, reason, details: ["liveError": "revoked"]))
     }
 }

@@ -79,7 +79,8 @@ struct LiveQueryReading {
 
     private func subscription(_ reader: JSONReader) throws -> Subscription {
         let database: DatabaseScope = try reader.choice("database") ?? .public
-        guard let user = client.user ?? (database == .public ? client.actor : nil) else {
+        let user = client.user
+        guard client.namesUser || database == .public else {
             throw APIError(
                 .authenticationRequired,
                 "\(reader.path).database: the \(database.rawValue) one belongs to a user; name one")

@@ -100,7 +100,10 @@ struct LiveRoutes: Sendable {
             }
             parts.finish()
         }
+        let door = try door
+        door.note(hub, of: identity, session.number)
         let end: @Sendable () -> Void = {
+            door.forget(stream: session.number)
             beat.cancel()
             session.end()
             hub.end()

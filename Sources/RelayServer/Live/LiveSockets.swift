@@ -103,10 +103,8 @@ final class LiveSockets: Sendable {
 
     /// Ends the connections of those whose right to be here has ended.
     func end(_ revocation: Revocation) {
-        let end = LiveEnd(
-            .forbidden,
-            APIError(
-                .authenticationFailed, revocation.reason, details: ["liveError": "revoked"]))
+        door.end(revocation)
+        let end = revocation.end
         for hub in hubs {
             hub.forEach { socket in
                 guard let identity = socket.identity, revocation.concerns(identity) else { return }

@@ -92,10 +92,18 @@ struct DevSandbox: Sendable {
             StoredSource(
                 container: key, name: name,
                 definition: .object(try ChangeSource(json: definition).json), savedAt: now))
+        // Kept, so that a page that shows them has what there is.
+        if let artwork = RecordType(rawValue: Self.recordType) {
+            try await store.extendSchema(
+                of: key, with: [RecordTypeDefinition(artwork, isInferred: true)])
+        }
         for phone in secrets.phones {
             _ = try await store.register(try phone.device(in: key), at: now)
         }
     }
+
+    /// What its records are.
+    static let recordType = "Artwork"
 
     static func containerKey() throws -> ContainerKey {
         guard let container = ContainerID(rawValue: container) else {

@@ -51,6 +51,13 @@ struct DevTour: Sendable {
         """
     }
 
+    /// A page on which records are seen to change: what it needs stands behind the mark, and so
+    /// never leaves the browser.
+    var page: String {
+        "\(base)/live#container=\(container)&environment=development"
+            + "&apiToken=\(secrets.apiToken)&recordType=\(DevSandbox.recordType)&token=\(userToken)"
+    }
+
     /// What a person reads first.
     var welcome: String {
         """
@@ -69,6 +76,10 @@ struct DevTour: Sendable {
 
         A local push gateway prints what her tablet gets. Her phone gets none, because it made the
         change; bob did not ask. Control-C ends it.
+
+        3. See the records change as alice does, on a page:
+
+        \(page)
 
         \(administration)
         Its administrative side: \(adminURL), token \(secrets.adminToken)
