@@ -210,7 +210,7 @@ let package = Package(
             name: "CommandLineTests",
             dependencies: [
                 "belfry", "RelayModel", "Storage", "StorageSQLite", "RelayTestKit",
-                "GatewaySimulator",
+                "GatewaySimulator", argumentParser,
             ]),
         .target(
             name: "SimulationKit",

@@ -12,8 +12,6 @@ package import Storage
 package struct Follower: ~Copyable {
     /// Where the settings of containers are found, from memory.
     package typealias SettingsSource = @Sendable (ContainerKey) -> ContainerSettings?
-    /// Who is told of devices that are left out because they made the change.
-    package typealias SuppressionWatcher = @Sendable (SuppressedDevice) -> Void
     /// Who takes the deliveries; it suspends while it has no room.
     package typealias Taker = @Sendable (OwedBatch) async throws -> Void
 
@@ -41,7 +39,8 @@ package struct Follower: ~Copyable {
     let log: any ShardLog
     private let progress: any ShardProgress
     private let settings: SettingsSource
-    private let onSuppression: SuppressionWatcher?
+    /// Who is told what became of each change.
+    let watch: ChangeWatch?
     private let take: Taker
     let snapshots: SnapshotStore?
     let logger: Logger
@@ -70,7 +69,7 @@ package struct Follower: ~Copyable {
         settings: @escaping SettingsSource, logger: Logger,
         directory: IndexDirectory? = nil, snapshots: SnapshotStore? = nil,
         mostSteps: Int = Limits.maximumStepsPerChange, pulse: FollowerPulse? = nil,
-        onSuppression: SuppressionWatcher? = nil, take: @escaping Taker
+        watch: ChangeWatch? = nil, take: @escaping Taker
     ) {
         state = ShardState(
             indexSeed: indexSeed, badges: badges, directory: directory, mostSteps: mostSteps)
@@ -86,7 +85,7 @@ package struct Follower: ~Copyable {
         self.progress = progress
         self.settings = settings
         self.logger = logger
-        self.onSuppression = onSuppression
+        self.watch = watch
         self.take = take
     }
 
@@ -212,6 +211,7 @@ package struct Follower: ~Copyable {
         }
         var fired = found.serials
         let once = try await claimOnce(&fired, at: entry.position, of: entry.container)
+        if fired.isEmpty { watch(fired, by: found.change, entry) }
         // With an offset it was worked in the log's turn before a crash, and so it is again.
         if offset == 0, leaves(fired.count, entry) {
             try await leaveToRanges(fired, by: found.change, entry)
@@ -236,13 +236,18 @@ package struct Follower: ~Copyable {
             let found = try state.firedSerials(
                 by: change, appendedAt: entry.appendedAt, isStale: isStale, in: entry.container)
             meter.countChange(matches: found?.serials.count ?? 0)
+            if found?.serials.isEmpty != false {
+                watch(change, isStale ? .stale : .judged, entry)
+            }
             return found
         } catch StorageError.damaged(_, let reason) {
             try await setAside(
                 UnreadableEntry(position: entry.position, isChange: true, reason: reason))
+            watch(change, .setAside(reason), entry)
             return nil
         } catch let dear as DearChange {
             try await setAside(dear, entry)
+            watch(change, .setAside("its conditions take too many steps"), entry)
             return nil
         }
     }
@@ -263,7 +268,8 @@ package struct Follower: ~Copyable {
             pending.append(contentsOf: fanout.takeDeliveries())
             pendingInbox.append(contentsOf: fanout.takeInbox())
             let suppressed = fanout.takeSuppressed()
-            if let onSuppression { suppressed.forEach(onSuppression) }
+            // Before anything of it is handed over, so that whoever watches hears of it first.
+            if start == 0 { watch(fired, by: change, entry, leftOut: suppressed) }
             if max(pending.count, pendingInbox.count) >= Self.deliveriesPerBatch {
                 try await handOver(finished: LogPosition(entry.position.rawValue - 1))
             }
@@ -274,6 +280,7 @@ package struct Follower: ~Copyable {
     private mutating func leaveToRanges(
         _ fired: [UInt64], by change: RecordChange, _ entry: FollowedEntry
     ) async throws {
+        watch(fired, by: change, entry)
         let serials = state.withoutRepeatedSilence(fired, of: change, in: entry.container)
         let ranges = stride(from: 0, to: serials.count, by: Self.subscriptionsPerRange).map {
             NewRange(

@@ -7,7 +7,8 @@ struct Belfry: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "belfry",
         abstract: "CloudKit-style subscriptions for any database.",
-        subcommands: [DevCommand.self, ServeCommand.self] + AdministrationCommands.all
+        subcommands: [DevCommand.self, ServeCommand.self, TriggerCommand.self]
+            + AdministrationCommands.all
             + [
                 PredicateCommand.self, MatchCommand.self, GatewayCommand.self, BenchCommand.self,
             ])

@@ -5,7 +5,7 @@ import Testing
 /// `belfry dev` as a new user meets it.
 @Suite struct DevCommandTests {
     /// A run of it that goes on until it is ended.
-    private struct Sandbox {
+    struct Sandbox {
         let child: Child
         let output: LogLines
         let errors: LogLines

@@ -41,13 +41,13 @@ package final class Relay: Service {
     ///   - world: Clocks and chance.
     ///   - metrics: Where the calls' metrics go.
     ///   - logger: Hears what an operator should know.
-    ///   - onSuppression: Is told of each device that is left out because it made the change.
+    ///   - watch: Is told what became of each change.
     /// - Throws: ``Storage/StorageError`` if the store cannot be used,
     ///   ``Gateway/GatewaySetupError``
     ///   if the gateway cannot.
     package init(
         _ configuration: RelayConfiguration, world: World, metrics: PrometheusMetrics,
-        logger: Logger, onSuppression: Follower.SuppressionWatcher? = nil
+        logger: Logger, watch: ChangeWatch? = nil
     ) async throws {
         self.configuration = configuration
         self.world = world
@@ -103,7 +103,7 @@ package final class Relay: Service {
             of: shard, worker: worker, turns: turns, snapshots: snapshots,
             in: WalkSurroundings(
                 configuration: configuration, world: world, logger: logger, directory: directory,
-                indexes: indexes, onSuppression: onSuppression))
+                indexes: indexes, watch: watch))
     }
 
     // MARK: Running

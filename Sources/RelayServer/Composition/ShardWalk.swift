@@ -137,7 +137,7 @@ final class ShardWalk: Sendable {
             rangeThreshold: relay.configuration.rangeThreshold, now: world.now, clock: world.clock,
             settings: { [relay] key in relay.directory[key] }, logger: relay.logger,
             directory: relay.indexes, snapshots: snapshots, pulse: pulse,
-            onSuppression: relay.onSuppression,
+            watch: relay.watch,
             take: { [worker, turns, pulse] batch in
                 try await worker.accept(batch)
                 guard let position = batch.finished else { return }
@@ -175,6 +175,6 @@ struct WalkSurroundings: Sendable {
     let directory: ContainerDirectory
     /// The containers' indexes, which followers enter.
     let indexes: IndexDirectory
-    /// Is told of each device that is left out because it made the change.
-    let onSuppression: Follower.SuppressionWatcher?
+    /// Is told what became of each change.
+    let watch: ChangeWatch?
 }

@@ -29,20 +29,24 @@ struct AdministrationOptions: ParsableArguments {
     func run(
         _ body: (AdministrationClient) async throws -> CommandOutput
     ) async throws {
-        do {
-            let client = AdministrationClient(transport: try await transport())
-            let result: Result<CommandOutput, any Error>
-            do {
-                result = .success(try await body(client))
-            } catch {
-                result = .failure(error)
-            }
-            await client.transport.close()
-            print(try result.get().text(asJSON: json))
-        } catch let failure as CommandFailure {
-            Self.complain(failure.description)
-            throw ExitCode(failure.kind.rawValue)
+        try await CommandFailure.told {
+            print(try await withClient(body).text(asJSON: json))
         }
+    }
+
+    /// Makes calls.
+    func withClient<Result>(
+        _ body: (AdministrationClient) async throws -> Result
+    ) async throws -> Result {
+        let client = AdministrationClient(transport: try await transport())
+        let outcome: Swift.Result<Result, any Error>
+        do {
+            outcome = .success(try await body(client))
+        } catch {
+            outcome = .failure(error)
+        }
+        await client.transport.close()
+        return try outcome.get()
     }
 
     /// Makes one call, and shows what it answers; `parts` are those of its path.
@@ -54,10 +58,6 @@ struct AdministrationOptions: ParsableArguments {
             CommandOutput(
                 try await client.make(call, parts, query: query, body: body), to: call)
         }
-    }
-
-    private static func complain(_ text: String) {
-        say("error: \(text)")
     }
 
     private static func say(_ text: String) {

@@ -1,3 +1,4 @@
+import ArgumentParser
 import AsyncHTTPClient
 import Foundation
 import Logging
@@ -42,6 +43,17 @@ struct CommandFailure: Error, Sendable, Hashable, CustomStringConvertible {
     init(_ kind: Kind, _ description: String) {
         self.kind = kind
         self.description = description
+    }
+
+    /// Runs `body`; a failure is said on the standard error, and ends the process with its exit
+    /// code.
+    static func told(_ body: () async throws -> Void) async throws {
+        do {
+            try await body()
+        } catch let failure as CommandFailure {
+            try? StandardStreams.write(Array("error: \(failure)\n".utf8), .error)
+            throw ExitCode(failure.kind.rawValue)
+        }
     }
 }
 

@@ -9,6 +9,12 @@ struct DevAddress: Codable, Sendable {
     let adminToken: String
     /// The process, which may have been killed.
     let process: Int32
+    /// Its container in the environment development.
+    var container: String?
+    /// Where its change source is posted to.
+    var sourceURL: String?
+    /// What the change source proves itself by.
+    var sourceToken: String?
 
     /// Where it stands; `nil` without a home.
     ///

@@ -77,18 +77,20 @@ struct DevCommand: AsyncParsableCommand {
         MetricsSystem.bootstrap(metrics)
         var logger = Logger(label: "belfry") { OneLineStream.handler(label: $0) }
         logger.logLevel = logLevel
+        let chronicle = DevChronicle()
         let relay = try await Relay(
             try await relayConfiguration(of: sandbox, gatewayPort: gateway.port), world: world,
-            metrics: metrics, logger: logger,
-            onSuppression: { suppressed in
-                StandardStreams.say("\n\(suppressed.deviceID) got none: it made the change.")
-            })
+            metrics: metrics, logger: logger, watch: chronicle.watch)
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
                 services: [.init(service: relay)], gracefulShutdownSignals: [.sigterm, .sigint],
                 logger: Logger(label: "belfry.signals") { _ in SwiftLogNoOpLogHandler() }))
         do {
-            try await drive(relay, sandbox, gateway, group, until: world.now())
+            try await withThrowingTaskGroup(of: Void.self) { tasks in
+                tasks.addTask { await chronicle.tell(of: relay) }
+                defer { tasks.cancelAll() }
+                try await drive(relay, sandbox, gateway, group, until: world.now())
+            }
         } catch {
             await gateway.stop()
             throw error
@@ -127,7 +129,8 @@ struct DevCommand: AsyncParsableCommand {
         let environment = ProcessInfo.processInfo.environment
         let address = DevAddress(
             url: "http://127.0.0.1:\(adminPort)", adminToken: sandbox.secrets.adminToken,
-            process: ProcessInfo.processInfo.processIdentifier)
+            process: ProcessInfo.processInfo.processIdentifier, container: DevSandbox.container,
+            sourceURL: sandbox.sourceURL(port: port), sourceToken: sandbox.secrets.sourceToken)
         let tour = DevTour(
             sandbox: sandbox, port: port, adminPort: adminPort,
             isFound: !once && address.announce(environment),

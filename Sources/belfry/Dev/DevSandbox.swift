@@ -30,6 +30,11 @@ struct DevSandbox: Sendable {
     var storePath: String { folder.appending(path: "relay.sqlite").path }
     var caPath: String { folder.appending(path: "gateway-ca.pem").path }
 
+    /// Where changes are posted.
+    func sourceURL(port: Int) -> String {
+        "http://127.0.0.1:\(port)/changes/1/\(Self.container)/development/\(Self.source)"
+    }
+
     /// The name of the device with this token.
     func phone(with token: String) -> String {
         secrets.phones.first { $0.token == token }?.name ?? "an unknown device"

@@ -19,7 +19,9 @@ struct DevTour: Sendable {
     /// How an operator's commands get at it.
     private var administration: String {
         isFound
-            ? "Other commands of yours find this relay by themselves: belfry overview"
+            ? "Other commands of yours find this relay by themselves, for example:\n"
+                + "  belfry trigger create Artwork artwork-2 --field artist=artist-1 "
+                + "--field title=Dusk\n  belfry overview"
             : "Other commands: belfry overview --url \(adminURL) --admin-token "
                 + secrets.adminToken
     }
@@ -41,7 +43,7 @@ struct DevTour: Sendable {
     /// Posts a change that alice made on her phone.
     var change: String {
         """
-        curl -sS '\(base)/changes/1/\(container)/development/\(DevSandbox.source)' \
+        curl -sS '\(sandbox.sourceURL(port: port))' \
         -H 'Authorization: Bearer \(secrets.sourceToken)' \
         -H 'X-Origin-Device: alices-phone' -d '{
           "operation": "create", "recordType": "Artwork", "recordName": "artwork-1",

@@ -1,0 +1,189 @@
+import Matching
+package import PredicateLanguage
+package import RelayModel
+
+/// Finds out why a change did not fire a subscription, for people.
+///
+/// The index says who is fired, and nothing of the others; this asks one subscription after the
+/// other, slowly. Pure.
+package struct MissFinder: Sendable {
+    /// Evaluates a predicate on fields at a moment, and tells how it came to the outcome; `nil` if
+    /// it cannot be evaluated.
+    package typealias Trace =
+        @Sendable (RecordPredicate, RecordFields, Timestamp) -> EvaluationTrace?
+
+    private let change: RecordChange
+    private let moment: Timestamp
+    private let trace: Trace
+
+    /// Prepares the questions about one change.
+    package init(of change: RecordChange, appendedAt: Timestamp, trace: @escaping Trace) {
+        self.change = change
+        moment = change.occurredAt ?? appendedAt
+        self.trace = trace
+    }
+
+    /// What a subscription asks for and the change is not, in the order in which it is asked.
+    ///
+    /// It is empty if nothing is found, as where the subscription was fired.
+    package func misses(of subscription: Subscription) -> [String] {
+        place(subscription) + operation(subscription) + readers(subscription)
+            + condition(subscription)
+    }
+
+    // MARK: What is asked beside the condition
+
+    private func place(_ subscription: Subscription) -> [String] {
+        guard subscription.database == change.database else {
+            return [
+                "it is in the \(change.database.rawValue) database, asks for the "
+                    + "\(subscription.database.rawValue) one"
+            ]
+        }
+        if change.database != .public, subscription.owner != change.owner {
+            return ["it is not in \(subscription.owner)'s own database"]
+        }
+        guard let zone = subscription.zoneID, zone != change.recordID.zoneID else { return [] }
+        return [
+            "it is in the zone \(change.recordID.zoneID.zoneName), asks for \(zone.zoneName)"
+        ]
+    }
+
+    private func operation(_ subscription: Subscription) -> [String] {
+        guard !subscription.firesOn.contains(FiresOn(change.operation)) else { return [] }
+        let asked = subscription.firesOn.operations.map { "\($0.noun)s" }
+        let found = change.operation == .update ? "an update" : "a \(change.operation.noun)"
+        return ["it is \(found), asks for \(asked.andList) only"]
+    }
+
+    private func readers(_ subscription: Subscription) -> [String] {
+        guard DeviceExpansion.mayRead(subscription.owner, change),
+            !subscription.narrowsUpdates || DeviceExpansion.mightRead(subscription.owner, change)
+        else { return ["\(subscription.owner) may not read it"] }
+        return []
+    }
+
+    // MARK: The condition
+
+    private func condition(_ subscription: Subscription) -> [String] {
+        guard case .query(let query, _) = subscription.scope else { return [] }
+        guard let predicate = try? query.recordPredicate(implying: subscription.owner) else {
+            return ["its condition cannot be read"]
+        }
+        let misses = failures(of: predicate.root, on: change)
+        guard change.operation == .update, subscription.narrowsUpdates else { return misses }
+        var earlier = change
+        // The before image is judged as that of a deletion is.
+        earlier.operation = .delete
+        let didMatch =
+            change.before != nil && failures(of: predicate.root, on: earlier).isEmpty
+        let rule = UpdateRules.Rule(
+            firesWhen: subscription.firesWhen, changedKeys: subscription.changedKeys,
+            fields: predicate.fieldsRead)
+        guard !rule.fires(by: change, didMatch: didMatch, doesMatch: misses.isEmpty) else {
+            return []
+        }
+        let narrower = updates(subscription, misses, didMatch: didMatch)
+        return narrower.isEmpty ? ["it does not show whether the record matched"] : narrower
+    }
+
+    /// What an update lacks of what is asked of it beside a matching after image.
+    private func updates(
+        _ subscription: Subscription, _ misses: [String], didMatch: Bool
+    ) -> [String] {
+        var found: [String]
+        switch subscription.firesWhen {
+        case .matches: found = misses
+        case .entered:
+            found = misses
+            if didMatch { found.append("it matched before, asks for those that begin to") }
+        case .stayed:
+            found = misses
+            if !didMatch { found.append("it did not match before, asks for those that did") }
+        case .left:
+            found = didMatch ? [] : ["it did not match before, asks for those that cease to"]
+            if misses.isEmpty { found.append("it matches still, asks for those that cease to") }
+        }
+        let keys = subscription.changedKeys
+        if !keys.isEmpty, !keys.contains(where: { change.changes(field: $0) }) {
+            found.append("it does not show another value of \(keys.orList)")
+        }
+        return found
+    }
+
+    /// The comparisons that fail: of an AND all, of an OR those of the part with the fewest.
+    private func failures(
+        of node: RecordPredicate.Node, on change: RecordChange
+    ) -> [String] {
+        switch node {
+        case .constant(let holds): return holds ? [] : ["its condition holds for nothing"]
+        case .and(let parts): return parts.flatMap { failures(of: $0, on: change) }
+        case .or(let parts):
+            return parts.map { failures(of: $0, on: change) }.min { $0.count < $1.count } ?? []
+        case .comparison, .not:
+            let predicate = RecordPredicate(node)
+            let asked = "asks for \(Self.shortened(predicate.canonicalText))"
+            guard let judged = predicate.judged(change, at: moment) else {
+                return ["it does not show the record, \(asked)"]
+            }
+            guard let trace = trace(judged.predicate, judged.fields, moment) else {
+                return ["it cannot be evaluated, \(asked)"]
+            }
+            guard trace.outcome != .true else { return [] }
+            guard let comparison = trace.comparisons.first else {
+                return ["it does not show what is compared, \(asked)"]
+            }
+            return ["\(comparison.plainReason), \(asked)"]
+        }
+    }
+
+    private static func shortened(_ text: String) -> String {
+        text.count <= 120 ? text : "\(text.prefix(117))…"
+    }
+}
+
+private extension ComparisonTrace {
+    /// Why it failed: the value, or that it is missing or of another kind than what it is compared
+    /// with.
+    var plainReason: String {
+        let sides = [(comparison.left, left, right), (comparison.right, right, left)]
+        guard let (side, value, other) = sides.first(where: { $0.0.literal == nil }), let value
+        else { return reason }
+        if value.isNull { return "\(side.canonicalText) is missing" }
+        if let other, other.isScalar, value.isScalar, other.kind != value.kind {
+            return "\(side.canonicalText) is \(value.kind)"
+        }
+        return reason
+    }
+}
+
+private extension FieldValue {
+    /// Whether it is one value of a kind that is compared with its own kind only; truth values are
+    /// numbers to most.
+    var isScalar: Bool {
+        switch self {
+        case .null, .bool, .list, .set, .map: false
+        default: true
+        }
+    }
+}
+
+private extension ChangeOperation {
+    var noun: String {
+        switch self {
+        case .create: "creation"
+        case .update: "update"
+        case .delete: "deletion"
+        }
+    }
+}
+
+private extension [String] {
+    var orList: String { list("or") }
+    var andList: String { list("and") }
+
+    func list(_ word: String) -> String {
+        guard count > 1, let last else { return first ?? "" }
+        return dropLast().joined(separator: ", ") + " \(word) " + last
+    }
+}

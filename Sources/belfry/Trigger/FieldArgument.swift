@@ -1,0 +1,125 @@
+import ArgumentParser
+import RelayModel
+
+/// A field as it is typed in a shell: `name=value`, or `name:type=value`.
+struct FieldArgument: Sendable, Hashable {
+    /// What a value may be said to be.
+    enum Kind: String, CaseIterable, Sendable {
+        case string, int64, double, boolean, timestamp, reference, location, bytes, json
+    }
+
+    /// The kinds, for messages.
+    static let words = Kind.allCases.map(\.rawValue).joined(separator: ", ")
+
+    let name: String
+    let value: FieldValue
+
+    /// Reads a field that was typed; what is wrong with it is said to who typed it.
+    static func read(_ text: String) throws -> FieldArgument {
+        do {
+            return try FieldArgument(text)
+        } catch {
+            throw ValidationError(error.description)
+        }
+    }
+
+    /// Reads a field.
+    ///
+    /// - Throws: ``FieldArgumentError`` that says what is wrong with it.
+    init(_ text: String) throws(FieldArgumentError) {
+        guard let equals = text.firstIndex(of: "="), equals != text.startIndex else {
+            throw FieldArgumentError("\"\(text)\" is not name=value or name:type=value")
+        }
+        let left = text[..<equals]
+        let value = String(text[text.index(after: equals)...])
+        guard let colon = left.lastIndex(of: ":"), colon != left.startIndex else {
+            name = String(left)
+            self.value = Self.guessed(value)
+            return
+        }
+        name = String(left[..<colon])
+        let word = left[left.index(after: colon)...]
+        guard let kind = Kind(rawValue: word.lowercased()) else {
+            throw FieldArgumentError(
+                "\(name): \"\(word)\" is no type; they are \(Self.words)")
+        }
+        self.value = try Self.read(value, as: kind, name: name)
+    }
+
+    /// The fields by name; of several with one name the last counts.
+    static func fields(_ arguments: [FieldArgument]) -> RecordFields {
+        RecordFields(arguments.map { ($0.name, $0.value) }) { _, last in last }
+    }
+
+    private static func guessed(_ text: String) -> FieldValue {
+        switch try? JSONValue(parsing: text) {
+        case .bool(let flag)?: .bool(flag)
+        case .integer(let number)?: .integer(number)
+        case .number(let number)?: .double(number)
+        default: .string(text)
+        }
+    }
+
+    private static func read(
+        _ text: String, as kind: Kind, name: String
+    ) throws(FieldArgumentError) -> FieldValue {
+        let value: FieldValue? =
+            switch kind {
+            case .string: .string(text)
+            case .int64: Int64(text).map { .integer($0) }
+            case .double: Double(text).flatMap { $0.isFinite ? .double($0) : nil }
+            case .boolean: Bool(text).map { .bool($0) }
+            case .timestamp: moment(text).map { .timestamp($0) }
+            case .reference:
+                RecordName(rawValue: text).map {
+                    .reference(RecordReference(RecordID(recordName: $0)))
+                }
+            case .location: place(text).map { .location($0) }
+            case .bytes: Base64.decode(text).map { .bytes($0) }
+            case .json: try? FieldValue(notation: JSONValue(parsing: text), path: name)
+            }
+        guard let value else {
+            throw FieldArgumentError("\(name): \"\(text)\" is not \(kind.rule)")
+        }
+        return value
+    }
+
+    /// ISO 8601, or milliseconds since 1970 as CloudKit's dictionaries have them.
+    private static func moment(_ text: String) -> Timestamp? {
+        if let moment = Timestamp(iso8601: text) { return moment }
+        guard let milliseconds = Int64(text) else { return nil }
+        return Timestamp(seconds: 0).advanced(by: .milliseconds(milliseconds))
+    }
+
+    private static func place(_ text: String) -> Location? {
+        let parts = text.split(separator: ",").map(String.init).compactMap(Double.init)
+        guard parts.count == 2 else { return nil }
+        return Location(latitude: parts[0], longitude: parts[1])
+    }
+}
+
+extension FieldArgument.Kind {
+    /// What a value of the kind looks like.
+    var rule: String {
+        switch self {
+        case .string: "a text"
+        case .int64: "a whole number of 64 bits"
+        case .double: "a number"
+        case .boolean: "true or false"
+        case .timestamp: "a moment, as 2026-11-23T12:00:00Z or in milliseconds since 1970"
+        case .reference: "the name of a record"
+        case .location: "a place, as latitude,longitude"
+        case .bytes: "Base64"
+        case .json: "a value in JSON"
+        }
+    }
+}
+
+/// Why a field cannot be read.
+struct FieldArgumentError: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) {
+        self.description = description
+    }
+}

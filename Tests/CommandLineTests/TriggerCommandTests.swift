@@ -1,0 +1,137 @@
+import ArgumentParser
+import Foundation
+import GatewaySimulator
+import RelayModel
+import RelayTestKit
+import Testing
+
+@testable import belfry
+
+/// `belfry trigger`, and what `belfry dev` says of each change.
+@Suite struct TriggerCommandTests {
+    @Test(arguments: [
+        ("title=Lilies", "title", FieldValue.string("Lilies")),
+        ("price=120", "price", .integer(120)), ("price=1.5", "price", .double(1.5)),
+        ("open=true", "open", .bool(true)), ("phone:string=0170", "phone", .string("0170")),
+        ("empty=", "empty", .string("")), ("a:b:int64=3", "a:b", .integer(3)),
+        ("made:timestamp=1970-01-01T00:00:01Z", "made", .timestamp(Timestamp(seconds: 1))),
+        ("made:timestamp=1000", "made", .timestamp(Timestamp(seconds: 1))),
+        ("tags:json=[\"a\", 1]", "tags", .list([.string("a"), .integer(1)])),
+        ("data:bytes=AQI=", "data", .bytes([1, 2])), ("sum=1=1", "sum", .string("1=1")),
+    ]) func `a field is read`(text: String, name: String, value: FieldValue) throws {
+        let field = try FieldArgument(text)
+        #expect(field.name == name)
+        #expect(field.value == value)
+    }
+
+    @Test(arguments: [
+        ("title", "is not name=value"), ("=1", "is not name=value"),
+        ("a:number=1", "\"number\" is no type; they are string, int64"),
+        ("a:int64=1.5", "a: \"1.5\" is not a whole number of 64 bits"),
+        ("a:location=91,0", "is not a place"), ("a:boolean=yes", "is not true or false"),
+        ("a:double=inf", "is not a number"), ("a:json={", "is not a value in JSON"),
+    ]) func `a field that cannot be read says why`(text: String, reason: String) {
+        let error = #expect(throws: FieldArgumentError.self) { try FieldArgument(text) }
+        #expect(error?.description.contains(reason) == true, "\(error?.description ?? "")")
+    }
+
+    @Test func `an update's image before is the one after with what was otherwise`() throws {
+        let command = try TriggerCommand.parse([
+            "update", "Todo", "t1", "-f", "done=true", "-f", "title=Milk", "--before",
+            "done=false", "--origin-device", "phone", "--reader", "alice",
+        ])
+        #expect(
+            command.body == [
+                "operation": "update", "recordType": "Todo", "recordName": "t1",
+                "after": .object(
+                    FieldValue.notation(fields: ["done": .bool(true), "title": .string("Milk")])),
+                "before": .object(
+                    FieldValue.notation(fields: ["done": .bool(false), "title": .string("Milk")])),
+                "readers": ["alice"], "origin": ["deviceID": "phone"],
+            ])
+        #expect(throws: (any Error).self) {
+            try TriggerCommand.parse(["delete", "Todo", "t1", "-f", "a=1"])
+        }
+        #expect(throws: (any Error).self) {
+            try TriggerCommand.parse(["create", "Todo", "t1", "-b", "a=1"])
+        }
+    }
+
+    @Test func `a sandbox says in one line what each change fired, or why it did not`()
+        async throws
+    {
+        let home = try Folder.make()
+        let sandbox = try await DevCommandTests.Sandbox.start(["--port", "0"], home: home)
+        let output = sandbox.output
+        let subscribe = try #require(
+            output.text.firstMatch(of: /(?s)(curl [^\n]*subscriptions\/modify.*?\}\]\}')/)
+        ).1
+        let saved = try await Shell.run(String(subscribe))
+        #expect(saved.contains("activationPosition"), "\(saved)")
+        func trigger(_ arguments: String...) async throws -> BuiltBelfry.Ending {
+            try await BuiltBelfry.run(["trigger"] + arguments, environment: ["HOME": home.path])
+        }
+        let first = try await trigger(
+            "create", "Artwork", "a1", "--field", "artist=artist-1", "--origin-device",
+            "alices-phone")
+        #expect(first.code == 0, "\(first.complaint)")
+        #expect(first.output.hasPrefix("appended at position "))
+        let fired = try await output.line { $0.hasPrefix("Artwork/a1:") }
+        #expect(
+            fired
+                == "Artwork/a1: fired 1 of 1: new-artworks; 1 device got none, it made the change")
+        _ = try await trigger("create", "Artwork", "a2", "--field", "artist=7")
+        let missed = try await output.line { $0.hasPrefix("Artwork/a2:") }
+        #expect(
+            missed
+                == "Artwork/a2: fired 0 of 1; nearest: artist is a number, "
+                + "asks for artist == \"artist-1\" (new-artworks of alice)")
+        _ = try await trigger("update", "Artwork", "a3", "--field", "artist=artist-1")
+        let update = try await output.line { $0.hasPrefix("Artwork/a3:") }
+        #expect(update.contains("it is an update, asks for creations only"))
+        _ = try await trigger("create", "Todo", "t1")
+        let alone = try await output.line { $0.hasPrefix("Todo/t1:") }
+        #expect(alone == "Todo/t1: fired 0; nobody has a subscription to Todo")
+        let wrong = try await trigger("create", "Todo", "t2", "--secret", "other")
+        #expect(wrong.code == 1)
+        #expect(wrong.complaint.contains("does not hold this source's secret"))
+        #expect(await sandbox.end() == 0)
+        let gone = try await trigger("create", "Todo", "t3")
+        #expect(gone.code == 78)
+        #expect(gone.complaint.contains("no belfry dev is running"))
+    }
+
+    @Test func `any relay is posted to by the URL of a source, signed where its secret is a key`()
+        async throws
+    {
+        let store = try TemporaryStore()
+        let gateway = try await SampleGateway.start(
+            in: URL(filePath: store.path).deletingLastPathComponent())
+        let relay = try await ServedBelfry.start(on: store.path, for: gateway)
+        let container = try await SampleContainer.create(on: relay.client, for: gateway)
+        let environment = ["BELFRY_ADMIN_TOKEN": RelayClient.adminToken]
+        let admin = [
+            "-c", container.key.container.rawValue, "-e", container.key.environment.rawValue,
+            "--url", relay.client.adminURL, "--json",
+        ]
+        for extra in [["signed"], ["bare", "--scheme", "bearer"]] {
+            let set = try await BuiltBelfry.run(
+                ["sources", "set", "--preset", "belfry"] + extra + admin,
+                environment: environment)
+            guard case .string(let secret)? = try set.member("secret") else {
+                Issue.record("\(set.complaint)")
+                continue
+            }
+            let url =
+                "\(relay.client.url)/changes/1/\(container.key.container)/"
+                + "\(container.key.environment.rawValue)/\(extra[0])"
+            let posted = try await BuiltBelfry.run(
+                ["trigger", "create", "Todo", "t1", "--json"],
+                environment: ["BELFRY_SOURCE_URL": url, "BELFRY_SOURCE_SECRET": secret])
+            #expect(posted.code == 0, "\(posted.complaint)")
+            #expect(try posted.member("results") != nil)
+        }
+        #expect(await relay.end() == 0)
+        await gateway.simulated.stop()
+    }
+}

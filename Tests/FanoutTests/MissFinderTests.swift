@@ -1,0 +1,101 @@
+import Fanout
+import PredicateLanguage
+import RegularExpressions
+import RelayModel
+import RelayTestKit
+import Testing
+
+/// Why a change did not fire a subscription, as people are told.
+@Suite struct MissFinderTests {
+    private static func misses(
+        of change: RecordChange, _ subscription: Subscription
+    ) -> [String] {
+        MissFinder(of: change, appendedAt: Fixtures.moment) { predicate, fields, moment in
+            try? PreparedPredicate(predicate).trace(onValue: .map(fields), now: moment)
+        }.misses(of: subscription)
+    }
+
+    /// Why a creation with `fields` does not fire a subscription with a condition.
+    private static func misses(_ condition: String, _ fields: RecordFields) -> [String] {
+        misses(
+            of: Fixtures.change(fields: fields), Fixtures.subscription("s", where: condition))
+    }
+
+    @Test(arguments: [
+        ("price < 100", "price is 120, asks for price < 100"),
+        ("title > 3", "title is a text, asks for title > 3"),
+        ("3 < title", "title is a text, asks for 3 < title"),
+        ("artist == \"a-1\"", "artist is missing, asks for artist == \"a-1\""),
+        (
+            "NOT title BEGINSWITH \"Lil\"",
+            "title is \"Lilies\", asks for NOT title BEGINSWITH \"Lil\""
+        ),
+        ("FALSEPREDICATE", "its condition holds for nothing"),
+    ]) func `the value is named, or that it is missing or of another kind`(
+        condition: String, reason: String
+    ) {
+        let fields: RecordFields = ["price": .integer(120), "title": .string("Lilies")]
+        #expect(Self.misses(condition, fields) == [reason])
+    }
+
+    @Test func `every failing part of an AND counts, and the nearest part of an OR`() {
+        let fields: RecordFields = ["a": .integer(1), "b": .integer(2), "c": .integer(3)]
+        #expect(Self.misses("a == 2 AND b == 2 AND c == 4", fields).count == 2)
+        #expect(
+            Self.misses("(a == 2 AND b == 3) OR c == 4", fields) == ["c is 3, asks for c == 4"])
+        #expect(Self.misses("a == 1 AND (b == 2 OR c == 4)", fields) == [])
+    }
+
+    @Test func `a field that a partial image lacks is not shown`() {
+        var change = Fixtures.change(.update, fields: ["a": .integer(1)])
+        change.after?.completeness = .partial
+        #expect(
+            Self.misses(of: change, Fixtures.subscription("s", where: "b == 2"))
+                == ["it does not show what is compared, asks for b == 2"])
+    }
+
+    @Test func `place, kind of change and readers are asked too`() {
+        var change = Fixtures.change(.delete)
+        let creations = Fixtures.subscription("s", firesOn: [.create, .update])
+        #expect(
+            Self.misses(of: change, creations)
+                == ["it is a deletion, asks for creations and updates only"])
+        change.readers = ["bob"]
+        #expect(
+            Self.misses(of: change, Fixtures.subscription("s")) == ["alice may not read it"])
+        change.readers = nil
+        change.database = .private
+        change.owner = Fixtures.identifier("bob")
+        #expect(
+            Self.misses(of: change, Fixtures.subscription("s"))
+                == ["it is in the private database, asks for the public one"])
+        var own = Fixtures.subscription("s")
+        own.database = .private
+        #expect(Self.misses(of: change, own) == ["it is not in alice's own database"])
+        own.owner = Fixtures.identifier("bob")
+        #expect(Self.misses(of: change, own) == [])
+    }
+
+    @Test func `updates are held to what the record was before`() {
+        var change = Fixtures.change(.update, fields: ["a": .integer(1)])
+        var subscription = Fixtures.subscription("s", where: "a == 1")
+        subscription.firesWhen = .entered
+        #expect(
+            Self.misses(of: change, subscription)
+                == ["it does not show whether the record matched"])
+        change.before = RecordImage(["a": .integer(1)])
+        #expect(
+            Self.misses(of: change, subscription)
+                == ["it matched before, asks for those that begin to"])
+        change.before = RecordImage(["a": .integer(2)])
+        #expect(Self.misses(of: change, subscription) == [])
+        subscription.firesWhen = .stayed
+        #expect(
+            Self.misses(of: change, subscription)
+                == ["it did not match before, asks for those that did"])
+        subscription.firesWhen = .matches
+        subscription.changedKeys = ["b"]
+        #expect(
+            Self.misses(of: change, subscription) == ["it does not show another value of b"])
+    }
+}
