@@ -56,11 +56,11 @@ struct DevCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let folder = try makeFolder()
-        defer {
-            if self.folder == nil { try? FileManager.default.removeItem(at: folder) }
-        }
         do {
+            let folder = try makeFolder()
+            defer {
+                if self.folder == nil { try? FileManager.default.removeItem(at: folder) }
+            }
             try await RelayFailures.told { try await run(in: folder) }
         } catch let failure as DevFailure {
             try StandardStreams.write(Array("belfry dev: \(failure)\n".utf8), .error)
@@ -73,7 +73,12 @@ struct DevCommand: AsyncParsableCommand {
             folder.map { URL(filePath: $0) }
             ?? FileManager.default.temporaryDirectory
             .appending(path: "belfry-dev-\(ProcessInfo.processInfo.processIdentifier)")
-        try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+        do {
+            try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+        } catch {
+            throw DevFailure(
+                "the folder \(place.path) cannot be made: \(error.localizedDescription)")
+        }
         return place
     }
 
