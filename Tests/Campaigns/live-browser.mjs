@@ -76,7 +76,7 @@ class BuiltRelay {
   }
 
   async change(recordName, price) {
-    const record = { recordName, recordType: this.recordType, fields: { price: { value: price } } };
+    const record = { recordName, recordType: this.recordType, fields: { price: { value: price, type: "DOUBLE" } } };
     const operation = price === undefined
       ? { operationType: "forceDelete", record: { recordName } }
       : { operationType: "forceUpdate", record };
@@ -116,6 +116,7 @@ class Path {
   connections = new Set();
   isCut = false;
   closed = []; // What the first bytes of a request may not have in them.
+  buffered = []; // Requests with this in them are answered when the answer has ended.
 
   async start(target) {
     this.target = target;
@@ -140,9 +141,10 @@ class Path {
     near.on("data", (data) => {
       if (connection.isHeld) return;
       if (this.closed.some((word) => data.includes(word))) return end();
+      if (this.buffered.some((word) => data.includes(word))) connection.isBuffered = true;
       far.write(data);
     });
-    far.on("data", (data) => connection.isHeld || near.write(data));
+    far.on("data", (data) => connection.isHeld || connection.isBuffered || near.write(data));
   }
 
   /** Ends all connections, and takes none until it is mended. */
@@ -158,7 +160,7 @@ class Path {
 
   mend() {
     this.isCut = false;
-    this.closed = [];
+    this.closed = this.buffered = [];
   }
 }
 
@@ -289,7 +291,7 @@ async function campaign(relay, chromium) {
     else truth.set(name, price);
   };
   const limit = isRehearsal ? 1000 : 20; // The relay in small has no windows.
-  const expected = () => [...truth].sort(([, one], [, other]) => one - other).slice(0, limit)
+  const expected = () => [...truth].sort(([a, one], [b, other]) => one - other || (a < b ? -1 : 1)).slice(0, limit)
     .map(([name, price]) => `${name} ${price}`).join();
   for (let index = 0; index < 5; index += 1) await change(`art-${index}`, 10 * (index + 1));
 
@@ -391,10 +393,18 @@ async function campaign(relay, chromium) {
     browser.signal("SIGCONT");
     await rightIn(first, second);
   });
+  await step("A tab is frozen in the background for a while", async () => {
+    await first.send("Page.setWebLifecycleState", { state: "frozen" });
+    await busy("frozen");
+    await rightIn(second);
+    await sleep(1000);
+    await first.send("Page.setWebLifecycleState", { state: "active" });
+    await rightIn(first);
+  });
   await step("Where no upgrade comes through, a stream carries it", async () => {
     way.closed = ["pgrade: websocket"];
     const third = await open();
-    await third.says("Current, over an event stream");
+    await third.says("event stream, as of");
     await busy("stream");
     await rightIn(first, second, third);
     await third.close();
@@ -404,6 +414,16 @@ async function campaign(relay, chromium) {
     const third = await open();
     await third.says("Current, over polls");
     await busy("polls");
+    await rightIn(third);
+    way.mend();
+    await third.close();
+  });
+  await step("Where a proxy holds streams back, polls do", async () => {
+    way.closed = ["pgrade: websocket"];
+    way.buffered = ["/stream"];
+    const third = await open();
+    await third.says("Current, over polls");
+    await busy("buffered");
     await rightIn(third);
     way.mend();
     await third.close();

@@ -1,6 +1,13 @@
 // Debian's node takes a file that is named `.js`, as browsers want it, for no module unless a package says so.
-import { readFile } from "node:fs/promises";
+import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
 
-const source = await readFile(new URL("../../Sources/RelayServer/Live/belfry-live.js", import.meta.url));
-const loaded = await import(`data:text/javascript;base64,${source.toString("base64")}`);
+const source = fileURLToPath(new URL("../../Sources/RelayServer/Live/belfry-live.js", import.meta.url));
+const folder = mkdtempSync(path.join(os.tmpdir(), "belfry-live-client-"));
+const copy = path.join(folder, "belfry-live.mjs");
+copyFileSync(source, copy);
+const loaded = await import(pathToFileURL(copy));
+rmSync(folder, { recursive: true });
 export const { LiveClient, LiveError, LiveMachine, recordKey } = loaded;

@@ -65,7 +65,8 @@ export class Relay {
   }
 
   get #sorted() {
-    return [...this.records.values()].sort((one, other) => one.fields.price - other.fields.price);
+    return [...this.records.values()].sort((one, other) =>
+      one.fields.price - other.fields.price || (one.recordName < other.recordName ? -1 : 1));
   }
 
   #previous(recordName) {

@@ -147,7 +147,8 @@ import Testing
             #expect(
                 Set(open.map(\.path)) == [
                     "/courier/1/{secret}", "/sign-in/1/{container}/{environment}", "/healthz",
-                    "/readyz", "/metrics", "/openapi.json",
+                    "/readyz", "/metrics", "/openapi.json", "/live", "/live/client.js",
+                    "/live/belfry-live.js", "/live/client.d.ts", "/live/live-page.js",
                 ])
         }
     }

@@ -40,7 +40,8 @@ extension Relay {
             return live.services
                 + [
                     try listener(
-                        configuration.http, dependencies, surfaces: surfaces, limiter, live.sockets),
+                        configuration.http, dependencies, surfaces: surfaces, limiter,
+                        live.sockets),
                     live.drain,
                 ]
         }
@@ -99,6 +100,7 @@ extension Relay {
         dependencies.backlog = { [store] in try await store.backlog() }
         dependencies.halts = { [walk] in walk.worker.halts }
         dependencies.turns = walk.turns
+        dependencies.events = events
         dependencies.resume = { [gateway, walk] key in
             gateway.credentialChanged(for: key)
             return walk.worker.resume(key)

@@ -10,6 +10,8 @@ struct LiveRoutes: Sendable {
     let clock: any Clock<Duration>
 
     private static let path = "/live/1/{container}/{environment}"
+    /// The body of whoever is not known by the head.
+    private static let strangersBytes = 64 * 1024
     /// How long a poll is held, at most.
     private static let mostWait: Int64 = 25
 
@@ -40,8 +42,9 @@ struct LiveRoutes: Sendable {
         let isKnown = ["ckAPIToken", "Authorization", "X-Apple-CloudKit-Request-KeyID"]
             .contains { head.query[$0] != nil || head.header($0) != nil }
         guard isKnown else {
-            // Whoever brings the credentials in the body is judged by them.
-            return RelayRoute.Admission(maximumBody: LiveSession.frameBytes) { request in
+            // Whoever brings the credentials in the body is judged by them; of strangers no more is
+            // read than those need, and a set of some size.
+            return RelayRoute.Admission(maximumBody: Self.strangersBytes) { request in
                 let request = try named(request)
                 let admission = try await admission(request)
                 try door.turnstile.use(
