@@ -21,6 +21,12 @@ package struct JudgedChange: Sendable {
         package let id: SubscriptionID
         /// Whose it is.
         package let owner: UserID
+
+        package init(serial: UInt64, id: SubscriptionID, owner: UserID) {
+            self.serial = serial
+            self.id = id
+            self.owner = owner
+        }
     }
 
     /// How many fired subscriptions are named: nobody reads more of one change.

@@ -89,6 +89,12 @@ import Testing
         #expect(await sandbox.end() == 0)
     }
 
+    @Test func `a folder that cannot be made is said`() async throws {
+        let run = try await BuiltBelfry.run(["dev", "--folder", "/proc/none"])
+        #expect(run.code == 1)
+        #expect(run.complaint.hasPrefix("belfry dev: the folder /proc/none cannot be made: "))
+    }
+
     @Test func `a level of the log that is none is refused`() async throws {
         let run = try await BuiltBelfry.run(["dev", "--log-level", "loud"])
         #expect(run.code == 64)

@@ -99,6 +99,26 @@ extension AdministrationCall {
         listing: "changes", AdministrationRows.change, at: "\(container)/changes",
         "Lists changes of the log.", query: [.after, .limit], next: .maybe("after", .text))
 
+    package static let listenEvents = AdministrationCall(
+        "GET", "\(container)/events",
+        "Waits for what happens to changes, from now on or after a place in it: changes that are "
+            + "judged, subscriptions that they fire, pushes as they are handed over to be sent.",
+        query: [
+            .maybe("after", .text), .maybe("hold", .number(from: 0, to: 30)),
+            .maybe("only", .text), .maybe("recordType", .name), .user,
+            .maybe("subscription", .name), .limit,
+        ],
+        answers: [
+            Answer(
+                200,
+                .members([
+                    .always("events", .list(of: AdministrationRows.event.form)),
+                    .always("after", .text), .always("missed", .integer),
+                    .maybe("restarted", .yes),
+                ])),
+            Answer(429, .component("Error"), "Too many listen."),
+        ], list: List(member: "events", columns: AdministrationRows.event.columns))
+
     package static let listParked = AdministrationCall(
         listing: "parked", AdministrationRows.parked, at: "\(container)/changes/parked",
         "Lists parked changes.", query: [.after, .limit], next: .maybe("after", .text))

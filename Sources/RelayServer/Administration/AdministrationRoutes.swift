@@ -11,25 +11,35 @@ struct AdministrationRoute: Sendable {
 
     /// The call.
     let call: AdministrationCall
+    /// How long it may take.
+    let patience: RelayRoute.Patience
     /// What answers it.
     let respond: Respond
 
     /// Answers a call.
-    init(_ call: AdministrationCall, respond: @escaping Respond) {
+    init(
+        _ call: AdministrationCall, patience: RelayRoute.Patience = .prompt,
+        respond: @escaping Respond
+    ) {
         self.call = call
+        self.patience = patience
         self.respond = respond
     }
 
     /// Answers a call to which it is all the same whose token makes it.
-    init(_ call: AdministrationCall, respond: @escaping RelayRoute.Respond) {
-        self.init(call, respond: { request, _ in try await respond(request) })
+    init(
+        _ call: AdministrationCall, patience: RelayRoute.Patience = .prompt,
+        respond: @escaping RelayRoute.Respond
+    ) {
+        self.init(
+            call, patience: patience, respond: { request, _ in try await respond(request) })
     }
 
     /// The route for those tokens that may make the call.
     func admitted(by access: AdministrationAccess) -> RelayRoute {
         let need = AdministrationNeed(of: call)
         return RelayRoute(
-            .administration, call.method, call.path,
+            .administration, call.method, call.path, patience: patience,
             admit: { [respond] head in
                 let administrator = try await access.admit(head)
                 return RelayRoute.Admission { request in

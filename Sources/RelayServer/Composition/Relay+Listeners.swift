@@ -89,6 +89,7 @@ extension Relay {
         dependencies.backlog = { [store] in try await store.backlog() }
         dependencies.halts = { [walk] in walk.worker.halts }
         dependencies.turns = walk.turns
+        dependencies.events = events
         dependencies.resume = { [gateway, walk] key in
             gateway.credentialChanged(for: key)
             return walk.worker.resume(key)

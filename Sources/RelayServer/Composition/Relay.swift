@@ -29,6 +29,8 @@ package final class Relay: Service {
     let queries: QueryAdmission
     /// The containers' indexes, which the follower enters.
     let indexes = IndexDirectory()
+    /// What happens to changes, for listeners.
+    let events: WalkEvents
     /// The walk of the one shard that a store on one file has.
     let walk: ShardWalk
     /// The ports that the listeners got.
@@ -99,11 +101,12 @@ package final class Relay: Service {
         let worker = DeliveryWorker(
             on: ledger, recordingTo: shard,
             through: GatewaySwitch(apns: gateway, courier: courier), clock: world.clock)
+        events = WalkEvents(clock: world.clock, now: world.now) { world.randomBytes($0) }
         walk = ShardWalk(
             of: shard, worker: worker, turns: turns, snapshots: snapshots,
             in: WalkSurroundings(
                 configuration: configuration, world: world, logger: logger, directory: directory,
-                indexes: indexes, watch: watch))
+                indexes: indexes, events: events, watch: events.watch.and(watch)))
     }
 
     // MARK: Running

@@ -76,6 +76,8 @@ package struct RelayDependencies: Sendable {
     package var halts: @Sendable () -> [HaltInForce] = { [] }
     /// Ends the halts of a container, and says how many there were.
     package var resume: @Sendable (ContainerKey) -> Int = { _ in 0 }
+    /// What happens to changes, for listeners; `nil` where nobody follows.
+    package var events: WalkEvents?
     /// The bounds that are reached, each with what people should know.
     package var boundsReached: @Sendable () -> [IntakeBound: String] = { [:] }
 

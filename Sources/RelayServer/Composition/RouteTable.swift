@@ -102,6 +102,7 @@ struct RouteTable: Sendable {
             SchemaAdministration(registry: registry, shadow: relay.shadow),
             SubscriptionAdministration(registry: registry),
             IndexAdministration(registry: registry, indexes: relay.indexes),
+            EventAdministration(registry: registry, events: relay.events),
             ChangeAdministration(registry: registry, log: relay.log, intake: intake),
             DeliveryAdministration(
                 registry: registry, halts: relay.halts, resume: relay.resume,

@@ -138,7 +138,8 @@ final class ShardWalk: Sendable {
             settings: { [relay] key in relay.directory[key] }, logger: relay.logger,
             directory: relay.indexes, snapshots: snapshots, pulse: pulse,
             watch: relay.watch,
-            take: { [worker, turns, pulse] batch in
+            take: { [worker, turns, pulse, relay] batch in
+                relay.events.handOver(batch.deliveries)
                 try await worker.accept(batch)
                 guard let position = batch.finished else { return }
                 turns.followed(upTo: position, work: pulse.takeWork())
@@ -153,7 +154,10 @@ final class ShardWalk: Sendable {
             log: shard, ranges: shard, identity: DeliveryIdentity(store: shard.shardIdentity),
             badges: badges, settings: { [relay] key in relay.directory[key] },
             logger: relay.logger, now: world.now, clock: world.clock,
-            take: { [worker] batch in try await worker.accept(batch) })
+            take: { [worker, relay] batch in
+                relay.events.handOver(batch.deliveries)
+                try await worker.accept(batch)
+            })
         try await ranges.run()
     }
 
@@ -175,6 +179,8 @@ struct WalkSurroundings: Sendable {
     let directory: ContainerDirectory
     /// The containers' indexes, which followers enter.
     let indexes: IndexDirectory
+    /// What happens to changes, for listeners.
+    let events: WalkEvents
     /// Is told what became of each change.
     let watch: ChangeWatch?
 }

@@ -76,7 +76,7 @@ struct CommandOutput {
         }.joined(separator: "\n")
     }
 
-    private static func value(at path: [String], in row: JSONValue) -> JSONValue? {
+    static func value(at path: [String], in row: JSONValue) -> JSONValue? {
         path.reduce(row) { value, name in
             if case .object(let object)? = value { object[name] } else { nil }
         }
@@ -84,7 +84,7 @@ struct CommandOutput {
 
     /// A value in one cell: texts as they are, the rest as JSON; control characters never reach a
     /// terminal.
-    private static func shown(_ value: JSONValue?) -> String {
+    static func shown(_ value: JSONValue?) -> String {
         switch value {
         case nil, .null?: "-"
         case .string(let text)?:

@@ -35,6 +35,9 @@ struct DevCommand: AsyncParsableCommand {
     @Option(help: "A folder that is kept, with its keys; without it a new one is made and removed.")
     var folder: String?
 
+    @Option(help: "A file of a schema, devices, subscriptions and changes (docs/sandbox.md).")
+    var seed: String?
+
     @Option(
         help: "What the relay logs at the least: debug, info, warning or error.",
         transform: { text in
@@ -46,12 +49,18 @@ struct DevCommand: AsyncParsableCommand {
         })
     var logLevel = Logger.Level.warning
 
-    func run() async throws {
-        let folder = try makeFolder()
-        defer {
-            if self.folder == nil { try? FileManager.default.removeItem(at: folder) }
+    func validate() throws {
+        if once, seed != nil {
+            throw ValidationError("--once runs the printed commands, and no --seed")
         }
+    }
+
+    func run() async throws {
         do {
+            let folder = try makeFolder()
+            defer {
+                if self.folder == nil { try? FileManager.default.removeItem(at: folder) }
+            }
             try await RelayFailures.told { try await run(in: folder) }
         } catch let failure as DevFailure {
             try StandardStreams.write(Array("belfry dev: \(failure)\n".utf8), .error)
@@ -64,13 +73,21 @@ struct DevCommand: AsyncParsableCommand {
             folder.map { URL(filePath: $0) }
             ?? FileManager.default.temporaryDirectory
             .appending(path: "belfry-dev-\(ProcessInfo.processInfo.processIdentifier)")
-        try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+        do {
+            try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+        } catch {
+            throw DevFailure(
+                "the folder \(place.path) cannot be made: \(error.localizedDescription)")
+        }
         return place
     }
 
     private func run(in folder: URL) async throws {
         let world = World.real
-        let sandbox = try DevSandbox(folder: folder, world: world)
+        // What is wrong with it is said before anything is started.
+        let seed = try seed.map { try DevSeed(file: $0) }
+        let sandbox = try DevSandbox(
+            folder: folder, seeded: seed?.devices ?? [], world: world)
         let gateway = try await startGateway(of: sandbox)
         try await sandbox.furnish(at: world.now())
         let metrics = PrometheusMetrics()
@@ -89,7 +106,7 @@ struct DevCommand: AsyncParsableCommand {
             try await withThrowingTaskGroup(of: Void.self) { tasks in
                 tasks.addTask { await chronicle.tell(of: relay) }
                 defer { tasks.cancelAll() }
-                try await drive(relay, sandbox, gateway, group, until: world.now())
+                try await drive(relay, sandbox, gateway, group, seed, until: world.now())
             }
         } catch {
             await gateway.stop()
@@ -100,13 +117,13 @@ struct DevCommand: AsyncParsableCommand {
 
     private func drive(
         _ relay: Relay, _ sandbox: DevSandbox, _ gateway: SimulatedGateway, _ group: ServiceGroup,
-        until now: Timestamp
+        _ seed: DevSeed?, until now: Timestamp
     ) async throws {
         defer { DevAddress.withdraw(ProcessInfo.processInfo.environment) }
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask { try await group.run() }
             tasks.addTask {
-                try await show(relay, sandbox, gateway, until: now)
+                try await show(relay, sandbox, gateway, seed, until: now)
                 // The rehearsal is over: the relay ends as if it had been told to.
                 if once { await group.triggerGracefulShutdown() }
             }
@@ -122,7 +139,8 @@ struct DevCommand: AsyncParsableCommand {
 
     /// Says what to try once the relay is served, or tries it.
     private func show(
-        _ relay: Relay, _ sandbox: DevSandbox, _ gateway: SimulatedGateway, until now: Timestamp
+        _ relay: Relay, _ sandbox: DevSandbox, _ gateway: SimulatedGateway, _ seed: DevSeed?,
+        until now: Timestamp
     ) async throws {
         let port = try await relay.ports.port(of: "http")
         let adminPort = try await relay.ports.port(of: "admin")
@@ -136,6 +154,12 @@ struct DevCommand: AsyncParsableCommand {
             isFound: !once && address.announce(environment),
             userToken: sandbox.userToken("alice", until: now.advanced(by: .seconds(86_400))))
         StandardStreams.say(tour.welcome)
+        if let seed {
+            let sower = DevSower(
+                seed: seed, sandbox: sandbox, port: port, adminPort: adminPort,
+                expiry: now.advanced(by: .seconds(86_400)))
+            StandardStreams.say("\n\(try await sower.sow())\n")
+        }
         guard once else { return }
         try await DevRehearsal(tour: tour, sandbox: sandbox, gateway: gateway, relay: relay).run()
     }

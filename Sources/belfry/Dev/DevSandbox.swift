@@ -19,14 +19,22 @@ struct DevSandbox: Sendable {
     let folder: URL
     let secrets: DevSecrets
     let signingKey: P256.Signing.PrivateKey
+    /// Devices that come by a seed.
+    let seeded: [DevSeed.SeedDevice]
+    /// Whether the folder had a container at the start.
+    let isKept: Bool
 
     /// Takes what the folder keeps, or makes up names and secrets.
-    init(folder: URL, world: World) throws {
+    init(folder: URL, seeded: [DevSeed.SeedDevice] = [], world: World) throws {
         self.folder = folder
+        self.seeded = seeded
+        isKept = FileManager.default.fileExists(
+            atPath: folder.appending(path: "relay.sqlite").path)
         secrets = try DevSecrets.kept(in: folder, world: world)
         signingKey = try P256.Signing.PrivateKey(pemRepresentation: secrets.signingKey)
     }
 
+    var folderPath: String { folder.path }
     var storePath: String { folder.appending(path: "relay.sqlite").path }
     var caPath: String { folder.appending(path: "gateway-ca.pem").path }
 
@@ -37,7 +45,18 @@ struct DevSandbox: Sendable {
 
     /// The name of the device with this token.
     func phone(with token: String) -> String {
-        secrets.phones.first { $0.token == token }?.name ?? "an unknown device"
+        secrets.phones.first { $0.token == token }?.name
+            ?? seeded.first { self.token(of: $0) == token }?.id.rawValue ?? "an unknown device"
+    }
+
+    /// The token of a seeded device: the same in every run of a folder.
+    func token(of device: DevSeed.SeedDevice) -> String {
+        let named = secrets.phones.first {
+            $0.name == device.id.rawValue && $0.owner == device.user.rawValue
+        }
+        if let named { return named.token }
+        let text = "\(secrets.sourceToken)/\(device.user)/\(device.id)"
+        return Hexadecimal.encode(SHA256.hash(data: Array(text.utf8)))
     }
 
     /// A user token (JWT, HS256) as the application's own identity provider would issue it.

@@ -51,11 +51,15 @@ struct DevTour: Sendable {
         """
     }
 
+    private var again: String {
+        sandbox.isKept ? " where it ended: \(sandbox.folderPath) is as it was left" : ""
+    }
+
     /// What a person reads first.
     var welcome: String {
         """
 
-        Belfry is running. Container \(container) (development) has two users:
+        Belfry is running\(again). Container \(container) (development) has two users:
           alice, with alices-phone and alices-tablet;
           bob, with bobs-phone.
 

@@ -87,8 +87,7 @@ struct FieldArgument: Sendable, Hashable {
     /// ISO 8601, or milliseconds since 1970 as CloudKit's dictionaries have them.
     private static func moment(_ text: String) -> Timestamp? {
         if let moment = Timestamp(iso8601: text) { return moment }
-        guard let milliseconds = Int64(text) else { return nil }
-        return Timestamp(seconds: 0).advanced(by: .milliseconds(milliseconds))
+        return Int64(text).map { Timestamp(milliseconds: $0) }
     }
 
     private static func place(_ text: String) -> Location? {

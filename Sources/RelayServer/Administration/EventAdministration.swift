@@ -1,0 +1,127 @@
+import RelayModel
+import Storage
+
+/// What happens to changes, for `belfry listen`.
+struct EventAdministration: AdministrationTable {
+    let registry: any ContainerRegistry
+    /// What is kept for listeners; `nil` where nobody follows a log.
+    let events: WalkEvents?
+
+    var routes: [AdministrationRoute] {
+        [
+            AdministrationRoute(.listenEvents, patience: .watched, respond: listen)
+        ]
+    }
+
+    /// Events after the parameter `after`, as soon as there are any, for `hold` seconds at most.
+    private func listen(_ request: RelayRequest) async throws -> RelayAnswer {
+        let container = try await registry.key(in: request)
+        guard let events else {
+            throw APIError(
+                .badRequest, "nobody follows this log: only a running relay can be listened to")
+        }
+        var question = WalkEvents.Question(container: container)
+        if let text = request.query["after"] {
+            guard let place = WalkEvents.Place(text) else {
+                throw APIError(
+                    .badRequest,
+                    "after: \"\(text.shortened)\" is not what an answer had as \"after\"")
+            }
+            question.place = place
+        }
+        question.filter.kinds = try kinds(request)
+        question.filter.recordType = try request.parameter("recordType")
+        question.filter.user = try request.parameter("user")
+        question.filter.subscription = try request.parameter("subscription")
+        question.limit = try request.limit()
+        let hold = try request.number("hold") ?? 0
+        guard hold <= Self.longestHold else {
+            throw APIError(.badRequest, "hold: must be 0 to \(Self.longestHold) seconds")
+        }
+        let answer = try await events.next(question, hold: .seconds(Int64(hold)))
+        var json: JSONObject = [
+            "events": .array(
+                answer.events.map { .object(AdministrationRows.event.json($0)) }),
+            "after": .string(answer.place.description),
+            "missed": .integer(Int64(clamping: answer.missed)),
+        ]
+        if answer.isRestarted { json["restarted"] = true }
+        return RelayAnswer(json: .object(json))
+    }
+
+    /// How many seconds a call may be held.
+    static let longestHold: UInt64 = 30
+
+    /// The parameter `only`: words with commas between; all without it.
+    private func kinds(_ request: RelayRequest) throws(APIError) -> Set<WalkEvent.Kind> {
+        guard let text = request.query["only"] else { return Set(WalkEvent.Kind.allCases) }
+        var kinds: Set<WalkEvent.Kind> = []
+        for word in text.split(separator: ",", omittingEmptySubsequences: false) {
+            guard let kind = WalkEvent.Kind(rawValue: String(word)) else {
+                let words = WalkEvent.Kind.allCases.map(\.rawValue).joined(separator: ", ")
+                throw APIError(
+                    .badRequest,
+                    "only: \"\(String(word).shortened)\" is unknown; allowed are \(words)")
+            }
+            kinds.insert(kind)
+        }
+        return kinds
+    }
+}
+
+extension AdministrationRows {
+    /// An event of the walk.
+    static let event = AdministrationRow<(number: UInt64, event: WalkEvent)>(
+        [
+            .always("number", .text) { .string(String($0.number)) },
+            .always("kind", .words(of: WalkEvent.Kind.self)) { .string($0.event.kind.rawValue) },
+            .always("at", .text) { .string($0.event.at.iso8601) },
+            .always("position", .text) { .string($0.event.position.description) },
+            .maybe("operation", .words(of: ChangeOperation.self)) {
+                $0.event.subject.map { .string($0.operation.rawValue) }
+            },
+            .maybe("recordType", .text) {
+                $0.event.subject.map { .string($0.recordType.rawValue) }
+            },
+            .maybe("recordName", .text) {
+                $0.event.subject.map { .string($0.recordName.rawValue) }
+            },
+            .maybe("outcome", .words(WalkEvent.outcomes)) {
+                $0.event.outcome.map { .string($0) }
+            },
+            .maybe("fired", .integer) { $0.event.fired.map { .integer(Int64($0)) } },
+            .maybe("leftOut", .list(of: .text)) {
+                $0.event.leftOut.isEmpty
+                    ? nil : .array($0.event.leftOut.map { .string($0.rawValue) })
+            },
+            .maybe("userRecordName", .text) { $0.event.user.map { .string($0.rawValue) } },
+            .maybe("subscriptionID", .text) {
+                $0.event.subscription.map { .string($0.rawValue) }
+            },
+            .maybe("deviceID", .text) { $0.event.device.map { .string($0.rawValue) } },
+            .maybe("deliveryID", .text) { $0.event.delivery.map { .string($0.description) } },
+            .maybe("notification", .object) { $0.event.notification.map(\.shown) },
+        ],
+        columns: [
+            .init("number", "number"), .init("kind", "kind"), .init("at", "at"),
+            .init("position", "position"), .init("operation", "operation"),
+            .init("record type", "recordType"), .init("record", "recordName"),
+            .init("fired", "fired"), .init("user", "userRecordName"),
+            .init("subscription", "subscriptionID"), .init("device", "deviceID"),
+        ])
+}
+
+extension PushNotification {
+    /// The notification as it was composed, with its payload.
+    var shown: JSONValue {
+        var object: JSONObject = [
+            "pushType": .string(pushType.rawValue), "priority": .integer(Int64(priority)),
+            "topic": .string(topic),
+        ]
+        object["collapseID"] = collapseID.map { .string($0) }
+        object["expiration"] = expiration.map { .string($0.iso8601) }
+        object["payload"] =
+            (try? JSONValue(stored: payload)) ?? .string(String(decoding: payload, as: UTF8.self))
+        return .object(object)
+    }
+}

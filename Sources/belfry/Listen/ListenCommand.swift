@@ -1,0 +1,197 @@
+import ArgumentParser
+import Foundation
+import RelayModel
+import RelayServer
+
+/// Shows what happens in a running relay, as it happens.
+struct ListenCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "listen",
+        abstract: "Show changes, what they fire, and pushes, as they happen.",
+        discussion: """
+            A running belfry dev is found by itself. With --forward-to every push is posted to a \
+            URL of yours, as it was composed, in JSON. It goes on until it is ended, also while \
+            the relay is started anew, and says so where it missed anything.
+
+              belfry listen --only push --forward-to http://localhost:3000/pushes
+            """)
+
+    /// What is shown, as it is typed.
+    enum Shown: String, CaseIterable, ExpressibleByArgument, Sendable {
+        case change, match, push
+    }
+
+    @OptionGroup var options: AdministrationOptions
+    @Option(name: .shortAndLong, help: "The container (default: that of belfry dev).")
+    var container: String?
+    @Option(name: .shortAndLong, help: "development or production.")
+    var environment = "development"
+
+    @Option(help: "change, match or push; may be repeated. All three without it.")
+    var only: [Shown] = []
+    @Option(help: "Only what happens to records of this type.")
+    var recordType: String?
+    @Option(help: "Only what is fired for this user.")
+    var user: String?
+    @Option(help: "Only what is fired by subscriptions with this ID.")
+    var subscription: String?
+    @Option(help: "Post every push to this URL.")
+    var forwardTo: String?
+
+    /// How long a relay that is gone is left alone.
+    private static let rest = Duration.seconds(1)
+    /// How many seconds a call is held.
+    private static let hold = 25
+
+    func validate() throws {
+        if options.database != nil {
+            throw ValidationError("--database: only a running relay can be listened to")
+        }
+        if forwardTo != nil, !only.isEmpty, !only.contains(.push) {
+            throw ValidationError("--forward-to posts pushes, and --only leaves them out")
+        }
+        if let forwardTo { _ = try PushForwarding.url(forwardTo) }
+    }
+
+    func run() async throws {
+        try await CommandFailure.told {
+            let forwarding = try forwardTo.map(PushForwarding.init)
+            var progress = Progress()
+            while true {
+                do {
+                    try await listen(&progress, forwarding)
+                } catch let failure as CommandFailure
+                    where failure.kind != .refused && progress.after != nil
+                {
+                    if !progress.isLost { note("the relay does not answer; it is asked again") }
+                    progress.isLost = true
+                    try await World.real.clock.sleep(for: Self.rest)
+                }
+            }
+        }
+    }
+
+    /// How far it has heard.
+    private struct Progress {
+        var after: String?
+        var isLost = false
+    }
+
+    private func listen(_ progress: inout Progress, _ forwarding: PushForwarding?) async throws {
+        let parts = ["container": try place(), "environment": environment]
+        var known = progress
+        defer { progress = known }
+        try await options.withClient { client in
+            while true {
+                let answer = try await client.make(
+                    .listenEvents, parts,
+                    query: [
+                        ("after", known.after), ("hold", String(Self.hold)),
+                        ("only", only.isEmpty ? nil : only.map(\.rawValue).joined(separator: ",")),
+                        ("recordType", recordType), ("user", user),
+                        ("subscription", subscription),
+                    ])
+                let reader = try JSONReader(answer)
+                let isFirst = known.after == nil
+                known.after = try reader.string("after")
+                if isFirst { note("listening to \(parts["container"] ?? "")/\(environment)") }
+                if known.isLost { note("it answers again") }
+                known.isLost = false
+                tellMissed(reader)
+                guard case .array(let events)? = reader.value("events") else { continue }
+                for case .object(let event) in events {
+                    StandardStreams.say(
+                        options.json ? JSONValue.object(event).text : EventLine(event).text)
+                    guard let forwarding, event["kind"] == "push" else { continue }
+                    note(await forwarding.post(event, parts))
+                }
+            }
+        }
+    }
+
+    private func tellMissed(_ reader: JSONReader) {
+        if reader.value("restarted") != nil {
+            note("what happened while nobody listened is not known")
+        }
+        if case .integer(let missed)? = reader.value("missed"), missed > 0 {
+            note("\(missed) events went by too fast, and are not shown")
+        }
+    }
+
+    private func place() throws -> String {
+        if let container { return container }
+        guard let dev = DevAddress.find(ProcessInfo.processInfo.environment)?.container else {
+            throw CommandFailure(
+                .configuration, "no container: give --container, or start belfry dev")
+        }
+        return dev
+    }
+
+    /// Says something that is no event.
+    private func note(_ text: String) {
+        let line = Array("(\(text))\n".utf8)
+        try? StandardStreams.write(line, options.json ? .error : .output)
+    }
+}
+
+/// An event as people read it.
+struct EventLine {
+    private let event: JSONObject
+
+    init(_ event: JSONObject) {
+        self.event = event
+    }
+
+    /// One line.
+    var text: String {
+        let time = member("at").dropFirst(11).prefix(8)
+        let kind = member("kind")
+        let padded = kind.padding(toLength: 7, withPad: " ", startingAt: 0)
+        return "\(time)  \(padded) \(said(kind))"
+    }
+
+    private func said(_ kind: String) -> String {
+        switch kind {
+        case "change": "\(record): \(outcome)\(leftOut)"
+        case "match": "\(record): \(member("subscriptionID")) of \(member("userRecordName"))"
+        default:
+            "\(record): to \(member("deviceID")) of \(member("userRecordName")) by "
+                + "\(member("subscriptionID")): \(shown)"
+        }
+    }
+
+    private var record: String {
+        guard event["recordType"] != nil else { return "the change at \(member("position"))" }
+        return "\(member("recordType"))/\(member("recordName")) (\(member("operation")))"
+    }
+
+    private var outcome: String {
+        switch member("outcome") {
+        case "stale": "fired nothing; a newer version of it was applied before"
+        case "snapshot": "fired nothing; it is a row of a snapshot"
+        case "setAside": "set aside, it cannot be worked"
+        default: "fired \(event["fired"]?.text ?? "0")"
+        }
+    }
+
+    private var leftOut: String {
+        guard event["leftOut"] != nil else { return "" }
+        return "; not told, because it was made there: \(member("leftOut"))"
+    }
+
+    /// What the notification shows.
+    private var shown: String {
+        guard let notification = event["notification"] else { return "" }
+        let alert = CommandOutput.value(at: ["payload", "aps", "alert"], in: notification)
+        switch alert {
+        case .string?: return CommandOutput.shown(alert)
+        case .object(let object)?:
+            return CommandOutput.shown(object["body"] ?? object["title"] ?? .object(object))
+        default: return CommandOutput.shown(CommandOutput.value(at: ["pushType"], in: notification))
+        }
+    }
+
+    private func member(_ name: String) -> String {
+        CommandOutput.shown(event[name])
+    }
+}

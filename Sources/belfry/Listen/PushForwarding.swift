@@ -1,0 +1,57 @@
+import ArgumentParser
+import AsyncHTTPClient
+import Foundation
+import NIOCore
+import NIOHTTP1
+import RelayModel
+
+/// Posts pushes to an endpoint of the developer's own, one after the other, once each.
+struct PushForwarding: Sendable {
+    private let url: String
+
+    /// How long an answer may take; what comes meanwhile waits in the relay, as far as it keeps it.
+    private static let patience = TimeAmount.seconds(10)
+
+    init(_ text: String) throws {
+        url = try Self.url(text)
+    }
+
+    /// An URL that can be posted to.
+    ///
+    /// - Throws: What is wrong with it, for who typed it.
+    static func url(_ text: String) throws -> String {
+        guard let parts = URL(string: text), ["http", "https"].contains(parts.scheme),
+            parts.host()?.isEmpty == false
+        else {
+            throw ValidationError(
+                "--forward-to: \"\(text)\" is not an URL, as http://localhost:3000/pushes")
+        }
+        return text
+    }
+
+    /// The event that is posted, in which the container is named too.
+    static func body(_ event: JSONObject, _ parts: [String: String]) -> JSONValue {
+        var body = event
+        for (name, value) in parts.sorted(by: { $0.key < $1.key }) { body[name] = .string(value) }
+        return .object(body)
+    }
+
+    /// Posts an event.
+    ///
+    /// - Returns: What came of it, for people.
+    func post(_ event: JSONObject, _ parts: [String: String]) async -> String {
+        var request = HTTPClientRequest(url: url)
+        request.method = .POST
+        request.headers.add(name: "Content-Type", value: "application/json")
+        if case .string(let id)? = event["deliveryID"] {
+            request.headers.add(name: "Belfry-Delivery", value: id)
+        }
+        request.body = .bytes(ByteBuffer(bytes: Self.body(event, parts).utf8))
+        do {
+            let response = try await HTTPClient.shared.execute(request, timeout: Self.patience)
+            return "posted to \(url): \(response.status.code)"
+        } catch {
+            return "not posted to \(url): \(ReachingFailure(error))"
+        }
+    }
+}

@@ -1,0 +1,117 @@
+import ArgumentParser
+import Foundation
+import RelayModel
+import RelayTestKit
+import Testing
+
+@testable import belfry
+
+/// `belfry listen`.
+@Suite struct ListenCommandTests {
+    /// A run of it in a sandbox.
+    private static func listen(_ arguments: [String], home: URL) async throws -> (Child, LogLines) {
+        let child = Child(["listen"] + arguments, environment: ["HOME": home.path])
+        let output = LogLines()
+        try child.run(
+            input: .nullDevice, output: output.pipe.fileHandleForWriting,
+            error: FileHandle.nullDevice)
+        _ = try await output.line { $0.hasPrefix("(listening to iCloud.com.example.Art/") }
+        return (child, output)
+    }
+
+    /// A sandbox in which carol has a phone and wants to know of urgent things to do.
+    private static func sandbox(
+        home: URL, folder: URL
+    ) async throws -> DevCommandTests.Sandbox {
+        let seed = home.appending(path: "seed.json")
+        try Data(
+            """
+            {"devices": [{"user": "carol", "deviceID": "carols-phone"}],
+             "subscriptions": [{"user": "carol", "subscription": {
+               "subscriptionID": "urgent", "subscriptionType": "query",
+               "query": {"recordType": "Todo", "predicate": "priority > 2"},
+               "firesOn": ["create"], "notificationInfo": {"alertBody": "Urgent"}}}]}
+            """.utf8
+        ).write(to: seed)
+        return try await DevCommandTests.Sandbox.start(
+            ["--port", "0", "--folder", folder.path, "--seed", seed.path], home: home,
+            until: "Sown from")
+    }
+
+    private static func trigger(_ name: String, _ priority: Int, home: URL) async throws {
+        let run = try await BuiltBelfry.run(
+            ["trigger", "create", "Todo", name, "-f", "priority=\(priority)"],
+            environment: ["HOME": home.path])
+        #expect(run.code == 0, "\(run.complaint)")
+    }
+
+    @Test func `changes, matches and pushes are shown, also after the relay was started anew`()
+        async throws
+    {
+        let home = try Folder.make()
+        let folder = home.appending(path: "kept")
+        let first = try await Self.sandbox(home: home, folder: folder)
+        let (listener, output) = try await Self.listen([], home: home)
+        try await Self.trigger("t1", 3, home: home)
+        _ = try await output.line {
+            $0.contains("push    Todo/t1 (create): to carols-phone of carol by urgent: Urgent")
+        }
+        let lines = output.text.split(separator: "\n").map { $0.dropFirst(10) }
+        #expect(lines.contains("change  Todo/t1 (create): fired 1"), "\(output.text)")
+        #expect(lines.contains("match   Todo/t1 (create): urgent of carol"), "\(output.text)")
+        #expect(await first.end() == 0)
+        _ = try await output.line { $0 == "(the relay does not answer; it is asked again)" }
+        let second = try await Self.sandbox(home: home, folder: folder)
+        _ = try await output.line { $0 == "(it answers again)" }
+        try await Self.trigger("t2", 1, home: home)
+        _ = try await output.line { $0.hasSuffix("change  Todo/t2 (create): fired 0") }
+        listener.signal(SIGTERM)
+        _ = await listener.ended()
+        #expect(await second.end() == 0)
+    }
+
+    @Test func `pushes are posted to an endpoint, as they were composed`() async throws {
+        let home = try Folder.make()
+        let sandbox = try await Self.sandbox(home: home, folder: home.appending(path: "kept"))
+        // Whatever answers HTTP will do: here the sandbox's own health check, which refuses a POST.
+        let address = try #require(
+            sandbox.output.text.firstMatch(of: /http:\/\/127\.0\.0\.1:[0-9]+/)
+        ).0
+        let (listener, output) = try await Self.listen(
+            ["--only", "push", "--forward-to", "\(address)/healthz"], home: home)
+        try await Self.trigger("t1", 3, home: home)
+        _ = try await output.line { $0.hasPrefix("(posted to \(address)/healthz: 405") }
+        #expect(!output.text.contains("change  "))
+        listener.signal(SIGTERM)
+        _ = await listener.ended()
+        #expect(await sandbox.end() == 0)
+    }
+
+    @Test func `what is posted names the container`() {
+        #expect(
+            PushForwarding.body(
+                ["kind": "push"], ["environment": "development", "container": "c"])
+                == ["kind": "push", "container": "c", "environment": "development"])
+    }
+
+    @Test(arguments: [
+        (["--database", "x"], "only a running relay"),
+        (["--forward-to", "localhost"], "is not an URL"),
+        (["--forward-to", "http://a/", "--only", "match"], "--only leaves them out"),
+        (["--only", "pushes"], "pushes"),
+    ]) func `what cannot be meant is refused`(arguments: [String], part: String) async throws {
+        let run = try await BuiltBelfry.run(["listen"] + arguments)
+        #expect(run.code == 64)
+        #expect(run.complaint.contains(part), "\(run.complaint)")
+    }
+
+    @Test func `without a relay it says so at once`() async throws {
+        let home = try Folder.make()
+        let run = try await BuiltBelfry.run(["listen"], environment: ["HOME": home.path])
+        #expect(run.code == 78)
+        let gone = try await BuiltBelfry.run(
+            ["listen", "-c", "c", "--url", "http://127.0.0.1:1", "--admin-token", "t"],
+            environment: ["HOME": home.path])
+        #expect(gone.code == 69)
+    }
+}

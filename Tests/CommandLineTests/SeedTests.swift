@@ -1,0 +1,108 @@
+import Foundation
+import RelayModel
+import RelayTestKit
+import Testing
+
+@testable import belfry
+
+/// `belfry dev --seed FILE`.
+@Suite struct SeedTests {
+    private static let seed = #"""
+        {"schema": "DEFINE SCHEMA RECORD TYPE Todo (title STRING, \#
+        priority INT64 QUERYABLE, GRANT READ TO \"_world\");",
+         "devices": [{"user": "carol", "deviceID": "carols-phone"}],
+         "subscriptions": [
+           {"user": "carol", "subscription": {
+             "subscriptionID": "urgent", "subscriptionType": "query",
+             "query": {"recordType": "Todo", "predicate": "priority > 2"},
+             "firesOn": ["create"], "notificationInfo": {"alertBody": "Urgent"}}}],
+         "changes": [
+           {"operation": "create", "recordType": "Todo", "recordName": "t1",
+            "after": {"title": "Milk", "priority": 3}},
+           {"operation": "create", "recordType": "Todo", "recordName": "t2",
+            "after": {"title": "Bread", "priority": 1}}]}
+        """#
+
+    private static func reason(_ text: String) -> String {
+        let error = #expect(throws: DevFailure.self) {
+            try DevSeed(try JSONValue(parsing: text), name: "seed.json")
+        }
+        return error?.description ?? ""
+    }
+
+    @Test(arguments: [
+        (#"{"devises": []}"#, "allowed are"),
+        (#"{"devices": {}}"#, "seed.json: devices: "),
+        (#"{"devices": [{"user": "carol"}]}"#, "devices[0].deviceID"),
+        (#"{"devices": [{"user": "carol", "deviceID": "p", "x": 1}]}"#, "devices[0].x"),
+        (#"{"subscriptions": [{"user": "carol"}]}"#, "subscriptions[0].subscription"),
+        (
+            #"{"subscriptions": [{"user": "c", "database": "own", "subscription": {}}]}"#,
+            "subscriptions[0].database"
+        ),
+        (#"{"changes": [{"operation": "make"}]}"#, "changes[0].operation"),
+        (#"{"changes": [{"operation": "create"}]}"#, "changes[0].recordType"),
+        (#"{"schema": 7}"#, "schema: a text (DEFINE SCHEMA …) or an object"),
+    ]) func `what cannot be meant is said with its place`(text: String, part: String) {
+        let reason = Self.reason(text)
+        #expect(reason.contains(part), "\(reason)")
+    }
+
+    @Test func `a change gets a position that is the same in every run`() throws {
+        let first = try DevSeed(try JSONValue(parsing: Self.seed), name: "a")
+        let second = try DevSeed(try JSONValue(parsing: Self.seed), name: "b")
+        #expect(first.changes == second.changes)
+        #expect(Set(first.changes.map(\.text)).count == 2)
+    }
+
+    @Test func `a seed is sown by a start, and the next one of the folder does nothing again`()
+        async throws
+    {
+        let home = try Folder.make()
+        let file = home.appending(path: "seed.json")
+        try Data(Self.seed.utf8).write(to: file)
+        let arguments = [
+            "--port", "0", "--folder", home.appending(path: "kept").path, "--seed", file.path,
+        ]
+        let first = try await DevCommandTests.Sandbox.start(
+            arguments, home: home, until: "Sown from")
+        let sown = try await first.output.line { $0.contains("Sown from") }
+        #expect(sown.hasSuffix(": a schema, 1 device, 1 subscription, 2 changes."))
+        _ = try await first.output.line { $0.hasPrefix("The gateway got a push for carols-phone") }
+        let missed = try await first.output.line { $0.hasPrefix("Todo/t2:") }
+        #expect(missed.contains("priority is 1, asks for priority > 2"), "\(missed)")
+        #expect(await first.end() == 0)
+        let second = try await DevCommandTests.Sandbox.start(
+            arguments, home: home, until: "Sown from")
+        let again = try await second.output.line { $0.contains("Sown from") }
+        #expect(again.hasSuffix("2 changes (2 of them known already)."), "\(again)")
+        #expect(second.output.text.contains("is as it was left"))
+        #expect(await second.end() == 0)
+        #expect(!second.output.text.contains("got a push"))
+    }
+
+    @Test func `what the relay refuses of a seed ends the start with the place`() async throws {
+        let home = try Folder.make()
+        let file = home.appending(path: "seed.json")
+        for (text, part) in [
+            (
+                Self.seed.replacing("priority > 2", with: "priority >"),
+                "subscriptions[0]"
+            ),
+            (
+                Self.seed.replacing(#""after": {"title": "Bread""#, with: #""aftr": {"a": 1"#),
+                "changes[1]"
+            ), (Self.seed.replacing("INT64", with: "INT65"), "schema"),
+            ("{", "not JSON at byte"),
+        ] {
+            try Data(text.utf8).write(to: file)
+            let run = try await BuiltBelfry.run(
+                ["dev", "--port", "0", "--seed", file.path], environment: ["HOME": home.path])
+            #expect(run.code == 1)
+            #expect(run.complaint.contains("belfry dev: \(file.path): "), "\(run.complaint)")
+            #expect(run.complaint.contains(part), "\(run.complaint)")
+        }
+        let both = try await BuiltBelfry.run(["dev", "--once", "--seed", file.path])
+        #expect(both.code == 64)
+    }
+}
