@@ -149,6 +149,27 @@ test("a reset keeps what is shown until the new result is whole, and tells only 
   assert.deepEqual(items.map((item) => [item.op, item.key]), [["removed", "a"], ["removed", "c"], ["added", "d"]]);
 });
 
+test("what a new result has as it was stays the same object, and needs no drawing", () => {
+  const drive = Drive.current();
+  drive.frames({ type: "items", group: 7, items: [{ op: "removed", record: { recordName: "a" } }] });
+  const [{ records: [before] }] = delivered(drive.frames(at("t2")));
+  drive.frames(result(7, [art("b", 2), art("x", 9)]));
+  const [{ records: [after] }] = delivered(drive.frames(at("t3")));
+  assert.equal(after.recordName, "b");
+  assert.equal(after, before);
+});
+
+test("a new fingerprint counts from the `at` on that has what belongs to it", () => {
+  const drive = Drive.current();
+  drive.step("lost", { code: 1006 });
+  drive.pass(500);
+  const anew = { id: "q1", group: 3, fingerprint: "other", isResumed: false };
+  drive.frames(welcome, state(2, "bootstrapping", [anew]), { type: "reset", groups: [3], reason: "changed" });
+  drive.step("lost", { code: 1006 });
+  const [query] = opened(drive.pass(1000)).hello.set.queries;
+  assert.deepEqual([query.since, query.fingerprint], ["t1", "f-q1"]);
+});
+
 test("a new group takes over where who looks decides", () => {
   const drive = Drive.current();
   drive.frames(
@@ -444,6 +465,17 @@ test("a stream cannot be told: edits, gets and fences open another that goes on"
   const answers = drive.frames(result(2, [art("z", 1)]), state(version, "complete"), at("t2"));
   assert.deepEqual(answers.map((effect) => [effect.do, effect.id]), [["answer", "g1"], ["answer", "f1"]]);
   assert.equal(drive.state, "current");
+});
+
+test("a stream that carried for long gives the socket another try", () => {
+  const [drive] = fallen("stream");
+  drive.frames(welcome, state(3, "bootstrapping", [told("q1", 1)]), result(1, []), state(3, "complete"), at("t1"));
+  for (let beat = 0; beat < 2; beat += 1) {
+    drive.pass(20_000);
+    drive.frames(at(`u${beat}`));
+  }
+  drive.step("lost", { code: 1006 });
+  assert.equal(opened(drive.retry()).transport, "websocket");
 });
 
 test("polls follow each other without an interruption, and an edit cuts the one that waits", () => {

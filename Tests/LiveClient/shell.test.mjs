@@ -246,6 +246,48 @@ test("what cannot be read ends the connection, and the client resumes", { timeou
   assert.equal(relay.hellos[1].set.queries[0].since, "t2");
 }));
 
+test("a connection that was given up is not heard any more", { timeout: 10_000 }, async () => {
+  const sockets = [];
+  class Socket {
+    readyState = 1;
+    sent = [];
+    constructor() {
+      sockets.push(this);
+      queueMicrotask(() => this.onopen());
+    }
+    send(text) {
+      this.sent.push(JSON.parse(text));
+    }
+    close() {
+      this.isClosed = true;
+    }
+    tell(...frames) {
+      for (const frame of frames) this.onmessage({ data: JSON.stringify(frame) });
+    }
+  }
+  const client = new LiveClient({ url: "http://relay.example", container: "c", WebSocket: Socket, random: () => 0 });
+  const art = client.results(query);
+  const shown = (socket, name) => socket.tell(
+    { type: "welcome" },
+    { type: "state", version: socket.sent[0].set.version, state: "bootstrapping", queries: [{ id: "q1", group: 1 }] },
+    { type: "result", group: 1, part: 0, isLast: true, records: [{ recordName: name, recordChangeTag: name, fields: {} }] },
+    { type: "state", version: socket.sent[0].set.version, state: "complete" }, { type: "at", at: name });
+  const opening = async (count) => {
+    while ((sockets[count - 1]?.sent.length ?? 0) === 0) await new Promise((resolve) => setTimeout(resolve, 2));
+  };
+  await opening(1);
+  shown(sockets[0], "first");
+  sockets[0].onclose({ code: 1006 });
+  sockets[0].tell({ type: "items", group: 1, items: [{ op: "removed", record: { recordName: "first" } }] }, { type: "at", at: "late" });
+  assert.equal(sockets[0].isClosed, true);
+  await opening(2);
+  assert.equal(sockets[1].sent[0].set.queries[0].since, "first");
+  shown(sockets[0], "ghost");
+  shown(sockets[1], "second");
+  assert.deepEqual(namesOf(art.records), ["second"]);
+  client.close();
+});
+
 test("a slow reader gets the latest result, and each change", { timeout: 10_000 }, () => world(async (relay, client) => {
   const art = client.results(query);
   const changes = client.changes({ recordType: "Art" });
