@@ -125,7 +125,7 @@ import Testing
             #expect(refused?["state"] == "error")
             let faults = refused?["queries"]
             #expect(faults?.value(at: ["0", "id"]) == "bad")
-            #expect(faults?.value(at: ["1", "error", "liveError"]) == "notKept")
+            #expect(faults?.value(at: ["1", "error", "liveError"]) == "unknownType")
             #expect(faults?.value(at: ["2", "id"]) == "clock")
             #expect(faults?.value(at: ["3", "id"]) == "typo")
             try await page.send(["type": "set", "version": 2, "base": 1, "remove": []])

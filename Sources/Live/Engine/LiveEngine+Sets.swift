@@ -239,7 +239,11 @@ extension LiveEngine {
         guard let client = clients[number],
             let group = container.groups[client.queries[declared.id]?.group ?? 0]
         else { return }
-        if let reset = declared.reset {
+        // What has not been written yet was told by another store, or by this one before it was
+        // set back.
+        let isAhead = declared.since.map { $0 > position } ?? false
+        let reset = declared.reset ?? (isAhead ? .foreign : nil)
+        if let reset {
             let isOfChanges = declared.query.kind == .changes
             client.hub.post([
                 .send(
@@ -251,7 +255,7 @@ extension LiveEngine {
                     ])
             ])
         }
-        let since = declared.reset == nil ? declared.since : nil
+        let since = reset == nil ? declared.since : nil
         enter(LiveWaiter(client: number, query: declared.id, since: since), group, in: container)
     }
 
@@ -259,11 +263,12 @@ extension LiveEngine {
     func enter(_ waiter: LiveWaiter, _ group: LiveGroup, in container: LiveContainer) {
         guard clients[waiter.client] != nil else { return }
         group.idleLooks = 0
-        if let since = waiter.since, since < position {
+        let isUnread = group.query.kind == .result && group.members == nil
+        if let since = waiter.since, since < position || isUnread {
             group.waiting.update(with: waiter)
             clients[waiter.client]?.waiting.insert(waiter.query)
             returning[container.key, default: []].insert(group.number)
-            if group.query.kind == .result, group.members == nil { load(group, in: container) }
+            if isUnread { load(group, in: container) }
             beginResuming()
             return
         }

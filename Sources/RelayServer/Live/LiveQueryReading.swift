@@ -31,7 +31,17 @@ struct LiveQueryReading {
     func declared(_ json: JSONValue, path: String) throws -> DeclaredQuery {
         let reader = try JSONReader(json, path: path)
         try reader.allowOnly(Self.members)
-        let subscription = try subscription(reader)
+        let subscription: Subscription
+        do {
+            subscription = try self.subscription(reader)
+        } catch var error as APIError {
+            switch error.code {
+            case .accessDenied: error.details["liveError"] = "deniedType"
+            case .notFound: error.details["liveError"] = "unknownType"
+            default: break
+            }
+            throw error
+        }
         let type = subscription.recordType
         let definition = type.flatMap { schema.recordTypes[$0] }
         let kind: LiveQuery.Kind = try reader.choice("kind") ?? .result
@@ -116,7 +126,14 @@ struct LiveQueryReading {
     private func checkResult(
         _ reader: JSONReader, _ definition: RecordTypeDefinition?, _ predicate: RecordPredicate?
     ) throws {
-        guard let definition, definition.isKept else {
+        guard let definition else {
+            throw APIError(
+                .notFound,
+                "\(reader.path).recordType: nothing is known of records of this type; keep it in the "
+                    + "container's schema, or ask for \"kind\": \"changes\"",
+                details: ["liveError": "unknownType"])
+        }
+        guard definition.isKept else {
             throw APIError(
                 .badRequest,
                 "\(reader.path).recordType: the relay does not keep records of this type, so that "

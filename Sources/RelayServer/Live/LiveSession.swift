@@ -124,10 +124,9 @@ final class LiveSession: Sendable {
             try await declare(reader, identity, version, current)
         } catch {
             let mapped = ErrorMapping(error).apiError
-            var object: JSONObject = [
-                "type": "state", "state": "error", "version": .integer(current),
-            ]
-            object["requested"] = reader.value("version")
+            var object: JSONObject = ["type": "state", "state": "error"]
+            object["version"] = reader.value("version") ?? .integer(current)
+            object["inForce"] = .integer(current)
             object.members += mapped.json(uuid: head.uuid).members
             hub.post([.send(number, [LiveFrame(object)])])
         }

@@ -68,7 +68,7 @@ final class StreamHub: LiveHub {
         guard !state.isOver else { return }
         state.frames.append(frame)
         state.bytes += frame.bytes.count
-        if frame.type != "state", frame.type != "at" { state.hasNews = true }
+        if !["welcome", "state", "at"].contains(frame.type) { state.hasNews = true }
         if state.bytes > Self.mostBytes { state.isOver = true }
     }
 
