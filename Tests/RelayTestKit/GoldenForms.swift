@@ -51,8 +51,15 @@ package enum GoldenForms {
         let deletion = RecordChange(
             .delete, of: Sample.identifier("Artwork"),
             RecordID(recordName: Sample.identifier("c")))
+        // The relay kept something else than the source says.
+        var differing = Sample.change("d", .update)
+        differing.after = RecordImage(["size": .integer(2)])
+        differing.kept = KeptState(
+            image: RecordImage(["size": .integer(1)], completeness: .partial), readers: ["ann"])
+        differing.isUnkept = true
         return [
             "change.create": plain, "change.update": whole, "change.delete": deletion,
+            "change.kept": differing,
         ]
     }
 

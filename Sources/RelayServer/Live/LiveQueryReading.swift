@@ -129,8 +129,8 @@ struct LiveQueryReading {
         guard let definition else {
             throw APIError(
                 .notFound,
-                "\(reader.path).recordType: nothing is known of records of this type; keep it in the "
-                    + "container's schema, or ask for \"kind\": \"changes\"",
+                "\(reader.path).recordType: nothing is known of records of this type; keep it in "
+                    + "the container's schema, or ask for \"kind\": \"changes\"",
                 details: ["liveError": "unknownType"])
         }
         guard definition.isKept else {

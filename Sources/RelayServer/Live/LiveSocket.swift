@@ -85,7 +85,11 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         let frame = unwrapInboundIn(data)
         heard = hub.loop.now
-        guard !isClosing else { return }
+        guard !isClosing else {
+            // The client has heard that it is over.
+            if frame.opcode == .connectionClose { context.close(promise: nil) }
+            return
+        }
         guard frame.maskKey != nil else {
             return close(
                 LiveEnd(.notUnderstood, APIError(.badRequest, "a client masks its frames")))
