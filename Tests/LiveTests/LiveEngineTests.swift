@@ -205,4 +205,25 @@ import Testing
             #expect(client.state.withLock { $0.shown["cheap"]?.keys.sorted() } == ["e"])
         }
     }
+
+    @Test("what is counted of results is what their members take, whatever comes and goes")
+    func countsMemory() async throws {
+        let scenario = try await LiveScenario()
+        var bounded = LiveScenario.query(.result, order: [LiveSortKey("price")], limit: .first(2))
+        bounded.start = LiveBound(.integer(3))
+        let queries = ["all": LiveScenario.query(.result), "bounded": bounded]
+        try await scenario.modify([LiveScenario.edit(.create, "r0", ["price": .integer(1)])])
+        try await scenario.withEngine { engine in
+            var generator = SeededGenerator(seed: 7)
+            let client = ModelClient(1, as: .user(Fixtures.identifier("alice")))
+            await engine.connect(1, at: client, of: Fixtures.container, as: client.reader)
+            await engine.declare(queries, version: 1, by: client)
+            await client.wait { $0.isComplete }
+            for _ in 0..<40 { try await scenario.modify(Self.edits(&generator)) }
+            try await engine.fence("f", of: 1)
+            let counted = await engine.counted
+            #expect(counted.memory > 0)
+            #expect(counted.memory == counted.members)
+        }
+    }
 }

@@ -264,6 +264,12 @@ struct LiveScenario {
 }
 
 extension LiveEngine {
+    /// What is counted of results, and what their members come to.
+    var counted: (memory: Int, members: Int) {
+        let members = containers.values.flatMap(\.groups.values).flatMap { $0.members?.all ?? [] }
+        return (memory, members.reduce(0) { $0 + $1.record.bytes })
+    }
+
     /// Declares queries for a model client, from where it stands.
     func declare(_ queries: [String: LiveQuery], version: Int64, by client: ModelClient) {
         let known = client.state.withLock { state in

@@ -63,7 +63,7 @@ extension LiveEngine {
     func bound(_ members: Set<UInt32>, _ later: LiveRecord?, in container: LiveContainer) {
         for number in members {
             guard let group = container.groups[number] else { continue }
-            if let excess = excess(of: group) {
+            if let excess = excess(of: group, in: container) {
                 end(group, excess, in: container)
             } else if group.reader == nil, later?.readers != nil, group.query.isOrdered {
                 divide(group, in: container)
@@ -71,8 +71,15 @@ extension LiveEngine {
         }
     }
 
+    /// Counts what a group's members take in memory, for it, its container, and all.
+    func weigh(_ group: LiveGroup, _ growth: Int, in container: LiveContainer) {
+        group.bytes += growth
+        container.memory += growth
+        memory += growth
+    }
+
     /// Why a result is too large, if it is.
-    func excess(of group: LiveGroup) -> APIError? {
+    func excess(of group: LiveGroup, in container: LiveContainer) -> APIError? {
         let count = group.members?.all.count ?? 0
         let most =
             group.query.limit == nil ? settings.recordsPerResult : settings.membersPerWindow
@@ -83,6 +90,11 @@ extension LiveEngine {
             return .tooManyMatches(
                 "the records that fit have more than "
                     + "\(settings.bytesPerResult) bytes")
+        }
+        if container.memory > settings.memory / 2 {
+            return .tooManyMatches(
+                "the results of the container's clients have more than "
+                    + "\(settings.memory / 2) bytes in memory")
         }
         if memory > settings.memory {
             return .tooManyMatches(
@@ -139,7 +151,7 @@ extension LiveEngine {
 
     /// Forgets a group.
     func discard(_ group: LiveGroup, in container: LiveContainer) {
-        memory -= group.bytes
+        weigh(group, -group.bytes, in: container)
         container.remove(group)
         returning[container.key]?.remove(group.number)
         if container.groups.isEmpty { containers[container.key] = nil }

@@ -238,7 +238,8 @@ package actor LiveEngine {
             guard let group = container.groups[number], group.members != nil else { continue }
             let isMember = move(
                 former.contains(number) ? box?.record : nil,
-                to: matched.contains(number) ? later : nil, by: change, in: group)
+                to: matched.contains(number) ? later : nil, by: change, in: group,
+                of: container)
             if isMember { members.insert(number) }
         }
         guard container.tables[shelf] != nil else { return }
@@ -263,7 +264,8 @@ package actor LiveEngine {
     ///
     /// - Returns: whether the record is a member now.
     private func move(
-        _ earlier: LiveRecord?, to later: LiveRecord?, by change: RecordChange, in group: LiveGroup
+        _ earlier: LiveRecord?, to later: LiveRecord?, by change: RecordChange,
+        in group: LiveGroup, of container: LiveContainer
     ) -> Bool {
         let fate: LiveItem.Reason =
             switch change.operation {
@@ -275,12 +277,14 @@ package actor LiveEngine {
         let items =
             group.members?.replace(
                 earlier, by: later, fate, showing: group.query.desiredKeys) ?? []
-        group.bytes += (later?.bytes ?? 0) - (earlier?.bytes ?? 0)
-        memory += (later?.bytes ?? 0) - (earlier?.bytes ?? 0)
+        // What the bounds leave out is no member.
+        let isMember = later.map { group.members?.contains($0) ?? false } ?? false
+        weigh(
+            group, (isMember ? later?.bytes ?? 0 : 0) - (earlier?.bytes ?? 0), in: container)
         if !group.clients.isEmpty, let told = told(items, of: group, by: change.origin) {
             frames.append(told)
         }
-        return later.map { group.members?.contains($0) ?? false } ?? false
+        return isMember
     }
 }
 

@@ -175,10 +175,14 @@ final class LiveDoor: Sendable {
 
     /// Ends the streams of those whose right to be here has ended.
     func end(_ revocation: Revocation) {
-        let bye = revocation.end.bye(uuid: identifiers.uuid())
-        let ending = state.withLock { state in
-            state.streams.filter { revocation.concerns($0.value.identity) }
-        }
+        endStreams(revocation.end) { revocation.concerns($0) }
+    }
+
+    /// Ends the streams of those who fit, by a last frame that says why.
+    func endStreams(_ end: LiveEnd, where fits: (LiveIdentity) -> Bool = { _ in true }) {
+        let bye = end.bye(uuid: identifiers.uuid())
+        let all = state.withLock { $0.streams }
+        let ending = all.filter { fits($0.value.identity) }
         for (number, stream) in ending {
             stream.hub.post([.send(number, [bye])])
             stream.hub.end()

@@ -117,6 +117,10 @@ final class LiveSockets: Sendable {
     /// stampede: a second for each thousand, ten at most.
     func drain() async {
         state.withLock { $0.isOpen = false }
+        door.endStreams(
+            LiveEnd(
+                .goingAway,
+                APIError(.tryAgainLater, "the relay is shutting down", retryAfter: 1)))
         let count = await door.engine.counts.clients
         let duration = min(Duration.seconds(10), Duration.milliseconds(count))
         for slice in 0..<Self.slices {
