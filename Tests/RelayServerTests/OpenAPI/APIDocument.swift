@@ -23,7 +23,10 @@ struct APIDocument: Sendable {
         }
 
         /// Whether the relay holds the call before it answers.
-        var isHeld: Bool { path.hasPrefix("/courier/") }
+        var isHeld: Bool { path.hasPrefix("/courier/") || path.hasSuffix("/poll") }
+
+        /// Whether an answer ends by itself; streams are what `LiveScenarioTests` listen to.
+        var isAnswered: Bool { !path.hasSuffix("/stream") }
 
         /// Whether the call belongs to the operator.
         var isAdministrative: Bool { path.hasPrefix("/admin/") }

@@ -87,7 +87,7 @@ import Testing
                     ["topics": ["com.example.Art"]])
             }
             var tester = APITester(document: document, relay: relay, seed: seed)
-            let calls = document.calls
+            let calls = document.calls.filter(\.isAnswered)
             for round in 0..<12 {
                 for call in calls { try await tester.check(call, round: round) }
             }
