@@ -190,7 +190,7 @@ extension LiveEngine {
             return divide(group, in: container)
         }
         for waiter in group.waiting where waiter.since == nil {
-            welcome(waiter, group, beginning(of: group, for: waiter))
+            welcome(waiter, group, [], beginning(of: group, for: waiter))
             finishIfComplete(waiter.client)
         }
     }

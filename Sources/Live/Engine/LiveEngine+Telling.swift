@@ -20,40 +20,9 @@ extension LiveEngine {
         guard first.operation == .changed, let before = first.before else { return told }
         told.readersBefore = before.readers
         guard told.readers != nil || told.readersBefore != nil else { return told }
-        var entered = first
-        entered.operation = .added
-        entered.reason = .readable
-        entered.before = nil
-        told.entered = writer.items([entered], of: group.query, number, by: origin)
-        var left = first
-        left.operation = .removed
-        left.reason = .unreadable
-        left.before = nil
-        told.left = writer.items([left], of: group.query, number, by: origin)
+        told.entered = writer.items([first.whereEntered], of: group.query, number, by: origin)
+        told.left = writer.items([first.whereLeft], of: group.query, number, by: origin)
         return told
-    }
-
-    /// The items that one reader may be told of.
-    func readable(_ items: [LiveItem], of group: LiveGroup, for reader: LiveReader) -> [LiveItem] {
-        guard group.reader == nil else { return items }
-        return items.compactMap { item in
-            let reads = reader.isAmong(item.record.readers)
-            guard item.operation == .changed, let before = item.before else {
-                return reads ? item : nil
-            }
-            switch (reader.isAmong(before.readers), reads) {
-            case (true, true): return item
-            case (false, false): return nil
-            case (false, true):
-                var entered = item
-                (entered.operation, entered.reason, entered.before) = (.added, .readable, nil)
-                return entered
-            case (true, false):
-                var left = item
-                (left.operation, left.reason, left.before) = (.removed, .unreadable, nil)
-                return left
-            }
-        }
     }
 
     // MARK: Bounds
@@ -190,5 +159,22 @@ extension APIError {
         APIError(
             .quotaExceeded, "\(reason); ask for fewer by the condition, or with a limit",
             details: ["liveError": "tooManyMatches"])
+    }
+}
+
+extension LiveGroup {
+    /// An item as one reader may be told of it.
+    func readable(_ item: LiveItem, for reader: LiveReader) -> LiveItem? {
+        guard self.reader == nil else { return item }
+        let reads = reader.isAmong(item.record.readers)
+        guard item.operation == .changed, let before = item.before else {
+            return reads ? item : nil
+        }
+        switch (reader.isAmong(before.readers), reads) {
+        case (true, true): return item
+        case (false, false): return nil
+        case (false, true): return item.whereEntered
+        case (true, false): return item.whereLeft
+        }
     }
 }

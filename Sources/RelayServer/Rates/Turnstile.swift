@@ -1,3 +1,4 @@
+import ChangeSources
 package import CoreMetrics
 import Metrics
 import RelayModel
@@ -112,8 +113,14 @@ package final class Turnstile: Sendable {
         if let wait { throw refusal("address", "requests come from your address too often", wait) }
     }
 
-    /// Notes that the credentials of `peer` were refused.
-    func noteRefused(_ peer: Peer?) {
+    /// Notes why a request of `peer` was refused: credentials that are wrong cost as much as many
+    /// requests, so that they are not guessed; to be asked to sign in is no fault.
+    func note(_ error: any Error, refusing peer: Peer?) {
+        switch error as? AuthenticationRefusal {
+        case .userRequired, .userTokenExpired, .notAllowed: return
+        case nil: guard error is VerificationError else { return }
+        default: break
+        }
         guard let origin = counted(peer), let limit = settings.ofAddresses else { return }
         state.withLock {
             $0.addresses.charge(RateSettings.refusedCost, to: origin, limit, at: watch.elapsed())
