@@ -25,6 +25,11 @@ struct LiveClient {
 
     /// Whether its set has no query.
     var isEmpty: Bool { queries.keys.allSatisfy { $0.hasPrefix(LiveWaiter.getMark) } }
+
+    /// What became of its set.
+    func state(_ state: SetState, _ queries: [JSONValue]? = nil) -> LiveFrame {
+        FrameWriter.state(state, version: version, isEmpty: isEmpty, queries)
+    }
 }
 
 /// One query of a set, as the door has read it.

@@ -22,7 +22,7 @@ extension LiveEngine {
             ]
         }
         client.hub.post([
-            .send(number, [FrameWriter.state(.bootstrapping, of: client, queries)])
+            .send(number, [client.state(.bootstrapping, queries)])
         ])
         for (id, declared) in away {
             guard let group = container.groups[declared.group] else { continue }

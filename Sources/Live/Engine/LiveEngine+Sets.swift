@@ -163,7 +163,7 @@ extension LiveEngine {
             queries.append(.object(object))
         }
         client.hub.post([
-            .send(number, [FrameWriter.state(.bootstrapping, of: client, queries)])
+            .send(number, [client.state(.bootstrapping, queries)])
         ])
     }
 
@@ -174,7 +174,7 @@ extension LiveEngine {
         }
         clients[number]?.isToldComplete = true
         client.hub.post([
-            .send(number, [FrameWriter.state(.complete, of: client)]),
+            .send(number, [client.state(.complete)]),
             .close(number, FrameWriter.at(token), position),
         ])
     }
@@ -243,7 +243,7 @@ extension LiveEngine {
                 "id": .string(waiter.query), "group": .integer(Int64(group.number)),
             ]
             client.hub.post([
-                .send(waiter.client, [FrameWriter.state(.bootstrapping, of: client, [place])])
+                .send(waiter.client, [client.state(.bootstrapping, [place])])
             ])
         }
         enter(waiter, group, in: container)
@@ -310,7 +310,9 @@ extension LiveEngine {
     /// The result as one reader sees it.
     func result(of group: LiveGroup, for waiter: LiveWaiter) -> LiveResult? {
         guard let reader = clients[waiter.client]?.reader else { return nil }
-        let result = LiveResult(group.shownRecords(), of: group, by: writer, for: reader)
+        let result = LiveResult(
+            group.shownRecords(), of: group.query, group.number,
+            for: group.reader == nil ? reader : nil, by: writer)
         return waiter.getID.map(result.got) ?? result
     }
 

@@ -141,11 +141,11 @@ struct FrameWriter: Sendable {
 
     /// What became of a set: `queries` says which groups show which queries.
     static func state(
-        _ state: SetState, of client: LiveClient, _ queries: [JSONValue]? = nil
+        _ state: SetState, version: Int64, isEmpty: Bool, _ queries: [JSONValue]? = nil
     ) -> LiveFrame {
         var object: JSONObject = [
-            "type": "state", "version": .integer(client.version),
-            "state": .string(state.rawValue), "isEmpty": .bool(client.isEmpty),
+            "type": "state", "version": .integer(version),
+            "state": .string(state.rawValue), "isEmpty": .bool(isEmpty),
         ]
         object["queries"] = queries.map { .array($0) }
         return LiveFrame(object)

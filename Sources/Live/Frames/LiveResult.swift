@@ -43,15 +43,17 @@ package struct LiveResult: Sendable {
     private let writer: FrameWriter
     private var place: Place? = Place()
 
-    /// The result as everybody sees it who is in a group.
-    init(_ shown: ShownRecords, of group: LiveGroup, by writer: FrameWriter, for reader: LiveReader)
-    {
+    /// The result of a group, without what `reader` may not read; `nil` leaves nothing out.
+    init(
+        _ shown: ShownRecords, of query: LiveQuery, _ group: UInt32, for reader: LiveReader?,
+        by writer: FrameWriter
+    ) {
         self.shown = shown
         self.writer = writer
-        query = group.query
-        head = ["group": .integer(Int64(group.number))]
-        isShared = group.reader != nil || !shown.namesReaders
-        self.reader = isShared ? nil : reader
+        self.query = query
+        head = ["group": .integer(Int64(group))]
+        self.reader = shown.namesReaders ? reader : nil
+        isShared = self.reader == nil
     }
 
     /// The same as the answer to a `get`.

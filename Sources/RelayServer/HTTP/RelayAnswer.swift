@@ -47,23 +47,20 @@ package struct RelayAnswer: Sendable {
 package final class AnswerStream: Sendable {
     /// The next part; `nil` at the end.
     let next: @Sendable () async -> [UInt8]?
-    private let onEnd: Mutex<(@Sendable () -> Void)?>
+    private let onEnd: @Sendable () -> Void
+    private let isOver = Atomic(false)
 
     /// Streams what `next` gives; `onEnd` is called once, also if nothing is ever asked for.
     init(
         onEnd: @escaping @Sendable () -> Void, next: @escaping @Sendable () async -> [UInt8]?
     ) {
         self.next = next
-        self.onEnd = Mutex(onEnd)
+        self.onEnd = onEnd
     }
 
     /// Says that nothing more will be asked for.
     func end() {
-        let onEnd = onEnd.withLock { onEnd in
-            defer { onEnd = nil }
-            return onEnd
-        }
-        onEnd?()
+        if !isOver.exchange(true, ordering: .relaxed) { onEnd() }
     }
 
     deinit { end() }

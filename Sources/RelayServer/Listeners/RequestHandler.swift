@@ -34,7 +34,7 @@ struct RequestHandler: Sendable {
                 request, context: context, goOn, route: route, place: place, uuid: uuid,
                 peer: peer, &held)
         } catch {
-            turnstile.note(error, refusing: peer)
+            if AuthenticationRefusal.isBehind(error) { turnstile.noteRefused(peer) }
             answer = refusal(error, uuid: uuid, logger: context.logger)
         }
         if route?.patience == .held && context.isConnected || goOn.isAwaited {

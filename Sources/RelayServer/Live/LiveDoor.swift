@@ -72,7 +72,7 @@ final class LiveDoor: Sendable {
         do {
             return try await admitted(hello, at: head)
         } catch {
-            turnstile.note(error, refusing: head.peer)
+            if AuthenticationRefusal.isBehind(error) { turnstile.noteRefused(head.peer) }
             throw LiveEnd(refusing: error)
         }
     }
@@ -178,8 +178,8 @@ final class LiveDoor: Sendable {
         endStreams(revocation.end) { revocation.concerns($0) }
     }
 
-    /// Looks at the clock, every few seconds: ends the streams whose user tokens have ended, and now
-    /// and then says how far everything has been told.
+    /// Looks at the clock, every few seconds: ends the streams whose user tokens have ended, and
+    /// says now and then how far everything has been told.
     func look(at moment: Timestamp, beats: Bool) async {
         endStreams(.tokenEnded) { $0.endsAt.map { $0 <= moment } ?? false }
         guard beats else { return }

@@ -142,8 +142,8 @@ struct LiveRoutes: Sendable {
         guard let frames = hub.takeAll() else {
             throw APIError(
                 .quotaExceeded,
-                "what there is to be told has more than \(StreamHub.bytesOfAnAnswer) bytes; ask for "
-                    + "less, or hold a stream or a socket",
+                "what there is to be told has more than \(StreamHub.bytesOfAnAnswer) bytes; ask "
+                    + "for less, or hold a stream or a socket",
                 details: ["liveError": "tooLarge"])
         }
         var bytes = Array(#"{"frames":["#.utf8)

@@ -6,9 +6,9 @@ import RelayModel
 /// One WebSocket connection, on its event loop.
 ///
 /// What comes in is worked in order, one frame at a time. What goes out is written while the
-/// connection takes it; what it does not take waits, results as they are and not as frames. A client
-/// that does not take what its groups are told lags: nothing more is queued, and once it has read
-/// what was under way it is told from the log what happened since.
+/// connection takes it; what it does not take waits, results as they are and not as frames. A
+/// client that does not take what its groups are told lags: nothing more is queued, and once it has
+/// read what was under way it is told from the log what happened since.
 final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = WebSocketFrame
     typealias OutboundOut = ByteBuffer

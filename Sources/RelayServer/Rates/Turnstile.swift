@@ -1,4 +1,3 @@
-import ChangeSources
 package import CoreMetrics
 import Metrics
 import RelayModel
@@ -113,14 +112,8 @@ package final class Turnstile: Sendable {
         if let wait { throw refusal("address", "requests come from your address too often", wait) }
     }
 
-    /// Notes why a request of `peer` was refused: credentials that are wrong cost as much as many
-    /// requests, so that they are not guessed; to be asked to sign in is no fault.
-    func note(_ error: any Error, refusing peer: Peer?) {
-        switch error as? AuthenticationRefusal {
-        case .userRequired, .userTokenExpired, .notAllowed: return
-        case nil: guard error is VerificationError else { return }
-        default: break
-        }
+    /// Notes that the credentials of `peer` were refused.
+    func noteRefused(_ peer: Peer?) {
         guard let origin = counted(peer), let limit = settings.ofAddresses else { return }
         state.withLock {
             $0.addresses.charge(RateSettings.refusedCost, to: origin, limit, at: watch.elapsed())
