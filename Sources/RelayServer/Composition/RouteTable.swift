@@ -33,6 +33,11 @@ struct RouteTable: Sendable {
             indexes: relay.indexes, lists: relay.lists, limits: relay.limits,
             identifiers: identifiers
         ).routes
+            + ExplainRoutes(clients: clients, service: explaining, queries: relay.queries).routes
+    }
+
+    private var explaining: ExplainService {
+        ExplainService(registry: relay.registry, retention: relay.retention, halts: relay.halts)
     }
 
     private var devices: [RelayRoute] {
@@ -111,6 +116,8 @@ struct RouteTable: Sendable {
                 registry: registry, shadow: relay.shadow, revoked: relay.revoked),
             SubscriptionAdministration(registry: registry),
             IndexAdministration(registry: registry, indexes: relay.indexes),
+            ExplainAdministration(
+                registry: registry, service: explaining, queries: relay.queries),
             EventAdministration(registry: registry, events: relay.events),
             ChangeAdministration(registry: registry, log: relay.log, intake: intake),
             DeliveryAdministration(

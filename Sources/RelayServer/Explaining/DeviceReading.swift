@@ -1,0 +1,62 @@
+import Delivery
+import Fanout
+import RelayModel
+import Storage
+
+/// Reads what became of what one change owes by one subscription.
+struct DeviceReading: Sendable {
+    private let reading: ExplainReading
+    private let change: PastChange
+    private let judged: Explainer.Judged
+    /// The attempts of all of them.
+    private let receipts: [DeliveryID: [DeliveryReceipt]]
+    /// Whether some of what the change owes is still to be worked.
+    private let isInRanges: Bool
+
+    /// Attempts that are looked at.
+    private static let mostReceipts = 10_000
+
+    /// Reads what they have in common.
+    init(
+        _ reading: ExplainReading, _ change: PastChange, _ judged: Explainer.Judged
+    ) async throws {
+        self.reading = reading
+        self.change = change
+        self.judged = judged
+        var filter = ReceiptFilter()
+        filter.position = change.position
+        filter.subscriptionSerial = judged.subscription?.version.serial
+        let registry = reading.service.registry
+        let receipts = try await registry.receipts(matching: filter, limit: Self.mostReceipts)
+        self.receipts = Dictionary(grouping: receipts, by: \.deliveryID)
+        isInRanges = try await registry.isInRanges(change.position)
+    }
+
+    private var registry: any ExplainService.Past { reading.service.registry }
+
+    /// What is known of one device.
+    func facts(of device: PastDevice) async throws -> DeviceFacts {
+        var facts = DeviceFacts()
+        if let ended = device.ended, !device.hears(change.position) {
+            facts.ending = try await registry.ending(ofDevice: device.serial, at: ended)
+        }
+        guard let owed = judged.owed[device.serial] else { return facts }
+        let id = owed.delivery.id
+        facts.exception = try await registry.exception(id)
+        if case .retry(let retry)? = facts.exception {
+            let waiting = WaitingRetry(
+                retry, among: reading.service.halts(), at: reading.now)
+            facts.waitsFor = waiting.reason
+            facts.waitsUntil = waiting.until
+        }
+        facts.receipts = receipts[id] ?? []
+        facts.isInRanges = isInRanges
+        if device.gateway == .courier { facts.courier = try await registry.courierFate(of: id) }
+        if reading.settings.keepsInbox {
+            facts.inbox = try await registry.inboxFate(
+                of: change.position, owed.subscriptionSerial,
+                InboxOwner(container: reading.container, user: device.owner))
+        }
+        return facts
+    }
+}
