@@ -242,6 +242,41 @@ import Testing
         }
     }
 
+    @Test func `an operator sees who is connected and what is shown, and ends a user's sessions`()
+        async throws
+    {
+        try await RunningRelay.with { relay in
+            try await Self.keep(relay)
+            try await relay.container.post(Self.artwork("create", "a0", ["price": 5]))
+            let page = try await Self.open(relay)
+            let other = try await Self.open(relay, as: "bob")
+            for page in [page, other] {
+                try await page.send(Self.set)
+                _ = await page.frames(until: "at")
+            }
+            let clients = try await relay.client.administer(
+                "GET", "\(relay.container.path)/live/clients", nil
+            ).expect(200)
+            #expect(clients["clients", "0", "userRecordName"] == "alice")
+            #expect(clients["clients", "1", "queries"] == 2)
+            #expect(clients["clients", "1", "isLagging"] == false)
+            let groups = try await relay.client.administer(
+                "GET", "\(relay.container.path)/live/groups?limit=1", nil
+            ).expect(200)
+            #expect(groups["groups", "0", "kind"] == "result")
+            #expect(groups["groups", "0", "canonicalPredicate"] == "price < 100")
+            #expect(groups["groups", "0", "clients"] == 2)
+            #expect(groups["groups", "0", "members"] == 1)
+            #expect(groups["groups", "1"] == nil && groups["after"] != nil)
+            try await relay.client.administer(
+                "DELETE", "\(relay.container.path)/sessions/alice", nil
+            ).expect(200)
+            #expect(await page.frame("bye")?["liveError"] == "revoked")
+            try await other.send(["type": "fence", "id": "f"])
+            #expect(await other.frame("fenced") != nil)
+        }
+    }
+
     @Test func `who reads nothing lags, costs nobody else, and catches up`() async throws {
         try await RunningRelay.with { relay in
             try await Self.keep(relay)

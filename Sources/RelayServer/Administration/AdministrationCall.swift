@@ -149,9 +149,8 @@ extension AdministrationCall {
         showContainer, createContainer, setContainer, listKeys, createKey, revokeKey, listSources,
         showSource, setSource, deleteSource, showSchema, replaceSchema, keepRecords, showIndex,
         explain, listSubscriptions, deleteSubscription, listDevices, forgetDevice, listChanges,
-        listenEvents,
-        listParked,
-        replayParked, dropParked, listNotifications, listCouriers, listSessions, revokeSessions,
+        listenEvents, listParked, replayParked, dropParked, listNotifications, listCouriers,
+        listSessions, revokeSessions, listLiveClients, listLiveGroups,
         listDeliveries, showDelivery, listReceipts, listRetries, listDeadLetters,
         redriveDeadLetters, resume, dropDeadLetters,
     ]

@@ -4,6 +4,8 @@ import Storage
 /// Inboxes, couriers and sessions, for whoever has to help a user.
 struct NotificationAdministration: AdministrationTable {
     let registry: any ContainerRegistry & InboxRegistry & CourierQueue & SessionRegistry
+    /// Is told of users whose sessions count no more.
+    let revoked: @Sendable (Revocation) async -> Void
 
     var routes: [AdministrationRoute] {
         [
@@ -50,9 +52,10 @@ struct NotificationAdministration: AdministrationTable {
     /// any more either.
     private func revoke(_ request: RelayRequest) async throws -> RelayAnswer {
         let user: UserID = try request.identifier("user")
+        let container = try await registry.key(in: request)
         let count = try await registry.revokeSessions(
-            of: InboxOwner(container: try await registry.key(in: request), user: user),
-            at: request.receivedAt)
+            of: InboxOwner(container: container, user: user), at: request.receivedAt)
+        await revoked(.sessions(user, container))
         return RelayAnswer(json: [
             "userRecordName": .string(user.rawValue), "revoked": .integer(Int64(count)),
         ])

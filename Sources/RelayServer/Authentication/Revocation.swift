@@ -4,6 +4,8 @@ package import RelayModel
 package enum Revocation: Sendable, Hashable {
     /// A user's session, which was signed out.
     case session(UUIDBytes, ContainerKey)
+    /// All sessions of a user.
+    case sessions(UserID, ContainerKey)
     /// An access key.
     case key(String, ContainerKey)
     /// What the schema of a container lets clients see; they may come again.
@@ -13,6 +15,7 @@ package enum Revocation: Sendable, Hashable {
     var reason: String {
         switch self {
         case .session: "the user has signed out"
+        case .sessions: "the user's sessions were revoked"
         case .key: "the key was revoked"
         case .schema: "the container's schema was changed"
         }

@@ -124,7 +124,8 @@ struct RouteTable: Sendable {
                 registry: registry, halts: relay.halts, resume: relay.resume,
                 redriven: relay.deadLettersRedriven),
             OneDeliveryAdministration(registry: registry, halts: relay.halts),
-            NotificationAdministration(registry: registry),
+            NotificationAdministration(registry: registry, revoked: relay.revoked),
+            LiveAdministration(registry: registry, present: relay.live),
             TokenAdministration(
                 registry: registry, identifiers: identifiers, secretsKeyID: relay.secretsKeyID),
         ]

@@ -101,6 +101,8 @@ extension Revocation {
         switch self {
         case .session(let session, let container):
             identity.session == session && identity.settings.key == container
+        case .sessions(let user, let container):
+            !identity.isServer && identity.user == user && identity.settings.key == container
         case .key(let id, let container):
             identity.keyID == id && identity.settings.key == container
         case .schema(let container): identity.settings.key == container

@@ -90,6 +90,7 @@ enum AdministrationCommands {
         SchemaCommand.self,
         ExplainCommand.self, SubscriptionsCommand.self, DevicesCommand.self, ChangesCommand.self,
         DeliveriesCommand.self, NotificationsCommand.self, SessionsCommand.self,
+        LiveCommand.self,
         TokensCommand.self, AuditCommand.self, SecretsCommand.self,
         MigrateCommand.self, BackupCommand.self, RestoreCommand.self, CheckCommand.self,
     ]
