@@ -76,7 +76,8 @@ extension AdministrationCall {
     package static let listNotifications = AdministrationCall(
         listing: "notifications", AdministrationRows.notification,
         at: "\(container)/notifications/{user}", "Lists a user's inbox.",
-        query: [.after, .limit], next: .maybe("after", .text))
+        query: [.after, .limit], next: .maybe("after", .text),
+        besides: [.always("keepsInbox", .flag)])
 
     package static let listCouriers = AdministrationCall(
         listing: "couriers", AdministrationRows.courier, at: "\(container)/couriers",

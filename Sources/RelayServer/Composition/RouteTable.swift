@@ -79,7 +79,8 @@ struct RouteTable: Sendable {
 
     private var changes: [RelayRoute] {
         ChangeRoutes(
-            registry: relay.registry, intake: intake, publicURL: relay.publicURL
+            registry: relay.registry, intake: intake, publicURL: relay.publicURL,
+            ledger: relay.sourceLedger, logger: relay.logger
         ).routes
     }
 
@@ -100,13 +101,15 @@ struct RouteTable: Sendable {
         return [
             OverviewAdministration(
                 registry: registry, log: relay.log, progress: relay.progress,
-                backlog: relay.backlog, halts: relay.halts, boundsReached: relay.boundsReached),
+                backlog: relay.backlog, halts: relay.halts, boundsReached: relay.boundsReached,
+                ledger: relay.sourceLedger),
             ContainerAdministration(
                 registry: registry, halts: relay.halts, saved: relay.containerSaved),
             KeyAdministration(
                 registry: registry, identifiers: identifiers, revoked: relay.revoked),
             SourceAdministration(
-                registry: registry, publicURL: relay.publicURL, randomBytes: relay.randomBytes),
+                registry: registry, ledger: relay.sourceLedger, publicURL: relay.publicURL,
+                randomBytes: relay.randomBytes),
             SchemaAdministration(
                 registry: registry, shadow: relay.shadow, revoked: relay.revoked),
             SubscriptionAdministration(registry: registry),
