@@ -14,7 +14,10 @@ package struct SourceDefinition: Sendable {
     ///
     /// A member that is null is as it would be in a new source.
     ///
-    /// - Parameter randomBytes: returns as many unpredictable bytes as it is asked for.
+    /// - Parameters:
+    ///   - given: the members that were named.
+    ///   - former: the source before; `nil` for a new one.
+    ///   - randomBytes: returns as many unpredictable bytes as it is asked for.
     /// - Throws: ``RelayModel/JSONContractError`` that names the member at fault.
     package init(
         _ given: JSONObject, over former: ChangeSource?, randomBytes: (Int) -> [UInt8]
@@ -91,8 +94,12 @@ package struct SourceDefinition: Sendable {
 extension ChangeSource {
     /// This source with another secret; the one before is accepted until `end`, or not at all.
     ///
-    /// - Parameter secret: the new one; where it is `nil`, one is made of what `randomBytes`
-    ///   returns.
+    /// - Parameters:
+    ///   - secret: the new one; where it is `nil`, one is made of what `randomBytes` returns.
+    ///   - end: when the one before ceases to be accepted; `nil` means at once.
+    ///   - now: the moment.
+    ///   - randomBytes: returns as many unpredictable bytes as it is asked for.
+    /// - Returns: The source, and its new secret.
     /// - Throws: ``RelayModel/JSONContractError`` if the scheme has no secret, or another form.
     package func rotated(
         to secret: String?, formerUntil end: Timestamp?, at now: Timestamp,
