@@ -23,7 +23,9 @@ struct APIDocument: Sendable {
         }
 
         /// Whether the relay holds the call before it answers.
-        var isHeld: Bool { path.hasPrefix("/courier/") }
+        var isHeld: Bool {
+            path.hasPrefix("/courier/") || path.hasSuffix("/poll") || path.hasSuffix("/events")
+        }
 
         /// Whether the call belongs to the operator.
         var isAdministrative: Bool { path.hasPrefix("/admin/") }
