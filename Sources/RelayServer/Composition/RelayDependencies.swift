@@ -53,6 +53,8 @@ package struct RelayDependencies: Sendable {
     package var turnstile: Turnstile
     /// What became of webhooks.
     package let sourceLedger: SourceLedger
+    /// What the last changes looked like.
+    package let seen: SeenChanges
     /// Where polls of web couriers wait.
     package var courier: CourierPolls
     /// Where connected clients come in; `nil` where nothing is followed.
@@ -117,6 +119,7 @@ package struct RelayDependencies: Sendable {
         self.signInURL = signInURL
         turnstile = Turnstile(clock: clock, metrics: metrics)
         sourceLedger = SourceLedger(metrics)
+        seen = SeenChanges(log)
         courier = CourierPolls(queue: registry, clock: clock, now: now)
         queries = QueryAdmission(clock: clock)
     }

@@ -30,9 +30,15 @@ struct RouteTable: Sendable {
     private var subscriptions: [RelayRoute] {
         SubscriptionRoutes(
             clients: clients, registry: relay.registry, shadow: relay.shadow,
+            knowledge: knowledge,
             indexes: relay.indexes, lists: relay.lists, limits: relay.limits,
             identifiers: identifiers
         ).routes
+    }
+
+    private var knowledge: SubscriptionKnowledge {
+        SubscriptionKnowledge(
+            shadow: relay.shadow, sources: relay.registry, seen: relay.seen, logger: relay.logger)
     }
 
     private var devices: [RelayRoute] {
@@ -113,6 +119,9 @@ struct RouteTable: Sendable {
             SchemaAdministration(
                 registry: registry, shadow: relay.shadow, revoked: relay.revoked),
             SubscriptionAdministration(registry: registry),
+            ConditionAdministration(
+                registry: registry, knowledge: knowledge, indexes: relay.indexes,
+                limits: relay.limits),
             IndexAdministration(registry: registry, indexes: relay.indexes),
             EventAdministration(registry: registry, events: relay.events),
             ChangeAdministration(registry: registry, log: relay.log, intake: intake),
