@@ -80,5 +80,9 @@ package struct Migration: Sendable, Hashable {
             name: "v0016_endZones",
             sql: String(decoding: PackageResources.v0016_endZones_sql, as: UTF8.self),
             checksum: "6ac7da89aa28715b6b478fb95bddb71b2953b442f2af203e00aeb605f999ca43"),
+        Migration(
+            name: "v0017_keepPast",
+            sql: String(decoding: PackageResources.v0017_keepPast_sql, as: UTF8.self),
+            checksum: "a1b3a0b59f90dfcc197395bee0afacfee7ee671d408b7f0cee3531bd932bdc64"),
     ]
 }

@@ -21,7 +21,7 @@ package struct ReferenceScan {
     package func matches(for change: RecordChange, into serials: inout [UInt64]) {
         serials.removeAll(keepingCapacity: true)
         for (subscription, predicate) in subscriptions {
-            guard Self.covers(subscription, change) else { continue }
+            guard subscription.covers(change) else { continue }
             if let predicate {
                 guard Self.holds(predicate, on: change) else { continue }
             }
@@ -37,15 +37,5 @@ package struct ReferenceScan {
         return judged.predicate == prepared.predicate
             ? prepared.evaluate(on: judged.fields, now: now) == .true
             : judged.predicate.evaluate(on: judged.fields, now: now) == .true
-    }
-
-    /// Whether the change lies in what the subscription watches (docs/firing-rules.md).
-    private static func covers(_ subscription: IndexedSubscription, _ change: RecordChange) -> Bool
-    {
-        subscription.firesOn.contains(FiresOn(change.operation))
-            && subscription.database == change.database
-            && (change.database == .public || subscription.owner == change.owner)
-            && (subscription.zoneID == nil || subscription.zoneID == change.recordID.zoneID)
-            && (subscription.recordType == nil || subscription.recordType == change.recordType)
     }
 }

@@ -23,6 +23,9 @@ extension RelayStore {
         counts.marks = try await pruneMarks(retention, at: now, portion)
         counts.marks += try await pruneZones(retention, at: now, portion)
         counts.logEntries = try await pruneLog(retention, at: now, portion)
+        for table in VersionTable.allCases {
+            counts.pastVersions += try await delete(PastStep.forgetting(table), [portion], portion)
+        }
         counts.receiptBlocks = try await pruneReceipts(retention, at: now, portion)
         counts.deadLetters = try await pruneDeadLetters(retention, at: now, portion)
         counts.parkedChanges = try await pruneParked(retention, at: now, portion)
@@ -60,6 +63,8 @@ extension RelayStore {
     /// Deletes versions of subscriptions and devices that ended at or before `position`, and
     /// that the progress and the snapshot have passed, except for open ranges; returns how many.
     ///
+    /// What the log's changes were judged by is kept beside, for whoever asks why.
+    ///
     /// One call deletes at most `limit` of each.
     ///
     /// Until then recovery needs them: what was active at a position is told exactly. A range needs
@@ -68,20 +73,10 @@ extension RelayStore {
         upTo position: LogPosition, limit: Int = 1000
     ) async throws -> Int {
         try await write { commit in
-            var ends: [Int64] = []
-            for table in ["subscription", "device"] {
-                ends += try Int64.fetchAll(
-                    commit.db,
-                    sql: """
-                        DELETE FROM \(table) WHERE serial IN (
-                            SELECT serial FROM \(table)
-                            WHERE ended <= min(?, (SELECT position FROM progress WHERE shard = 0),
-                                coalesce((SELECT position FROM stateSnapshot), ?),
-                                coalesce((SELECT min(position) - 1 FROM rangeTask), ?))
-                            LIMIT ?)
-                        RETURNING ended
-                        """, arguments: [position.stored, Int64.max, Int64.max, max(0, limit)])
-            }
+            let pasts = try PastStep(commit.db)
+            let ends =
+                try pasts.move(.subscription, upTo: position, limit: limit)
+                + pasts.move(.device, upTo: position, limit: limit)
             if let last = ends.max() {
                 // No snapshot from before that counts any more.
                 try commit.db.execute(

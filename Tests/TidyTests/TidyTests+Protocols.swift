@@ -14,8 +14,9 @@ extension TidyTests {
     static let seam: Set<String> = [
         "AccessKeyRegistry", "ActiveVersions", "AdministrationRegistry", "ContainerRegistry",
         "CourierQueue", "DeadLetterRegistry", "DeliveryRegistry", "DeviceRegistry", "FanoutRanges",
-        "InboxRegistry", "IntakeLog", "ParkedChangeRegistry", "ProviderTokenRegistry", "Registry",
-        "SessionRegistry", "Shadow", "ShardHandle", "ShardLog", "ShardProgress", "SourceRegistry",
+        "InboxRegistry", "IntakeLog", "ParkedChangeRegistry", "PastRegistry",
+        "ProviderTokenRegistry", "Registry", "SessionRegistry", "Shadow", "ShardHandle", "ShardLog",
+        "ShardProgress", "SourceRegistry",
         "StateSnapshots", "StoreUpkeep", "SubscriptionRegistry",
     ]
 

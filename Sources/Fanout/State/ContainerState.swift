@@ -129,6 +129,15 @@ struct ContainerState {
     }
 }
 
+extension RecordChange {
+    /// Whether the owner of a subscription may know of this change by it: what it asks about the
+    /// record before needs the right to read that too.
+    func mayTell(_ subscription: Subscription) -> Bool {
+        mayRead(subscription.owner)
+            && (!subscription.narrowsUpdates || mightRead(subscription.owner))
+    }
+}
+
 extension ContainerState {
     /// Keeps of `serials` those whose owners may read what `change` did.
     mutating func keepReaders(of change: RecordChange, among serials: inout [UInt64]) {
@@ -136,9 +145,7 @@ extension ContainerState {
         guard change.readers != nil || change.readersBefore != nil else { return }
         serials.removeAll { serial in
             guard let subscription = subscription(serial) else { return true }
-            guard change.mayRead(subscription.owner) else { return true }
-            return subscription.narrowsUpdates
-                && !change.mightRead(subscription.owner)
+            return !change.mayTell(subscription)
         }
     }
 

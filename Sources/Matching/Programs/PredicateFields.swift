@@ -53,6 +53,11 @@ extension RecordPredicate.Node {
     }
 }
 
+extension RecordPredicate {
+    /// Whether its comparisons are tied together by variables, so that none can be judged alone.
+    package var bindsVariables: Bool { root.bindsVariables }
+}
+
 extension RecordPredicate.Node {
     /// Whether some expression binds a variable for comparisons after it, which ties them together.
     var bindsVariables: Bool {

@@ -42,12 +42,15 @@ public struct ComparisonTrace: Sendable, Hashable {
     }
 
     /// Why it came out so: the values of what is not a constant, or the error.
-    public var reason: String {
+    public var reason: String { reason(saying: "is") }
+
+    /// The same with another word for "is".
+    package func reason(saying verb: String) -> String {
         var parts: [String] = []
         if case .error(let error) = outcome { parts.append(error.reason) }
         for (side, value) in [(comparison.left, left), (comparison.right, right)] {
             guard let value, side.literal == nil else { continue }
-            parts.append("\(side.canonicalText) is \(Self.shown(value))")
+            parts.append("\(side.canonicalText) \(verb) \(Self.shown(value))")
         }
         if parts.isEmpty { parts.append("both sides are constants") }
         return parts.joined(separator: ", ")

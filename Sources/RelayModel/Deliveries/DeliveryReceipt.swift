@@ -10,6 +10,16 @@ package struct DeliveryReceipt: Sendable, Hashable {
         case unregistered = 3
         /// It became a dead letter.
         case dead = 4
+
+        /// The word for it on the wire.
+        package var word: String {
+            switch self {
+            case .accepted: "accepted"
+            case .deferred: "deferred"
+            case .unregistered: "unregistered"
+            case .dead: "dead"
+            }
+        }
     }
 
     /// The delivery.

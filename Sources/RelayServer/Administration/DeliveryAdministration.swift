@@ -120,15 +120,3 @@ struct DeadLetterChoice {
         }
     }
 }
-
-extension DeliveryReceipt.Outcome {
-    /// The word for it on the wire.
-    var word: String {
-        switch self {
-        case .accepted: "accepted"
-        case .deferred: "deferred"
-        case .unregistered: "unregistered"
-        case .dead: "dead"
-        }
-    }
-}

@@ -98,6 +98,7 @@ extension Relay {
             walk.worker.resume(settings.key)
         }
         dependencies.backlog = { [store] in try await store.backlog() }
+        dependencies.retention = configuration.upkeep.retention
         dependencies.halts = { [walk] in walk.worker.halts }
         dependencies.turns = walk.turns
         dependencies.events = events

@@ -84,6 +84,8 @@ package struct RelayDependencies: Sendable {
     }
     /// What waits, and why.
     package var halts: @Sendable () -> [HaltInForce] = { [] }
+    /// How long things are kept, for those who ask for what is gone.
+    package var retention = Retention()
     /// Ends the halts of a container, and says how many there were.
     package var resume: @Sendable (ContainerKey) -> Int = { _ in 0 }
     /// What happens to changes, for listeners; `nil` where nobody follows.

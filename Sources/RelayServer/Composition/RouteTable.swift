@@ -34,6 +34,11 @@ struct RouteTable: Sendable {
             indexes: relay.indexes, lists: relay.lists, limits: relay.limits,
             identifiers: identifiers
         ).routes
+            + ExplainRoutes(clients: clients, service: explaining, queries: relay.queries).routes
+    }
+
+    private var explaining: ExplainService {
+        ExplainService(registry: relay.registry, retention: relay.retention, halts: relay.halts)
     }
 
     private var knowledge: SubscriptionKnowledge {
@@ -123,6 +128,8 @@ struct RouteTable: Sendable {
                 registry: registry, knowledge: knowledge, indexes: relay.indexes,
                 limits: relay.limits),
             IndexAdministration(registry: registry, indexes: relay.indexes),
+            ExplainAdministration(
+                registry: registry, service: explaining, queries: relay.queries),
             EventAdministration(registry: registry, events: relay.events),
             ChangeAdministration(registry: registry, log: relay.log, intake: intake),
             DeliveryAdministration(

@@ -96,6 +96,7 @@ final class UpkeepMeter: Sendable {
     func count(_ counts: PrunedCounts) {
         let tables = [
             ("dedupe", counts.dedupeKeys), ("versions", counts.endedVersions),
+            ("pastVersions", counts.pastVersions),
             ("logEntry", counts.logEntries), ("receiptBlock", counts.receiptBlocks),
             ("deadLetter", counts.deadLetters), ("parkedChange", counts.parkedChanges),
             ("quarantine", counts.quarantined),

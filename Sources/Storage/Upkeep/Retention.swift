@@ -52,6 +52,8 @@ package struct PrunedCounts: Sendable, Hashable {
     package var dedupeKeys = 0
     /// Versions of subscriptions and devices that ended before anything that is still owed.
     package var endedVersions = 0
+    /// Versions that had ended before anything that the log still has.
+    package var pastVersions = 0
     /// Log entries.
     package var logEntries = 0
     /// Blocks of receipts.

@@ -13,13 +13,8 @@ struct ReceiptScan: Sendable {
         let position = filter.position?.stored
         let bit = filter.outcome?.bit
         let rows = try Row.fetchCursor(
-            db,
-            sql: """
-                SELECT id, count, body FROM receiptBlock
-                WHERE (?1 IS NULL OR (firstPosition <= ?1 AND lastPosition >= ?1))
-                    AND (?2 IS NULL OR outcomes & ?2 <> 0)
-                ORDER BY id DESC
-                """, arguments: [position, bit])
+            db, sql: position == nil ? Self.allBlocks : Self.blocksOfPosition,
+            arguments: [position, bit])
         var found: [DeliveryReceipt] = []
         var scanned = 0
         while found.count < limit, scanned < bound, let row = try rows.next() {
@@ -33,6 +28,23 @@ struct ReceiptScan: Sendable {
         }
         return found
     }
+
+    /// The blocks that may have receipts with an outcome.
+    private static let allBlocks = """
+        SELECT id, count, body FROM receiptBlock
+        WHERE ?1 IS NULL AND (?2 IS NULL OR outcomes & ?2 <> 0) ORDER BY id DESC
+        """
+
+    /// The blocks that may have receipts of one change: an index of a few bytes for each block says
+    /// which.
+    static let blocksOfPosition = """
+        SELECT id, count, body FROM receiptBlock
+        WHERE id IN (
+            SELECT id FROM receiptBlock INDEXED BY receiptBlockPositions
+            WHERE lastPosition >= ?1 AND firstPosition <= ?1
+                AND (?2 IS NULL OR outcomes & ?2 <> 0))
+        ORDER BY id DESC
+        """
 
     private func matches(_ receipt: DeliveryReceipt) -> Bool {
         filter.deliveryID.map { $0 == receipt.deliveryID } ?? true

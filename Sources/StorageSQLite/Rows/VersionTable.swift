@@ -1,7 +1,7 @@
 import Storage
 
 /// The tables that keep versions: rows with a serial, an owner, an activation and an end.
-enum VersionTable: String, Sendable {
+enum VersionTable: String, Sendable, CaseIterable {
     case subscription
     case device
 

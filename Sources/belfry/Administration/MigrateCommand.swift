@@ -109,7 +109,7 @@ enum AdministrationCommands {
     static let all: [any ParsableCommand.Type] = [
         OverviewCommand.self, ContainersCommand.self, KeysCommand.self, SourcesCommand.self,
         SchemaCommand.self,
-        SubscriptionsCommand.self, DevicesCommand.self, ChangesCommand.self,
+        ExplainCommand.self, SubscriptionsCommand.self, DevicesCommand.self, ChangesCommand.self,
         DeliveriesCommand.self, NotificationsCommand.self, SessionsCommand.self,
         TokensCommand.self, AuditCommand.self, SecretsCommand.self,
         MigrateCommand.self, BackupCommand.self, RestoreCommand.self, CheckCommand.self,

@@ -57,10 +57,7 @@ package struct MissFinder: Sendable {
     }
 
     private func readers(_ subscription: Subscription) -> [String] {
-        guard change.mayRead(subscription.owner),
-            !subscription.narrowsUpdates || change.mightRead(subscription.owner)
-        else { return ["\(subscription.owner) may not read it"] }
-        return []
+        change.mayTell(subscription) ? [] : ["\(subscription.owner) may not read it"]
     }
 
     // MARK: The condition
@@ -111,64 +108,16 @@ package struct MissFinder: Sendable {
         return found
     }
 
-    /// The comparisons that fail: of an AND all, of an OR those of the part with the fewest.
+    /// The comparisons that fail, in words.
     private func failures(
         of node: RecordPredicate.Node, on change: RecordChange
     ) -> [String] {
-        switch node {
-        case .constant(let holds): return holds ? [] : ["its condition holds for nothing"]
-        case .and(let parts): return parts.flatMap { failures(of: $0, on: change) }
-        case .or(let parts):
-            return parts.map { failures(of: $0, on: change) }.min { $0.count < $1.count } ?? []
-        case .comparison, .not:
-            let predicate = RecordPredicate(node)
-            let asked = "asks for \(Self.shortened(predicate.canonicalText))"
-            guard let judged = predicate.judged(change, at: moment) else {
-                return ["it does not show the record, \(asked)"]
-            }
-            guard let trace = trace(judged.predicate, judged.fields, moment) else {
-                return ["it cannot be evaluated, \(asked)"]
-            }
-            guard trace.outcome != .true else { return [] }
-            guard let comparison = trace.comparisons.first else {
-                return ["it does not show what is compared, \(asked)"]
-            }
-            return ["\(comparison.plainReason), \(asked)"]
-        }
-    }
-
-    private static func shortened(_ text: String) -> String {
-        text.count <= 120 ? text : "\(text.prefix(117))…"
+        ConditionFinder(at: moment, trace: trace).failures(of: node, on: change).map(\.text)
     }
 }
 
-private extension ComparisonTrace {
-    /// Why it failed: the value, or that it is missing or of another kind than what it is compared
-    /// with.
-    var plainReason: String {
-        let sides = [(comparison.left, left, right), (comparison.right, right, left)]
-        guard let (side, value, other) = sides.first(where: { $0.0.literal == nil }), let value
-        else { return reason }
-        if value.isNull { return "\(side.canonicalText) is missing" }
-        if let other, other.isScalar, value.isScalar, other.kind != value.kind {
-            return "\(side.canonicalText) is \(value.kind)"
-        }
-        return reason
-    }
-}
-
-private extension FieldValue {
-    /// Whether it is one value of a kind that is compared with its own kind only; truth values are
-    /// numbers to most.
-    var isScalar: Bool {
-        switch self {
-        case .null, .bool, .list, .set, .map: false
-        default: true
-        }
-    }
-}
-
-private extension ChangeOperation {
+extension ChangeOperation {
+    /// What it is called.
     var noun: String {
         switch self {
         case .create: "creation"
@@ -178,11 +127,13 @@ private extension ChangeOperation {
     }
 }
 
-private extension [String] {
+extension [String] {
+    /// For example "a, b or c".
     var orList: String { list("or") }
+    /// For example "a, b and c".
     var andList: String { list("and") }
 
-    func list(_ word: String) -> String {
+    private func list(_ word: String) -> String {
         guard count > 1, let last else { return first ?? "" }
         return dropLast().joined(separator: ", ") + " \(word) " + last
     }

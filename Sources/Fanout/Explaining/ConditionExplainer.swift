@@ -1,0 +1,240 @@
+import Matching
+import PredicateLanguage
+import RelayModel
+
+/// Explains what a subscription asks of the record: its condition, what an update made of it, and
+/// the fields that must have changed.
+///
+/// Pure.
+struct ConditionExplainer {
+    let change: RecordChange
+    let subscription: Subscription
+    let indexed: IndexedSubscription
+    let moment: Timestamp
+    let trace: MissFinder.Trace
+
+    /// Adds the steps; returns whether all of them let the change pass.
+    func explain(_ explanation: inout Explanation) -> Bool {
+        guard let predicate = indexed.predicate else {
+            explanation.pass(.predicate, "the subscription has no condition")
+            return true
+        }
+        let side = change.judgedSide
+        let failures = failures(of: predicate, on: change)
+        let narrows = change.operation == .update && subscription.narrowsUpdates
+        let facts = facts(of: predicate, on: change, holds: failures.isEmpty)
+        let holds = "the condition holds on the record as it was \(side.word) the change"
+        guard narrows else {
+            guard failures.isEmpty else {
+                miss(failures, facts, &explanation)
+                return false
+            }
+            explanation.pass(.predicate, holds, facts)
+            return true
+        }
+        if failures.isEmpty {
+            explanation.pass(.predicate, holds, facts)
+        } else if subscription.firesWhen == .left {
+            explanation.steps.append(
+                ExplainedStep(.predicate, .noted, Self.phrase(failures), facts))
+        } else {
+            miss(failures, facts, &explanation)
+            return false
+        }
+        return explainTransition(predicate, doesMatch: failures.isEmpty, &explanation)
+    }
+
+    private func failures(
+        of predicate: RecordPredicate, on change: RecordChange
+    ) -> [FailedComparison] {
+        guard !holds(predicate, on: change) else { return [] }
+        let found = ConditionFinder(at: moment, trace: trace).failures(of: predicate, on: change)
+        return found.isEmpty
+            ? [FailedComparison(asked: predicate.canonicalText, .unknown([]))] : found
+    }
+
+    private func holds(_ predicate: RecordPredicate, on change: RecordChange) -> Bool {
+        guard let judged = predicate.judged(change, at: moment) else { return false }
+        return trace(judged.predicate, judged.fields, moment)?.outcome == .true
+    }
+
+    private func miss(
+        _ failures: [FailedComparison], _ facts: JSONObject, _ explanation: inout Explanation
+    ) {
+        explanation.fail(.predicate, Self.phrase(failures), facts)
+        explanation.missedBy = failures.count
+    }
+
+    /// The first comparison that fails, and how many do besides.
+    private static func phrase(_ failures: [FailedComparison]) -> String {
+        guard let first = failures.first else { return "" }
+        let rest = failures.count - 1
+        return first.pastText
+            + (rest == 0 ? "" : "; \(rest) more \(rest == 1 ? "part fails" : "parts fail")")
+    }
+
+    // MARK: Updates
+
+    private func explainTransition(
+        _ predicate: RecordPredicate, doesMatch: Bool, _ explanation: inout Explanation
+    ) -> Bool {
+        // The before image is judged as that of a deletion is.
+        var earlier = change
+        earlier.operation = .delete
+        let didMatch = change.before != nil && holds(predicate, on: earlier)
+        let fields = predicate.fieldsRead
+        let rule = UpdateRules.Rule(
+            firesWhen: subscription.firesWhen, changedKeys: subscription.changedKeys,
+            fields: fields)
+        let word = subscription.firesWhen
+        if word != .matches {
+            let fits = UpdateRules.Rule(firesWhen: word, changedKeys: [], fields: fields)
+                .fires(by: change, didMatch: didMatch, doesMatch: doesMatch)
+            var facts: JSONObject = [
+                "firesWhen": .string(word.rawValue), "matchedBefore": .bool(didMatch),
+                "matchesAfter": .bool(doesMatch),
+            ]
+            if change.before != nil {
+                facts["before"] = .object(
+                    self.facts(of: predicate, on: earlier, holds: didMatch))
+            }
+            let text = transitionText(didMatch: didMatch, doesMatch: doesMatch, fits: fits)
+            guard fits else {
+                explanation.fail(.transition, text, facts)
+                return false
+            }
+            explanation.pass(.transition, text, facts)
+        }
+        return explainChangedKeys(
+            rule, didMatch: didMatch, doesMatch: doesMatch, &explanation)
+    }
+
+    private func transitionText(didMatch: Bool, doesMatch: Bool, fits: Bool) -> String {
+        let asked =
+            switch subscription.firesWhen {
+            case .matches: "that match"
+            case .entered: "that begin to match"
+            case .left: "that cease to match"
+            case .stayed: "that matched and match still"
+            }
+        let asks = "the subscription asks for records \(asked)"
+        guard change.before != nil else {
+            return "the change does not show the record as it was before, and \(asks)"
+        }
+        guard fits || didMatch != (subscription.firesWhen == .entered) else {
+            return "the record \(didMatch ? "matched before already" : "did not match before"), "
+                + "and \(asks)"
+        }
+        if !fits, subscription.firesWhen == .left, doesMatch {
+            return "the record matches still, and \(asks)"
+        }
+        guard fits else {
+            return "the change does not show all that the condition reads, and \(asks)"
+        }
+        return "the record \(didMatch ? "matched" : "did not match") before and "
+            + "\(doesMatch ? "matches" : "does not match") after, and \(asks)"
+    }
+
+    private func explainChangedKeys(
+        _ rule: UpdateRules.Rule, didMatch: Bool, doesMatch: Bool,
+        _ explanation: inout Explanation
+    ) -> Bool {
+        let keys = subscription.changedKeys
+        guard !keys.isEmpty else { return true }
+        let changed = keys.filter { change.changes(field: $0) }
+        let facts: JSONObject = [
+            "changedKeys": .array(keys.map { .string($0) }),
+            "changed": .array(changed.map { .string($0) }),
+        ]
+        guard rule.fires(by: change, didMatch: didMatch, doesMatch: doesMatch) else {
+            let isShown = change.changedKeys != nil || change.before != nil
+            explanation.fail(
+                .changedKeys,
+                (isShown
+                    ? "the update did not change \(keys.orList)"
+                    : "the change does not show the record as it was before, nor what changed")
+                    + ", and the subscription asks for that", facts)
+            return false
+        }
+        explanation.pass(.changedKeys, "the update changed \(changed.andList)", facts)
+        return true
+    }
+
+    // MARK: What was looked at
+
+    /// The condition with every comparison that was reached, its place in the canonical text, and
+    /// both values.
+    private func facts(
+        of predicate: RecordPredicate, on change: RecordChange, holds: Bool
+    ) -> JSONObject {
+        let text = predicate.canonicalText
+        var facts: JSONObject = [
+            "canonicalPredicate": .string(text), "judged": .string(change.judgedSide.word),
+            "holds": .bool(holds),
+        ]
+        guard let judged = predicate.judged(change, at: moment) else {
+            facts["unknown"] = true
+            return facts
+        }
+        let traced = trace(judged.predicate, judged.fields, moment)?.comparisons ?? []
+        var places = ComparisonPlaces(in: text)
+        facts["comparisons"] = .array(
+            traced.prefix(Self.mostComparisons).map { comparison in
+                var json = comparison.json
+                for side in ["left", "right"] {
+                    json[side] = json[side].map(Self.bounded)
+                }
+                if let place = places.next(of: comparison.comparison.canonicalText) {
+                    json["place"] = [
+                        "offset": .integer(Int64(place.lowerBound)),
+                        "length": .integer(Int64(place.count)),
+                    ]
+                }
+                return .object(json)
+            })
+        if let read = predicate.fieldsRead, judged.predicate != predicate {
+            let unknown = read.filter { judged.fields[$0] == nil }.sorted()
+            facts["unknownFields"] = .array(unknown.map { .string($0) })
+        }
+        return facts
+    }
+
+    /// Comparisons that are shown of one condition.
+    private static let mostComparisons = 100
+    /// Bytes of a value that are shown.
+    private static let mostBytes = 500
+
+    private static func bounded(_ value: JSONValue) -> JSONValue {
+        let text = value.text
+        return text.utf8.count <= mostBytes ? value : .string("\(text.prefix(200))…")
+    }
+}
+
+/// Finds where the comparisons of a trace stand in a canonical text, which they follow in order.
+struct ComparisonPlaces {
+    private let text: [UInt8]
+    private var from = 0
+
+    init(in text: String) {
+        self.text = Array(text.utf8)
+    }
+
+    /// The place of a comparison that comes after those before, in UTF-8 bytes as errors have it;
+    /// `nil` if it does not stand there by itself.
+    mutating func next(of comparison: String) -> Range<Int>? {
+        let wanted = Array(comparison.utf8)
+        guard !wanted.isEmpty, wanted.count <= text.count else { return nil }
+        for start in [from, 0] where start + wanted.count <= text.count {
+            let last = text.count - wanted.count
+            let found = (start...last).first { text[$0..<$0 + wanted.count].elementsEqual(wanted) }
+            guard let found else { continue }
+            from = found + wanted.count
+            return found..<from
+        }
+        return nil
+    }
+}
+
+private extension ImageSide {
+    var word: String { self == .before ? "before" : "after" }
+}

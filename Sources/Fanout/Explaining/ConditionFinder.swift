@@ -1,0 +1,140 @@
+import Matching
+import PredicateLanguage
+import RelayModel
+
+/// Finds the comparisons by which a condition fails on a change, for people.
+///
+/// Pure.
+struct ConditionFinder: Sendable {
+    private let moment: Timestamp
+    private let trace: MissFinder.Trace
+
+    init(at moment: Timestamp, trace: @escaping MissFinder.Trace) {
+        self.moment = moment
+        self.trace = trace
+    }
+
+    /// The comparisons of a whole condition that fail; none if it holds.
+    func failures(of predicate: RecordPredicate, on change: RecordChange) -> [FailedComparison] {
+        // What is tied together by variables is judged as one.
+        predicate.bindsVariables
+            ? alone(predicate.root, change) : failures(of: predicate.root, on: change)
+    }
+
+    /// The comparisons that fail: of an AND all, of an OR those of the part with the fewest.
+    func failures(
+        of node: RecordPredicate.Node, on change: RecordChange
+    ) -> [FailedComparison] {
+        switch node {
+        case .constant(let holds):
+            holds ? [] : [FailedComparison(asked: "", .holdsForNothing)]
+        case .and(let parts): parts.flatMap { failures(of: $0, on: change) }
+        case .or(let parts):
+            parts.map { failures(of: $0, on: change) }.min { $0.count < $1.count } ?? []
+        case .comparison, .not: alone(node, change)
+        }
+    }
+
+    private func alone(
+        _ node: RecordPredicate.Node, _ change: RecordChange
+    ) -> [FailedComparison] {
+        let predicate = RecordPredicate(node)
+        let asked = predicate.canonicalText
+        guard let judged = predicate.judged(change, at: moment) else {
+            return [FailedComparison(asked: asked, .noRecord)]
+        }
+        guard let trace = trace(judged.predicate, judged.fields, moment) else {
+            return [FailedComparison(asked: asked, .unevaluable)]
+        }
+        guard trace.outcome != .true else { return [] }
+        guard let comparison = trace.comparisons.first else {
+            let read = predicate.fieldsRead ?? []
+            let unknown = read.filter { judged.fields[$0] == nil }.sorted()
+            return [FailedComparison(asked: asked, .unknown(unknown))]
+        }
+        return [FailedComparison(asked: asked, .compared(comparison))]
+    }
+}
+
+/// A part of a condition that did not hold.
+struct FailedComparison: Sendable, Hashable {
+    /// Why it did not.
+    enum Fault: Sendable, Hashable {
+        /// It holds for nothing.
+        case holdsForNothing
+        /// The change does not show the record at all.
+        case noRecord
+        /// It cannot be evaluated.
+        case unevaluable
+        /// These fields are not known.
+        case unknown([String])
+        /// This came out.
+        case compared(ComparisonTrace)
+    }
+
+    /// What is asked, as canonical text.
+    let asked: String
+    /// Why it did not hold.
+    let fault: Fault
+
+    init(asked: String, _ fault: Fault) {
+        self.asked = asked
+        self.fault = fault
+    }
+
+    /// As it is said of what happens now.
+    var text: String {
+        let asks = "asks for \(Self.shortened(asked))"
+        return switch fault {
+        case .holdsForNothing: "its condition holds for nothing"
+        case .noRecord: "it does not show the record, \(asks)"
+        case .unevaluable: "it cannot be evaluated, \(asks)"
+        case .unknown: "it does not show what is compared, \(asks)"
+        case .compared(let trace): "\(trace.plainReason(saying: "is")), \(asks)"
+        }
+    }
+
+    /// As it is said of what happened: "price was 120, and the condition asks for price < 100".
+    var pastText: String {
+        let asks = "and the condition asks for \(Self.shortened(asked))"
+        return switch fault {
+        case .holdsForNothing: "the condition holds for nothing"
+        case .noRecord: "the change does not show the record, \(asks)"
+        case .unevaluable: "the condition cannot be evaluated, \(asks)"
+        case .unknown(let fields):
+            "the change does not show "
+                + "\(fields.isEmpty ? "what is compared" : fields.andList), \(asks)"
+        case .compared(let trace): "\(trace.plainReason(saying: "was")), \(asks)"
+        }
+    }
+
+    private static func shortened(_ text: String) -> String {
+        text.count <= 120 ? text : "\(text.prefix(117))…"
+    }
+}
+
+private extension ComparisonTrace {
+    /// Why it failed: the value, or that it is missing or of another kind than what it is compared
+    /// with.
+    func plainReason(saying verb: String) -> String {
+        let sides = [(comparison.left, left, right), (comparison.right, right, left)]
+        guard let (side, value, other) = sides.first(where: { $0.0.literal == nil }), let value
+        else { return reason(saying: verb) }
+        if value.isNull { return "\(side.canonicalText) \(verb) missing" }
+        if let other, other.isScalar, value.isScalar, other.kind != value.kind {
+            return "\(side.canonicalText) \(verb) \(value.kind)"
+        }
+        return reason(saying: verb)
+    }
+}
+
+private extension FieldValue {
+    /// Whether it is one value of a kind that is compared with its own kind only; truth values are
+    /// numbers to most.
+    var isScalar: Bool {
+        switch self {
+        case .null, .bool, .list, .set, .map: false
+        default: true
+        }
+    }
+}

@@ -1,0 +1,109 @@
+import RelayModel
+import Storage
+
+// Whether the change is one that fires anything, and whether the subscription was active.
+
+extension Explainer {
+    /// A place of the log for people, with its moment where that is known.
+    func place(_ position: LogPosition) -> String {
+        moments[position].map { "position \(position) (\($0.iso8601Seconds))" }
+            ?? "position \(position)"
+    }
+
+    /// The change, if it may fire anything.
+    func explainAppended(_ explanation: inout Explanation) -> RecordChange? {
+        var facts: JSONObject = [
+            "position": .string(past.position.description),
+            "appendedAt": .string(past.appendedAt.iso8601),
+        ]
+        if isForOperator { facts["source"] = .string(past.source.rawValue) }
+        facts["occurredAt"] = past.change?.occurredAt.map { .string($0.iso8601) }
+        if let reason = past.setAside {
+            // The reason may name other users' subscriptions.
+            if isForOperator { facts["reason"] = .string(reason) }
+            explanation.fail(
+                .appended, "the change was set aside" + (isForOperator ? ": \(reason)" : ""),
+                facts)
+            return nil
+        }
+        guard let change = past.change else {
+            explanation.fail(.appended, "the change cannot be read", facts)
+            return nil
+        }
+        if past.isStale {
+            explanation.fail(
+                .appended,
+                "the change was stale: a newer version of the record had been applied before it",
+                facts)
+            return nil
+        }
+        if change.isSnapshot {
+            explanation.fail(
+                .appended, "the change was a row of a snapshot, and those fire nothing", facts)
+            return nil
+        }
+        explanation.pass(
+            .appended,
+            "the change was appended at position \(past.position), "
+                + past.appendedAt.iso8601Seconds, facts)
+        return change
+    }
+
+    func activeFacts(_ subject: PastSubscription) -> JSONObject {
+        var facts: JSONObject = [
+            "serial": .string(String(subject.version.serial)),
+            "activationPosition": .string(subject.version.activation.description),
+        ]
+        facts["endedPosition"] = subject.ended.map { .string($0.description) }
+        return facts
+    }
+
+    /// Why no version of the subscription was active.
+    func explainInactive(_ question: Question, _ explanation: inout Explanation) {
+        let earlier = question.versions.first { $0.version.activation < past.position }
+        let later = question.versions.last { $0.version.activation > past.position }
+        if let disabled = question.disabled, disabled.position < past.position,
+            disabled.version.activation < past.position
+        {
+            explanation.fail(
+                .active,
+                "the subscription had been disabled at \(place(disabled.position)): "
+                    + disabled.reason, activeFacts(of: disabled))
+            return
+        }
+        if past.position <= span.endedFrom {
+            explanation.lack(
+                .active,
+                "what had ended by position \(span.endedFrom) was not kept by an earlier "
+                    + "version of the relay")
+            return
+        }
+        if let earlier, let ended = earlier.ended {
+            explanation.fail(
+                .active,
+                earlier.claimed == nil
+                    ? "the subscription had been deleted at \(place(ended))"
+                        + (later.map { ", and was saved anew at \(place($0.version.activation))" }
+                            ?? "")
+                    : "the subscription fires once, and had fired by the change at \(place(ended))",
+                activeFacts(earlier))
+            return
+        }
+        guard let later else {
+            explanation.fail(.active, "there was no such subscription")
+            return
+        }
+        explanation.fail(
+            .active,
+            "the subscription was saved after the change, at \(place(later.version.activation))",
+            activeFacts(later))
+    }
+
+    private func activeFacts(of disabled: DisabledSubscription) -> JSONObject {
+        [
+            "serial": .string(String(disabled.version.serial)),
+            "activationPosition": .string(disabled.version.activation.description),
+            "endedPosition": .string(disabled.position.description),
+        ]
+    }
+}

@@ -1,0 +1,280 @@
+package import RelayModel
+package import Storage
+
+/// What is known of one device and of the push that it is owed.
+package struct DeviceFacts: Sendable {
+    /// The attempts, in any order.
+    package var receipts: [DeliveryReceipt] = []
+    /// The row of the delivery, if it has one.
+    package var exception: DeliveryException?
+    /// What a retry waits for, in words.
+    package var waitsFor: String?
+    /// Until when a retry waits.
+    package var waitsUntil: Timestamp?
+    /// How the device ended, if it had.
+    package var ending: DeviceEnding?
+    /// What became of it in the queue of a web courier.
+    package var courier: CourierFate?
+    /// What became of it in the inbox.
+    package var inbox: InboxFate?
+    /// Whether some of what the change owes is still to be worked.
+    package var isInRanges = false
+
+    /// Nothing is known.
+    package init() {}
+}
+
+extension Explainer {
+    /// What became of a device of the owner of a subscription that the change fired.
+    package func explain(
+        _ device: PastDevice, _ judged: Judged, _ facts: DeviceFacts
+    ) -> ExplainedDevice {
+        var explained = ExplainedDevice(device)
+        guard explainRegistered(device, facts, &explained) else { return explained }
+        guard let owed = judged.owed[device.serial] else {
+            explainLeftOut(device, judged, &explained)
+            return explained
+        }
+        explained.deliveryID = owed.delivery.id
+        explained.note(.origin, .passed, "it did not make the change")
+        explainPush(owed, judged.pruned[device.serial] ?? [], facts, &explained)
+        explainAttempts(facts, &explained)
+        explainEnd(facts, &explained)
+        explainReading(facts, &explained)
+        return explained
+    }
+
+    /// Says in the explanation's sentence whom it reached.
+    package func conclude(_ explanation: inout Explanation) {
+        guard explanation.verdict == .fired else { return }
+        explanation.deciding = .devices
+        let owner = explanation.owner.map { "\($0)" } ?? "the owner"
+        let heard = explanation.devices.filter {
+            $0.deciding != .registered
+        }
+        guard !heard.isEmpty else {
+            explanation.steps.append(
+                ExplainedStep(.devices, .failed, "\(owner) had no device"))
+            explanation.sentence =
+                "Fired, and reached nobody: \(owner) had no device registered."
+            return
+        }
+        explanation.steps.append(
+            ExplainedStep(
+                .devices, .passed,
+                "\(owner) had \(heard.count) "
+                    + (heard.count == 1 ? "device" : "devices")))
+        let clauses = heard.prefix(5).map { device in
+            let reason = device.sentence.dropLast()
+            return "\(device.id): \(reason.prefix(1).lowercased())\(reason.dropFirst())"
+        }
+        let rest = heard.count - clauses.count
+        explanation.sentence =
+            "Fired. " + clauses.joined(separator: "; ")
+            + (rest > 0 ? "; and \(rest) more" : "") + "."
+    }
+
+    // MARK: Whether anything is owed
+
+    private func explainRegistered(
+        _ device: PastDevice, _ facts: DeviceFacts, _ explained: inout ExplainedDevice
+    ) -> Bool {
+        if device.activation >= past.position {
+            let says = "it was registered after the change, at \(place(device.activation))"
+            explained.note(.registered, .failed, says)
+            explained.end(.leftOut, .registered, says)
+            return false
+        }
+        if !device.hears(past.position), let ended = device.ended {
+            let says = Self.text(of: facts.ending, at: place(ended))
+            explained.note(
+                .registered, .failed, says, ["endedPosition": .string(ended.description)])
+            explained.end(.leftOut, .registered, says)
+            return false
+        }
+        explained.note(
+            .registered, .passed, "it was registered, since \(place(device.activation))",
+            ["activationPosition": .string(device.activation.description)])
+        return true
+    }
+
+    private static func text(of ending: DeviceEnding?, at place: String) -> String {
+        switch ending?.cause {
+        case .declaredDead(let receipt)?:
+            "its token was forgotten at \(place), because the gateway had answered "
+                + "\(receipt.status) \(receipt.reason) to the delivery \(receipt.deliveryID) of "
+                + "the change at \(receipt.ordinal.position)"
+        case .takenOver?:
+            "its token was registered for another device or user at \(place)"
+        case .renewed?: "it was registered anew at \(place)"
+        case .signedOut?: "it was signed out, or forgotten, at \(place)"
+        case nil: "it was forgotten at \(place)"
+        }
+    }
+
+    private func explainLeftOut(
+        _ device: PastDevice, _ judged: Judged, _ explained: inout ExplainedDevice
+    ) {
+        guard let subscription = judged.subscription?.version.subscription,
+            let change = past.change
+        else { return }
+        let version = device.version(in: past.container)
+        let isOrigin =
+            DeviceExpansion.devices(among: [version], for: subscription, of: change).isEmpty
+        var facts: JSONObject = ["suppress": .string(subscription.suppress.rawValue)]
+        facts["originDevice"] = change.origin.deviceID.map { .string($0.rawValue) }
+        if isOrigin {
+            let says =
+                subscription.suppress == .user
+                ? "its user made the change, and the subscription is not told of those"
+                : "it made the change"
+            explained.note(.origin, .failed, says, facts)
+            explained.end(.leftOut, .origin, says)
+        } else {
+            let says =
+                "the push shows nothing, and another subscription's had been composed for it"
+            explained.note(.origin, .passed, "it did not make the change", facts)
+            explained.note(.merged, .failed, says)
+            explained.end(.leftOut, .merged, says)
+        }
+    }
+
+    // MARK: The push
+
+    private func explainPush(
+        _ owed: OwedDelivery, _ pruned: [String], _ facts: DeviceFacts,
+        _ explained: inout ExplainedDevice
+    ) {
+        let kept: OwedDelivery? =
+            switch facts.exception {
+            case .retry(let retry): retry.delivery
+            case .deadLetter(let letter): letter.delivery
+            case nil: nil
+            }
+        let push = (kept ?? owed).delivery.notification
+        var details: JSONObject = [
+            "deliveryID": .string(owed.delivery.id.description),
+            "pushType": .string(push.pushType.rawValue), "topic": .string(push.topic),
+            "priority": .integer(Int64(push.priority)),
+        ]
+        details["collapseID"] = push.collapseID.map { .string($0) }
+        details["expiration"] = push.expiration.map { .string($0.iso8601) }
+        var payload = try? JSONValue(stored: push.payload)
+        var says = "a push was composed for it"
+        if kept == nil, owed.delivery.badge != nil {
+            payload = payload.map(Self.withoutBadge)
+            says += "; the number on the icon is not kept"
+        }
+        if !pruned.isEmpty {
+            details["leftOut"] = .array(pruned.map { .string($0) })
+            says += "; \(pruned.joined(separator: ", ")) did not fit"
+        }
+        explained.payload = payload
+        explained.note(.push, .passed, says, details)
+    }
+
+    private static func withoutBadge(_ payload: JSONValue) -> JSONValue {
+        guard case .object(var object) = payload, case .object(var aps)? = object["aps"] else {
+            return payload
+        }
+        aps["badge"] = nil
+        object["aps"] = .object(aps)
+        return .object(object)
+    }
+
+    // MARK: What became of it
+
+    private func explainAttempts(_ facts: DeviceFacts, _ explained: inout ExplainedDevice) {
+        for receipt in facts.receipts.sorted(by: { $0.at < $1.at }) {
+            explained.note(
+                .attempt, receipt.outcome == .accepted ? .passed : .failed, receipt.says,
+                [
+                    "attempt": .integer(Int64(receipt.attempt)),
+                    "outcome": .string(receipt.outcome.word),
+                    "status": .integer(Int64(receipt.status)), "reason": .string(receipt.reason),
+                    "at": .string(receipt.at.iso8601),
+                ])
+        }
+    }
+
+    private func explainEnd(_ facts: DeviceFacts, _ explained: inout ExplainedDevice) {
+        switch facts.exception {
+        case .retry(let retry):
+            let until = facts.waitsUntil ?? retry.dueAt
+            let reason = facts.waitsFor ?? retry.reason.text
+            let says = "it waits until \(until.iso8601Seconds): \(reason)"
+            explained.note(
+                .waiting, .failed, says,
+                [
+                    "until": .string(until.iso8601), "reason": .string(reason),
+                    "attempts": .integer(Int64(retry.attempts)),
+                ])
+            explained.end(.waiting, .waiting, says)
+            return
+        case .deadLetter(let letter):
+            let says = Self.text(ofEnd: letter.reason, status: letter.status)
+            explained.note(
+                .deadLetter, .failed, says,
+                [
+                    "reason": .string(letter.reason), "status": .integer(Int64(letter.status)),
+                    "attempts": .integer(Int64(letter.attempts)), "at": .string(letter.at.iso8601),
+                ])
+            explained.end(.dead, .deadLetter, says)
+            return
+        case nil: break
+        }
+        let newest = facts.receipts.max { ($0.at, $0.attempt) < ($1.at, $1.attempt) }
+        if facts.receipts.contains(where: { $0.outcome == .accepted }) {
+            explained.end(
+                .delivered, .attempt,
+                newest.map { "delivered, \($0.at.iso8601Seconds)" } ?? "delivered")
+        } else if let newest, newest.outcome != .deferred {
+            explained.end(
+                .dead, .attempt, Self.text(ofEnd: newest.reason, status: newest.status))
+        } else if past.position > span.settled || facts.isInRanges {
+            explained.end(.owed, .push, "it is owed the push, and the walk has not settled it yet")
+        } else {
+            let says =
+                past.position < span.receiptsFrom
+                ? "its receipts are kept no more\(receiptsAreKept)" : "no receipt of it is kept"
+            explained.note(.attempt, .unknown, says)
+            explained.end(.cannotTell, .attempt, says)
+        }
+    }
+
+    private static func text(ofEnd reason: String, status: UInt16) -> String {
+        status == 0
+            ? "it was not delivered: \(reason)"
+            : "the gateway refused it: \(status) \(reason)"
+    }
+
+    private func explainReading(_ facts: DeviceFacts, _ explained: inout ExplainedDevice) {
+        switch facts.courier {
+        case .waits(let until)?:
+            explained.note(
+                .fetched, .failed, "it waits to be fetched until \(until.iso8601Seconds)")
+        case .expired(let at)?:
+            explained.note(.fetched, .failed, "nobody fetched it before \(at.iso8601Seconds)")
+        case .taken(let at)?:
+            explained.note(
+                .fetched, .passed,
+                "it was fetched, or gave way to a newer one, \(at.iso8601Seconds)")
+        case nil: break
+        }
+        guard let inbox = facts.inbox else { return }
+        explained.note(
+            .read, inbox.readAt == nil ? .noted : .passed,
+            inbox.readAt.map { "it was marked read in the inbox, \($0.iso8601Seconds)" }
+                ?? "it lies unread in the inbox")
+    }
+}
+
+private extension DeliveryReceipt {
+    var says: String {
+        switch outcome {
+        case .accepted: "attempt \(attempt): accepted, \(at.iso8601Seconds)"
+        case _ where status == 0: "not sent or not answered, \(at.iso8601Seconds): \(reason)"
+        default: "attempt \(attempt): \(status) \(reason), \(at.iso8601Seconds)"
+        }
+    }
+}

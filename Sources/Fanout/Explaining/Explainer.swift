@@ -1,0 +1,329 @@
+import Matching
+import PredicateLanguage
+package import RelayModel
+package import Storage
+
+/// Says why one change fired a subscription or did not, as of its position in the log.
+///
+/// The walk's own code judges: the state of a container that holds nothing but what is asked about,
+/// and the fan-out. The steps say in words what that looked at. Pure.
+package struct Explainer: Sendable {
+    /// The change.
+    let past: PastChange
+    /// How far back the store remembers.
+    let span: PastSpan
+    private let settings: ContainerSettings
+    private let identity: DeliveryIdentity
+    private let trace: MissFinder.Trace
+    /// When what is named in sentences happened.
+    let moments: [LogPosition: Timestamp]
+    /// Whether the operator asks, who may know of sources and of everybody's subscriptions.
+    package var isForOperator = false
+    /// How long receipts are kept, for people.
+    package var receiptsAreKept = ""
+
+    /// Prepares the questions about one change.
+    ///
+    /// `settings` are those of the container now: what a push has of them is composed with them.
+    package init(
+        of past: PastChange, span: PastSpan, settings: ContainerSettings, shard: UUIDBytes,
+        moments: [LogPosition: Timestamp] = [:], trace: @escaping MissFinder.Trace
+    ) {
+        self.past = past
+        self.span = span
+        self.settings = settings
+        self.moments = moments
+        identity = DeliveryIdentity(store: shard)
+        self.trace = trace
+    }
+
+    /// What one subscription is asked about.
+    package struct Question: Sendable {
+        /// The subscription.
+        package var id: SubscriptionID
+        /// Whose it is.
+        package var owner: UserID
+        /// Its versions, the newest first, all that are kept.
+        package var versions: [PastSubscription]
+        /// The owner's versions that may have been told to the same devices before.
+        package var others: [PastSubscription] = []
+        /// The owner's devices to which the change was told.
+        package var devices: [PastDevice] = []
+        /// Why and where it was disabled, if it is.
+        package var disabled: DisabledSubscription?
+
+        package init(id: SubscriptionID, owner: UserID, versions: [PastSubscription]) {
+            self.id = id
+            self.owner = owner
+            self.versions = versions
+        }
+    }
+
+    /// What came of judging.
+    package struct Judged: Sendable {
+        /// As far as the walk is the log's.
+        package var explanation: Explanation
+        /// What is owed, by the serial of the device.
+        package var owed: [UInt64: OwedDelivery] = [:]
+        /// What of each push was left out for its size.
+        var pruned: [UInt64: [String]] = [:]
+        /// The version by which it was judged.
+        package var subscription: PastSubscription?
+    }
+
+    /// Judges the change by one subscription.
+    package func judge(_ question: Question) -> Judged {
+        var judged = Judged(
+            explanation: Explanation(
+                position: past.position, subscriptionID: question.id, owner: question.owner))
+        guard let change = explainAppended(&judged.explanation) else { return judged }
+        guard let subject = question.versions.first(where: { $0.judges(past.position) }) else {
+            explainInactive(question, &judged.explanation)
+            return judged
+        }
+        judged.subscription = subject
+        judged.explanation.serial = subject.version.serial
+        judged.explanation.pass(
+            .active, "the subscription was active, since \(place(subject.version.activation))",
+            activeFacts(subject))
+        var walk = judgedByWalk(change, question, subject)
+        explainSteps(change, subject, walk, &judged.explanation)
+        guard judged.explanation.verdict == .fired else { return judged }
+        var pruned: [UInt64: [String]] = [:]
+        for owed in walk.fanout?.takeDeliveries() ?? []
+        where owed.subscriptionSerial == subject.version.serial {
+            judged.owed[owed.deviceSerial] = owed
+            pruned[owed.deviceSerial] = leftOut(of: owed, by: subject.version.subscription, change)
+        }
+        judged.pruned = pruned
+        return judged
+    }
+
+    // MARK: The walk
+
+    /// What the walk's own code says.
+    struct Walk {
+        /// Whether the subscription fires, once claims aside.
+        var fires = false
+        /// Why it could not be judged.
+        var refusal: String?
+        /// The fan-out, if the subscription fires.
+        var fanout: ChangeFanout?
+    }
+
+    private func judgedByWalk(
+        _ change: RecordChange, _ question: Question, _ subject: PastSubscription
+    ) -> Walk {
+        var walk = Walk()
+        var state = ShardState(indexSeed: 0)
+        do {
+            try state.insert(subject.version)
+        } catch {
+            walk.refusal = "its condition cannot be read: \(error)"
+            return walk
+        }
+        var claims = [subject.version.serial: subject.claimed]
+        for other in question.others where other.version.serial < subject.version.serial {
+            guard (try? state.insert(other.version)) != nil else { continue }
+            claims[other.version.serial] = other.claimed
+        }
+        for device in question.devices { state.insert(device.version(in: past.container)) }
+        let fired: [UInt64]
+        do {
+            fired = try state.firedSerials(
+                by: change, appendedAt: past.appendedAt, isStale: past.isStale,
+                in: past.container)
+        } catch {
+            walk.refusal = "its condition takes too many steps"
+            return walk
+        }
+        walk.fires = fired.contains(subject.version.serial)
+        guard walk.fires else { return walk }
+        let once = Set(state.onceSerials(among: fired, of: past.container))
+        let left = fired.filter { serial in
+            !once.contains(serial) || claims[serial] == past.position
+        }
+        var fanout = ChangeFanout(
+            of: change, at: past.position, appendedAt: past.appendedAt, identity: identity,
+            settings: settings, firstOffset: 0)
+        state.expand(left[...], in: past.container, into: &fanout)
+        walk.fanout = fanout
+        return walk
+    }
+
+    // MARK: The steps up to the condition
+
+    private func explainSteps(
+        _ change: RecordChange, _ subject: PastSubscription, _ walk: Walk,
+        _ explanation: inout Explanation
+    ) {
+        let subscription = subject.version.subscription
+        if let refusal = walk.refusal {
+            explanation.fail(.predicate, refusal)
+            return
+        }
+        guard
+            let indexed = try? IndexedSubscription(subscription, serial: subject.version.serial),
+            explainPlace(change, subscription, indexed, &explanation),
+            explainReadRule(change, subscription, &explanation),
+            ConditionExplainer(
+                change: change, subscription: subscription, indexed: indexed,
+                moment: change.occurredAt ?? past.appendedAt, trace: trace
+            ).explain(&explanation)
+        else { return }
+        guard walk.fires else {
+            // The steps are words about the walk, and the walk is right.
+            explanation.fail(.predicate, "the walk judged that it does not match")
+            return
+        }
+        explainOnce(subject, &explanation)
+    }
+
+    private func explainOnce(
+        _ subject: PastSubscription, _ explanation: inout Explanation
+    ) {
+        if subject.version.subscription.firesOnce {
+            switch subject.claimed {
+            case past.position?:
+                explanation.pass(.once, "it fires once, and this is the change that it fired by")
+            case let claim?:
+                explanation.fail(
+                    .once, "it fires once, and is claimed for the change at \(claim)",
+                    ["claimedBy": .string(claim.description)])
+                return
+            case nil where past.position > span.settled:
+                explanation.lack(
+                    .once, "it fires once, and the walk has not come to this change yet")
+                return
+            case nil:
+                explanation.fail(.once, "it fires once, and had ended when it was to be claimed")
+                return
+            }
+        }
+        explanation.verdict = .fired
+    }
+
+    private func explainReadRule(
+        _ change: RecordChange, _ subscription: Subscription, _ explanation: inout Explanation
+    ) -> Bool {
+        guard change.mayTell(subscription) else {
+            explanation.fail(
+                .readRule,
+                change.mayRead(subscription.owner)
+                    ? "\(subscription.owner) was let in by this very change, and the subscription "
+                        + "asks about the record as it was before"
+                    : "\(subscription.owner) may not read the record after this change")
+            return false
+        }
+        explanation.pass(
+            .readRule,
+            change.readers == nil
+                ? "the change names no readers" : "\(subscription.owner) may read the record")
+        return true
+    }
+
+    private func explainPlace(
+        _ change: RecordChange, _ subscription: Subscription, _ indexed: IndexedSubscription,
+        _ explanation: inout Explanation
+    ) -> Bool {
+        let misses = Set(indexed.misses(of: change))
+        let operations = subscription.firesOn.operations
+        let found = change.operation == .update ? "an update" : "a \(change.operation.noun)"
+        let steps: [(ExplainedStep.Name, Bool, String, JSONObject)] = [
+            (
+                .operation, misses.contains(.operation),
+                "it was \(found), and the subscription asks for "
+                    + operations.map { "\($0.noun)s" }.andList,
+                [
+                    "operation": .string(change.operation.rawValue),
+                    "firesOn": .array(operations.map { .string($0.rawValue) }),
+                ]
+            ),
+            (
+                .database, misses.contains(.database) || misses.contains(.owner),
+                databaseText(change, subscription),
+                ["database": .string(change.database.rawValue)]
+            ),
+            (
+                .zone, misses.contains(.zone),
+                "it was in the zone \(change.recordID.zoneID.zoneName), and the subscription asks "
+                    + "for \(subscription.zoneID?.zoneName ?? "every zone")",
+                ["zoneID": .string(change.recordID.zoneID.zoneName)]
+            ),
+            (
+                .recordType, misses.contains(.recordType),
+                "it was of the record type \(change.recordType), and the subscription asks for "
+                    + (subscription.recordType?.rawValue ?? "every type"),
+                ["recordType": .string(change.recordType.rawValue)]
+            ),
+        ]
+        for (name, isMissed, says, facts) in steps {
+            if isMissed {
+                explanation.fail(name, says, facts)
+                return false
+            }
+            explanation.pass(name, says, facts)
+        }
+        return true
+    }
+
+    private func databaseText(_ change: RecordChange, _ subscription: Subscription) -> String {
+        if change.database == subscription.database, change.database != .public,
+            change.owner != subscription.owner
+        {
+            return change.owner == nil
+                ? "it is not known whose \(change.database.rawValue) database it was in"
+                : "it was in another user's \(change.database.rawValue) database"
+        }
+        return "it was in the \(change.database.rawValue) database, and the subscription asks for "
+            + "the \(subscription.database.rawValue) one"
+    }
+
+    // MARK: What was composed
+
+    /// What the whole notification has and the push has not.
+    private func leftOut(
+        of owed: OwedDelivery, by subscription: Subscription, _ change: RecordChange
+    ) -> [String] {
+        let composer = NotificationComposer(
+            settings: settings, change: change, position: past.position,
+            appendedAt: past.appendedAt)
+        let whole = composer.inboxPayload(
+            by: subscription,
+            notificationID: identity.notificationID(
+                position: past.position, owner: subscription.owner))
+        guard let whole = try? JSONValue(stored: whole),
+            let sent = try? JSONValue(stored: owed.delivery.notification.payload)
+        else { return [] }
+        return Self.missing(of: whole, in: sent, at: "")
+    }
+
+    private static func missing(
+        of whole: JSONValue, in part: JSONValue, at path: String
+    ) -> [String] {
+        guard case .object(let members) = whole, case .object(let left) = part else {
+            // An alert that is a text alone is written as one.
+            return []
+        }
+        return members.members.flatMap { member -> [String] in
+            let name = path.isEmpty ? member.name : "\(path).\(member.name)"
+            guard let value = left[member.name] else { return [name] }
+            return missing(of: member.value, in: value, at: name)
+        }
+    }
+}
+
+extension PastDevice {
+    /// The version as the fan-out has it: without its token, which no payload has.
+    func version(in container: ContainerKey) -> DeviceVersion {
+        guard let token = DeviceToken(rawValue: String(repeating: "0", count: 64)) else {
+            preconditionFailure("zeros are hexadecimal digits")
+        }
+        return DeviceVersion(
+            serial: serial,
+            device: Device(
+                id: id, container: container, owner: owner, gateway: gateway,
+                gatewayEnvironment: gatewayEnvironment, token: token, topic: topic),
+            registeredAt: registeredAt, activation: activation)
+    }
+}

@@ -1,0 +1,179 @@
+import RelayModel
+import Storage
+
+/// What somebody wants explained.
+struct ExplainQuestion: Sendable {
+    /// Which changes are meant.
+    enum Changes: Sendable, Hashable {
+        /// The one at this position.
+        case position(LogPosition)
+        /// The latest of one record.
+        case record(RecordType, RecordName)
+        /// The latest, whatever they are of.
+        case latest
+    }
+
+    /// Changes that are explained of one record, unless said otherwise.
+    private static let fewChanges = 3
+    /// Changes that are explained at most.
+    static let mostChanges = 50
+
+    /// The changes.
+    var changes: Changes
+    /// The subscription; `nil` means all of the user's.
+    var subscription: SubscriptionID?
+    /// Whose subscriptions.
+    var user: UserID?
+    /// The device; `nil` means all of the user's.
+    var device: DeviceID?
+    /// The delivery; it says the rest.
+    var delivery: DeliveryID?
+    /// In which database; `nil` means that of the change.
+    var database: DatabaseScope?
+    /// How many changes.
+    var limit: Int
+
+    /// What is given, by whatever way.
+    struct Parts {
+        var position: UInt64?
+        var recordType: RecordType?
+        var recordName: RecordName?
+        var subscription: SubscriptionID?
+        var user: UserID?
+        var device: DeviceID?
+        var delivery: DeliveryID?
+        var database: DatabaseScope?
+        var limit: Int?
+    }
+
+    /// Understands what is given; `names` are those by which the caller gave it.
+    ///
+    /// - Throws: 400 that says what is missing, or does not go together.
+    init(_ parts: Parts, names: Names) throws(APIError) {
+        if parts.recordName != nil || parts.recordType != nil {
+            guard let type = parts.recordType, let name = parts.recordName else {
+                let missing = parts.recordType == nil ? "recordType" : "recordName"
+                throw APIError(
+                    .badRequest, "\(missing): a record is named by recordType and recordName")
+            }
+            guard parts.position == nil, parts.delivery == nil else {
+                throw APIError(
+                    .badRequest,
+                    "recordName: a change is named by its position or by its record, not by both")
+            }
+            changes = .record(type, name)
+        } else if let position = parts.position {
+            changes = .position(LogPosition(position))
+        } else {
+            guard parts.subscription != nil || parts.delivery != nil else {
+                throw APIError(
+                    .badRequest,
+                    "position: say which change is meant, by position or by recordType and "
+                        + "recordName; or ask about a \(names.subscription) or a "
+                        + "\(names.delivery)")
+            }
+            changes = .latest
+        }
+        guard parts.delivery == nil || (parts.subscription == nil && parts.device == nil) else {
+            throw APIError(
+                .badRequest,
+                "\(names.delivery): a delivery is of one subscription and one device; leave these "
+                    + "out")
+        }
+        subscription = parts.subscription
+        user = parts.user
+        device = parts.device
+        delivery = parts.delivery
+        database = parts.database
+        let usual = changes == .latest ? 20 : Self.fewChanges
+        limit = parts.limit ?? usual
+        guard (1...Self.mostChanges).contains(limit) else {
+            throw APIError(
+                .badRequest, "limit: must be 1 to \(Self.mostChanges), found \(limit)")
+        }
+    }
+
+    /// What parts are called where they come from.
+    struct Names {
+        let subscription, delivery: String
+
+        static let body = Names(subscription: "subscriptionID", delivery: "deliveryID")
+        static let query = Names(subscription: "subscription", delivery: "delivery")
+    }
+}
+
+extension ExplainQuestion {
+    /// Reads the body of a user's call.
+    ///
+    /// - Throws: `JSONContractError`, or 400.
+    init(_ body: JSONReader, of user: UserID, in database: DatabaseScope) throws {
+        try body.allowOnly(
+            [
+                "position", "recordType", "recordName", "subscriptionID", "deviceID", "deliveryID",
+                "limit",
+            ] + SubscriptionRoutes.idleMembers)
+        var parts = Parts(user: user, database: database)
+        parts.position = try body.position()
+        parts.recordType = try body.identifier("recordType")
+        parts.recordName = try body.identifier("recordName")
+        parts.subscription = try body.identifier("subscriptionID")
+        parts.device = try body.identifier("deviceID")
+        parts.delivery = try body.string("deliveryID").map { text throws(APIError) in
+            try DeliveryAdministration.deliveryID(text, place: "deliveryID")
+        }
+        parts.limit = try body.integer("limit").map { Int(clamping: $0) }
+        try self.init(parts, names: .body)
+    }
+
+    /// Reads the parameters of an administrator's call.
+    ///
+    /// - Throws: 400.
+    init(_ request: RelayRequest) throws(APIError) {
+        var parts = Parts()
+        parts.position = try request.number("position")
+        parts.recordType = try request.parameter("recordType")
+        parts.recordName = try request.parameter("recordName")
+        parts.subscription = try request.parameter("subscription")
+        parts.user = try request.parameter("user")
+        parts.device = try request.parameter("device")
+        if let text = request.query["delivery"] {
+            parts.delivery = try DeliveryAdministration.deliveryID(text, place: "delivery")
+        }
+        if let text = request.query["database"] {
+            guard let database = DatabaseScope(rawValue: text) else {
+                let words = DatabaseScope.allCases.map(\.rawValue).joined(separator: ", ")
+                throw APIError(
+                    .badRequest,
+                    "database: \"\(text.shortened)\" is unknown; allowed are \(words)")
+            }
+            parts.database = database
+        }
+        if let text = request.query["limit"] {
+            guard let limit = Int(text) else {
+                throw APIError(
+                    .badRequest,
+                    "limit: must be 1 to \(Self.mostChanges), found \"\(text.shortened)\"")
+            }
+            parts.limit = limit
+        }
+        try self.init(parts, names: .query)
+    }
+}
+
+private extension JSONReader {
+    /// A position, as a text as answers have it, or as a number.
+    ///
+    /// - Throws: `JSONContractError` if it is neither.
+    func position() throws(JSONContractError) -> UInt64? {
+        switch value("position") {
+        case nil: return nil
+        case .integer(let number)? where number >= 0: return UInt64(number)
+        case .string(let text)?:
+            if let number = UInt64(text) { return number }
+            throw failure(
+                "position", "a whole number from 0 is expected, found \"\(text.shortened)\"")
+        case let other?:
+            throw failure("position", "a whole number from 0 is expected, found \(other.kind)")
+        }
+    }
+}

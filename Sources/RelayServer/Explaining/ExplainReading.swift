@@ -1,0 +1,313 @@
+import Delivery
+import Fanout
+import PredicateLanguage
+import RegularExpressions
+import RelayModel
+import Storage
+
+/// Reads for one question what was, as far as whoever asks may know of it.
+struct ExplainReading: Sendable {
+    let service: ExplainService
+    let settings: ContainerSettings
+    let asker: ExplainService.Asker
+    let span: PastSpan
+    let now: Timestamp
+
+    private var registry: any ExplainService.Past { service.registry }
+    var container: ContainerKey { settings.key }
+
+    // MARK: Changes
+
+    /// The entries that a search looks through.
+    var lookedThrough: ClosedRange<UInt64> {
+        let head = span.head.rawValue
+        let least =
+            head > UInt64(ExplainService.lookedAt)
+            ? head - UInt64(ExplainService.lookedAt) : 1
+        return min(max(span.first.rawValue, least), head)...head
+    }
+
+    /// A search back from the head of the log.
+    func search(limit: Int) -> PastSearch {
+        PastSearch(
+            of: container, before: LogPosition(span.head.rawValue + 1),
+            entries: ExplainService.lookedAt, limit: limit)
+    }
+
+    /// Whether whoever asks may know of a change: to a user, one that could be read neither before
+    /// nor after it is not there.
+    func isVisible(_ past: PastChange, _ question: ExplainQuestion? = nil) -> Bool {
+        if let database = question?.database, let change = past.change {
+            guard change.database == database else { return false }
+        }
+        guard case .user(let user) = asker else { return true }
+        guard let change = past.change else { return false }
+        guard change.database == .public || change.owner == user else { return false }
+        return change.mayRead(user) || (change.readersBefore != nil && change.mightRead(user))
+    }
+
+    /// The change at a position, or why it is not known any more.
+    ///
+    /// - Throws: 404 if there is none, or none that whoever asks may know of.
+    func change(
+        at position: LogPosition
+    ) async throws -> (change: PastChange?, gone: Explanation?) {
+        let past = try await registry.pastChange(at: position, of: container)
+        if let past, isVisible(past) { return (past, nil) }
+        guard position > .start, position < span.first else {
+            throw APIError(.notFound, "there is no change at position \(position)")
+        }
+        return (nil, nil)
+    }
+
+    /// Why the change at a position is not known any more.
+    func gone(_ position: LogPosition, _ question: ExplainQuestion) -> Explanation {
+        var explanation = Explanation(
+            position: position, subscriptionID: question.subscription, owner: question.user)
+        explanation.lack(
+            .appended,
+            "the change at position \(position) is kept no more; the log begins at position "
+                + "\(span.first)\(logIsKept)")
+        return explanation
+    }
+
+    private var logIsKept: String {
+        kept(service.retention.logAge, "retention.logHours")
+            ?? service.retention.logBytes.map {
+                ", and is kept up to \($0 >> 20) MB (retention.logMegabytes)"
+            } ?? ""
+    }
+
+    /// How long receipts are kept, as the end of a sentence.
+    var receiptsAreKept: String {
+        kept(service.retention.receiptAge, "retention.receiptHours") ?? ""
+    }
+
+    private func kept(_ age: Duration?, _ key: String) -> String? {
+        age.map { ", and is kept for \($0.components.seconds / 3600) h (\(key))" }
+    }
+
+    // MARK: Subscriptions
+
+    /// The versions of the subscription that is asked about.
+    ///
+    /// - Throws: 400 if it is not said whose it is, 404 if there is none.
+    func versions(_ question: ExplainQuestion) async throws -> [PastSubscription] {
+        guard let id = question.subscription else { return [] }
+        let owner = try owner(question, question.database ?? .public)
+        let versions = try await registry.pastSubscriptions(
+            id, of: owner, limit: ExplainService.mostVersions)
+        guard versions.isEmpty else { return versions }
+        guard try await disabled(id, of: owner) == nil else { return [] }
+        throw APIError(
+            .notFound,
+            "there is no subscription \"\(id)\" of \"\(owner.user)\" in the "
+                + "\(owner.database.rawValue) database, and none that the log still knows of")
+    }
+
+    private func owner(
+        _ question: ExplainQuestion, _ database: DatabaseScope
+    ) throws(APIError) -> SubscriptionOwner {
+        guard let user = question.user else {
+            throw APIError(.badRequest, "user: say whose subscription or device is meant")
+        }
+        return SubscriptionOwner(container: container, database: database, user: user)
+    }
+
+    private func disabled(
+        _ id: SubscriptionID, of owner: SubscriptionOwner
+    ) async throws -> DisabledSubscription? {
+        try await registry.disabledSubscriptions(of: owner)
+            .first { $0.version.subscription.id == id }
+    }
+
+    // MARK: Explanations
+
+    /// What a change did to the subscriptions in question: those that it fired first, then those
+    /// that it nearly did.
+    func explanations(
+        of change: PastChange, _ question: ExplainQuestion
+    ) async throws -> [Explanation] {
+        var question = question
+        question.database = question.database ?? change.change?.database
+        if question.subscription != nil {
+            let versions = try await versions(question)
+            return [try await explanation(of: change, question, versions)]
+        }
+        let owner = try owner(question, question.database ?? .public)
+        let active = try await registry.subscriptions(
+            of: owner, judging: change.position, limit: ExplainService.mostSubscriptions)
+        var found: [Explanation] = []
+        for subscription in active {
+            try Task.checkCancellation()
+            question.subscription = subscription.version.subscription.id
+            found.append(
+                try await explanation(of: change, question, [subscription], among: active))
+        }
+        return found.sorted { $0.rank < $1.rank }
+    }
+
+    /// What a change did to one subscription, whose versions are given.
+    func explanation(
+        of change: PastChange, _ question: ExplainQuestion, _ versions: [PastSubscription],
+        among active: [PastSubscription]? = nil
+    ) async throws -> Explanation {
+        let id: SubscriptionID
+        if let asked = question.subscription {
+            id = asked
+        } else if let version = versions.first {
+            id = version.version.subscription.id
+        } else {
+            throw APIError(.badRequest, "subscription: say which one is meant")
+        }
+        let owner = try owner(question, question.database ?? .public)
+        var asked = Explainer.Question(id: id, owner: owner.user, versions: versions)
+        let subject = versions.first { $0.judges(change.position) }
+        if let subject {
+            asked.devices = try await registry.pastDevices(
+                of: owner.user, in: container, .hearing(change.position))
+            if !subject.version.subscription.notificationInfo.isVisible {
+                let active = try await siblings(active, of: owner, change)
+                asked.others = active.filter {
+                    !$0.version.subscription.notificationInfo.isVisible
+                }
+            }
+        } else {
+            asked.disabled = try await disabled(id, of: owner)
+        }
+        let ended = try await endedDevices(change, question, owner.user, beside: asked.devices)
+        var explainer = Explainer(
+            of: change, span: span, settings: settings, shard: registry.shardIdentity,
+            moments: try await registry.moments(
+                of: Self.places(of: versions, asked.devices + ended)), trace: Self.trace)
+        explainer.receiptsAreKept = receiptsAreKept
+        explainer.isForOperator = asker == .administrator
+        var judged = explainer.judge(asked)
+        guard judged.explanation.verdict == .fired else { return judged.explanation }
+        let told = DeviceReading(reading: self, change: change, judged: judged)
+        let devices = (asked.devices + ended).filter {
+            question.device == nil || $0.id == question.device
+        }
+        for device in devices {
+            judged.explanation.devices.append(
+                explainer.explain(device, judged, try await told.facts(of: device)))
+        }
+        explainer.conclude(&judged.explanation)
+        return judged.explanation
+    }
+
+    private func siblings(
+        _ active: [PastSubscription]?, of owner: SubscriptionOwner, _ change: PastChange
+    ) async throws -> [PastSubscription] {
+        if let active { return active }
+        return try await registry.subscriptions(
+            of: owner, judging: change.position, limit: ExplainService.mostSubscriptions)
+    }
+
+    private static let trace: MissFinder.Trace = { predicate, fields, moment in
+        try? PreparedPredicate(predicate).trace(onValue: .map(fields), now: moment)
+    }
+
+    /// Places that are named with their moments.
+    private static func places(
+        of versions: [PastSubscription], _ devices: [PastDevice]
+    ) -> [LogPosition] {
+        versions.prefix(20).flatMap { [$0.version.activation, $0.ended].compactMap(\.self) }
+            + devices.prefix(50).flatMap { [$0.activation, $0.ended].compactMap(\.self) }
+    }
+
+    /// The last versions of devices that had none when the change came.
+    private func endedDevices(
+        _ change: PastChange, _ question: ExplainQuestion, _ user: UserID,
+        beside hearing: [PastDevice]
+    ) async throws -> [PastDevice] {
+        let found: [PastDevice]
+        if let device = question.device {
+            let versions = try await registry.pastDevices(
+                of: user, in: container, .named(device, limit: ExplainService.mostVersions))
+            guard !versions.isEmpty else {
+                throw APIError(
+                    .notFound,
+                    "there is no device \"\(device)\" of \"\(user)\", and none that the "
+                        + "log still knows of")
+            }
+            let before = versions.last { $0.activation < change.position }
+            found = [before ?? versions[0]]
+        } else {
+            found = try await registry.pastDevices(
+                of: user, in: container,
+                .endedBefore(change.position, limit: ExplainService.mostVersions))
+        }
+        var known = Set(hearing.map(\.id))
+        var latest: [PastDevice] = []
+        for device in found.reversed() where known.insert(device.id).inserted {
+            latest.append(device)
+        }
+        return Array(latest.prefix(ExplainService.mostEndedDevices))
+    }
+
+    // MARK: A delivery
+
+    /// What led to a delivery; `nil` if it is not known, or not for whoever asks.
+    func origin(
+        of delivery: DeliveryID, _ question: ExplainQuestion
+    ) async throws -> Explanation? {
+        if case .position(let position) = question.changes, question.user != nil {
+            guard let change = try await change(at: position).change else {
+                return gone(position, question)
+            }
+            return try await explanations(of: change, question).lazy
+                .compactMap { $0.narrowed(to: delivery) }.first
+        }
+        var filter = ReceiptFilter()
+        filter.deliveryID = delivery
+        if case .position(let position) = question.changes { filter.position = position }
+        guard let place = try await place(of: delivery, filter) else { return nil }
+        let version = try await registry.pastSubscription(place.subscription, of: container)
+        guard let subscription = version?.version.subscription, let version,
+            question.database == nil || question.database == subscription.database,
+            question.user == nil || question.user == subscription.owner,
+            let change = try? await change(at: place.position).change
+        else { return nil }
+        var question = question
+        question.user = subscription.owner
+        question.database = subscription.database
+        question.subscription = subscription.id
+        return try await explanation(of: change, question, [version]).narrowed(to: delivery)
+    }
+
+    private func place(
+        of delivery: DeliveryID, _ filter: ReceiptFilter
+    ) async throws -> (position: LogPosition, subscription: UInt64)? {
+        switch try await registry.exception(delivery) {
+        case .retry(let retry):
+            return (retry.delivery.delivery.ordinal.position, retry.delivery.subscriptionSerial)
+        case .deadLetter(let letter):
+            return (letter.delivery.delivery.ordinal.position, letter.delivery.subscriptionSerial)
+        case nil:
+            return try await registry.receipts(matching: filter, limit: 1).first.map {
+                ($0.ordinal.position, $0.subscriptionSerial)
+            }
+        }
+    }
+}
+
+private extension Explanation {
+    /// How far behind those that fired it stands in a list.
+    var rank: Int {
+        switch verdict {
+        case .fired: 0
+        case .cannotTell: 1
+        case .didNotFire: 2 + (missedBy ?? 1000)
+        }
+    }
+
+    /// The same about the device of one delivery; `nil` if that is none of its deliveries.
+    func narrowed(to delivery: DeliveryID) -> Explanation? {
+        guard let device = devices.first(where: { $0.deliveryID == delivery }) else { return nil }
+        var explanation = self
+        explanation.devices = [device]
+        explanation.sentence = "Fired. \(device.id): \(device.sentence)"
+        return explanation
+    }
+}

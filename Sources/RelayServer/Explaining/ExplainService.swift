@@ -1,0 +1,214 @@
+import Delivery
+import Fanout
+import PredicateLanguage
+import RegularExpressions
+import RelayModel
+import Storage
+
+/// Answers why changes fired subscriptions or did not: reads what was, and hands it to the
+/// ``Fanout/Explainer``.
+///
+/// Every read is by key or bounded; between two of them it is asked whether the caller's time is
+/// over, and whether the caller has gone.
+struct ExplainService: Sendable {
+    /// What it reads.
+    typealias Past = PastRegistry & SubscriptionRegistry & DeliveryRegistry & ParkedChangeRegistry
+
+    let registry: any Past
+    /// How long things are kept, for those who ask for what is gone.
+    let retention: Retention
+    /// What waits, and why.
+    let halts: @Sendable () -> [HaltInForce]
+
+    /// Entries of the log that one question looks through.
+    static let lookedAt = 20_000
+    /// Subscriptions of one user that one change is explained by.
+    static let mostSubscriptions = 1000
+    /// Explanations of one answer.
+    static let mostExplanations = 50
+    /// Versions of one subscription, or device, that are looked at.
+    static let mostVersions = 200
+    /// Devices that had ended, and are named with those that had not.
+    static let mostEndedDevices = 5
+
+    /// Who asks.
+    enum Asker: Sendable, Hashable {
+        /// A user: only what this user may read is there.
+        case user(UserID)
+        /// Whoever administrates the relay.
+        case administrator
+    }
+
+    /// What came of a question.
+    struct Answer: Sendable {
+        /// What is explained.
+        var explanations: [Explanation] = []
+        /// All in one sentence.
+        var sentence = ""
+        /// Changes that were looked at and are not explained: they did not fire, and were not near.
+        var others = 0
+        /// The entries of the log that were looked through, where something was looked for.
+        var lookedThrough: ClosedRange<UInt64>?
+        /// The numbers of parked changes that name the record.
+        var parked: [UInt64] = []
+    }
+
+    /// Answers a question about a container.
+    func answer(
+        _ question: ExplainQuestion, of settings: ContainerSettings, for asker: Asker,
+        within allowance: QueryAllowance, at now: Timestamp
+    ) async throws -> Answer {
+        let reading = ExplainReading(
+            service: self, settings: settings, asker: asker,
+            span: try await registry.pastSpan(), now: now)
+        if let delivery = question.delivery {
+            return try await answer(delivery, question, reading)
+        }
+        switch question.changes {
+        case .position(let position):
+            let found = try await reading.change(at: position)
+            guard let change = found.change else {
+                return Answer(explanations: [found.gone ?? reading.gone(position, question)])
+                    .concluded
+            }
+            return try await answer([change], question, reading, within: allowance)
+        case .record(let type, let name):
+            return try await answer(
+                type, name, question, reading, within: allowance)
+        case .latest:
+            return try await answerLatest(question, reading, within: allowance)
+        }
+    }
+
+    // MARK: Changes that are known
+
+    private func answer(
+        _ changes: [PastChange], _ question: ExplainQuestion, _ reading: ExplainReading,
+        within allowance: QueryAllowance
+    ) async throws -> Answer {
+        var answer = Answer()
+        for change in changes {
+            try Task.checkCancellation()
+            if allowance.isOver {
+                allowance.noteCut()
+                break
+            }
+            let found = try await reading.explanations(of: change, question)
+            answer.explanations += found.prefix(Self.mostExplanations)
+            answer.others += max(0, found.count - Self.mostExplanations)
+        }
+        guard answer.explanations.isEmpty, let user = question.user else {
+            return answer.concluded
+        }
+        answer.sentence = "\(user) had no subscription when the change came."
+        return answer
+    }
+
+    private func answer(
+        _ type: RecordType, _ name: RecordName, _ question: ExplainQuestion,
+        _ reading: ExplainReading, within allowance: QueryAllowance
+    ) async throws -> Answer {
+        var search = reading.search(limit: question.limit)
+        search.recordType = type
+        search.recordName = name
+        var changes = try await registry.pastChanges(search)
+            .filter { reading.isVisible($0, question) }
+        if changes.isEmpty, let user = question.user {
+            // The last change of a record that is remembered is found, however long ago it was.
+            let owner = SubscriptionOwner(
+                container: reading.container, database: question.database ?? .public, user: user)
+            let place = try await registry.lastChange(
+                of: RecordID(recordName: name), type, in: owner)
+            if let place {
+                changes = [try await reading.change(at: place).change].compactMap(\.self)
+            }
+        }
+        guard changes.isEmpty else {
+            return try await answer(changes, question, reading, within: allowance)
+        }
+        var answer = Answer(lookedThrough: reading.lookedThrough)
+        answer.sentence =
+            "No change of \(type)/\(name) stands in the log from position "
+            + "\(reading.lookedThrough.lowerBound) to \(reading.lookedThrough.upperBound)."
+        guard reading.asker == .administrator else { return answer }
+        let parked = try await registry.parkedChanges(
+            of: reading.container, after: 0, limit: 1000)
+        answer.parked = parked.filter { parked in
+            String(decoding: parked.body, as: UTF8.self).contains(name.rawValue)
+        }.map(\.number)
+        if !answer.parked.isEmpty {
+            answer.sentence +=
+                " \(answer.parked.count) parked "
+                + (answer.parked.count == 1 ? "change names it." : "changes name it.")
+        }
+        return answer
+    }
+
+    // MARK: A subscription alone
+
+    private func answerLatest(
+        _ question: ExplainQuestion, _ reading: ExplainReading, within allowance: QueryAllowance
+    ) async throws -> Answer {
+        let versions = try await reading.versions(question)
+        var search = reading.search(limit: question.limit)
+        search.recordType = versions.first?.version.subscription.recordType
+        var answer = Answer(lookedThrough: reading.lookedThrough)
+        var fired = 0
+        var near = 0
+        var counted = 0
+        for change in try await registry.pastChanges(search)
+        where reading.isVisible(change, question) {
+            try Task.checkCancellation()
+            if allowance.isOver {
+                allowance.noteCut()
+                break
+            }
+            counted += 1
+            let explanation = try await reading.explanation(of: change, question, versions)
+            fired += explanation.verdict == .fired ? 1 : 0
+            near += explanation.isNear ? 1 : 0
+            if explanation.verdict != .didNotFire || explanation.isNear {
+                answer.explanations.append(explanation)
+            } else {
+                answer.others += 1
+            }
+        }
+        answer.sentence =
+            "Of the last \(counted) changes that it might watch, \(fired) fired it, and \(near) "
+            + "did not by one comparison."
+        return answer
+    }
+
+    // MARK: A delivery
+
+    private func answer(
+        _ delivery: DeliveryID, _ question: ExplainQuestion, _ reading: ExplainReading
+    ) async throws -> Answer {
+        guard let found = try await reading.origin(of: delivery, question) else {
+            throw APIError(
+                .notFound,
+                "there is no delivery \(delivery): it is not settled yet, or its receipts are kept "
+                    + "no more\(reading.receiptsAreKept)"
+                    + (question.changes == .latest
+                        ? "; with the position of its change, which the push has as belfry.seq, "
+                            + "it is found earlier and for longer" : ""))
+        }
+        return Answer(explanations: [found]).concluded
+    }
+}
+
+private extension ExplainService.Answer {
+    /// The answer with its sentence: that of the first explanation, and how many there are.
+    var concluded: Self {
+        var answer = self
+        switch answer.explanations.count {
+        case 0: break
+        case 1: answer.sentence = answer.explanations[0].sentence
+        default:
+            let fired = answer.explanations.count { $0.verdict == .fired }
+            answer.sentence =
+                "\(fired) of \(answer.explanations.count + answer.others) subscriptions fired."
+        }
+        return answer
+    }
+}

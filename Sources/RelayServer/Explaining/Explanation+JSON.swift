@@ -1,0 +1,68 @@
+import Fanout
+import RelayModel
+
+extension Explanation {
+    /// The explanation as answers have it.
+    var json: JSONObject {
+        var object: JSONObject = ["position": .string(position.description)]
+        object["subscriptionID"] = subscriptionID.map { .string($0.rawValue) }
+        object["userRecordName"] = owner.map { .string($0.rawValue) }
+        object["serial"] = serial.map { .string(String($0)) }
+        object["verdict"] = .string(verdict.rawValue)
+        object["step"] = .string(deciding.rawValue)
+        object["sentence"] = .string(sentence)
+        object["missedBy"] = missedBy.map { .integer(Int64($0)) }
+        object["steps"] = .array(steps.map { .object($0.json) })
+        if !devices.isEmpty { object["devices"] = .array(devices.map { .object($0.json) }) }
+        return object
+    }
+}
+
+extension ExplainedStep {
+    /// The step as answers have it.
+    var json: JSONObject {
+        var object: JSONObject = [
+            "step": .string(name.rawValue), "outcome": .string(outcome.rawValue),
+            "says": .string(says),
+        ]
+        if !facts.members.isEmpty { object["facts"] = .object(facts) }
+        return object
+    }
+}
+
+extension ExplainedDevice {
+    /// What became of a device, as answers have it.
+    var json: JSONObject {
+        var object: JSONObject = [
+            "deviceID": .string(id.rawValue), "serial": .string(String(serial)),
+            "standing": .string(standing.rawValue), "step": .string(deciding.rawValue),
+            "sentence": .string(sentence),
+        ]
+        object["deliveryID"] = deliveryID.map { .string($0.description) }
+        object["payload"] = payload
+        object["steps"] = .array(steps.map { .object($0.json) })
+        return object
+    }
+}
+
+extension ExplainService.Answer {
+    /// The answer, as long as answers may be: what does not fit is counted with the others.
+    var json: JSONValue {
+        var page = AnswerPage(limit: ExplainService.mostExplanations)
+        var left = others
+        for explanation in explanations {
+            if page.isFull { left += 1 } else { page.take(.object(explanation.json)) }
+        }
+        var object: JSONObject = [
+            "sentence": .string(sentence), "explanations": .array(page.entries),
+            "others": .integer(Int64(left)),
+        ]
+        object["lookedThrough"] = lookedThrough.map { range in
+            [
+                "from": .string(String(range.lowerBound)), "to": .string(String(range.upperBound)),
+            ]
+        }
+        if !parked.isEmpty { object["parked"] = .array(parked.map { .string(String($0)) }) }
+        return .object(object)
+    }
+}

@@ -1,0 +1,69 @@
+import Foundation
+import RelayModel
+import RelayTestKit
+import Testing
+
+@testable import belfry
+
+/// `belfry explain`, in a sandbox; what it shows stands in docs/explain.md.
+@Suite struct ExplainCommandTests {
+    @Test func `the sandbox explains what it did, as the page about it shows`() async throws {
+        let home = try Folder.make()
+        let seed = home.appending(path: "seed.json")
+        try Data(
+            """
+            {"devices": [{"user": "carol", "deviceID": "carols-phone"},
+                {"user": "carol", "deviceID": "carols-tablet"}],
+             "subscriptions": [{"user": "carol", "subscription": {
+               "subscriptionID": "urgent", "subscriptionType": "query",
+               "query": {"recordType": "Todo", "predicate": "priority > 2 AND done = false"},
+               "firesOn": ["create"], "notificationInfo": {"alertBody": "Urgent"}}}]}
+            """.utf8
+        ).write(to: seed)
+        let sandbox = try await DevCommandTests.Sandbox.start(
+            ["--port", "0", "--seed", seed.path], home: home, until: "Sown from")
+        for arguments in [
+            ["Todo", "t1", "-f", "priority=1", "-f", "done=false"],
+            [
+                "Todo", "t2", "-f", "priority=5", "-f", "done=false", "--origin-device",
+                "carols-phone",
+                "--origin-user", "carol",
+            ],
+        ] {
+            let run = try await BuiltBelfry.run(
+                ["trigger", "create"] + arguments, environment: ["HOME": home.path])
+            #expect(run.code == 0, "\(run.complaint)")
+        }
+        let page = try String(
+            contentsOf: URL(filePath: #filePath).deletingLastPathComponent()
+                .appending(path: "../../docs/explain.md"), encoding: .utf8)
+        for question in [
+            ["--record", "Todo/t1", "--subscription", "urgent", "--user", "carol"],
+            ["--record", "Todo/t2", "--user", "carol"],
+            ["--subscription", "urgent", "--user", "carol"],
+        ] {
+            var run = try await BuiltBelfry.run(
+                ["explain"] + question, environment: ["HOME": home.path])
+            // The gateway's answer may still be on its way.
+            while run.output.contains("has not settled it yet") {
+                run = try await BuiltBelfry.run(
+                    ["explain"] + question, environment: ["HOME": home.path])
+            }
+            #expect(run.code == 0, "\(run.complaint)")
+            let shown = "$ belfry explain \(question.joined(separator: " "))\n\(run.output)"
+            #expect(
+                Self.masked(page).contains(
+                    Self.masked(shown).trimmingCharacters(in: .newlines)), "\(shown)")
+        }
+        let refused = try await BuiltBelfry.run(
+            ["explain", "--change", "4711", "--user", "carol"], environment: ["HOME": home.path])
+        #expect(refused.complaint.contains("there is no change at position 4711"))
+        _ = await sandbox.end()
+    }
+
+    /// A text with what differs from run to run written alike.
+    private static func masked(_ text: String) -> String {
+        text.replacing(#/\d{4}-\d\d-\d\dT[\d:.]+Z/#, with: "T")
+            .replacing(#/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/#, with: "U")
+    }
+}

@@ -1,0 +1,297 @@
+import GatewaySimulator
+import RelayModel
+import RelayTestKit
+import StorageSQLite
+import Testing
+
+@testable import RelayServer
+
+/// What `explain` says is held to what the walk really sent, for every change, subscription and
+/// device of random histories.
+@Suite(.serialized, .timeLimit(.minutes(30))) struct ExplainWalkTests {
+    @Test(arguments: [1, 2, 3] as [UInt64])
+    func `explain says of every change what the walk did`(seed: UInt64) async throws {
+        // One device's token dies now and then, and one push is answered late.
+        let script = AnswerScript([
+            ScriptRule(
+                .device(SampleDevice(name: "tablet", owner: "alice").token),
+                [
+                    ScriptedAnswer(.accept, times: 4),
+                    ScriptedAnswer(
+                        .refuse(.init(status: 410, reason: "Unregistered")), times: 1),
+                    ScriptedAnswer(.accept, times: 6),
+                    ScriptedAnswer(
+                        .refuse(.init(status: 400, reason: "BadExpirationDate")), times: 1),
+                ])
+        ])
+        try await RunningRelay.with(script: script) { relay in
+            var history = RandomHistory(seed: seed, relay: relay)
+            try await history.run(steps: 150)
+            try await relay.relay.waitUntilSettled(within: .patience)
+            let sent = Set(relay.gateway.simulated.pushes.map(\.apnsID))
+            let first = try await history.explainAll()
+            first.expect(sent)
+            #expect(first.deciding.count >= 8, "\(first.deciding)")
+            // What has ended is not forgotten with the walk's own rows.
+            _ = try await relay.relay.store.pruneEndedVersions(upTo: .init(.max))
+            let second = try await history.explainAll()
+            second.expect(sent)
+            #expect(second.verdicts == first.verdicts)
+        }
+    }
+}
+
+/// What was explained of a whole history.
+struct ExplainedHistory {
+    /// The deliveries that reached the gateway, as explained.
+    var reached: Set<String> = []
+    /// The verdict on each change and subscription.
+    var verdicts: [String: String] = [:]
+    /// The steps that decided.
+    var deciding: Set<String> = []
+    /// What cannot be, each in a line.
+    var problems: [String] = []
+
+    /// Compares with the deliveries that the gateway saw.
+    func expect(_ sent: Set<String>) {
+        #expect(problems == [])
+        #expect(sent.subtracting(reached) == [], "sent, and not explained")
+        #expect(reached.subtracting(sent) == [], "explained as sent, and was not")
+        #expect(!sent.isEmpty)
+    }
+
+    /// Takes in what was explained of one change and subscription.
+    mutating func add(_ explanation: JSONValue) {
+        func text(_ name: String) -> String {
+            if case .string(let text)? = explanation.value(at: [name]) { text } else { "" }
+        }
+        let place = "\(text("position")) \(text("userRecordName")) \(text("subscriptionID"))"
+        verdicts[place] = text("verdict")
+        deciding.insert(text("step"))
+        if text("sentence").isEmpty { problems.append("\(place): no sentence") }
+        if text("sentence").contains("the walk judged") { problems.append(place) }
+        guard case .array(let devices)? = explanation.value(at: ["devices"]) else { return }
+        if text("verdict") != "fired" { problems.append("\(place): devices, and did not fire") }
+        for device in devices {
+            if case .string(let step)? = device.value(at: ["step"]) { deciding.insert(step) }
+            guard case .string(let delivery)? = device.value(at: ["deliveryID"]) else { continue }
+            let standing = device.value(at: ["standing"])
+            guard case .array(let steps)? = device.value(at: ["steps"]) else { continue }
+            let isSent = steps.contains { step in
+                guard case .integer(let status)? = step.value(at: ["facts", "status"]) else {
+                    return false
+                }
+                return status != 0 && step.value(at: ["step"]) == "attempt"
+            }
+            if isSent { reached.insert(delivery) }
+            if standing == "delivered", !isSent { problems.append("\(place): \(delivery)") }
+            if standing == "cannotTell" || standing == "owed" {
+                problems.append("\(place): \(delivery) is \(standing?.text ?? "")")
+            }
+        }
+    }
+}
+
+/// A history of subscriptions, devices and changes that is drawn at random.
+struct RandomHistory {
+    private var random: SeededGenerator
+    private let relay: RunningRelay
+    private var names = 0
+    private var versions = 0
+    /// Every subscription that there ever was.
+    private var subscriptions: [(user: String, database: String, id: String)] = []
+    private var positions: [String] = []
+
+    init(seed: UInt64, relay: RunningRelay) {
+        random = SeededGenerator(seed: seed)
+        self.relay = relay
+    }
+
+    private mutating func pick<Element>(_ elements: [Element]) -> Element {
+        elements[Int.random(in: 0..<elements.count, using: &random)]
+    }
+
+    /// Does so many things one after the other.
+    mutating func run(steps: Int) async throws {
+        for _ in 0..<4 { try await save() }
+        for step in 0..<steps {
+            switch Int.random(in: 0..<100, using: &random) {
+            case 0..<15: try await save()
+            case 15..<20: try await replace()
+            case 20..<25: try await delete()
+            case 25..<33: try await editDevice()
+            default: try await change()
+            }
+            // Now and then the walk catches up, so that dead tokens take effect.
+            if step.isMultiple(of: 10) {
+                try await relay.relay.waitUntilSettled(within: .patience)
+            }
+        }
+    }
+
+    // MARK: Subscriptions
+
+    private static let predicates = [
+        "price < 100", "artist = \"artist-1\"", "artist = \"artist-1\" AND price >= 50",
+        "price < 50 OR title = \"x\"", "NOT price > 30", "title = nil", "price > title",
+        "modificationDate > CAST(0, \"NSDate\")",
+    ]
+
+    private mutating func save() async throws {
+        names += 1
+        let user = pick(["alice", "alice", "bob"])
+        let database = random.chance(25) ? "private" : "public"
+        let id = "s\(names)"
+        subscriptions.append((user, database, id))
+        try await modify("create", subscription(id), user, database)
+    }
+
+    private mutating func replace() async throws {
+        let (user, database, id) = pick(subscriptions)
+        try await modify("update", subscription(id), user, database)
+    }
+
+    private mutating func delete() async throws {
+        let (user, database, id) = pick(subscriptions)
+        try await modify("delete", ["subscriptionID": .string(id)], user, database)
+    }
+
+    private mutating func subscription(_ id: String) -> JSONValue {
+        var members: JSONObject = ["suppress": .string(pick(["device", "device", "user", "none"]))]
+        var info: JSONObject = ["alertBody": .string("New \(id)")]
+        if random.chance(20) { info = ["shouldSendContentAvailable": true] }
+        if random.chance(15) { info["shouldBadge"] = true }
+        if random.chance(20) {
+            members["subscriptionType"] = "zone"
+            members["zoneID"] = ["zoneName": .string(pick(["_defaultZone", "gallery"]))]
+            members["notificationInfo"] = .object(info)
+            members["subscriptionID"] = .string(id)
+            return .object(members)
+        }
+        if random.chance(15) { members["firesOnce"] = true }
+        if random.chance(35) {
+            members["firesWhen"] = .string(pick(["entered", "left", "stayed"]))
+        }
+        if random.chance(20) { members["changedKeys"] = [.string(pick(["price", "title"]))] }
+        if random.chance(15) { members["zoneID"] = ["zoneName": "gallery"] }
+        var operations = ["create", "update", "delete"].filter { _ in random.chance(60) }
+        if operations.isEmpty || members["firesWhen"] != nil || members["changedKeys"] != nil {
+            operations = ["create", "update"]
+        }
+        return .query(
+            id, random.chance(85) ? pick(Self.predicates) : nil, firesOn: operations, info: info,
+            adding: members)
+    }
+
+    private func modify(
+        _ operation: String, _ subscription: JSONValue, _ user: String, _ database: String
+    ) async throws {
+        // It may be refused, as a duplicate of another; then it is as if nothing had been asked.
+        _ = try await relay.container.call(
+            "subscriptions/modify",
+            [
+                "operations": [
+                    ["operationType": .string(operation), "subscription": subscription]
+                ]
+            ], as: user, in: database
+        ).expect(200)
+    }
+
+    // MARK: Devices
+
+    private mutating func editDevice() async throws {
+        let device = pick(SampleDevice.usual)
+        if random.chance(60) {
+            try await relay.container.register(device)
+        } else {
+            _ = try await relay.container.call(
+                "tokens/unregister",
+                [
+                    "apnsToken": .string(device.token),
+                    "apnsEnvironment": "development",
+                ], as: device.owner, in: nil)
+        }
+    }
+
+    // MARK: Changes
+
+    private mutating func fields() -> JSONObject {
+        var fields: JSONObject = [:]
+        if random.chance(90) {
+            fields["price"] = .integer(Int64.random(in: 0..<150, using: &random))
+        }
+        if random.chance(80) { fields["artist"] = .string(pick(["artist-1", "artist-2"])) }
+        if random.chance(50) { fields["title"] = .string(pick(["x", "y"])) }
+        return fields
+    }
+
+    private mutating func change() async throws {
+        names += 1
+        let operation = pick(["create", "update", "update", "delete"])
+        var members: JSONObject = [:]
+        if operation == "update" {
+            if random.chance(80) { members["before"] = .object(fields()) }
+            if random.chance(20) { members["beforeCompleteness"] = "partial" }
+            if random.chance(20) { members["changedKeys"] = [.string(pick(["price", "title"]))] }
+        }
+        if members["before"] == nil { members["beforeCompleteness"] = nil }
+        if operation != "delete", random.chance(10) { members["afterCompleteness"] = "partial" }
+        if random.chance(20) { members["zoneID"] = "gallery" }
+        if random.chance(8) { members["recordType"] = "Artist" }
+        if random.chance(4), operation == "create" { members["snapshot"] = true }
+        if random.chance(40) {
+            var origin: JSONObject = ["deviceID": .string(pick(["phone", "tablet", "bobs", "x"]))]
+            if random.chance(60) { origin["userRecordName"] = .string(pick(["alice", "bob"])) }
+            members["origin"] = .object(origin)
+        }
+        if random.chance(25) {
+            members["database"] = "private"
+            members["owner"] = .string(pick(["alice", "bob"]))
+        } else if random.chance(20) {
+            members["readers"] = .array([.string(pick(["alice", "bob", "world"]))])
+        }
+        if random.chance(20) {
+            versions += 1
+            members["version"] = .integer(Int64.random(in: 0..<10, using: &random))
+        }
+        let name = random.chance(30) ? pick(["r1", "r2"]) : "r\(names)"
+        let reply = try await relay.container.post(
+            .change(operation, name, fields(), adding: members))
+        guard case .array(let results)? = reply["results"] else { return }
+        for result in results {
+            if case .string(let position)? = result.value(at: ["position"]) {
+                positions.append(position)
+            }
+        }
+    }
+
+    // MARK: Questions
+
+    /// Asks about every change and every subscription that there ever was.
+    func explainAll() async throws -> ExplainedHistory {
+        var found = ExplainedHistory()
+        for position in Set(positions) {
+            for (user, database, id) in subscriptions {
+                let reply = try await relay.client.administer(
+                    "GET",
+                    "\(relay.container.path)/explain?position=\(position)&subscription=\(id)"
+                        + "&user=\(user)&database=\(database)")
+                // In the other database there is no such change for the subscription.
+                guard reply.status == 200 else {
+                    if !reply.text.contains("no subscription") {
+                        found.problems.append(reply.text)
+                    }
+                    continue
+                }
+                guard case .array(let explanations)? = reply["explanations"],
+                    let explanation = explanations.first
+                else {
+                    found.problems.append(reply.text)
+                    continue
+                }
+                found.add(explanation)
+            }
+        }
+        return found
+    }
+}

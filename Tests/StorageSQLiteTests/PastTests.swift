@@ -1,0 +1,50 @@
+import GRDB
+import RelayModel
+import RelayTestKit
+import Storage
+import Testing
+
+@testable import StorageSQLite
+
+/// What was is found by key, however much there is, and goes when the log does.
+@Suite struct PastTests {
+    /// The steps of a plan that look at a table with versions or receipts.
+    private static func plan(
+        _ sql: String, _ arguments: StatementArguments
+    ) async throws -> [String] {
+        let home = try TemporaryStore()
+        let store = try home.open()
+        await store.close()
+        let queue = try DatabaseQueue(path: home.path)
+        return try await queue.read { db in
+            try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN \(sql)", arguments: arguments)
+                .map { $0["detail"] as String }
+        }
+    }
+
+    @Test func `versions are found by index, active, ended or moved away`() async throws {
+        let byName = try await Self.plan(
+            PastVersions.subscriptionsByName, [1, "public", "q", 10])
+        #expect(!byName.contains { $0.hasPrefix("SCAN subscription") }, "\(byName)")
+        #expect(!byName.contains { $0.hasPrefix("SCAN pastSubscription") }, "\(byName)")
+        #expect(byName.contains { $0.contains("subscriptionActiveID (owner=? AND database=? AND") })
+        #expect(byName.contains { $0.contains("subscriptionPastID (owner=? AND database=? AND") })
+        #expect(byName.contains { $0.contains("pastSubscriptionID (owner=? AND database=? AND") })
+        let judging = try await Self.plan(
+            PastVersions.subscriptionsJudging, [1, "public", 5, 10])
+        #expect(!judging.contains { $0.contains("SCAN subscription") }, "\(judging)")
+        #expect(!judging.contains { $0.contains("SCAN pastSubscription") }, "\(judging)")
+        let serial = try await Self.plan(PastVersions.subscriptionBySerial, [1, 5])
+        #expect(!serial.contains { $0.contains("SCAN subscription") }, "\(serial)")
+        let devices = try await Self.plan("\(PastVersions.devicesOfOwner) WHERE ended < 3", [1])
+        #expect(!devices.contains { $0 == "SCAN device" || $0 == "SCAN pastDevice" }, "\(devices)")
+        let one = try await Self.plan("\(PastVersions.devices) WHERE serial = ?", [1])
+        #expect(!one.contains { $0 == "SCAN device" || $0 == "SCAN pastDevice" }, "\(one)")
+    }
+
+    @Test func `the receipts of one change are found by index`() async throws {
+        let plan = try await Self.plan(ReceiptScan.blocksOfPosition, [1, 4])
+        #expect(plan.contains { $0.contains("COVERING INDEX receiptBlockPositions") }, "\(plan)")
+        #expect(!plan.contains("SCAN receiptBlock"), "\(plan)")
+    }
+}
