@@ -152,9 +152,11 @@ import Testing
                 "sources", "rotate", "shop", "-c", "iCloud.com.example.Art", "--grace-hours", "1")
             #expect(rotated.value(at: ["verification", "secrets", "0", "until"]) != nil)
             #expect(rotated.value(at: ["verification", "secrets", "1", "secret"]) == "(hidden)")
-            let shown = try await shell.run("sources", "show", "shop", "-c", "iCloud.com.example.Art")
+            let shown = try await shell.run(
+                "sources", "show", "shop", "-c", "iCloud.com.example.Art")
             #expect(shown.output.contains("BELFRY_SOURCE_SECRET"), "\(shown.output)")
-            let refusals = try await shell.run("sources", "refused", "-c", "iCloud.com.example.Art")
+            let refusals = try await shell.run(
+                "sources", "refused", "-c", "iCloud.com.example.Art")
             #expect(refusals.output == "none\n")
         }
     }

@@ -3,7 +3,7 @@ import PredicateLanguage
 import RelayModel
 import Storage
 
-/// Checks a condition as it would be checked when a subscription with it is saved, and saves nothing.
+/// Checks a condition as if a subscription with it were saved, and saves nothing.
 struct ConditionAdministration: AdministrationTable {
     let registry: any ContainerRegistry
     let knowledge: SubscriptionKnowledge

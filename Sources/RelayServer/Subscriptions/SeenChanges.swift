@@ -6,8 +6,8 @@ import Synchronization
 /// What the last changes of a container looked like, for whoever saves a condition on them.
 ///
 /// Nothing is kept of it on the disk: it is read from the end of the log, of which at most
-/// ``entriesRead`` entries are looked at, whosever they are, and remembered for a moment. So the cost
-/// is bounded, and what was not seen is said with how many changes were.
+/// ``entriesRead`` entries are looked at, whosever they are, and remembered for a moment. So the
+/// cost is bounded, and what was not seen is said with how many changes were.
 package final class SeenChanges: Sendable {
     /// What was seen of one record type.
     struct OfType: Sendable {
