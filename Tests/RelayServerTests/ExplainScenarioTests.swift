@@ -361,6 +361,8 @@ import Testing
         (["subscriptionID": "q", "limit": 0], 400, "limit: must be 1 to 50, found 0"),
         (["subscriptionID": ""], 400, "subscriptionID"),
         (["what": 1], 400, "what"),
+        (["position": "18446744073709551615"], 404, "there is no change at position"),
+        (["position": "0"], 404, "there is no change at position 0"),
         (
             ["deliveryID": "71e7c0de-0000-8000-8000-000000000000"], 404, "there is no delivery"
         ),

@@ -5,9 +5,32 @@ import Storage
 
 /// Reads what became of what one change owes by one subscription.
 struct DeviceReading: Sendable {
-    let reading: ExplainReading
-    let change: PastChange
-    let judged: Explainer.Judged
+    private let reading: ExplainReading
+    private let change: PastChange
+    private let judged: Explainer.Judged
+    /// The attempts of all of them.
+    private let receipts: [DeliveryID: [DeliveryReceipt]]
+    /// Whether some of what the change owes is still to be worked.
+    private let isInRanges: Bool
+
+    /// Attempts that are looked at.
+    private static let mostReceipts = 10_000
+
+    /// Reads what they have in common.
+    init(
+        _ reading: ExplainReading, _ change: PastChange, _ judged: Explainer.Judged
+    ) async throws {
+        self.reading = reading
+        self.change = change
+        self.judged = judged
+        var filter = ReceiptFilter()
+        filter.position = change.position
+        filter.subscriptionSerial = judged.subscription?.version.serial
+        let registry = reading.service.registry
+        let receipts = try await registry.receipts(matching: filter, limit: Self.mostReceipts)
+        self.receipts = Dictionary(grouping: receipts, by: \.deliveryID)
+        isInRanges = try await registry.isInRanges(change.position)
+    }
 
     private var registry: any ExplainService.Past { reading.service.registry }
 
@@ -26,13 +49,8 @@ struct DeviceReading: Sendable {
             facts.waitsFor = waiting.reason
             facts.waitsUntil = waiting.until
         }
-        var filter = ReceiptFilter()
-        filter.position = change.position
-        filter.deliveryID = id
-        facts.receipts = try await registry.receipts(matching: filter, limit: 100)
-        if facts.receipts.isEmpty {
-            facts.isInRanges = try await registry.isInRanges(change.position)
-        }
+        facts.receipts = receipts[id] ?? []
+        facts.isInRanges = isInRanges
         if device.gateway == .courier { facts.courier = try await registry.courierFate(of: id) }
         if reading.settings.keepsInbox {
             facts.inbox = try await registry.inboxFate(

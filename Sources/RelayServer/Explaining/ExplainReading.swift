@@ -12,6 +12,8 @@ struct ExplainReading: Sendable {
     let asker: ExplainService.Asker
     let span: PastSpan
     let now: Timestamp
+    /// How long it may take.
+    let allowance: QueryAllowance
 
     private var registry: any ExplainService.Past { service.registry }
     var container: ContainerKey { settings.key }
@@ -46,19 +48,47 @@ struct ExplainReading: Sendable {
         return change.mayRead(user) || (change.readersBefore != nil && change.mightRead(user))
     }
 
-    /// The change at a position, or why it is not known any more.
+    /// The change at a position; `nil` if the log is kept no more from then.
     ///
     /// - Throws: 404 if there is none, or none that whoever asks may know of.
-    func change(
-        at position: LogPosition
-    ) async throws -> (change: PastChange?, gone: Explanation?) {
+    func change(at position: LogPosition) async throws -> PastChange? {
         let past = try await registry.pastChange(at: position, of: container)
-        if let past, isVisible(past) { return (past, nil) }
+        if let past, isVisible(past) { return past }
         guard position > .start, position < span.first else {
             throw APIError(.notFound, "there is no change at position \(position)")
         }
-        return (nil, nil)
+        return nil
     }
+
+    /// The changes that `search` finds and whoever asks may know of, as many as it wants: those
+    /// that are hidden take nobody's place.
+    func changes(
+        _ search: PastSearch, _ question: ExplainQuestion
+    ) async throws -> [PastChange] {
+        var page = search
+        page.limit = Self.changesAtATime
+        var found: [PastChange] = []
+        while found.count < search.limit, page.entries > 0, try !isOver() {
+            let changes = try await registry.pastChanges(page)
+            found += changes.filter { isVisible($0, question) }
+            guard changes.count == page.limit, let last = changes.last?.position else { break }
+            page.entries -= Int(page.before.rawValue - last.rawValue)
+            page.before = last
+        }
+        return Array(found.prefix(search.limit))
+    }
+
+    /// The change at a position that the relay remembers of a record; none if the log is kept no
+    /// more from then, or whoever asks may not know of it.
+    func remembered(
+        at position: LogPosition, _ question: ExplainQuestion
+    ) async throws -> [PastChange] {
+        let past = try await registry.pastChange(at: position, of: container)
+        return [past].compactMap(\.self).filter { isVisible($0, question) }
+    }
+
+    /// Changes that are read at a time.
+    private static let changesAtATime = 50
 
     /// Why the change at a position is not known any more.
     func gone(_ position: LogPosition, _ question: ExplainQuestion) -> Explanation {
@@ -130,78 +160,104 @@ struct ExplainReading: Sendable {
     ) async throws -> [Explanation] {
         var question = question
         question.database = question.database ?? change.change?.database
+        let owner = try owner(question, question.database ?? .public)
         if question.subscription != nil {
             let versions = try await versions(question)
             return [try await explanation(of: change, question, versions)]
         }
-        let owner = try owner(question, question.database ?? .public)
-        let active = try await registry.subscriptions(
+        var told = try await told(of: change, to: owner, question)
+        told.active = try await registry.subscriptions(
             of: owner, judging: change.position, limit: ExplainService.mostSubscriptions)
         var found: [Explanation] = []
-        for subscription in active {
-            try Task.checkCancellation()
+        for subscription in told.active ?? [] {
+            guard try !isOver() else { break }
             question.subscription = subscription.version.subscription.id
-            found.append(
-                try await explanation(of: change, question, [subscription], among: active))
+            found.append(try await explanation(of: told, question, [subscription]))
         }
         return found.sorted { $0.rank < $1.rank }
     }
 
+    /// Whether the time of the question is over.
+    ///
+    /// - Throws: `CancellationError` if whoever asked has gone.
+    func isOver() throws -> Bool {
+        try Task.checkCancellation()
+        return allowance.isOver
+    }
+
+    /// A change, and those devices of a user that it was told to, or might have been.
+    private struct ToldChange {
+        let change: PastChange
+        let owner: SubscriptionOwner
+        let hearing: [PastDevice]
+        let ended: [PastDevice]
+        /// The user's subscriptions by which it was judged, where they are known.
+        var active: [PastSubscription]?
+    }
+
+    private func told(
+        of change: PastChange, to owner: SubscriptionOwner, _ question: ExplainQuestion
+    ) async throws -> ToldChange {
+        let hearing = try await registry.pastDevices(
+            of: owner.user, in: container, .hearing(change.position))
+        return ToldChange(
+            change: change, owner: owner, hearing: hearing,
+            ended: try await endedDevices(change, question, owner.user, beside: hearing))
+    }
+
     /// What a change did to one subscription, whose versions are given.
     func explanation(
-        of change: PastChange, _ question: ExplainQuestion, _ versions: [PastSubscription],
-        among active: [PastSubscription]? = nil
+        of change: PastChange, _ question: ExplainQuestion, _ versions: [PastSubscription]
     ) async throws -> Explanation {
-        let id: SubscriptionID
-        if let asked = question.subscription {
-            id = asked
-        } else if let version = versions.first {
-            id = version.version.subscription.id
-        } else {
+        let owner = try owner(question, question.database ?? .public)
+        return try await explanation(
+            of: try await told(of: change, to: owner, question), question, versions)
+    }
+
+    private func explanation(
+        of told: ToldChange, _ question: ExplainQuestion, _ versions: [PastSubscription]
+    ) async throws -> Explanation {
+        guard let id = question.subscription else {
             throw APIError(.badRequest, "subscription: say which one is meant")
         }
-        let owner = try owner(question, question.database ?? .public)
-        var asked = Explainer.Question(id: id, owner: owner.user, versions: versions)
-        let subject = versions.first { $0.judges(change.position) }
-        if let subject {
-            asked.devices = try await registry.pastDevices(
-                of: owner.user, in: container, .hearing(change.position))
-            if !subject.version.subscription.notificationInfo.isVisible {
-                let active = try await siblings(active, of: owner, change)
-                asked.others = active.filter {
-                    !$0.version.subscription.notificationInfo.isVisible
-                }
-            }
+        var asked = Explainer.Question(id: id, owner: told.owner.user, versions: versions)
+        asked.devices = told.hearing
+        if let subject = versions.first(where: { $0.judges(told.change.position) }) {
+            asked.others = try await silentSiblings(of: subject, told)
         } else {
-            asked.disabled = try await disabled(id, of: owner)
+            asked.disabled = try await disabled(id, of: told.owner)
         }
-        let ended = try await endedDevices(change, question, owner.user, beside: asked.devices)
+        let devices = told.hearing + told.ended
         var explainer = Explainer(
-            of: change, span: span, settings: settings, shard: registry.shardIdentity,
-            moments: try await registry.moments(
-                of: Self.places(of: versions, asked.devices + ended)), trace: Self.trace)
+            of: told.change, span: span, settings: settings, shard: registry.shardIdentity,
+            moments: try await registry.moments(of: Self.places(of: versions, devices)),
+            trace: Self.trace)
         explainer.receiptsAreKept = receiptsAreKept
         explainer.isForOperator = asker == .administrator
         var judged = explainer.judge(asked)
         guard judged.explanation.verdict == .fired else { return judged.explanation }
-        let told = DeviceReading(reading: self, change: change, judged: judged)
-        let devices = (asked.devices + ended).filter {
-            question.device == nil || $0.id == question.device
-        }
-        for device in devices {
+        let reading = try await DeviceReading(self, told.change, judged)
+        for device in devices where question.device == nil || device.id == question.device {
             judged.explanation.devices.append(
-                explainer.explain(device, judged, try await told.facts(of: device)))
+                explainer.explain(device, judged, try await reading.facts(of: device)))
         }
         explainer.conclude(&judged.explanation)
         return judged.explanation
     }
 
-    private func siblings(
-        _ active: [PastSubscription]?, of owner: SubscriptionOwner, _ change: PastChange
+    /// The owner's other subscriptions that show nothing, if this one does: their pushes may take
+    /// the place of its own.
+    private func silentSiblings(
+        of subject: PastSubscription, _ told: ToldChange
     ) async throws -> [PastSubscription] {
-        if let active { return active }
-        return try await registry.subscriptions(
-            of: owner, judging: change.position, limit: ExplainService.mostSubscriptions)
+        guard !subject.version.subscription.notificationInfo.isVisible else { return [] }
+        var active = told.active
+        if active == nil {
+            active = try await registry.subscriptions(
+                of: told.owner, judging: told.change.position,
+                limit: ExplainService.mostSubscriptions)
+        }
+        return (active ?? []).filter { !$0.version.subscription.notificationInfo.isVisible }
     }
 
     private static let trace: MissFinder.Trace = { predicate, fields, moment in
@@ -225,24 +281,20 @@ struct ExplainReading: Sendable {
         if let device = question.device {
             let versions = try await registry.pastDevices(
                 of: user, in: container, .named(device, limit: ExplainService.mostVersions))
-            guard !versions.isEmpty else {
+            guard let first = versions.first else {
                 throw APIError(
                     .notFound,
-                    "there is no device \"\(device)\" of \"\(user)\", and none that the "
-                        + "log still knows of")
+                    "there is no device \"\(device)\" of \"\(user)\", and none that the log still "
+                        + "knows of")
             }
-            let before = versions.last { $0.activation < change.position }
-            found = [before ?? versions[0]]
+            found = [versions.last { $0.activation < change.position } ?? first]
         } else {
             found = try await registry.pastDevices(
                 of: user, in: container,
                 .endedBefore(change.position, limit: ExplainService.mostVersions))
         }
         var known = Set(hearing.map(\.id))
-        var latest: [PastDevice] = []
-        for device in found.reversed() where known.insert(device.id).inserted {
-            latest.append(device)
-        }
+        let latest = found.reversed().filter { known.insert($0.id).inserted }
         return Array(latest.prefix(ExplainService.mostEndedDevices))
     }
 
@@ -253,7 +305,7 @@ struct ExplainReading: Sendable {
         of delivery: DeliveryID, _ question: ExplainQuestion
     ) async throws -> Explanation? {
         if case .position(let position) = question.changes, question.user != nil {
-            guard let change = try await change(at: position).change else {
+            guard let change = try await change(at: position) else {
                 return gone(position, question)
             }
             return try await explanations(of: change, question).lazy
@@ -267,7 +319,7 @@ struct ExplainReading: Sendable {
         guard let subscription = version?.version.subscription, let version,
             question.database == nil || question.database == subscription.database,
             question.user == nil || question.user == subscription.owner,
-            let change = try? await change(at: place.position).change
+            let change = try? await change(at: place.position)
         else { return nil }
         var question = question
         question.user = subscription.owner

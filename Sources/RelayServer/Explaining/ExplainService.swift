@@ -49,50 +49,58 @@ struct ExplainService: Sendable {
         var others = 0
         /// The entries of the log that were looked through, where something was looked for.
         var lookedThrough: ClosedRange<UInt64>?
+        /// Whether the time was over before all was looked at.
+        var isCut = false
         /// The numbers of parked changes that name the record.
         var parked: [UInt64] = []
     }
 
-    /// Answers a question about a container.
+    /// Answers a question about a container, as far as its time allows.
     func answer(
+        _ question: ExplainQuestion, of settings: ContainerSettings, for asker: Asker,
+        within allowance: QueryAllowance, at now: Timestamp
+    ) async throws -> Answer {
+        var answer = try await wholeAnswer(
+            question, of: settings, for: asker, within: allowance, at: now)
+        if allowance.isOver {
+            allowance.noteCut()
+            answer.isCut = true
+            answer.sentence += " Its time was over before all was looked at."
+        }
+        return answer
+    }
+
+    private func wholeAnswer(
         _ question: ExplainQuestion, of settings: ContainerSettings, for asker: Asker,
         within allowance: QueryAllowance, at now: Timestamp
     ) async throws -> Answer {
         let reading = ExplainReading(
             service: self, settings: settings, asker: asker,
-            span: try await registry.pastSpan(), now: now)
+            span: try await registry.pastSpan(), now: now, allowance: allowance)
         if let delivery = question.delivery {
             return try await answer(delivery, question, reading)
         }
         switch question.changes {
         case .position(let position):
-            let found = try await reading.change(at: position)
-            guard let change = found.change else {
-                return Answer(explanations: [found.gone ?? reading.gone(position, question)])
-                    .concluded
+            guard let change = try await reading.change(at: position) else {
+                return Answer(explanations: [reading.gone(position, question)]).concluded
             }
-            return try await answer([change], question, reading, within: allowance)
+            return try await answer([change], question, reading)
         case .record(let type, let name):
-            return try await answer(
-                type, name, question, reading, within: allowance)
+            return try await answer(type, name, question, reading)
         case .latest:
-            return try await answerLatest(question, reading, within: allowance)
+            return try await answerLatest(question, reading)
         }
     }
 
     // MARK: Changes that are known
 
     private func answer(
-        _ changes: [PastChange], _ question: ExplainQuestion, _ reading: ExplainReading,
-        within allowance: QueryAllowance
+        _ changes: [PastChange], _ question: ExplainQuestion, _ reading: ExplainReading
     ) async throws -> Answer {
         var answer = Answer()
         for change in changes {
-            try Task.checkCancellation()
-            if allowance.isOver {
-                allowance.noteCut()
-                break
-            }
+            guard try !reading.isOver() else { break }
             let found = try await reading.explanations(of: change, question)
             answer.explanations += found.prefix(Self.mostExplanations)
             answer.others += max(0, found.count - Self.mostExplanations)
@@ -106,25 +114,22 @@ struct ExplainService: Sendable {
 
     private func answer(
         _ type: RecordType, _ name: RecordName, _ question: ExplainQuestion,
-        _ reading: ExplainReading, within allowance: QueryAllowance
+        _ reading: ExplainReading
     ) async throws -> Answer {
         var search = reading.search(limit: question.limit)
         search.recordType = type
         search.recordName = name
-        var changes = try await registry.pastChanges(search)
-            .filter { reading.isVisible($0, question) }
+        var changes = try await reading.changes(search, question)
         if changes.isEmpty, let user = question.user {
             // The last change of a record that is remembered is found, however long ago it was.
             let owner = SubscriptionOwner(
                 container: reading.container, database: question.database ?? .public, user: user)
             let place = try await registry.lastChange(
                 of: RecordID(recordName: name), type, in: owner)
-            if let place {
-                changes = [try await reading.change(at: place).change].compactMap(\.self)
-            }
+            if let place { changes = try await reading.remembered(at: place, question) }
         }
         guard changes.isEmpty else {
-            return try await answer(changes, question, reading, within: allowance)
+            return try await answer(changes, question, reading)
         }
         var answer = Answer(lookedThrough: reading.lookedThrough)
         answer.sentence =
@@ -147,7 +152,7 @@ struct ExplainService: Sendable {
     // MARK: A subscription alone
 
     private func answerLatest(
-        _ question: ExplainQuestion, _ reading: ExplainReading, within allowance: QueryAllowance
+        _ question: ExplainQuestion, _ reading: ExplainReading
     ) async throws -> Answer {
         let versions = try await reading.versions(question)
         var search = reading.search(limit: question.limit)
@@ -156,13 +161,8 @@ struct ExplainService: Sendable {
         var fired = 0
         var near = 0
         var counted = 0
-        for change in try await registry.pastChanges(search)
-        where reading.isVisible(change, question) {
-            try Task.checkCancellation()
-            if allowance.isOver {
-                allowance.noteCut()
-                break
-            }
+        for change in try await reading.changes(search, question) {
+            guard try !reading.isOver() else { break }
             counted += 1
             let explanation = try await reading.explanation(of: change, question, versions)
             fired += explanation.verdict == .fired ? 1 : 0

@@ -62,6 +62,7 @@ extension ExplainService.Answer {
                 "from": .string(String(range.lowerBound)), "to": .string(String(range.upperBound)),
             ]
         }
+        if isCut { object["cut"] = true }
         if !parked.isEmpty { object["parked"] = .array(parked.map { .string(String($0)) }) }
         return .object(object)
     }

@@ -1,0 +1,122 @@
+import GatewaySimulator
+import RelayModel
+import RelayServer
+import RelayTestKit
+import Testing
+
+/// What `subscriptions/explain` says of devices, and of what came between a change and its push.
+@Suite(.serialized, .timeLimit(.minutes(30))) struct ExplainPushTests {
+    private typealias Scenario = ExplainScenarioTests
+
+    @Test func `a token that died is named with the answer that ended it`() async throws {
+        let tablet = SampleDevice.usual[1]
+        let script = AnswerScript([
+            ScriptRule(
+                .device(tablet.token),
+                [ScriptedAnswer(.refuse(.init(status: 410, reason: "Unregistered")))])
+        ])
+        try await RunningRelay.with(script: script) { relay in
+            try await relay.container.save(.query("q", "price < 100"))
+            let first = try await Scenario.post(.change("create", "a1", ["price": 1]), relay)
+            try await relay.relay.waitUntilSettled(within: .patience)
+            let second = try await Scenario.post(.change("create", "a2", ["price": 1]), relay)
+            try await relay.relay.waitUntilSettled(within: .patience)
+            let refused = try await Self.tablet(first, relay)
+            #expect(refused?.value(at: ["standing"]) == "dead", "\(refused?.text ?? "")")
+            #expect(
+                refused?.value(at: ["sentence"])
+                    == "The gateway refused it: 410 Unregistered.")
+            let forgotten = try await Self.tablet(second, relay)
+            #expect(forgotten?.value(at: ["step"]) == "registered")
+            let sentence = forgotten?.value(at: ["sentence"])?.text ?? ""
+            #expect(sentence.contains("Its token was forgotten at position"), "\(sentence)")
+            #expect(sentence.contains("answered 410 Unregistered to the delivery"), "\(sentence)")
+            #expect(sentence.contains("of the change at \(first)."), "\(sentence)")
+            // Registered anew, it hears of nothing that was before.
+            try await relay.container.register(tablet)
+            let early = try await Self.tablet(second, relay)
+            #expect(early?.value(at: ["step"]) == "registered", "\(early?.text ?? "")")
+        }
+    }
+
+    private static func tablet(
+        _ position: String, _ relay: RunningRelay
+    ) async throws -> JSONValue? {
+        let reply = try await Scenario.ask(
+            ["position": .string(position), "deviceID": "tablet"], relay)
+        return reply["explanations", "0", "devices", "0"]
+    }
+
+    @Test func `what waits is told with what for, and until when`() async throws {
+        let script = AnswerScript.all(
+            ScriptedAnswer(.refuse(.init(status: 503, reason: "ServiceUnavailable"))))
+        try await RunningRelay.with(script: script) { relay in
+            try await relay.container.save(.query("q", "price < 100"))
+            let position = try await Scenario.post(.change("create", "a1", ["price": 1]), relay)
+            try await relay.relay.waitUntilSettled(within: .patience)
+            let reply = try await Scenario.ask(["position": .string(position)], relay)
+            let device = reply["explanations", "0", "devices", "1"]
+            #expect(device?.value(at: ["standing"]) == "waiting", "\(reply.text)")
+            let sentence = device?.value(at: ["sentence"])?.text ?? ""
+            #expect(sentence.contains("It waits until 2"), "\(sentence)")
+            #expect(sentence.contains("ServiceUnavailable"), "\(sentence)")
+        }
+    }
+
+    @Test func `what is stale, merged or hidden takes its own step`() async throws {
+        try await RunningRelay.with { relay in
+            let silent: JSONObject = ["shouldSendContentAvailable": true]
+            try await relay.container.save(
+                .query("s1", firesOn: ["create", "update"], info: silent),
+                .query("s2", "price > 0", firesOn: ["create", "update"], info: silent))
+            let fresh = try await Scenario.post(
+                .change("create", "a1", ["price": 1], adding: ["version": 5]), relay)
+            let stale = try await Scenario.post(
+                .change("update", "a1", ["price": 2], adding: ["version": 4]), relay)
+            for price in 3..<7 as Range<Int64> {
+                try await relay.container.post(
+                    .change(
+                        "update", "a1", ["price": .integer(price)],
+                        adding: ["readers": ["bob"]]))
+            }
+            try await relay.relay.waitUntilSettled(within: .patience)
+            let second = try await Scenario.ask(
+                ["position": .string(fresh), "subscriptionID": "s2"], relay)
+            #expect(second["explanations", "0", "devices", "0", "step"] == "merged")
+            #expect(second["explanations", "0", "devices", "0", "deliveryID"] == nil)
+            let old = try await Scenario.ask(
+                ["position": .string(stale), "subscriptionID": "s1"], relay)
+            #expect(
+                old["sentence"]
+                    == .string(
+                        "Did not fire: the change was stale: a newer version of the record had "
+                            + "been applied before it."), "\(old.text)")
+            // What is hidden takes no place of what is not.
+            let record = try await Scenario.ask(
+                [
+                    "recordType": "Artwork", "recordName": "a1", "subscriptionID": "s1",
+                    "limit": 2,
+                ], relay)
+            #expect(
+                record["explanations", "0", "position"] == .string(stale), "\(record.text)")
+            #expect(record["explanations", "1", "position"] == .string(fresh))
+        }
+    }
+
+    @Test func `questions take places, and more of them than there are is refused`() async throws {
+        try await RunningRelay.with(["--queries-per-container", "1"]) { relay in
+            try await relay.container.save(.query("q"))
+            let position = try await Scenario.post(.change("create", "a1"), relay)
+            let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
+                for _ in 0..<40 {
+                    group.addTask {
+                        try await Scenario.ask(["position": .string(position)], relay).status
+                    }
+                }
+                return try await group.reduce(into: Set<Int>()) { $0.insert($1) }
+            }
+            #expect(statuses.isSubset(of: [200, 429]), "\(statuses)")
+            #expect(statuses.contains(200))
+        }
+    }
+}
