@@ -34,7 +34,7 @@ package enum StoreConformance {
         ShardLogConformance.cases + SubscriptionConformance.cases + DeviceConformance.cases
         + ProgressConformance.cases + RegistryConformance.cases + CourierConformance.cases
         + InboxConformance.cases + ShadowConformance.cases + RangeConformance.cases
-        + SnapshotConformance.cases + UpkeepConformance.cases
+        + SnapshotConformance.cases + UpkeepConformance.cases + PastConformance.cases
 }
 
 /// Values from which the suite builds its cases.

@@ -1,0 +1,201 @@
+import RelayModel
+import Storage
+import Testing
+
+/// The contract of ``Storage/PastRegistry``.
+package enum PastConformance {
+    /// Its statements.
+    package static let cases = [
+        ConformanceCase(
+            "versions that have ended are told as long as the log goes back, and no longer",
+            check: versions),
+        ConformanceCase("a claim is told with the version that it ended", check: claims),
+        ConformanceCase("of a device is told how it ended", check: endings),
+        ConformanceCase(
+            "changes are found by position and by record, back from a place", check: changes),
+        ConformanceCase("how far back it goes is told", check: span),
+    ]
+
+    private static let ann = Sample.owner("ann")
+
+    /// Moves the progress to the head, and prunes what nothing needs any more.
+    private static func settle(
+        _ store: any ConformingStore, keeping log: Duration? = nil
+    ) async throws {
+        let head = try await store.head()
+        try await store.settle(
+            SettledStep(
+                from: try await store.mark(), to: ProgressMark(position: head, offset: 0)))
+        var retention = Retention()
+        retention.logAge = log
+        _ = try await store.prune(retention, at: Sample.moment(100))
+    }
+
+    private static func save(
+        _ subscription: Subscription, in store: any ConformingStore
+    ) async throws -> SubscriptionVersion {
+        let outcomes = try await store.edit(
+            [.update(subscription)], of: ann, atomicity: .independent, at: Sample.moment(1))
+        if case .saved(let version)? = outcomes.first { return version }
+        let created = try await store.edit(
+            [.create(subscription)], of: ann, atomicity: .independent, at: Sample.moment(1))
+        guard case .saved(let version)? = created.first else { throw CancellationError() }
+        return version
+    }
+
+    private static func append(
+        _ names: String..., to store: any ConformingStore,
+        of container: ContainerKey = Sample.container
+    ) async throws -> LogPosition {
+        let outcomes = try await store.append(
+            names.map { Sample.unkeyed($0) }, container: container, source: Sample.source,
+            at: Sample.moment(2))
+        guard case .appended(let position)? = outcomes.last else { throw CancellationError() }
+        return position
+    }
+
+    static func versions(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        let first = try await save(Sample.subscription("s", artist: "a", of: ann), in: store)
+        let change = try await append("r", to: store)
+        let second = try await save(Sample.subscription("s", artist: "b", of: ann), in: store)
+        _ = try await store.edit(
+            [.delete(first.subscription.id)], of: ann, atomicity: .independent,
+            at: Sample.moment(3))
+        let end = try await store.head()
+        let told = [
+            PastSubscription(version: second, ended: end),
+            PastSubscription(version: first, ended: second.activation),
+        ]
+        let id = first.subscription.id
+        #expect(try await store.pastSubscriptions(id, of: ann, limit: 9) == told)
+        try await settle(store)
+        let again = try await factory.reopen(store)
+        #expect(try await again.pastSubscriptions(id, of: ann, limit: 9) == told)
+        #expect(try await again.pastSubscriptions(id, of: ann, limit: 1) == [told[0]])
+        #expect(try await again.pastSubscriptions(id, of: Sample.owner("bob"), limit: 9) == [])
+        #expect(
+            try await again.subscriptions(of: ann, judging: change, limit: 9) == [told[1]])
+        #expect(
+            try await again.pastSubscription(first.serial, of: Sample.container) == told[1])
+        #expect(
+            try await again.pastSubscription(first.serial, of: Sample.otherContainer) == nil)
+        try await settle(again, keeping: .zero)
+        #expect(try await again.pastSubscriptions(id, of: ann, limit: 9) == [])
+    }
+
+    static func claims(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        let once = try await save(
+            Sample.subscription("s", artist: "a", of: ann, once: true), in: store)
+        let change = try await append("r", to: store)
+        #expect(try await store.claimOnce([once.serial], at: change) == [once.serial])
+        let told = PastSubscription(version: once, ended: change, claimed: change)
+        #expect(told.judges(change) && !told.judges(LogPosition(change.rawValue + 1)))
+        for _ in 0..<2 {
+            #expect(
+                try await store.subscriptions(of: ann, judging: change, limit: 9) == [told])
+            try await settle(store)
+        }
+    }
+
+    static func endings(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        let container = Sample.container
+        let user: UserID = Sample.identifier("ann")
+        let phone = try await store.register(
+            Sample.device("phone", of: "ann", token: 1), at: Sample.moment(1))
+        let renewed = try await store.register(
+            Sample.device("phone", of: "ann", token: 2), at: Sample.moment(2))
+        _ = try await store.register(
+            Sample.device("other", of: "bob", token: 2), at: Sample.moment(3))
+        let pad = try await store.register(
+            Sample.device("pad", of: "ann", token: 3), at: Sample.moment(4))
+        _ = try await store.forgetDevice(
+            pad.device.id, of: user, in: container, at: Sample.moment(5))
+        let dead = try await store.register(
+            Sample.device("watch", of: "ann", token: 4), at: Sample.moment(6))
+        var receipt = Sample.receipt(7, .unregistered, reason: "Unregistered")
+        receipt.deviceSerial = dead.serial
+        let change = try await append("r", to: store)
+        var step = SettledStep(
+            from: try await store.mark(),
+            to: ProgressMark(position: try await store.head(), offset: 0))
+        step.receipts = [receipt]
+        step.deadTokens = [
+            DeadToken(container: container, token: Sample.token(4), since: Sample.moment(8))
+        ]
+        try await store.settle(step)
+        for _ in 0..<2 {
+            let all = try await store.pastDevices(
+                of: user, in: container, .endedBefore(LogPosition(.max >> 1), limit: 9))
+            #expect(all.map(\.serial) == [phone, renewed, pad, dead].map(\.serial))
+            let causes = try await Self.causes(of: all, in: store)
+            #expect(causes == [.renewed, .takenOver, .signedOut, .declaredDead(receipt)])
+            #expect(
+                try await store.pastDevices(of: user, in: container, .hearing(change))
+                    .map(\.serial) == [dead.serial])
+            #expect(
+                try await store.pastDevices(
+                    of: user, in: container, .named(phone.device.id, limit: 9)
+                ).map(\.serial) == [phone.serial, renewed.serial])
+            try await settle(store)
+        }
+    }
+
+    private static func causes(
+        of devices: [PastDevice], in store: any ConformingStore
+    ) async throws -> [DeviceEnding.Cause?] {
+        var causes: [DeviceEnding.Cause?] = []
+        for device in devices {
+            let ended = try #require(device.ended)
+            causes.append(try await store.ending(ofDevice: device.serial, at: ended)?.cause)
+        }
+        return causes
+    }
+
+    static func changes(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        let first = try await append("a", to: store)
+        _ = try await append("a", to: store, of: Sample.otherContainer)
+        let last = try await append("b", "a", to: store)
+        let found = try #require(
+            try await store.pastChange(at: first, of: Sample.container))
+        #expect(found.change == Sample.change("a") && found.source == Sample.source)
+        #expect(found.appendedAt == Sample.moment(2) && !found.isStale)
+        #expect(try await store.pastChange(at: first, of: Sample.otherContainer) == nil)
+        #expect(try await store.moments(of: [first, LogPosition(99)]) == [first: Sample.moment(2)])
+        var search = PastSearch(
+            of: Sample.container, before: LogPosition(99), entries: 99, limit: 9,
+            recordName: Sample.identifier("a"))
+        #expect(try await store.pastChanges(search).map(\.position) == [last, first])
+        search.limit = 1
+        #expect(try await store.pastChanges(search).map(\.position) == [last])
+        search.limit = 9
+        search.before = last
+        #expect(try await store.pastChanges(search).map(\.position) == [first])
+        search.entries = 1
+        #expect(try await store.pastChanges(search).map(\.position) == [])
+        search.recordType = Sample.identifier("Artist")
+        search.entries = 99
+        #expect(try await store.pastChanges(search).map(\.position) == [])
+        try await store.quarantine(
+            UnreadableEntry(position: first, isChange: true, reason: "why"), at: Sample.moment(3))
+        #expect(
+            try await store.pastChange(at: first, of: Sample.container)?.setAside == "why")
+    }
+
+    static func span(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        #expect(
+            try await store.pastSpan()
+                == PastSpan(
+                    first: LogPosition(1), head: .start, settled: .start, endedFrom: .start,
+                    receiptsFrom: LogPosition(1)))
+        let position = try await append("a", "b", to: store)
+        try await settle(store, keeping: .zero)
+        let span = try await store.pastSpan()
+        #expect(span.head == position && span.settled == position)
+        #expect(span.first == LogPosition(position.rawValue + 1))
+    }
+}
