@@ -246,11 +246,12 @@ class Tab {
 
   rows() {
     return this.evaluate(
-      "[...document.querySelectorAll('#rows tr')].map((row) => `${row.dataset.key} ${row.cells[1].textContent}`).join()");
+      "[...document.querySelectorAll('#rows tr')].map((row) => `${row.dataset.key} ${row.cells[1]?.textContent}`).join()");
   }
 
   state() {
-    return this.evaluate("`${document.getElementById('state').textContent} ${document.getElementById('error').textContent}`");
+    // A tab that was just opened may have nothing yet.
+    return this.evaluate("['state', 'error'].map((name) => document.getElementById(name)?.textContent ?? '').join(' ')");
   }
 
   async says(wanted, limit) {

@@ -61,7 +61,7 @@ import Testing
             var generator = SeededGenerator(seed: UInt64(seed))
             let client = ModelClient(1, as: .user(Fixtures.identifier("alice")))
             await engine.connect(1, at: client, of: Fixtures.container, as: client.reader)
-            await engine.declare(Self.queries, version: 1, by: client)
+            try await engine.declare(Self.queries, version: 1, by: client)
             for round in 0..<20 {
                 try await scenario.modify(Self.edits(&generator))
                 try await engine.fence("f\(round)", of: 1)
@@ -85,7 +85,7 @@ import Testing
             let edits = (0..<rounds).map { _ in Self.edits(&generator) }
             try await scenario.withEngine { engine in
                 await engine.connect(1, at: client, of: Fixtures.container, as: client.reader)
-                await engine.declare(Self.queries, version: Int64(life), by: client)
+                try await engine.declare(Self.queries, version: Int64(life), by: client)
                 await client.wait { $0.isComplete }
                 try await Self.check(client, scenario, "life \(life)")
                 for edits in edits { try await scenario.modify(edits) }
@@ -115,7 +115,7 @@ import Testing
         for life in 1...3 {
             try await scenario.withEngine { engine in
                 await engine.connect(1, at: client, of: Fixtures.container, as: client.reader)
-                await engine.declare(query, version: Int64(life), by: client)
+                try await engine.declare(query, version: Int64(life), by: client)
                 await client.wait { $0.isComplete }
                 try await scenario.modify([
                     LiveScenario.edit(.create, "a\(life)", ["price": .integer(1)]),
@@ -152,7 +152,7 @@ import Testing
                 let client = ModelClient(number, as: .user(Fixtures.identifier(user)))
                 clients.append(client)
                 await engine.connect(number, at: client, of: Fixtures.container, as: client.reader)
-                await engine.declare(queries, version: 1, by: client)
+                try await engine.declare(queries, version: 1, by: client)
                 await client.wait { $0.isComplete }
             }
             func names(_ client: ModelClient, _ id: String) -> [String] {
@@ -192,7 +192,7 @@ import Testing
                 "all": LiveScenario.query(.result),
                 "cheap": LiveScenario.query(.result, where: "price < 5"),
             ]
-            await engine.declare(queries, version: 1, by: client)
+            try await engine.declare(queries, version: 1, by: client)
             await client.wait { $0.isComplete }
             for name in ["b", "c", "d"] {
                 try await scenario.modify([
@@ -203,6 +203,27 @@ import Testing
             try await engine.fence("f", of: 1)
             #expect(client.state.withLock { $0.gone } == ["all"])
             #expect(client.state.withLock { $0.shown["cheap"]?.keys.sorted() } == ["e"])
+        }
+    }
+
+    @Test("what is counted of results is what their members take, whatever comes and goes")
+    func countsMemory() async throws {
+        let scenario = try await LiveScenario()
+        var bounded = LiveScenario.query(.result, order: [LiveSortKey("price")], limit: .first(2))
+        bounded.start = LiveBound(.integer(3))
+        let queries = ["all": LiveScenario.query(.result), "bounded": bounded]
+        try await scenario.modify([LiveScenario.edit(.create, "r0", ["price": .integer(1)])])
+        try await scenario.withEngine { engine in
+            var generator = SeededGenerator(seed: 7)
+            let client = ModelClient(1, as: .user(Fixtures.identifier("alice")))
+            await engine.connect(1, at: client, of: Fixtures.container, as: client.reader)
+            try await engine.declare(queries, version: 1, by: client)
+            await client.wait { $0.isComplete }
+            for _ in 0..<40 { try await scenario.modify(Self.edits(&generator)) }
+            try await engine.fence("f", of: 1)
+            let counted = await engine.counted
+            #expect(counted.memory > 0)
+            #expect(counted.memory == counted.members)
         }
     }
 }

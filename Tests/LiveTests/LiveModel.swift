@@ -56,6 +56,8 @@ final class ModelClient: LiveHub {
             switch command {
             case .send(let number, let frames) where number == self.number:
                 for frame in frames { hear(frame) }
+            case .show(let number, var result) where number == self.number:
+                while let frame = result.next() { hear(frame) }
             case .close(let number, let at, _) where number == self.number: hear(at)
             case .join(let number, let group) where number == self.number:
                 state.withLock { _ = $0.groups.insert(group) }
@@ -264,8 +266,16 @@ struct LiveScenario {
 }
 
 extension LiveEngine {
+    /// What is counted of results, and what their members come to.
+    var counted: (memory: Int, members: Int) {
+        let members = containers.values.flatMap(\.groups.values).flatMap { $0.members?.all ?? [] }
+        return (memory, members.reduce(0) { $0 + $1.record.bytes })
+    }
+
     /// Declares queries for a model client, from where it stands.
-    func declare(_ queries: [String: LiveQuery], version: Int64, by client: ModelClient) {
+    func declare(
+        _ queries: [String: LiveQuery], version: Int64, by client: ModelClient
+    ) throws {
         let known = client.state.withLock { state in
             state.isComplete = false
             return (at: state.at, prints: state.fingerprints)
@@ -277,6 +287,9 @@ extension LiveEngine {
                 id: id, query, grant: .world, fingerprint: print,
                 since: isKnown ? known.at.flatMap(LiveToken.init)?.position : nil)
         }
-        declare(LiveSet(version: version, declared, removing: nil), by: client.number)
+        try declare(
+            LiveSet(
+                version: version, declared, removing: nil, under: schema(of: Fixtures.container)),
+            by: client.number)
     }
 }

@@ -6,11 +6,11 @@ import Testing
 
 /// Connected clients see what changes: the whole relay, over real sockets.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct LiveScenarioTests {
-    private static func path(_ relay: RunningRelay) -> String {
+    static func path(_ relay: RunningRelay) -> String {
         "/live/1/\(relay.container.key.container)/\(relay.container.key.environment.rawValue)"
     }
 
-    private static func hello(_ relay: RunningRelay, as user: String = "alice") -> JSONValue {
+    static func hello(_ relay: RunningRelay, as user: String = "alice") -> JSONValue {
         [
             "type": "hello", "ckAPIToken": .string(relay.container.apiToken),
             "ckWebAuthToken": .string(SampleContainer.userToken(user)), "format": "plain",
@@ -18,7 +18,7 @@ import Testing
         ]
     }
 
-    private static func open(
+    static func open(
         _ relay: RunningRelay, as user: String = "alice"
     ) async throws -> LiveConnection {
         let (connection, head) = try await LiveConnection.open(
@@ -32,13 +32,13 @@ import Testing
         return connection
     }
 
-    private static func keep(_ relay: RunningRelay) async throws {
+    static func keep(_ relay: RunningRelay) async throws {
         try await relay.client.administer(
             "POST", "\(relay.container.path)/schema/recordTypes/Artwork", ["shadow": true]
         ).expect(200)
     }
 
-    private static func artwork(
+    static func artwork(
         _ operation: String, _ name: String, _ fields: JSONObject
     ) -> JSONValue {
         [

@@ -59,9 +59,12 @@ struct RawConnection: Sendable {
     /// What comes until `end` has come, or the connection is closed.
     func hear(until end: String) async -> String {
         var all = ""
+        // What was heard before is not gone through again: answers may have megabytes.
+        var last = ""
         for await part in heard.parts {
             all += part
-            if all.contains(end) { break }
+            last = String(last.suffix(end.count)) + part
+            if last.contains(end) { break }
         }
         return all
     }

@@ -22,6 +22,14 @@ struct LiveClient {
     var isToldComplete = true
     /// Whether it fell behind, so that nothing goes out to it until it has caught up.
     var isLagging = false
+
+    /// Whether its set has no query.
+    var isEmpty: Bool { queries.keys.allSatisfy { $0.hasPrefix(LiveWaiter.getMark) } }
+
+    /// What became of its set.
+    func state(_ state: SetState, _ queries: [JSONValue]? = nil) -> LiveFrame {
+        FrameWriter.state(state, version: version, isEmpty: isEmpty, queries)
+    }
 }
 
 /// One query of a set, as the door has read it.
@@ -56,6 +64,11 @@ package struct DeclaredQuery: Sendable {
     }
 }
 
+/// Which of the schemas that a container has had since the relay's start.
+package struct LiveSchema: Sendable, Hashable {
+    let number: Int
+}
+
 /// An edit of what a client wants to see: taken whole, or not at all.
 package struct LiveSet: Sendable {
     /// The client's number of it; each is larger than the one before.
@@ -64,12 +77,18 @@ package struct LiveSet: Sendable {
     package var queries: [DeclaredQuery]
     /// The names of those that go; `nil` ends all that are not in ``queries``.
     package var removed: [String]?
+    /// As of which schema of the container they were read.
+    package let schema: LiveSchema
 
     /// Describes an edit.
-    package init(version: Int64, _ queries: [DeclaredQuery], removing removed: [String]?) {
+    package init(
+        version: Int64, _ queries: [DeclaredQuery], removing removed: [String]?,
+        under schema: LiveSchema
+    ) {
         self.version = version
         self.queries = queries
         self.removed = removed
+        self.schema = schema
     }
 }
 
@@ -82,7 +101,11 @@ final class LiveGroup {
     /// Whose own it is, where what is shown depends on who looks.
     let reader: LiveReader?
     /// The members of a result, once they are loaded.
-    var members: ResultMembers?
+    var members: ResultMembers? {
+        didSet { shown = nil }
+    }
+    /// What is shown, for as long as somebody is being sent it.
+    private weak var shown: ShownRecords?
     /// What the members take in memory, about.
     var bytes = 0
     /// Clients that are told what comes.
@@ -103,6 +126,14 @@ final class LiveGroup {
         self.identity = identity
         self.grant = grant
         self.reader = reader
+    }
+
+    /// The result as it is.
+    func shownRecords() -> ShownRecords {
+        if let shown { return shown }
+        let records = ShownRecords((members?.shown ?? []).map(\.record))
+        shown = records
+        return records
     }
 
     /// Whether nobody needs it.

@@ -42,6 +42,8 @@ final class LiveContainer {
     var groups: [UInt32: LiveGroup] = [:]
     var byIdentity: [String: LiveGroup] = [:]
     var tables: [Shelf: Table] = [:]
+    /// What the members of its results take in memory, about.
+    var memory = 0
     /// Groups that are told changes.
     var changeGroups = 0
 

@@ -1,4 +1,4 @@
-import RelayModel
+package import RelayModel
 import Storage
 
 extension LiveEngine {
@@ -40,15 +40,20 @@ extension LiveEngine {
 
 extension LiveEngine {
     /// Sends a client a result once; nothing of it remains.
-    package func get(_ id: String, _ declared: DeclaredQuery, for number: UInt64) {
+    ///
+    /// - Throws: ``RelayModel/APIError`` if the query was read under a schema that is another now.
+    package func get(
+        _ id: String, _ declared: DeclaredQuery, under schema: LiveSchema, for number: UInt64
+    ) throws(APIError) {
         guard let client = clients[number] else { return }
+        try check(schema, of: client.container)
         let container = container(of: client.container)
         guard
             let group = group(
                 for: declared.query, declared.grant, reader: client.reader, in: container)
         else { return }
         // A query of no set, under a name that no client can give.
-        let name = "\u{0}\(id)"
+        let name = LiveWaiter.getMark + id
         var query = declared.query
         query.isOnce = true
         clients[number]?.queries[name] = LiveClient.Declared(

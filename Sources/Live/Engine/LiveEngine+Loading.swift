@@ -158,12 +158,9 @@ extension LiveEngine {
         for (id, row) in records {
             // A record that another result shows is as the log says.
             let record = container.tables[shelf]?.boxes[id]?.record ?? row.record
-            container.tables[shelf]?.boxes[
-                id, default: LiveContainer.Box(record: record, groups: [])
-            ].groups.formUnion(row.groups)
             for number in row.groups { members[number, default: []].append(record) }
         }
-        for number in there.sorted() { fill(number, members[number] ?? [], in: container) }
+        for number in there.sorted() { fill(number, members[number] ?? [], shelf, container) }
         if container.tables[shelf]?.unread.isEmpty == false {
             shelves.append((container.key, shelf))
         }
@@ -171,22 +168,29 @@ extension LiveEngine {
     }
 
     private func fill(
-        _ number: UInt32, _ records: [LiveRecord], in container: LiveContainer
+        _ number: UInt32, _ records: [LiveRecord], _ shelf: LiveContainer.Shelf,
+        _ container: LiveContainer
     ) {
         guard let group = container.groups[number] else { return }
         var members = ResultMembers(group.query)
         members.load(records)
         group.members = members
-        group.bytes = records.reduce(0) { $0 + $1.bytes }
-        memory += group.bytes
-        if let excess = excess(of: group) { return end(group, excess, in: container) }
+        for member in members.all {
+            container.tables[shelf]?.boxes[
+                member.record.id, default: LiveContainer.Box(record: member.record, groups: [])
+            ].groups.insert(number)
+        }
+        weigh(group, members.all.reduce(0) { $0 + $1.record.bytes }, in: container)
+        if let excess = excess(of: group, in: container) {
+            return end(group, excess, in: container)
+        }
         if group.reader == nil, group.query.isOrdered,
             records.contains(where: { $0.readers != nil })
         {
             return divide(group, in: container)
         }
         for waiter in group.waiting where waiter.since == nil {
-            welcome(waiter, group, beginning(of: group, for: waiter))
+            welcome(waiter, group, [], beginning(of: group, for: waiter))
             finishIfComplete(waiter.client)
         }
     }

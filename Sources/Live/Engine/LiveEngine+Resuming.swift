@@ -3,12 +3,6 @@ import Matching
 package import RelayModel
 import Storage
 
-/// An entry of the log, as those who come back need it.
-struct PastEntry {
-    let entry: FollowedEntry
-    let change: RecordChange
-}
-
 extension LiveEngine {
     /// Tells a client that fell behind, and has read what was under way, what happened since.
     package func catchUp(_ number: UInt64, from since: LogPosition) {
@@ -21,7 +15,15 @@ extension LiveEngine {
         client.hub.post([.caughtUp(number)])
         let away = client.queries.sorted { $0.key < $1.key }
             .filter { !client.waiting.contains($0.key) && $0.value.group != 0 }
-        client.hub.post([.send(number, [state(of: away, client)])])
+        let queries = away.map { id, declared -> JSONValue in
+            [
+                "id": .string(id), "group": .integer(Int64(declared.group)),
+                "fingerprint": .string(declared.fingerprint), "isResumed": true,
+            ]
+        }
+        client.hub.post([
+            .send(number, [client.state(.bootstrapping, queries)])
+        ])
         for (id, declared) in away {
             guard let group = container.groups[declared.group] else { continue }
             group.clients.remove(number)
@@ -29,23 +31,6 @@ extension LiveEngine {
             enter(LiveWaiter(client: number, query: id, since: since), group, in: container)
         }
         finishIfComplete(number)
-    }
-
-    /// Says that queries go on from where they stood, and are on their way.
-    private func state(
-        of queries: [(key: String, value: LiveClient.Declared)], _ client: LiveClient
-    ) -> LiveFrame {
-        LiveFrame([
-            "type": "state", "version": .integer(client.version), "state": "bootstrapping",
-            "isEmpty": .bool(client.queries.isEmpty),
-            "queries": .array(
-                queries.map { id, declared in
-                    [
-                        "id": .string(id), "group": .integer(Int64(declared.group)),
-                        "fingerprint": .string(declared.fingerprint), "isResumed": true,
-                    ]
-                }),
-        ])
     }
 
     /// Reads for those who come back what happened since, once for all who wait.
@@ -57,12 +42,13 @@ extension LiveEngine {
         Task { await self.resume() }
     }
 
-    /// Those who come back to groups that are loaded.
+    /// The groups that are loaded and to which somebody comes back.
     private func ready() -> [(LiveContainer, LiveGroup)] {
         returning.flatMap { key, groups -> [(LiveContainer, LiveGroup)] in
             guard let container = containers[key] else { return [] }
             return groups.sorted().compactMap { number in
                 guard let group = container.groups[number],
+                    group.waiting.contains(where: { $0.since != nil }),
                     group.query.kind == .changes || group.members != nil
                 else { return nil }
                 return (container, group)
@@ -71,12 +57,15 @@ extension LiveEngine {
     }
 
     private func resume() async {
-        let start = ready().flatMap(\.1.waiting).compactMap(\.since).min()
+        refuseTooFar()
+        let groups = nextGroups()
         do {
-            if let start { try await resume(from: start) }
+            if let start = groups.map(\.start).min() {
+                try await resume(groups.map { ($0.container, $0.group) }, from: start)
+            }
         } catch {
             logger.error("could not read the log", metadata: ["reason": "\(error)"])
-            for (container, group) in ready() {
+            for (container, group, _) in groups where isThere(group, container) {
                 end(
                     group, APIError(.tryAgainLater, "the log cannot be read now", retryAfter: 5),
                     in: container)
@@ -86,12 +75,55 @@ extension LiveEngine {
         beginResuming()
     }
 
+    /// Has those begin anew for whom more would have to be read than ever is: positions have no
+    /// gaps, so that it takes no reading to know them.
+    private func refuseTooFar() {
+        for (container, group) in ready() {
+            for waiter in group.waiting {
+                guard let since = waiter.since,
+                    position.rawValue - min(since.rawValue, position.rawValue)
+                        > settings.entriesReadPerResume
+                else { continue }
+                begin(anew: waiter, group, .tooFar)
+                finishIfComplete(waiter.client)
+            }
+            forgetIfAllTold(group, in: container)
+        }
+    }
+
+    /// The groups for which the log is read next.
+    ///
+    /// By turns those of the clients who were away for a short while only, and all: nobody waits
+    /// for long because somebody else was away for long, and nobody waits for ever.
+    private func nextGroups()
+        -> [(container: LiveContainer, group: LiveGroup, start: LogPosition)]
+    {
+        let all = ready().compactMap { container, group in
+            group.waiting.compactMap(\.since).min().map { (container, group, $0) }
+        }
+        let near = all.filter { position.rawValue - $0.2.rawValue <= Self.nearEntries }
+        isTurnOfFar = !isTurnOfFar && near.count < all.count
+        return isTurnOfFar || near.isEmpty ? all : near
+    }
+
+    /// Entries that are read at once for those who were away for a short while only.
+    private static let nearEntries: UInt64 = 4096
+
+    private func isThere(_ group: LiveGroup, _ container: LiveContainer) -> Bool {
+        containers[container.key]?.groups[group.number] === group
+    }
+
     /// Reads the log from `start` to where the engine stands, and tells each who waits.
-    private func resume(from start: LogPosition) async throws {
-        var past: [PastEntry] = []
+    private func resume(
+        _ groups: [(container: LiveContainer, group: LiveGroup)], from start: LogPosition
+    ) async throws {
+        var past: [ContainerKey: PastChanges] = [:]
+        for (key, groups) in Dictionary(grouping: groups, by: \.container.key) {
+            past[key] = PastChanges(for: Set(groups.map(\.group.number)))
+        }
         var at = start
         var first: LogPosition?
-        var isTooFar = false
+        var count = 0
         while at < position {
             let entries: [FollowedEntry]
             do {
@@ -105,38 +137,40 @@ extension LiveEngine {
             guard let last = entries.last else { break }
             first = first ?? entries.first?.position
             at = last.position
-            for entry in entries where containers[entry.container] != nil {
-                guard case .change(let logged, let isStale) = entry.body, !isStale,
-                    let change = try? logged.change()
-                else { continue }
-                past.append(PastEntry(entry: entry, change: change))
-            }
-            if past.count > settings.entriesPerResume {
-                isTooFar = true
-                break
-            }
+            count += entries.count
+            for entry in entries { add(entry, to: &past) }
         }
         // From here to the end nothing is waited for: what is told is as of one position.
-        let reached = position
-        past.removeAll { $0.entry.position > reached }
         let pruned = first.map { LogPosition($0.rawValue - 1) } ?? position
-        meter.countResume(entries: past.count)
-        for (container, group) in ready() {
-            tell(group, past, prunedTo: pruned, isTooFar: isTooFar, from: start, in: container)
+        meter.countResume(entries: count)
+        for (container, group) in groups where isThere(group, container) {
+            guard let past = past[container.key] else { continue }
+            tell(group, past, prunedTo: pruned, from: start, in: container)
+        }
+    }
+
+    private func add(_ entry: FollowedEntry, to past: inout [ContainerKey: PastChanges]) {
+        guard let container = containers[entry.container], past[entry.container] != nil else {
+            return
+        }
+        do throws(DearChange) {
+            try past[entry.container]?.add(entry, in: container, settings)
+        } catch {
+            end(error, in: container)
         }
     }
 
     private func tell(
-        _ group: LiveGroup, _ past: [PastEntry], prunedTo: LogPosition, isTooFar: Bool,
+        _ group: LiveGroup, _ past: PastChanges, prunedTo: LogPosition,
         from start: LogPosition, in container: LiveContainer
     ) {
-        var telling = Telling(group, past, container, at: position)
-        var left = false
+        var telling = Telling(group, past, upTo: position) { past in
+            self.frame(of: past.change, past.entry, for: group)
+        }
+        let isTooFar = past.tooFar.contains(group.number)
         for waiter in group.waiting.sorted(by: { $0.client < $1.client }) {
-            guard let since = waiter.since, clients[waiter.client] != nil else { continue }
-            // Who came while the log was read stands in line.
-            guard since >= start else {
-                left = true
+            // Who came while the log was read, and has to be told more, stands in line.
+            guard let since = waiter.since, clients[waiter.client] != nil, since >= start else {
                 continue
             }
             if isTooFar || since < prunedTo {
@@ -147,7 +181,13 @@ extension LiveEngine {
             clients[waiter.client]?.isLagging = false
             finishIfComplete(waiter.client)
         }
-        if !left { returning[container.key]?.remove(group.number) }
+        forgetIfAllTold(group, in: container)
+    }
+
+    private func forgetIfAllTold(_ group: LiveGroup, in container: LiveContainer) {
+        guard !group.waiting.contains(where: { $0.since != nil }) else { return }
+        returning[container.key]?.remove(group.number)
+        if returning[container.key]?.isEmpty == true { returning[container.key] = nil }
     }
 
     /// Tells a client that it cannot go on from where it stood.
@@ -159,7 +199,7 @@ extension LiveEngine {
         let isOfChanges = group.query.kind == .changes
         let reset = FrameWriter.reset(
             group.number, reason, from: isOfChanges ? waiter.since : nil, to: position)
-        welcome(waiter, group, [reset] + (isOfChanges ? [] : result(of: group, for: waiter)))
+        welcome(waiter, group, [reset], isOfChanges ? nil : result(of: group, for: waiter))
     }
 
     private func frames(
@@ -168,78 +208,11 @@ extension LiveEngine {
         guard let client = clients[waiter.client] else { return [] }
         switch group.query.kind {
         case .changes:
-            return telling.changes(since: since).compactMap { past in
-                frame(of: past.change, past.entry, for: group).frame(
-                    for: client.reader, on: client.device)
+            return telling.changes(since: since).compactMap {
+                $0.frame(for: client.reader, on: client.device)
             }
         case .result:
-            let items = telling.items(since: since, of: group)
-            let told = readable(items, of: group, for: client.reader)
-            return writer.items(told, of: group.query, group.number).map { [$0] } ?? []
+            return telling.items(since: since, for: client.reader, by: writer).map { [$0] } ?? []
         }
-    }
-}
-
-/// What those who come back to one group are told: worked out once for all of the same place.
-struct Telling {
-    private let shelf: LiveContainer.Shelf?
-    private let container: LiveContainer
-    private let group: LiveGroup
-    private let past: [PastEntry]
-    private var entries: [PastEntry]?
-    private var items: [LogPosition: [LiveItem]] = [:]
-
-    init(
-        _ group: LiveGroup, _ past: [PastEntry], _ container: LiveContainer,
-        at position: LogPosition
-    ) {
-        self.group = group
-        self.container = container
-        shelf = LiveContainer.shelf(of: group.query)
-        self.past = past
-    }
-
-    /// The changes that the group is told, after a position.
-    mutating func changes(since: LogPosition) -> ArraySlice<PastEntry> {
-        let container = container
-        let group = group
-        let told =
-            entries
-            ?? past.filter { past in
-                guard past.entry.container == container.key,
-                    let groups = try? container.groups(
-                        toldOf: past.change, appendedAt: past.entry.appendedAt)
-                else { return false }
-                return groups.contains { $0 === group }
-            }
-        entries = told
-        let start = told.firstIndex { $0.entry.position > since } ?? told.endIndex
-        return told[start...]
-    }
-
-    /// What has become of the group's result since a position.
-    mutating func items(since: LogPosition, of group: LiveGroup) -> [LiveItem] {
-        if let known = items[since] { return known }
-        let found = difference(since: since, of: group)
-        items[since] = found
-        return found
-    }
-
-    private func difference(since: LogPosition, of group: LiveGroup) -> [LiveItem] {
-        guard let shelf, let members = group.members else { return [] }
-        var touched: [RecordID: LiveRecord?] = [:]
-        for past in past
-        where past.entry.position > since && past.entry.container == container.key {
-            let change = past.change
-            guard LiveContainer.shelf(of: change) == shelf, touched[change.recordID] == nil else {
-                continue
-            }
-            let before = change.keptBefore(past.entry.position, at: past.entry.appendedAt)
-            let wasMember = before.flatMap { record in
-                try? container.results(of: record, on: shelf).contains(group.number)
-            }
-            touched.updateValue(wasMember == true ? before : nil, forKey: change.recordID)
-        }
-        return members.difference(since: touched, showing: group.query.desiredKeys)
     }
 }

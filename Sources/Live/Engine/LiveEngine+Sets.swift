@@ -49,9 +49,38 @@ extension LiveEngine {
             .mapValues(\.query)
     }
 
+    /// The schema of a container as of now; it is asked for before the schema is read.
+    package func schema(of container: ContainerKey) -> LiveSchema {
+        LiveSchema(number: schemas[container, default: 0])
+    }
+
+    /// Forgets what was shown of a container: who may see what has changed.
+    ///
+    /// Whoever stands in its groups is told no more from now on, and has to come again.
+    package func noteSchemaChange(of key: ContainerKey) {
+        schemas[key, default: 0] += 1
+        guard let container = containers[key] else { return }
+        for group in container.groups.values {
+            for (number, _) in queries(of: group) {
+                clients[number]?.hub.post([.leave(number, group.number)])
+            }
+            discard(group, in: container)
+        }
+    }
+
+    /// Refuses what was read under a schema that is another one now.
+    func check(_ schema: LiveSchema, of container: ContainerKey) throws(APIError) {
+        guard schema == self.schema(of: container) else {
+            throw APIError(.tryAgainLater, "the container's schema was changed", retryAfter: 1)
+        }
+    }
+
     /// Takes an edit whole: queries that are not in it go on undisturbed.
-    package func declare(_ set: LiveSet, by number: UInt64) {
+    ///
+    /// - Throws: ``RelayModel/APIError`` if it was read under a schema that is another now.
+    package func declare(_ set: LiveSet, by number: UInt64) throws(APIError) {
         guard var client = clients[number] else { return }
+        try check(set.schema, of: client.container)
         let names = Set(set.queries.map(\.id))
         let removed =
             set.removed
@@ -99,10 +128,15 @@ extension LiveEngine {
         else { return }
         clients[number]?.waiting.remove(id)
         guard let group = containers[client.container]?.groups[declared.group] else { return }
+        leave(group, LiveWaiter(client: number, query: id))
+    }
+
+    /// Takes a query out of its group; the client stays if it has another one there.
+    func leave(_ group: LiveGroup, _ waiter: LiveWaiter) {
         let isLast =
-            !(clients[number]?.queries.values.contains { $0.group == group.number } ?? false)
-        leave(group, LiveWaiter(client: number, query: id), isLast: isLast)
-        if isLast { client.hub.post([.leave(number, group.number)]) }
+            !(clients[waiter.client]?.queries.values.contains { $0.group == group.number } ?? false)
+        leave(group, waiter, isLast: isLast)
+        if isLast { clients[waiter.client]?.hub.post([.leave(waiter.client, group.number)]) }
     }
 
     private func leave(_ group: LiveGroup, _ waiter: LiveWaiter, isLast: Bool) {
@@ -129,15 +163,7 @@ extension LiveEngine {
             queries.append(.object(object))
         }
         client.hub.post([
-            .send(
-                number,
-                [
-                    LiveFrame([
-                        "type": "state", "version": .integer(client.version),
-                        "state": "bootstrapping", "isEmpty": .bool(client.queries.isEmpty),
-                        "queries": .array(queries),
-                    ])
-                ])
+            .send(number, [client.state(.bootstrapping, queries)])
         ])
     }
 
@@ -147,12 +173,8 @@ extension LiveEngine {
             return
         }
         clients[number]?.isToldComplete = true
-        let frame = LiveFrame([
-            "type": "state", "version": .integer(client.version), "state": "complete",
-            "isEmpty": .bool(client.queries.isEmpty),
-        ])
         client.hub.post([
-            .send(number, [frame]),
+            .send(number, [client.state(.complete)]),
             .close(number, FrameWriter.at(token), position),
         ])
     }
@@ -216,20 +238,14 @@ extension LiveEngine {
         clients[waiter.client]?.queries[waiter.query]?.group = group.number
         clients[waiter.client]?.waiting.insert(waiter.query)
         clients[waiter.client]?.isToldComplete = false
-        clients[waiter.client]?.hub.post([
-            .send(
-                waiter.client,
-                [
-                    LiveFrame([
-                        "type": "state", "state": "bootstrapping",
-                        "version": .integer(clients[waiter.client]?.version ?? 0),
-                        "isEmpty": false,
-                        "queries": [
-                            ["id": .string(waiter.query), "group": .integer(Int64(group.number))]
-                        ],
-                    ])
-                ])
-        ])
+        if let client = clients[waiter.client] {
+            let place: JSONValue = [
+                "id": .string(waiter.query), "group": .integer(Int64(group.number)),
+            ]
+            client.hub.post([
+                .send(waiter.client, [client.state(.bootstrapping, [place])])
+            ])
+        }
         enter(waiter, group, in: container)
     }
 
@@ -273,39 +289,43 @@ extension LiveEngine {
             return
         }
         switch group.query.kind {
-        case .changes: welcome(waiter, group, [])
+        case .changes: welcome(waiter, group)
         case .result where group.members == nil:
             group.waiting.update(with: waiter)
             clients[waiter.client]?.waiting.insert(waiter.query)
             load(group, in: container)
         case .result:
-            welcome(waiter, group, waiter.since == nil ? beginning(of: group, for: waiter) : [])
+            welcome(
+                waiter, group, [],
+                waiter.since == nil ? beginning(of: group, for: waiter) : nil)
         }
     }
 
     /// What a query is told first: the result, if it asks for one.
-    func beginning(of group: LiveGroup, for waiter: LiveWaiter) -> [LiveFrame] {
+    func beginning(of group: LiveGroup, for waiter: LiveWaiter) -> LiveResult? {
         let query = clients[waiter.client]?.queries[waiter.query]?.query
-        return query?.beginning == .current ? result(of: group, for: waiter) : []
+        return query?.beginning == .current ? result(of: group, for: waiter) : nil
     }
 
     /// The result as one reader sees it.
-    func result(of group: LiveGroup, for waiter: LiveWaiter) -> [LiveFrame] {
-        guard let reader = clients[waiter.client]?.reader else { return [] }
-        let records = (group.members?.shown ?? []).lazy.map(\.record)
-        let head: JSONObject =
-            waiter.getID.map { ["id": .string($0)] } ?? ["group": .integer(Int64(group.number))]
-        guard group.reader == nil else { return writer.result(records, of: group.query, head) }
-        return writer.result(
-            records.filter { reader.isAmong($0.readers) }, of: group.query, head)
+    func result(of group: LiveGroup, for waiter: LiveWaiter) -> LiveResult? {
+        guard let reader = clients[waiter.client]?.reader else { return nil }
+        let result = LiveResult(
+            group.shownRecords(), of: group.query, group.number,
+            for: group.reader == nil ? reader : nil, by: writer)
+        return waiter.getID.map(result.got) ?? result
     }
 
     /// Makes a client's query one that is told what comes, after it was told what there is.
-    func welcome(_ waiter: LiveWaiter, _ group: LiveGroup, _ frames: [LiveFrame]) {
+    func welcome(
+        _ waiter: LiveWaiter, _ group: LiveGroup, _ frames: [LiveFrame] = [],
+        _ result: LiveResult? = nil
+    ) {
         guard let client = clients[waiter.client] else { return }
         group.waiting.remove(waiter)
         clients[waiter.client]?.waiting.remove(waiter.query)
         var commands: [LiveCommand] = frames.isEmpty ? [] : [.send(waiter.client, frames)]
+        if let result { commands.append(.show(waiter.client, result)) }
         let isOnce = client.queries[waiter.query]?.query.isOnce ?? false
         if waiter.getID != nil {
             clients[waiter.client]?.queries[waiter.query] = nil

@@ -20,40 +20,9 @@ extension LiveEngine {
         guard first.operation == .changed, let before = first.before else { return told }
         told.readersBefore = before.readers
         guard told.readers != nil || told.readersBefore != nil else { return told }
-        var entered = first
-        entered.operation = .added
-        entered.reason = .readable
-        entered.before = nil
-        told.entered = writer.items([entered], of: group.query, number, by: origin)
-        var left = first
-        left.operation = .removed
-        left.reason = .unreadable
-        left.before = nil
-        told.left = writer.items([left], of: group.query, number, by: origin)
+        told.entered = writer.items([first.whereEntered], of: group.query, number, by: origin)
+        told.left = writer.items([first.whereLeft], of: group.query, number, by: origin)
         return told
-    }
-
-    /// The items that one reader may be told of.
-    func readable(_ items: [LiveItem], of group: LiveGroup, for reader: LiveReader) -> [LiveItem] {
-        guard group.reader == nil else { return items }
-        return items.compactMap { item in
-            let reads = reader.isAmong(item.record.readers)
-            guard item.operation == .changed, let before = item.before else {
-                return reads ? item : nil
-            }
-            switch (reader.isAmong(before.readers), reads) {
-            case (true, true): return item
-            case (false, false): return nil
-            case (false, true):
-                var entered = item
-                (entered.operation, entered.reason, entered.before) = (.added, .readable, nil)
-                return entered
-            case (true, false):
-                var left = item
-                (left.operation, left.reason, left.before) = (.removed, .unreadable, nil)
-                return left
-            }
-        }
     }
 
     // MARK: Bounds
@@ -63,7 +32,7 @@ extension LiveEngine {
     func bound(_ members: Set<UInt32>, _ later: LiveRecord?, in container: LiveContainer) {
         for number in members {
             guard let group = container.groups[number] else { continue }
-            if let excess = excess(of: group) {
+            if let excess = excess(of: group, in: container) {
                 end(group, excess, in: container)
             } else if group.reader == nil, later?.readers != nil, group.query.isOrdered {
                 divide(group, in: container)
@@ -71,8 +40,15 @@ extension LiveEngine {
         }
     }
 
+    /// Counts what a group's members take in memory, for it, its container, and all.
+    func weigh(_ group: LiveGroup, _ growth: Int, in container: LiveContainer) {
+        group.bytes += growth
+        container.memory += growth
+        memory += growth
+    }
+
     /// Why a result is too large, if it is.
-    func excess(of group: LiveGroup) -> APIError? {
+    func excess(of group: LiveGroup, in container: LiveContainer) -> APIError? {
         let count = group.members?.all.count ?? 0
         let most =
             group.query.limit == nil ? settings.recordsPerResult : settings.membersPerWindow
@@ -83,6 +59,11 @@ extension LiveEngine {
             return .tooManyMatches(
                 "the records that fit have more than "
                     + "\(settings.bytesPerResult) bytes")
+        }
+        if container.memory > settings.memory / 2 {
+            return .tooManyMatches(
+                "the results of the container's clients have more than "
+                    + "\(settings.memory / 2) bytes in memory")
         }
         if memory > settings.memory {
             return .tooManyMatches(
@@ -139,7 +120,7 @@ extension LiveEngine {
 
     /// Forgets a group.
     func discard(_ group: LiveGroup, in container: LiveContainer) {
-        memory -= group.bytes
+        weigh(group, -group.bytes, in: container)
         container.remove(group)
         returning[container.key]?.remove(group.number)
         if container.groups.isEmpty { containers[container.key] = nil }
@@ -178,5 +159,22 @@ extension APIError {
         APIError(
             .quotaExceeded, "\(reason); ask for fewer by the condition, or with a limit",
             details: ["liveError": "tooManyMatches"])
+    }
+}
+
+extension LiveGroup {
+    /// An item as one reader may be told of it.
+    func readable(_ item: LiveItem, for reader: LiveReader) -> LiveItem? {
+        guard self.reader == nil else { return item }
+        let reads = reader.isAmong(item.record.readers)
+        guard item.operation == .changed, let before = item.before else {
+            return reads ? item : nil
+        }
+        switch (reader.isAmong(before.readers), reads) {
+        case (true, true): return item
+        case (false, false): return nil
+        case (false, true): return item.whereEntered
+        case (true, false): return item.whereLeft
+        }
     }
 }

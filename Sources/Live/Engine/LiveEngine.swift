@@ -42,12 +42,17 @@ package actor LiveEngine {
     /// Those who come back and have not caught up.
     var returning: [ContainerKey: Set<UInt32>] = [:]
     var isResuming = false
+    /// Whether those who were away for long are next.
+    var isTurnOfFar = false
     /// Those who wait until the engine has come so far.
     var waiters: [(position: LogPosition, continuation: CheckedContinuation<Void, Never>)] = []
     var frames: [LiveGroupFrame] = []
     /// Queries that end with what is told next.
     private var ending: [(LiveWaiter, LiveGroup)] = []
     var memory = 0
+    /// How often the schema of a container has changed.
+    var schemas: [ContainerKey: Int] = [:]
+    private let patience: StorePatience
 
     /// Prepares to follow `log`; `store` is its mark in tokens, and `seed` keeps hashes secret.
     package init(
@@ -63,20 +68,24 @@ package actor LiveEngine {
         self.seed = seed
         self.clock = clock
         self.logger = logger
+        patience = StorePatience(clock: clock) { error in
+            logger.error(
+                "cannot follow the log for live clients yet", metadata: ["reason": "\(error)"])
+        }
     }
 
     // MARK: Following
 
     /// Follows the log from its head until the task is cancelled.
     package func follow() async throws {
-        let head = try await log.head()
+        let head = try await patience.attempt { [log] in try await log.head() }
         isFollowing = true
         advancePast(head)
         while true {
             try Task.checkCancellation()
             if containers.isEmpty {
                 // Nobody wants to see anything.
-                let head = try await log.head()
+                let head = try await patience.attempt { [log] in try await log.head() }
                 // Somebody may have come meanwhile, as of the position until now.
                 guard containers.isEmpty else { continue }
                 try await advance(to: head)
@@ -85,8 +94,10 @@ package actor LiveEngine {
             }
             let entries: [FollowedEntry]
             do {
-                entries = try await log.followedEntries(
-                    after: position, limit: LiveSettings.entriesPerRead)
+                let last = position
+                entries = try await patience.attempt { [log] in
+                    try await log.followedEntries(after: last, limit: LiveSettings.entriesPerRead)
+                }
             } catch StorageError.unreadable(let entry) {
                 // Nobody can be shown it; the follower sets it aside and says so.
                 advancePast(entry.position)
@@ -178,8 +189,7 @@ package actor LiveEngine {
     private func endOnce() {
         for (waiter, group) in ending {
             clients[waiter.client]?.queries[waiter.query]?.group = 0
-            group.clients.remove(waiter.client)
-            clients[waiter.client]?.hub.post([.leave(waiter.client, group.number)])
+            leave(group, waiter)
         }
         ending.removeAll()
     }
@@ -238,7 +248,8 @@ package actor LiveEngine {
             guard let group = container.groups[number], group.members != nil else { continue }
             let isMember = move(
                 former.contains(number) ? box?.record : nil,
-                to: matched.contains(number) ? later : nil, by: change, in: group)
+                to: matched.contains(number) ? later : nil, by: change, in: group,
+                of: container)
             if isMember { members.insert(number) }
         }
         guard container.tables[shelf] != nil else { return }
@@ -263,7 +274,8 @@ package actor LiveEngine {
     ///
     /// - Returns: whether the record is a member now.
     private func move(
-        _ earlier: LiveRecord?, to later: LiveRecord?, by change: RecordChange, in group: LiveGroup
+        _ earlier: LiveRecord?, to later: LiveRecord?, by change: RecordChange,
+        in group: LiveGroup, of container: LiveContainer
     ) -> Bool {
         let fate: LiveItem.Reason =
             switch change.operation {
@@ -275,12 +287,14 @@ package actor LiveEngine {
         let items =
             group.members?.replace(
                 earlier, by: later, fate, showing: group.query.desiredKeys) ?? []
-        group.bytes += (later?.bytes ?? 0) - (earlier?.bytes ?? 0)
-        memory += (later?.bytes ?? 0) - (earlier?.bytes ?? 0)
+        // What the bounds leave out is no member.
+        let isMember = later.map { group.members?.contains($0) ?? false } ?? false
+        weigh(
+            group, (isMember ? later?.bytes ?? 0 : 0) - (earlier?.bytes ?? 0), in: container)
         if !group.clients.isEmpty, let told = told(items, of: group, by: change.origin) {
             frames.append(told)
         }
-        return later.map { group.members?.contains($0) ?? false } ?? false
+        return isMember
     }
 }
 

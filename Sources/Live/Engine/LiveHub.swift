@@ -15,6 +15,8 @@ package protocol LiveHub: AnyObject, Sendable {
 package enum LiveCommand: Sendable {
     /// Sends frames to one client.
     case send(UInt64, [LiveFrame])
+    /// Sends one client a result, whose frames are made as it takes them.
+    case show(UInt64, LiveResult)
     /// Sends one client the frame that closes what it got, as of a position.
     case close(UInt64, LiveFrame, LogPosition)
     /// Makes a client a member of a group.

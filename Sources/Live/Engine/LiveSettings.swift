@@ -21,8 +21,12 @@ package struct LiveSettings: Sendable, Hashable {
     package var memory = 256 * 1024 * 1024
     /// Entries that are read for those who come back, before they begin anew.
     package var entriesPerResume = 50_000
-    /// Queries of one client.
-    package var queriesPerSet = 100
+    /// Entries of all containers that are gone through for that.
+    package var entriesReadPerResume = 200_000
+    /// Bytes of the entries that are read for the clients of one container who come back.
+    package var bytesPerResume = 32 * 1024 * 1024
+    /// How often, in all, one of these entries belongs to what a group is told.
+    package var toldPerResume = 500_000
 
     package init() {}
 }

@@ -10,31 +10,39 @@ struct FrameWriter: Sendable {
 
     // MARK: Results
 
-    /// A result in parts; it replaces what the group showed.
-    func result(
-        _ records: some Sequence<LiveRecord>, of query: LiveQuery, _ head: JSONObject
-    ) -> [LiveFrame] {
-        var frames: [LiveFrame] = []
-        var part: [JSONValue] = []
+    /// One part of a result: the records from `index` on, until they are enough.
+    ///
+    /// - Parameters:
+    ///   - shown: the records of the result.
+    ///   - index: where the part begins.
+    ///   - reader: who may be shown what that one may read; `nil` leaves nothing out.
+    ///   - query: the fields, and how they are written.
+    ///   - number: which part it is.
+    ///   - head: what names the result.
+    /// - Returns: The frame, and where the next part begins; `nil` after the last one.
+    func part(
+        of shown: [LiveRecord], from index: Int, for reader: LiveReader?, _ query: LiveQuery,
+        number: Int, _ head: JSONObject
+    ) -> (frame: LiveFrame, next: Int?) {
+        var records: [JSONValue] = []
         var bytes = 0
-        func frame(isLast: Bool) -> LiveFrame {
-            var object: JSONObject = ["type": "result"]
-            object.members += head.members
-            object["part"] = .integer(Int64(frames.count))
-            object["isLast"] = .bool(isLast)
-            object["records"] = .array(part)
-            return LiveFrame(object)
-        }
-        for record in records {
-            if bytes > Self.partBytes {
-                frames.append(frame(isLast: false))
-                part = []
-                bytes = 0
+        var next = index
+        while next < shown.count {
+            let record = shown[next]
+            if reader?.isAmong(record.readers) ?? true {
+                // The one that has no room begins the next part, so that the last is known.
+                guard bytes <= Self.partBytes else { break }
+                records.append(.object(writing.record(record.record, for: query)))
+                bytes += record.bytes
             }
-            part.append(.object(writing.record(record.record, for: query)))
-            bytes += record.bytes
+            next += 1
         }
-        return frames + [frame(isLast: true)]
+        var object: JSONObject = ["type": "result"]
+        object.members += head.members
+        object["part"] = .integer(Int64(number))
+        object["isLast"] = .bool(next == shown.count)
+        object["records"] = .array(records)
+        return (LiveFrame(object), next == shown.count ? nil : next)
     }
 
     /// What was done to a result; `nil` if nothing was.
@@ -102,7 +110,7 @@ struct FrameWriter: Sendable {
         let side = change.judgedSide
         let record =
             change.shown(side, position, at: appendedAt)
-            ?? RecordChange.nameOnly(change, position, appendedAt)
+            ?? change.named(position, at: appendedAt)
         var object: JSONObject = [
             "type": "change", "group": .integer(Int64(group)),
             "position": .integer(Int64(clamping: position.rawValue)),
@@ -131,6 +139,18 @@ struct FrameWriter: Sendable {
 
     // MARK: Everything else
 
+    /// What became of a set: `queries` says which groups show which queries.
+    static func state(
+        _ state: SetState, version: Int64, isEmpty: Bool, _ queries: [JSONValue]? = nil
+    ) -> LiveFrame {
+        var object: JSONObject = [
+            "type": "state", "version": .integer(version),
+            "state": .string(state.rawValue), "isEmpty": .bool(isEmpty),
+        ]
+        object["queries"] = queries.map { .array($0) }
+        return LiveFrame(object)
+    }
+
     /// Closes what belongs together.
     static func at(_ token: String) -> LiveFrame {
         LiveFrame(["type": "at", "at": .string(token)])
@@ -139,9 +159,7 @@ struct FrameWriter: Sendable {
     /// Says that what groups show begins anew.
     static func reset(
         _ group: UInt32, _ reason: LiveReset, from: LogPosition?, to: LogPosition
-    )
-        -> LiveFrame
-    {
+    ) -> LiveFrame {
         var object: JSONObject = [
             "type": "reset", "groups": [.integer(Int64(group))],
             "reason": .string(reason.rawValue),
@@ -168,18 +186,10 @@ package enum LiveReset: String, Sendable, Hashable {
     case readers
 }
 
-extension RecordChange {
-    /// A record of which the change says no more than which one it is.
-    static func nameOnly(
-        _ change: RecordChange, _ position: LogPosition, _ appendedAt: Timestamp
-    ) -> LiveRecord {
-        let stamp = RecordStamp(
-            at: change.occurredAt ?? appendedAt, userID: change.editor,
-            deviceID: change.origin.deviceID)
-        return LiveRecord(
-            ShadowRecord(
-                recordID: change.recordID, recordType: change.recordType, fields: [:],
-                created: stamp, modified: stamp, source: .cloudKit, position: position),
-            readers: change.readers)
-    }
+/// How far a set is.
+enum SetState: String {
+    /// Its results are on their way.
+    case bootstrapping
+    /// Everything has been told.
+    case complete
 }

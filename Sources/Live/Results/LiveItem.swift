@@ -36,4 +36,16 @@ struct LiveItem: Sendable {
     var moved = false
     /// The record before.
     var before: LiveRecord?
+
+    /// What somebody is told who may read the record only since.
+    var whereEntered: LiveItem { told(.added, .readable) }
+
+    /// What somebody is told who may not read it any more.
+    var whereLeft: LiveItem { told(.removed, .unreadable) }
+
+    private func told(_ operation: Operation, _ reason: Reason) -> LiveItem {
+        var item = self
+        (item.operation, item.reason, item.before) = (operation, reason, nil)
+        return item
+    }
 }

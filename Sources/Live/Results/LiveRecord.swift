@@ -79,12 +79,8 @@ extension RecordChange {
     func keptBefore(_ entry: LogPosition, at appendedAt: Timestamp) -> LiveRecord? {
         let image = kept.map(\.image) ?? (operation == .create ? nil : before)
         guard let image else { return nil }
-        var record = bare(at: LogPosition(entry.rawValue - 1), created ?? trace(at: appendedAt))
-        record.fields = image.ownFields
-        record.isPartial = image.completeness == .partial
-        if let former = formerlyModified {
-            record.modified = RecordStamp(at: former.at, userID: former.userID, deviceID: nil)
-        }
+        var record = record(image, at: LogPosition(entry.rawValue - 1), appendedAt)
+        record.modified = former ?? record.created
         record.readers = kept.map(\.readers) ?? readersBefore ?? readers
         return LiveRecord(record, readers: record.readers)
     }
@@ -97,21 +93,15 @@ extension RecordChange {
         _ entry: LogPosition, at appendedAt: Timestamp, base: LiveRecord?
     ) -> LiveRecord? {
         guard operation != .delete else { return nil }
-        let stamp = RecordStamp(
-            at: occurredAt ?? appendedAt, userID: editor, deviceID: origin.deviceID)
-        var record = bare(at: entry, created ?? RecordTrace(stamp))
-        record.modified = stamp
-        if base == nil, created == nil { record.created = stamp }
-        if let earlier = base?.record { record.created = earlier.created }
-        if let after {
-            record.fields = after.ownFields
-            record.isPartial = after.completeness == .partial
-        } else {
-            record.fields = base?.record.fields ?? before?.ownFields ?? [:]
+        var record = record(after, at: entry, appendedAt)
+        let base = base?.record
+        record.created = base?.created ?? created.map(Self.stamp) ?? record.modified
+        if after == nil {
+            record.fields = base?.fields ?? before?.ownFields ?? [:]
             record.isPartial = true
         }
-        for member in base?.record.wire.members ?? []
-        where base?.record.fields[member.name] == record.fields[member.name] {
+        for member in base?.wire.members ?? []
+        where base?.fields[member.name] == record.fields[member.name] {
             record.wire[member.name] = member.value
         }
         return LiveRecord(record, readers: readers)
@@ -122,25 +112,35 @@ extension RecordChange {
         _ side: ImageSide, _ entry: LogPosition, at appendedAt: Timestamp
     ) -> LiveRecord? {
         guard let image = side == .before ? before : after else { return nil }
-        var record = bare(at: entry, created ?? trace(at: appendedAt))
-        record.fields = image.ownFields
-        record.isPartial = image.completeness == .partial
-        record.modified = RecordStamp(
-            at: occurredAt ?? appendedAt, userID: editor, deviceID: origin.deviceID)
-        if side == .before, let former = formerlyModified {
-            record.modified = RecordStamp(at: former.at, userID: former.userID, deviceID: nil)
-        }
+        var record = record(image, at: entry, appendedAt)
+        if side == .before, let former { record.modified = former }
         return LiveRecord(record, readers: readers)
     }
 
-    private func trace(at moment: Timestamp) -> RecordTrace {
-        RecordTrace(at: occurredAt ?? moment, userID: operation == .create ? editor : nil)
+    /// A record of which the change says no more than which one it is.
+    func named(_ entry: LogPosition, at appendedAt: Timestamp) -> LiveRecord {
+        LiveRecord(record(nil, at: entry, appendedAt), readers: readers)
     }
 
-    private func bare(at position: LogPosition, _ created: RecordTrace) -> ShadowRecord {
-        let stamp = RecordStamp(at: created.at, userID: created.userID, deviceID: nil)
-        return ShadowRecord(
-            recordID: recordID, recordType: recordType, fields: [:], readers: readers,
-            created: stamp, modified: stamp, source: .cloudKit, position: position)
+    /// The record with what an image says of it, changed by this change.
+    private func record(
+        _ image: RecordImage?, at position: LogPosition, _ appendedAt: Timestamp
+    ) -> ShadowRecord {
+        let moment = occurredAt ?? appendedAt
+        let made = created ?? RecordTrace(at: moment, userID: operation == .create ? editor : nil)
+        var record = ShadowRecord(
+            recordID: recordID, recordType: recordType, fields: image?.ownFields ?? [:],
+            readers: readers, created: Self.stamp(made),
+            modified: RecordStamp(at: moment, userID: editor, deviceID: origin.deviceID),
+            source: .cloudKit, position: position)
+        record.isPartial = image?.completeness == .partial
+        return record
+    }
+
+    /// Who changed it before, and when.
+    private var former: RecordStamp? { formerlyModified.map(Self.stamp) }
+
+    private static func stamp(_ trace: RecordTrace) -> RecordStamp {
+        RecordStamp(at: trace.at, userID: trace.userID, deviceID: nil)
     }
 }

@@ -7,7 +7,7 @@ struct KeyAdministration: AdministrationTable {
     let registry: any ContainerRegistry & AccessKeyRegistry
     let identifiers: RandomIdentifiers
     /// Is told of keys that count no more.
-    let revoked: @Sendable (Revocation) -> Void
+    let revoked: @Sendable (Revocation) async -> Void
 
     var routes: [AdministrationRoute] {
         [
@@ -56,7 +56,7 @@ struct KeyAdministration: AdministrationTable {
             try await registry.revokeAccessKey(
                 id, of: container, at: request.receivedAt)
         else { throw APIError(.notFound, "there is no live key \"\(id.shortened)\"") }
-        revoked(.key(id, container))
+        await revoked(.key(id, container))
         return RelayAnswer(json: ["id": .string(id), "revoked": true])
     }
 

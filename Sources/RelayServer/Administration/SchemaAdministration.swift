@@ -6,7 +6,7 @@ struct SchemaAdministration: AdministrationTable {
     let registry: any ContainerRegistry
     let shadow: any Shadow
     /// Is told that what may be seen, and by whom, has changed.
-    let revoked: @Sendable (Revocation) -> Void
+    let revoked: @Sendable (Revocation) async -> Void
 
     var routes: [AdministrationRoute] {
         [
@@ -53,7 +53,7 @@ struct SchemaAdministration: AdministrationTable {
             schema = try ContainerSchema(json: .object(body.object))
         }
         try await shadow.replaceSchema(of: container, with: schema)
-        revoked(.schema(container))
+        await revoked(.schema(container))
         return RelayAnswer(
             json: .object(try await shadow.schema(of: container).json))
     }
@@ -69,7 +69,7 @@ struct SchemaAdministration: AdministrationTable {
         type.isKept = isKept
         schema.recordTypes[name] = type
         try await shadow.replaceSchema(of: container, with: schema)
-        revoked(.schema(container))
+        await revoked(.schema(container))
         return RelayAnswer(json: .object(type.json))
     }
 }

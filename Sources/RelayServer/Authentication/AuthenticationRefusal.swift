@@ -1,3 +1,4 @@
+import ChangeSources
 package import RelayModel
 
 /// Why a request is not let in; it names the part that failed and never a secret.
@@ -28,6 +29,15 @@ package enum AuthenticationRefusal: AnsweredError, Sendable, Hashable {
     case notAllowed(String)
     /// The administrative token is wrong or missing.
     case adminToken(String)
+
+    /// Whether `error` refuses credentials that are wrong; to be asked to sign in is no fault.
+    static func isBehind(_ error: any Error) -> Bool {
+        switch error as? AuthenticationRefusal {
+        case .userRequired, .userTokenExpired, .notAllowed: false
+        case nil: error is VerificationError
+        default: true
+        }
+    }
 
     /// The answer: 401 for what is wrong, 421 where signing in would help, 403 for what is known
     /// and may not.

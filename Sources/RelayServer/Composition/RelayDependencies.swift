@@ -60,7 +60,7 @@ package struct RelayDependencies: Sendable {
     /// Where connected clients come in; `nil` where nothing is followed.
     var live: LiveDoor?
     /// Is told whose right to be connected has ended.
-    var revoked: @Sendable (Revocation) -> Void = { _ in }
+    var revoked: @Sendable (Revocation) async -> Void = { _ in }
     /// Lets queries of records in.
     package var queries: QueryAdmission
     /// Bounds how many long lists are put together at the same time.

@@ -121,6 +121,16 @@ package struct TrustedProxies: Sendable, Hashable {
         ranges.contains { $0.contains(address) }
     }
 
+    /// Who is at the other end of a connection from `peer` to `own`, for a request that says for
+    /// whom it was forwarded.
+    package func peer(
+        at peer: ClientAddress, reached own: ClientAddress?, forwardedFor: [String]
+    ) -> Peer {
+        Peer(
+            client: client(behind: peer, forwardedFor: forwardedFor), reached: own,
+            isTrustedProxy: contains(peer))
+    }
+
     /// Who called: the peer, or the one for whom a proxy called.
     ///
     /// That is the last address that is no proxy's. What stands before it was written by the

@@ -1,5 +1,6 @@
 package import HTTPTypes
 package import RelayModel
+import Synchronization
 
 /// What the relay answers to one request.
 package struct RelayAnswer: Sendable {
@@ -12,7 +13,7 @@ package struct RelayAnswer: Sendable {
     /// The body.
     package var body: [UInt8]
     /// The body in parts, as they come, in place of ``body``.
-    package var stream: AsyncStream<[UInt8]>?
+    package var stream: AnswerStream?
     /// Is called if the answer could not be written, because the connection is gone.
     package var unwritten: (@Sendable () async -> Void)?
 
@@ -40,4 +41,27 @@ package struct RelayAnswer: Sendable {
         self.init(status: error.httpStatus, json: .object(error.json(uuid: uuid)))
         if let seconds = error.retryAfter { headers[.retryAfter] = String(seconds) }
     }
+}
+
+/// A body in parts, each of which is asked for once the one before it has been written.
+package final class AnswerStream: Sendable {
+    /// The next part; `nil` at the end.
+    let next: @Sendable () async -> [UInt8]?
+    private let onEnd: @Sendable () -> Void
+    private let isOver = Atomic(false)
+
+    /// Streams what `next` gives; `onEnd` is called once, also if nothing is ever asked for.
+    init(
+        onEnd: @escaping @Sendable () -> Void, next: @escaping @Sendable () async -> [UInt8]?
+    ) {
+        self.next = next
+        self.onEnd = onEnd
+    }
+
+    /// Says that nothing more will be asked for.
+    func end() {
+        if !isOver.exchange(true, ordering: .relaxed) { onEnd() }
+    }
+
+    deinit { end() }
 }

@@ -34,7 +34,7 @@ struct RequestHandler: Sendable {
                 request, context: context, goOn, route: route, place: place, uuid: uuid,
                 peer: peer, &held)
         } catch {
-            if Self.isOfCredentials(error) { turnstile.noteRefused(peer) }
+            if AuthenticationRefusal.isBehind(error) { turnstile.noteRefused(peer) }
             answer = refusal(error, uuid: uuid, logger: context.logger)
         }
         if route?.patience == .held && context.isConnected || goOn.isAwaited {
@@ -108,12 +108,10 @@ struct RequestHandler: Sendable {
 
     /// Who is at the other end.
     private func peer(of request: Request, _ context: RelayContext) -> Peer? {
-        guard let (peer, own) = context.addresses else { return nil }
-        guard proxies.contains(peer) else { return Peer(client: peer, reached: own) }
-        let forwarded = request.headers[values: .forwardedFor]
-        return Peer(
-            client: proxies.client(behind: peer, forwardedFor: forwarded), reached: own,
-            isTrustedProxy: true)
+        context.addresses.map { peer, own in
+            proxies.peer(
+                at: peer, reached: own, forwardedFor: request.headers[values: .forwardedFor])
+        }
     }
 
     /// Answers while watching whether the client is still there; if it goes, the task is cancelled.
@@ -136,15 +134,6 @@ struct RequestHandler: Sendable {
         switch route.bodyLimit {
         case .request: limits.requestBytes
         case .webhook: limits.webhookBytes
-        }
-    }
-
-    /// Whether it is about who calls that a request is refused; to be asked to sign in is no fault.
-    private static func isOfCredentials(_ error: any Error) -> Bool {
-        switch error as? AuthenticationRefusal {
-        case .userRequired, .userTokenExpired, .notAllowed: false
-        case nil: error is VerificationError
-        default: true
         }
     }
 
@@ -251,7 +240,7 @@ struct RequestHandler: Sendable {
             fields[.contentLength] = nil
             return Response(
                 status: HTTPResponse.Status(code: answer.status), headers: fields,
-                body: Self.streamedBody(stream, unwritten: answer.unwritten))
+                body: Self.streamedBody(stream))
         }
         if let unwritten = answer.unwritten {
             return Response(
@@ -264,18 +253,12 @@ struct RequestHandler: Sendable {
                 ? ResponseBody(byteBuffer: ByteBuffer(bytes: answer.body)) : ResponseBody())
     }
 
-    /// A body whose parts are written as they come.
-    private static func streamedBody(
-        _ stream: AsyncStream<[UInt8]>, unwritten: (@Sendable () async -> Void)?
-    ) -> ResponseBody {
+    /// A body whose parts are written as they come, each once the one before it has gone out.
+    private static func streamedBody(_ stream: AnswerStream) -> ResponseBody {
         ResponseBody { writer in
-            do {
-                for await part in stream { try await writer.write(ByteBuffer(bytes: part)) }
-                try await writer.finish(nil)
-            } catch {
-                await unwritten?()
-                throw error
-            }
+            defer { stream.end() }
+            while let part = await stream.next() { try await writer.write(ByteBuffer(bytes: part)) }
+            try await writer.finish(nil)
         }
     }
 

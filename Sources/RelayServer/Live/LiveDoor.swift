@@ -71,9 +71,8 @@ final class LiveDoor: Sendable {
     ) async throws(LiveEnd) -> (LiveIdentity, welcome: JSONObject) {
         do {
             return try await admitted(hello, at: head)
-        } catch let end as LiveEnd {
-            throw end
         } catch {
+            if AuthenticationRefusal.isBehind(error) { turnstile.noteRefused(head.peer) }
             throw LiveEnd(refusing: error)
         }
     }
@@ -81,6 +80,7 @@ final class LiveDoor: Sendable {
     private func admitted(
         _ hello: JSONReader, at head: RelayRequest
     ) async throws -> (LiveIdentity, welcome: JSONObject) {
+        try turnstile.arrive(head.peer)
         var request = head
         request.receivedAt = now()
         for name in ["ckAPIToken", "ckWebAuthToken"] {
@@ -175,10 +175,22 @@ final class LiveDoor: Sendable {
 
     /// Ends the streams of those whose right to be here has ended.
     func end(_ revocation: Revocation) {
-        let bye = revocation.end.bye(uuid: identifiers.uuid())
-        let ending = state.withLock { state in
-            state.streams.filter { revocation.concerns($0.value.identity) }
-        }
+        endStreams(revocation.end) { revocation.concerns($0) }
+    }
+
+    /// Looks at the clock, every few seconds: ends the streams whose user tokens have ended, and
+    /// says now and then how far everything has been told.
+    func look(at moment: Timestamp, beats: Bool) async {
+        endStreams(.tokenEnded) { $0.endsAt.map { $0 <= moment } ?? false }
+        guard beats else { return }
+        await engine.beat(state.withLock { Array($0.streams.keys) })
+    }
+
+    /// Ends the streams of those who fit, by a last frame that says why.
+    func endStreams(_ end: LiveEnd, where fits: (LiveIdentity) -> Bool = { _ in true }) {
+        let bye = end.bye(uuid: identifiers.uuid())
+        let all = state.withLock { $0.streams }
+        let ending = all.filter { fits($0.value.identity) }
         for (number, stream) in ending {
             stream.hub.post([.send(number, [bye])])
             stream.hub.end()
@@ -189,10 +201,12 @@ final class LiveDoor: Sendable {
 
     /// Reads queries with what the container knows now.
     func reading(for identity: LiveIdentity) async throws -> LiveQueryReading {
+        // Asked for first: what is read under a schema that changes meanwhile is not taken.
+        let version = await engine.schema(of: identity.settings.key)
         let schema = try await shadow.schema(of: identity.settings.key)
         form.note(schema, of: identity.settings.key)
         return LiveQueryReading(
-            client: identity, schema: schema, limits: limits, indexes: indexes,
+            client: identity, schema: schema, version: version, limits: limits, indexes: indexes,
             store: store)
     }
 }

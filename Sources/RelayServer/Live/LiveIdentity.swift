@@ -59,6 +59,20 @@ struct LiveEnd: Error, Sendable {
         self.error = error
     }
 
+    /// The user token has ended.
+    static let tokenEnded = LiveEnd(
+        .unauthorized,
+        APIError(
+            .authenticationRequired, "the user token has ended",
+            details: ["liveError": "tokenExpired"]))
+
+    /// A frame is longer than one may be.
+    static let tooLong = LiveEnd(
+        .tooLarge,
+        APIError(
+            .quotaExceeded,
+            "a frame has at most \(LiveSession.frameBytes) bytes; \"hello\" \(StrangerBytes.most)"))
+
     /// What refuses a `hello`.
     init(refusing error: any Error) {
         let mapped = ErrorMapping(error).apiError

@@ -10,6 +10,7 @@ import Storage
 struct LiveQueryReading {
     let client: LiveIdentity
     let schema: ContainerSchema
+    let version: LiveSchema
     let limits: RequestLimits
     let indexes: IndexDirectory
     let store: String
@@ -74,8 +75,8 @@ struct LiveQueryReading {
     /// declaring it again changes nothing.
     private func name(_ reader: JSONReader, _ fingerprint: String) throws -> String {
         guard let name = try reader.string("id") else { return fingerprint }
-        guard (1...255).contains(name.utf8.count) else {
-            throw reader.failure("id", "a name of 1 to 255 bytes is expected")
+        guard (1...255).contains(name.utf8.count), !name.utf8.contains(0) else {
+            throw reader.failure("id", "a name of 1 to 255 bytes without U+0000 is expected")
         }
         return name
     }

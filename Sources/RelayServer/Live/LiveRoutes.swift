@@ -2,6 +2,7 @@ import HTTPTypes
 import Live
 import RelayModel
 import Storage
+import Synchronization
 
 /// The ways in for clients that cannot hold a WebSocket: a stream of server-sent events, and polls.
 struct LiveRoutes: Sendable {
@@ -10,8 +11,6 @@ struct LiveRoutes: Sendable {
     let clock: any Clock<Duration>
 
     private static let path = "/live/1/{container}/{environment}"
-    /// The body of whoever is not known by the head.
-    private static let strangersBytes = 64 * 1024
     /// How long a poll is held, at most.
     private static let mostWait: Int64 = 25
 
@@ -44,7 +43,7 @@ struct LiveRoutes: Sendable {
         guard isKnown else {
             // Whoever brings the credentials in the body is judged by them; of strangers no more is
             // read than those need, and a set of some size.
-            return RelayRoute.Admission(maximumBody: Self.strangersBytes) { request in
+            return RelayRoute.Admission(maximumBody: StrangerBytes.most) { request in
                 let request = try named(request)
                 let admission = try await admission(request)
                 try door.turnstile.use(
@@ -84,41 +83,29 @@ struct LiveRoutes: Sendable {
     private func stream(
         _ request: RelayRequest, _ admission: HeadAdmission
     ) async throws -> RelayAnswer {
-        let (session, hub, identity) = try await begin(request, admission)
         let body = try request.jsonBody()
-        if let set = try body.reader("set") { await session.declare(set, identity) }
-        let beat = Task { [engine = try door.engine, clock, number = session.number] in
-            while true {
-                try await clock.sleep(for: LiveTimes.heartbeat)
-                await engine.beat([number])
-            }
-        }
-        let (stream, parts) = AsyncStream.makeStream(of: [UInt8].self)
-        parts.yield(Array("retry: \(1000 + session.number % 2000)\n\n".utf8))
-        let pump = Task {
-            while let frames = await hub.next() {
-                var bytes: [UInt8] = []
-                for frame in frames { bytes += Self.event(frame) }
-                parts.yield(bytes)
-            }
-            parts.finish()
-        }
+        let set = try body.reader("set")
+        let (session, hub, identity) = try await begin(request, admission)
+        if let set { await session.declare(set, identity) }
         let door = try door
         door.note(hub, of: identity, session.number)
-        let end: @Sendable () -> Void = {
-            door.forget(stream: session.number)
-            beat.cancel()
-            session.end()
-            hub.end()
-            pump.cancel()
-        }
-        parts.onTermination = { _ in end() }
+        let retry = Mutex<[UInt8]?>(Array("retry: \(1000 + session.number % 2000)\n\n".utf8))
         var answer = RelayAnswer(status: 200)
         answer.contentType = "text/event-stream"
         // Proxies hold streams back unless they are told not to.
         answer.headers[.acceleratorBuffering] = "no"
-        answer.stream = stream
-        answer.unwritten = { end() }
+        answer.stream = AnswerStream {
+            door.forget(stream: session.number)
+            session.end()
+            hub.end()
+        } next: {
+            let first = retry.withLock { retry in
+                defer { retry = nil }
+                return retry
+            }
+            if let first { return first }
+            return await hub.next()?.reduce(into: []) { $0 += Self.event($1) }
+        }
         return answer
     }
 
@@ -141,9 +128,9 @@ struct LiveRoutes: Sendable {
         guard (0...Self.mostWait).contains(wait) else {
             throw body.failure("wait", "0 to \(Self.mostWait) seconds are allowed")
         }
+        let set = try body.require("set", try body.reader("set"))
         let (session, hub, identity) = try await begin(request, admission)
         defer { session.end() }
-        let set = try body.require("set", try body.reader("set"))
         await session.declare(set, identity)
         let release = Task { [clock] in
             try await clock.sleep(for: .seconds(wait))
@@ -152,7 +139,13 @@ struct LiveRoutes: Sendable {
         defer { release.cancel() }
         await hub.waitForNews()
         try Task.checkCancellation()
-        let frames = hub.take()
+        guard let frames = hub.takeAll() else {
+            throw APIError(
+                .quotaExceeded,
+                "what there is to be told has more than \(StreamHub.bytesOfAnAnswer) bytes; ask "
+                    + "for less, or hold a stream or a socket",
+                details: ["liveError": "tooLarge"])
+        }
         var bytes = Array(#"{"frames":["#.utf8)
         for (index, frame) in frames.enumerated() {
             if index > 0 { bytes.append(UInt8(ascii: ",")) }

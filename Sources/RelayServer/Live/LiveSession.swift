@@ -173,8 +173,9 @@ final class LiveSession: Sendable {
         }
         // What is complete is as of now, and not of what has been followed by chance.
         try await door.engine.reachHead()
-        await door.engine.declare(
-            LiveSet(version: version, declared, removing: edit.removed), by: number)
+        try await door.engine.declare(
+            LiveSet(version: version, declared, removing: edit.removed, under: reading.version),
+            by: number)
     }
 
     private func fault(_ id: JSONValue?, _ error: APIError) -> JSONValue {
@@ -190,11 +191,12 @@ final class LiveSession: Sendable {
         do {
             let id = try reader.require("id", try reader.string("id"))
             let json = try reader.require("query", reader.value("query"))
-            let query = try await door.reading(for: identity).declared(json, path: "query")
+            let reading = try await door.reading(for: identity)
+            let query = try reading.declared(json, path: "query")
             guard query.query.kind == .result else {
                 throw reader.failure("query", "a result is got once; changes are declared")
             }
-            await door.engine.get(id, query, for: number)
+            try await door.engine.get(id, query, under: reading.version, for: number)
         } catch {
             refuse(reader.value("id"), ErrorMapping(error).apiError)
         }

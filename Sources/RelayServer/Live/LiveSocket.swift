@@ -5,8 +5,9 @@ import RelayModel
 
 /// One WebSocket connection, on its event loop.
 ///
-/// What comes in is worked in order, one frame at a time. What goes out is bounded by what the
-/// connection has not taken: beyond that the client lags, nothing more is queued, and once it has
+/// What comes in is worked in order, one frame at a time. What goes out is written while the
+/// connection takes it; what it does not take waits, results as they are and not as frames. A
+/// client that does not take what its groups are told lags: nothing more is queued, and once it has
 /// read what was under way it is told from the log what happened since.
 final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = WebSocketFrame
@@ -14,8 +15,10 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
 
     /// What a connection may not have taken before its client lags, and when it goes on.
     static let marks = ChannelOptions.Types.WriteBufferWaterMark(low: 64 * 1024, high: 256 * 1024)
-    /// What it may not have taken in all: results are sent whole.
-    private static let mostPending = 32 * 1024 * 1024
+    /// What is written in one go, before other connections of the loop have their turn.
+    private static let bytesAtATime = 1024 * 1024
+    /// Bytes of frames that wait while one is worked.
+    private static let inboxBytes = 2 * LiveSession.frameBytes
     /// Frames of a client in a second, and at once.
     private static let framesPerSecond = 20
     private static let framesAtOnce = 100
@@ -29,13 +32,18 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     private var context: ChannelHandlerContext?
     private var message: ByteBuffer?
     private var inbox: [[UInt8]] = []
+    private var outbox = LiveOutbox<ByteBuffer>(LoopSockets.wire, size: { $0.readableBytes })
+    private var isWriting = false
     private var isWorking = false
+    private var isKnown = false
+    private let strangers: StrangerBytes
     private var isClosing = false
     private var isTouched = false
     private(set) var reader = LiveReader.server
     private(set) var device: DeviceID?
-    private var lastAt = LogPosition.start
-    private var lagging: (from: LogPosition, since: NIODeadline)?
+    private var lagging: LogPosition?
+    /// When the connection last took something of what waits.
+    private var taken: NIODeadline
     private var isCatchingUp = false
     private var heard: NIODeadline
     private var spoke: NIODeadline
@@ -44,13 +52,15 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     private var allowance = LiveSocket.framesAtOnce
     private var allowed: NIODeadline
 
-    init(_ door: LiveDoor, _ session: LiveSession, at hub: LoopHub) {
+    init(_ door: LiveDoor, _ session: LiveSession, at hub: LoopHub, behind strangers: StrangerBytes)
+    {
+        self.strangers = strangers
         self.door = door
         self.session = session
         self.hub = hub
         number = session.number
         let now = hub.loop.now
-        (heard, spoke, opened, allowed) = (now, now, now, now)
+        (heard, spoke, opened, allowed, taken) = (now, now, now, now, now)
     }
 
     func handlerAdded(context: ChannelHandlerContext) {
@@ -71,9 +81,9 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        if error is StrangerBytes.TooMany { return close(.tooLong) }
         switch error as? NIOWebSocketError {
-        case .invalidFrameLength?:
-            close(LiveEnd(.tooLarge, APIError(.quotaExceeded, "a frame is too long")))
+        case .invalidFrameLength?: close(.tooLong)
         case nil: context.close(promise: nil)
         default:
             close(LiveEnd(.notUnderstood, APIError(.badRequest, "a frame breaks RFC 6455")))
@@ -99,8 +109,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         case .binary:
             close(LiveEnd(.notUnderstood, APIError(.badRequest, "frames are texts, not bytes")))
         case .ping:
-            send(Self.control(0x8A, Array(frame.unmaskedData.readableBytesView)))
-            flush()
+            write(Self.control(0x8A, Array(frame.unmaskedData.readableBytesView)))
         case .pong: break
         case .connectionClose: answerClose(frame)
         default:
@@ -118,11 +127,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         var part = frame.unmaskedData
         if message == nil { message = part } else { message?.writeBuffer(&part) }
         guard let message, message.readableBytes <= LiveSession.frameBytes else {
-            return close(
-                LiveEnd(
-                    .tooLarge,
-                    APIError(
-                        .quotaExceeded, "a frame has at most \(LiveSession.frameBytes) bytes")))
+            return close(.tooLong)
         }
         guard frame.fin else { return }
         self.message = nil
@@ -135,6 +140,16 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
                     .tooMany,
                     APIError(
                         .throttled, "more than \(Self.framesPerSecond) frames in a second",
+                        retryAfter: 5)))
+        }
+        guard
+            inbox.reduce(message.readableBytes, { $0 + $1.count }) <= Self.inboxBytes
+        else {
+            return close(
+                LiveEnd(
+                    .tooMany,
+                    APIError(
+                        .throttled, "more than \(Self.inboxBytes) bytes of frames at once",
                         retryAfter: 5)))
         }
         inbox.append(Array(message.readableBytesView))
@@ -171,6 +186,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     private func worked(_ end: LiveEnd?) {
         isWorking = false
         if let identity = session.identity {
+            if !isKnown { welcome() }
             reader = identity.reader
             device = identity.device
             isNoticed = false
@@ -178,33 +194,70 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         if let end { close(end) } else { work() }
     }
 
+    /// Whoever is known may send larger frames.
+    private func welcome() {
+        isKnown = true
+        context?.pipeline.syncOperations.removeHandler(strangers, promise: nil)
+    }
+
     private func answerClose(_ frame: WebSocketFrame) {
         let bytes = Array(frame.unmaskedData.readableBytesView.prefix(2))
-        send(Self.control(0x88, bytes.count == 2 ? bytes : []))
-        flush()
+        write(Self.control(0x88, bytes.count == 2 ? bytes : []))
         isClosing = true
+        outbox.removeAll()
         context?.close(promise: nil)
     }
 
     // MARK: What goes
 
-    /// Queues what is for this client alone.
-    func send(_ bytes: ByteBuffer) {
-        guard let context, !isClosing || bytes.getInteger(at: bytes.readerIndex) != UInt8(0x81)
-        else { return }
-        spoke = hub.loop.now
-        context.write(wrapOutboundOut(bytes), promise: nil)
+    /// Queues a frame for this client alone.
+    func send(_ frame: LiveFrame) { queue(LoopSockets.wire(frame)) }
+
+    /// Queues a result.
+    func show(_ result: LiveResult) {
+        guard !isClosing else { return }
+        outbox.append(result)
     }
 
-    func flush() {
-        context?.flush()
+    private func queue(_ bytes: ByteBuffer) {
+        guard !isClosing else { return }
+        outbox.append(bytes)
+    }
+
+    /// Sends a frame of the protocol's own, past what waits.
+    private func write(_ control: ByteBuffer) {
+        context?.writeAndFlush(wrapOutboundOut(control), promise: nil)
         bound()
+    }
+
+    /// Writes what waits, as far as the connection takes it.
+    func flush() {
+        guard !isWriting, !isClosing, !outbox.isEmpty, let context else { return }
+        isWriting = true
+        var bytes = 0
+        while context.channel.isWritable, bytes < Self.bytesAtATime, let piece = outbox.next() {
+            bytes += piece.readableBytes
+            context.write(wrapOutboundOut(piece), promise: nil)
+        }
+        if bytes > 0 {
+            spoke = hub.loop.now
+            taken = spoke
+            context.flush()
+        }
+        isWriting = false
+        if context.channel.isWritable, !outbox.isEmpty {
+            // Others have their turn.
+            let here = NIOLoopBound(self, eventLoop: context.eventLoop)
+            context.eventLoop.execute { here.value.flush() }
+        }
+        bound()
+        catchUpIfRead()
     }
 
     /// Queues what the client's groups are told; says whether it is the first since the last `at`.
     func take(_ bytes: ByteBuffer) -> Bool {
         guard lagging == nil, !isClosing else { return false }
-        send(bytes)
+        queue(bytes)
         guard !isTouched else { return false }
         isTouched = true
         return true
@@ -217,22 +270,18 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     func finish(_ at: ByteBuffer, _ position: LogPosition) {
         guard isTouched, lagging == nil else { return }
         isTouched = false
-        send(at)
-        lastAt = position
-        context?.flush()
-        guard let context, !context.channel.isWritable else { return }
-        lagging = (position, hub.loop.now)
-        bound()
+        queue(at)
+        flush()
+        guard let context, !context.channel.isWritable || !outbox.isEmpty else { return }
+        lagging = position
     }
 
     /// Ends a client for whom too much is queued.
     private func bound() {
-        guard let context, !isClosing, !context.channel.isWritable,
-            let pending = try? context.channel.syncOptions?.getOption(
-                ChannelOptions.bufferedWritableBytes),
-            pending > Self.mostPending
-        else { return }
-        close(Self.slow)
+        guard let context, !isClosing else { return }
+        let pending =
+            (try? context.channel.syncOptions?.getOption(ChannelOptions.bufferedWritableBytes)) ?? 0
+        if outbox.isOverfull || pending > Self.inboxBytes + Self.bytesAtATime { close(Self.slow) }
     }
 
     private static let slow = LiveEnd(
@@ -241,13 +290,22 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
             .throttled, "the client does not read what it is sent", retryAfter: 1))
 
     func channelWritabilityChanged(context: ChannelHandlerContext) {
-        if context.channel.isWritable, let lagging, !isCatchingUp {
-            isCatchingUp = true
-            let engine = door.engine
-            let number = number
-            Task { await engine.catchUp(number, from: lagging.from) }
+        if context.channel.isWritable {
+            flush()
+            catchUpIfRead()
         }
         context.fireChannelWritabilityChanged()
+    }
+
+    /// Once a client that fell behind has read what was under way, it is told what happened since.
+    private func catchUpIfRead() {
+        guard let lagging, !isCatchingUp, outbox.isEmpty, context?.channel.isWritable == true else {
+            return
+        }
+        isCatchingUp = true
+        let engine = door.engine
+        let number = number
+        Task { await engine.catchUp(number, from: lagging) }
     }
 
     /// The engine tells what happened since.
@@ -270,7 +328,9 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
             }
             return false
         }
-        if let lagging, !isCatchingUp, now - lagging.since > TimeAmount(LiveTimes.drain) {
+        if lagging != nil || !outbox.isEmpty, !isCatchingUp,
+            now - taken > TimeAmount(LiveTimes.drain)
+        {
             close(Self.slow)
             return false
         }
@@ -280,27 +340,22 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         }
         if let endsAt = identity.endsAt {
             if endsAt <= moment {
-                close(
-                    LiveEnd(
-                        .unauthorized,
-                        APIError(
-                            .authenticationRequired, "the user token has ended",
-                            details: ["liveError": "tokenExpired"])))
+                close(.tokenEnded)
                 return false
             }
             let left = endsAt.duration(since: moment)
             if !isNoticed, left <= LiveTimes.notice {
                 isNoticed = true
                 send(
-                    LoopSockets.wire(
-                        LiveFrame([
-                            "type": "tokenExpires", "seconds": .integer(left.components.seconds),
-                        ])))
+                    LiveFrame([
+                        "type": "tokenExpires", "seconds": .integer(left.components.seconds),
+                    ]))
                 flush()
             }
         }
         guard lagging == nil, now - spoke > TimeAmount(LiveTimes.heartbeat) else { return false }
-        send(Self.control(0x89, []))
+        write(Self.control(0x89, []))
+        spoke = now
         return true
     }
 
@@ -310,17 +365,17 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     /// Says goodbye and closes, soon wholly.
     func close(_ end: LiveEnd) {
         guard let context, !isClosing else { return }
-        send(LoopSockets.wire(end.bye(uuid: door.identifiers.uuid())))
         isClosing = true
         inbox = []
+        outbox.removeAll()
+        context.write(
+            wrapOutboundOut(LoopSockets.wire(end.bye(uuid: door.identifiers.uuid()))), promise: nil)
         let code = end.code.rawValue
         let reason = Array(end.error.reason.utf8.prefix(120))
-        send(
-            Self.control(
-                0x88,
-                [UInt8(code >> 8), UInt8(code & 0xFF)]
-                    + (String(validating: reason, as: UTF8.self) == nil ? [] : reason)))
-        context.flush()
+        let payload =
+            [UInt8(code >> 8), UInt8(code & 0xFF)]
+            + (String(validating: reason, as: UTF8.self) == nil ? [] : reason)
+        context.writeAndFlush(wrapOutboundOut(Self.control(0x88, payload)), promise: nil)
         let here = NIOLoopBound(context, eventLoop: context.eventLoop)
         context.eventLoop.scheduleTask(in: .seconds(2)) { here.value.close(promise: nil) }
         session.end()

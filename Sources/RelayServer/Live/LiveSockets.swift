@@ -8,6 +8,8 @@ import Synchronization
 final class LiveSockets: Sendable {
     /// How often the clock is looked at.
     private static let look = Duration.seconds(5)
+    /// After so many looks a stream is told how far everything has been told.
+    private static let looksPerBeat = 5
     /// Slices in which connections are told to go.
     private static let slices = 20
 
@@ -61,14 +63,10 @@ final class LiveSockets: Sendable {
             ],
             uuid: door.identifiers.uuid(), receivedAt: now())
         request.authority = head.authority
-        if let address = ClientAddress(channel.remoteAddress) {
-            let isProxy = proxies.contains(address)
-            request.peer = Peer(
-                client: isProxy
-                    ? proxies.client(
-                        behind: address, forwardedFor: head.headerFields[values: .forwardedFor])
-                    : address,
-                isTrustedProxy: isProxy)
+        request.peer = ClientAddress(channel.remoteAddress).map { address in
+            proxies.peer(
+                at: address, reached: ClientAddress(channel.localAddress),
+                forwardedFor: head.headerFields[values: .forwardedFor])
         }
         return request
     }
@@ -83,10 +81,11 @@ final class LiveSockets: Sendable {
 
     /// Looks after heartbeats and tokens until the task is cancelled.
     func run() async throws {
-        while true {
+        for look in 1... {
             try await clock.sleep(for: Self.look)
             let moment = now()
             for hub in hubs { beat(hub, moment) }
+            await door.look(at: moment, beats: look.isMultiple(of: Self.looksPerBeat))
         }
     }
 
@@ -102,7 +101,12 @@ final class LiveSockets: Sendable {
     }
 
     /// Ends the connections of those whose right to be here has ended.
-    func end(_ revocation: Revocation) {
+    ///
+    /// When it returns, a schema that is no more shows nobody anything.
+    func end(_ revocation: Revocation) async {
+        if case .schema(let container) = revocation {
+            await door.engine.noteSchemaChange(of: container)
+        }
         door.end(revocation)
         let end = revocation.end
         for hub in hubs {
@@ -117,6 +121,10 @@ final class LiveSockets: Sendable {
     /// stampede: a second for each thousand, ten at most.
     func drain() async {
         state.withLock { $0.isOpen = false }
+        door.endStreams(
+            LiveEnd(
+                .goingAway,
+                APIError(.tryAgainLater, "the relay is shutting down", retryAfter: 1)))
         let count = await door.engine.counts.clients
         let duration = min(Duration.seconds(10), Duration.milliseconds(count))
         for slice in 0..<Self.slices {

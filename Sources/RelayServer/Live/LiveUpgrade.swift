@@ -102,10 +102,11 @@ final class LiveUpgrade: ChannelInboundHandler, RemovableChannelHandler {
             let session = LiveSession(sockets.door, at: hub, head: request)
             let frames = ByteToMessageHandler(
                 WebSocketFrameDecoder(maxFrameSize: LiveSession.frameBytes))
-            let socket = LiveSocket(sockets.door, session, at: hub)
+            let strangers = StrangerBytes()
+            let socket = LiveSocket(sockets.door, session, at: hub, behind: strangers)
             let http = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
             // Before everything of HTTP, which hears and says nothing any more; what can go, goes.
-            try pipeline.addHandlers([frames, socket], position: .before(http))
+            try pipeline.addHandlers([strangers, frames, socket], position: .before(http))
             pipeline.removeHandler(http, promise: nil)
             let watch = try pipeline.handler(type: ConnectionWatch.self)
             pipeline.removeHandler(watch, promise: nil)

@@ -84,7 +84,11 @@ final class LoopSockets {
         switch command {
         case .send(let number, let frames):
             guard let socket = sockets[number] else { return }
-            for frame in frames { socket.send(Self.wire(frame)) }
+            for frame in frames { socket.send(frame) }
+            socket.flush()
+        case .show(let number, let result):
+            guard let socket = sockets[number] else { return }
+            socket.show(result)
             socket.flush()
         case .close(let number, let at, let position):
             guard let socket = sockets[number] else { return }

@@ -4,17 +4,19 @@ import Synchronization
 
 /// Where one client stands who is answered over HTTP: its frames are kept until they are taken.
 final class StreamHub: LiveHub {
-    /// Bytes that may wait; a client who does not take them comes back and goes on where it was.
-    private static let mostBytes = 4 * 1024 * 1024
+    /// Bytes of frames that are taken at a time.
+    private static let bytesAtATime = 256 * 1024
+    /// Bytes of one answer to a poll.
+    static let bytesOfAnAnswer = 32 * 1024 * 1024
 
     private struct State {
         var groups: Set<UInt32> = []
-        var frames: [LiveFrame] = []
-        var bytes = 0
+        var outbox = LiveOutbox<LiveFrame>({ $0 }, size: { $0.bytes.count })
         /// Whether there is something besides what was known.
         var hasNews = false
         var isComplete = false
         var isOver = false
+        var wasOverfull = false
         /// Whether nobody waits any longer for news.
         var isReleased = false
         var waiter: CheckedContinuation<Void, Never>?
@@ -34,7 +36,7 @@ final class StreamHub: LiveHub {
     func post(_ commands: [LiveCommand]) {
         let waiter = state.withLock { state -> CheckedContinuation<Void, Never>? in
             for command in commands { perform(command, &state) }
-            guard !state.frames.isEmpty || state.isOver else { return nil }
+            guard !state.outbox.isEmpty || state.isOver else { return nil }
             defer { state.waiter = nil }
             return state.waiter
         }
@@ -47,6 +49,10 @@ final class StreamHub: LiveHub {
         switch command {
         case .send(_, let frames):
             for frame in frames { append(frame, &state) }
+        case .show(_, let result):
+            guard !state.isOver else { return }
+            state.outbox.append(result)
+            state.hasNews = true
         case .close(_, let at, _):
             state.isComplete = true
             append(at, &state)
@@ -66,10 +72,10 @@ final class StreamHub: LiveHub {
 
     private func append(_ frame: LiveFrame, _ state: inout State) {
         guard !state.isOver else { return }
-        state.frames.append(frame)
-        state.bytes += frame.bytes.count
+        state.outbox.append(frame)
         if !["welcome", "state", "at"].contains(frame.type) { state.hasNews = true }
-        if state.bytes > Self.mostBytes { state.isOver = true }
+        // A client who does not take them comes back and goes on where it was.
+        if state.outbox.isOverfull { (state.isOver, state.wasOverfull) = (true, true) }
     }
 
     /// Ends it: whoever waits is told, and nothing more is kept.
@@ -114,24 +120,37 @@ final class StreamHub: LiveHub {
         }
     }
 
-    /// What there is, once there is something; `nil` at the end.
+    /// Some of what there is, once there is something; `nil` at the end, and once whoever asks is
+    /// cancelled.
     func next() async -> [LiveFrame]? {
-        while true {
-            let taken = state.withLock { state -> (frames: [LiveFrame], isOver: Bool) in
-                defer { (state.frames, state.bytes) = ([], 0) }
-                return (state.frames, state.isOver)
+        await withTaskCancellationHandler {
+            while true {
+                let frames = take(atMost: Self.bytesAtATime)
+                if !frames.isEmpty { return frames }
+                if state.withLock({ $0.isOver }) { return nil }
+                await wait { !$0.outbox.isEmpty || $0.isOver }
             }
-            if !taken.frames.isEmpty { return taken.frames }
-            if taken.isOver { return nil }
-            await wait { !$0.frames.isEmpty || $0.isOver }
+        } onCancel: {
+            end()
         }
     }
 
-    /// All frames until now.
-    func take() -> [LiveFrame] {
+    /// All frames until now; `nil` if they are too many to be kept for one answer.
+    func takeAll() -> [LiveFrame]? {
+        let frames = take(atMost: Self.bytesOfAnAnswer)
+        return state.withLock { $0.outbox.isEmpty && !$0.wasOverfull } ? frames : nil
+    }
+
+    /// The first frames, until they have so many bytes.
+    private func take(atMost most: Int) -> [LiveFrame] {
         state.withLock { state in
-            defer { (state.frames, state.bytes) = ([], 0) }
-            return state.frames
+            var frames: [LiveFrame] = []
+            var bytes = 0
+            while bytes < most, let frame = state.outbox.next() {
+                frames.append(frame)
+                bytes += frame.bytes.count
+            }
+            return frames
         }
     }
 }

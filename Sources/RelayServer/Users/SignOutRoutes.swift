@@ -7,7 +7,7 @@ struct SignOutRoutes: Sendable {
     let registry: any DeviceRegistry
     let sessions: SessionService
     /// Is told of sessions that count no more.
-    let revoked: @Sendable (Revocation) -> Void
+    let revoked: @Sendable (Revocation) async -> Void
 
     var routes: [RelayRoute] {
         [
@@ -33,7 +33,7 @@ struct SignOutRoutes: Sendable {
         }
         try await sessions.signOut(request, user: user, of: admitted.settings)
         if let session = Authenticator.userToken(of: request).flatMap(SessionStanding.sessionID) {
-            revoked(.session(session, admitted.settings.key))
+            await revoked(.session(session, admitted.settings.key))
         }
         return RelayAnswer(json: .object(answer))
     }

@@ -27,6 +27,9 @@ struct APIDocument: Sendable {
             path.hasPrefix("/courier/") || path.hasSuffix("/poll") || path.hasSuffix("/events")
         }
 
+        /// Whether an answer ends by itself; streams are what `LiveScenarioTests` listen to.
+        var isAnswered: Bool { !path.hasSuffix("/stream") }
+
         /// Whether the call belongs to the operator.
         var isAdministrative: Bool { path.hasPrefix("/admin/") }
     }

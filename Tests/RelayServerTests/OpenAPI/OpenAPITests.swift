@@ -87,11 +87,7 @@ import Testing
                     ["topics": ["com.example.Art"]])
             }
             var tester = APITester(document: document, relay: relay, seed: seed)
-            // What is streamed has no end, and tests of its own.
-            let calls = document.calls.filter { call in
-                document.answer(of: call, status: 200)?
-                    .value(at: ["content", "text/event-stream"]) == nil
-            }
+            let calls = document.calls.filter(\.isAnswered)
             for round in 0..<12 {
                 for call in calls { try await tester.check(call, round: round) }
             }

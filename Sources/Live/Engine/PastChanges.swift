@@ -1,0 +1,216 @@
+import Matching
+import RelayModel
+import Storage
+
+/// An entry of the log, as those who come back need it.
+struct PastEntry {
+    let entry: FollowedEntry
+    let change: RecordChange
+    /// The results that the record was a member of before; those who wait for one of them.
+    var before: Set<UInt32> = []
+
+    var position: LogPosition { entry.position }
+}
+
+/// What happened in one container while clients were away: read once, and matched once, for all who
+/// come back together.
+struct PastChanges {
+    /// The groups for which it is read.
+    let targets: Set<UInt32>
+    private(set) var entries: [PastEntry] = []
+    /// The entries that groups of changes are told.
+    private(set) var told: [UInt32: [Int]] = [:]
+    /// The entries of each record of a type on which there are results.
+    private(set) var touches: [LiveContainer.Shelf: [RecordID: [Int]]] = [:]
+    /// The records that were members of a result at some time.
+    private(set) var members: [UInt32: Set<RecordID>] = [:]
+    /// Groups for which it was too much.
+    private(set) var tooFar: Set<UInt32> = []
+    private var weights: [UserID: Int] = [:]
+    private var weight = 0
+    private var bytes = 0
+
+    init(for targets: Set<UInt32>) {
+        self.targets = targets
+    }
+
+    /// Takes one change.
+    ///
+    /// Beyond the bounds those go without who need most of it: of bytes and entries all of the
+    /// container, of what belongs to groups the user whose groups have most.
+    ///
+    /// - Throws: `DearChange` if finding whom it concerns takes too much.
+    mutating func add(
+        _ entry: FollowedEntry, in container: LiveContainer, _ settings: LiveSettings
+    ) throws(DearChange) {
+        guard tooFar.count < targets.count, let change = try? logged(entry) else { return }
+        let shelf = LiveContainer.shelf(of: change)
+        let table = container.tables[shelf]
+        guard table != nil || container.changeGroups > 0 else { return }
+        bytes += entry.bytes
+        guard bytes <= settings.bytesPerResume, entries.count < settings.entriesPerResume
+        else { return forget(targets) }
+        var past = PastEntry(entry: entry, change: change)
+        let index = entries.count
+        let groups = try container.groups(toldOf: change, appendedAt: entry.appendedAt)
+        for group in groups where isWanted(group.number) {
+            told[group.number, default: []].append(index)
+            weigh(group)
+        }
+        if table != nil {
+            if let record = change.keptBefore(entry.position, at: entry.appendedAt) {
+                past.before = try container.results(of: record, on: shelf).filter(isWanted)
+            }
+            for number in past.before {
+                members[number, default: []].insert(change.recordID)
+                if let group = container.groups[number] { weigh(group) }
+            }
+            touches[shelf, default: [:]][change.recordID, default: []].append(index)
+        }
+        entries.append(past)
+        if weight > settings.toldPerResume { forgetMost(in: container) }
+    }
+
+    private func logged(_ entry: FollowedEntry) throws -> RecordChange? {
+        guard case .change(let logged, let isStale) = entry.body, !isStale else { return nil }
+        return try logged.change()
+    }
+
+    private func isWanted(_ group: UInt32) -> Bool {
+        targets.contains(group) && !tooFar.contains(group)
+    }
+
+    private mutating func weigh(_ group: LiveGroup) {
+        weight += 1
+        weights[group.query.subscription.owner, default: 0] += 1
+    }
+
+    private mutating func forgetMost(in container: LiveContainer) {
+        guard let most = weights.max(by: { $0.value < $1.value }) else { return }
+        weight -= most.value
+        weights[most.key] = nil
+        forget(
+            targets.filter { container.groups[$0]?.query.subscription.owner == most.key })
+    }
+
+    private mutating func forget(_ groups: Set<UInt32>) {
+        tooFar.formUnion(groups)
+        for group in groups {
+            told[group] = nil
+            members[group] = nil
+        }
+        guard tooFar.count == targets.count else { return }
+        (entries, touches) = ([], [:])
+    }
+}
+
+/// What those who come back to one group are told: worked out once for all of the same place.
+struct Telling {
+    private let group: LiveGroup
+    private let past: PastChanges
+    /// Up to where it is told.
+    private let end: LogPosition
+    private let frame: (PastEntry) -> LiveGroupFrame
+    private var frames: [Int: LiveGroupFrame] = [:]
+    private var items: [LogPosition: [LiveItem]] = [:]
+    private var shared: [LogPosition: LiveFrame] = [:]
+
+    init(
+        _ group: LiveGroup, _ past: PastChanges, upTo end: LogPosition,
+        frame: @escaping (PastEntry) -> LiveGroupFrame
+    ) {
+        self.group = group
+        self.past = past
+        self.end = end
+        self.frame = frame
+    }
+
+    /// The changes that the group is told, after a position.
+    mutating func changes(since: LogPosition) -> [LiveGroupFrame] {
+        let told = past.told[group.number] ?? []
+        let first = told.partitioningIndex { past.entries[$0].position > since }
+        let last = told.partitioningIndex { past.entries[$0].position > end }
+        return told[first..<max(first, last)].map { index in
+            if let known = frames[index] { return known }
+            let made = frame(past.entries[index])
+            frames[index] = made
+            return made
+        }
+    }
+
+    /// What has become of the group's result since a position, for one reader: written once for all
+    /// where who looks makes no difference.
+    mutating func items(
+        since: LogPosition, for reader: LiveReader, by writer: FrameWriter
+    ) -> LiveFrame? {
+        if let known = shared[since] { return known }
+        let items = items(since: since)
+        let frame = writer.items(
+            items.compactMap { group.readable($0, for: reader) }, of: group.query, group.number)
+        let isForAll =
+            group.reader != nil
+            || items.allSatisfy { $0.record.readers == nil && $0.before?.readers == nil }
+        if isForAll { shared[since] = frame }
+        return frame
+    }
+
+    private mutating func items(since: LogPosition) -> [LiveItem] {
+        if let known = items[since] { return known }
+        let found = difference(since: since)
+        items[since] = found
+        return found
+    }
+
+    private func difference(since: LogPosition) -> [LiveItem] {
+        guard let shelf = LiveContainer.shelf(of: group.query), let members = group.members else {
+            return []
+        }
+        var touched: [RecordID: LiveRecord?] = [:]
+        let touches = past.touches[shelf] ?? [:]
+        let now = members.all.lazy.map(\.record).filter { $0.record.position > since }.map(\.id)
+        for id in (past.members[group.number] ?? []).union(now) {
+            let indices = touches[id] ?? []
+            let first = indices.partitioningIndex { past.entries[$0].position > since }
+            guard first < indices.count else { continue }
+            let touch = past.entries[indices[first]]
+            guard touch.position <= end else { continue }
+            let wasMember = touch.before.contains(group.number)
+            touched.updateValue(
+                wasMember
+                    ? touch.change.keptBefore(touch.position, at: touch.entry.appendedAt) : nil,
+                forKey: id)
+        }
+        return members.difference(since: touched, showing: group.query.desiredKeys)
+    }
+}
+
+extension Array {
+    /// The first place whose element fits, where all after it fit too; the end if none does.
+    ///
+    /// - Complexity: The logarithm of the length.
+    func partitioningIndex(where fits: (Element) -> Bool) -> Int {
+        var low = 0
+        var high = count
+        while low < high {
+            let middle = (low + high) / 2
+            if fits(self[middle]) { high = middle } else { low = middle + 1 }
+        }
+        return low
+    }
+}
+
+extension FollowedEntry {
+    /// What it takes in memory while it waits to be told, about.
+    var bytes: Int {
+        guard case .change(let logged, _) = body else { return 0 }
+        switch logged {
+        case .stored(let text): return text.utf8.count
+        case .read(let change):
+            return [change.before, change.after, change.kept?.image].reduce(256) { bytes, image in
+                (image?.fields ?? [:]).reduce(bytes) {
+                    $0 + $1.key.utf8.count + $1.value.liveBytes
+                }
+            }
+        }
+    }
+}

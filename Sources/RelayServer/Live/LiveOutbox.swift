@@ -1,0 +1,60 @@
+import Live
+import NIOCore
+
+/// What waits to go out to one client, in order.
+///
+/// A result waits as it is: its frames are made one by one, once there is room for them.
+struct LiveOutbox<Piece: Sendable>: Sendable {
+    private enum Entry {
+        case piece(Piece)
+        case result(LiveResult)
+    }
+
+    /// The bytes of the pieces that wait; those of results do not count.
+    private(set) var bytes = 0
+    private var entries = CircularBuffer<Entry>()
+    private let make: @Sendable (LiveFrame) -> Piece
+    private let size: @Sendable (Piece) -> Int
+
+    /// Makes pieces of frames by `make`, each of `size` bytes.
+    init(
+        _ make: @escaping @Sendable (LiveFrame) -> Piece,
+        size: @escaping @Sendable (Piece) -> Int
+    ) {
+        self.make = make
+        self.size = size
+    }
+
+    var isEmpty: Bool { entries.isEmpty }
+
+    /// Whether more waits than a client may leave untaken: 32 MiB.
+    var isOverfull: Bool { bytes > 32 * 1024 * 1024 }
+
+    mutating func append(_ piece: Piece) {
+        bytes += size(piece)
+        entries.append(.piece(piece))
+    }
+
+    mutating func append(_ result: LiveResult) { entries.append(.result(result)) }
+
+    /// The next piece; `nil` when nothing waits.
+    mutating func next() -> Piece? {
+        while let first = entries.popFirst() {
+            switch first {
+            case .piece(let piece):
+                bytes -= size(piece)
+                return piece
+            case .result(var result):
+                guard let frame = result.next() else { continue }
+                entries.prepend(.result(result))
+                return make(frame)
+            }
+        }
+        return nil
+    }
+
+    mutating func removeAll() {
+        entries.removeAll()
+        bytes = 0
+    }
+}
