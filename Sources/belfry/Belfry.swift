@@ -18,7 +18,33 @@ struct Belfry: AsyncParsableCommand {
         ProcessMemory.limitArenas(
             environment: process.environment, processors: process.activeProcessorCount)
         OneLineStream.bootstrap()
-        await main(nil)
+        let arguments = Array(process.arguments.dropFirst())
+        if let slip = CommandSlip(arguments, below: Self.self) {
+            try? StandardStreams.write(Array("\(slip)".utf8), .error)
+            exit(withError: ExitCode.validationFailure)
+        }
+        do {
+            try await CommandFailure.told { try await run(arguments) }
+        } catch {
+            exit(withError: error)
+        }
+    }
+
+    /// Runs a command; what it finds wrong with its options is said with its own usage.
+    @concurrent private static func run(_ arguments: [String]) async throws {
+        var command = try await asyncParseAsRoot(arguments)
+        do {
+            if var asynchronous = command as? any AsyncParsableCommand {
+                try await asynchronous.run()
+            } else {
+                try command.run()
+            }
+        } catch let error as ValidationError {
+            let path = CommandSlip.path(arguments, below: Self.self)
+            let text = "Error: \(error.message)\n  See '\(path) --help' for more information.\n"
+            try? StandardStreams.write(Array(text.utf8), .error)
+            throw ExitCode.validationFailure
+        }
     }
 }
 

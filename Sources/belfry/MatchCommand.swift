@@ -10,8 +10,9 @@ struct MatchCommand: ParsableCommand {
         commandName: "match",
         abstract: "Match a file of changes against a file of subscriptions, and measure it.",
         discussion: """
-            Both files hold one JSON object a line. A subscription that is refused is reported on \
-            standard error and left out; of several lines with one id the last counts. The \
+            Both files hold one JSON object a line. A subscription that is refused is left out: \
+            the first twenty are reported on standard error, the others counted, and the exit \
+            code is 1. Of several lines with one id the last counts. The \
             measurements are printed as JSON on standard output: changesPerSecond and \
             buildSeconds by this thread's processor time, so that a busy machine does not count \
             (changesPerWallSecond beside it); microseconds of single changes by the clock on the \
@@ -67,6 +68,7 @@ struct MatchCommand: ParsableCommand {
         try measure(&matcher, list, names, ids, &output, &report)
         try output?.close()
         print(report.json.text)
+        if refused > 0 { throw ExitCode.failure }
     }
 
     private func measure(
@@ -103,8 +105,12 @@ struct MatchCommand: ParsableCommand {
                 lines.append(try SubscriptionLine(bytes, place))
             } catch {
                 refused += 1
-                FileHandle.standardError.write(Data("\(place): \(error)\n".utf8))
+                if refused <= Self.refusalsShown { try Self.complain("\(place): \(error)") }
             }
+        }
+        if refused > Self.refusalsShown {
+            try Self.complain(
+                "\(subscriptions): \(refused - Self.refusalsShown) more subscriptions are refused")
         }
         lines = Self.lastOfEach(lines)
         var saved: [IndexedSubscription] = []
@@ -115,6 +121,13 @@ struct MatchCommand: ParsableCommand {
             saved.append(subscription)
         }
         return (lines.map(\.id), saved, refused)
+    }
+
+    /// More tell nothing new, and bury what else is said.
+    private static let refusalsShown = 20
+
+    private static func complain(_ text: String) throws {
+        try StandardStreams.write(Array("\(text)\n".utf8), .error)
     }
 
     /// By ascending ID; of several lines with one ID the last takes the place of the others.

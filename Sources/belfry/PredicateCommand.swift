@@ -5,7 +5,7 @@ import RelayModel
 import RelayServer
 
 /// `belfry predicate`: try conditions without a server.
-struct PredicateCommand: ParsableCommand {
+struct PredicateCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "predicate",
         abstract: "Check conditions, and evaluate them on records.",
@@ -64,19 +64,86 @@ struct EvaluatePredicate: ParsableCommand {
 }
 
 /// `belfry predicate check`.
-struct CheckPredicate: ParsableCommand {
+struct CheckPredicate: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "check",
         abstract: "Check conditions as they would be checked when saved.",
         discussion: """
             Reads the same JSON lines, optionally with a "schema", and writes for each \
             {"valid": true, "canonical": "…", "dialect": "…"} or the error.
+
+            With --against a condition is checked as if a subscription with it were saved in a \
+            container of a running relay: by its schema, and by what its last changes looked like.
+
+              belfry predicate check --against iCloud.com.example.Art --record-type Artwork \
+            'artist == "a-1"'
             """)
 
     @OptionGroup var options: PredicateOptions
+    @OptionGroup var administration: AdministrationOptions
 
-    func run() throws {
-        try PredicateRun(options: options, task: .check, record: nil).run()
+    @Option(help: "The container by whose records the condition is judged.")
+    var against: String?
+
+    @Option(name: .shortAndLong, help: "development or production.")
+    var environment = "development"
+
+    @Option(help: "The record type that the condition is on; needed by --against.")
+    var recordType: String?
+
+    @Option(help: "Which updates are to fire: matches, entered, left or stayed.")
+    var firesWhen: String?
+
+    func run() async throws {
+        guard let against else {
+            return try PredicateRun(options: options, task: .check, record: nil).run()
+        }
+        guard let recordType, let condition = options.condition else {
+            throw ValidationError("--against needs --record-type, and a condition")
+        }
+        var body: JSONObject = [
+            "query": .object(try query(condition, on: recordType))
+        ]
+        body["firesWhen"] = firesWhen.map { .string($0) }
+        let sent = JSONValue.object(body)
+        try await administration.run { client in
+            let answer = try await client.make(
+                .checkSubscription, ["container": against, "environment": environment],
+                body: sent)
+            return CommandOutput(answer, .text(Self.text(answer)))
+        }
+    }
+
+    private func query(_ condition: String, on recordType: String) throws -> JSONObject {
+        var query: JSONObject = ["recordType": .string(recordType)]
+        switch options.dialect ?? .nspredicate {
+        case .nspredicate, .ckquery: query["predicate"] = .string(condition)
+        case .rql: query["rql"] = .string(condition)
+        case .where: query["where"] = try JSONValue(parsing: condition)
+        case .filterBy: query["filterBy"] = try JSONValue(parsing: condition)
+        }
+        if let args = options.args {
+            let name = query["rql"] == nil ? "predicateArguments" : "rqlArguments"
+            query[name] = try JSONValue(parsing: args)
+        }
+        return query
+    }
+
+    private static func text(_ answer: JSONValue) -> String {
+        var lines = [
+            "valid: \(CommandOutput.shown(CommandOutput.value(at: ["canonical"], in: answer)))"
+        ]
+        guard case .array(let warnings)? = CommandOutput.value(at: ["warnings"], in: answer) else {
+            return lines[0]
+        }
+        for warning in warnings {
+            lines.append(
+                "warning: \(CommandOutput.shown(CommandOutput.value(at: ["reason"], in: warning)))")
+            if let hint = CommandOutput.value(at: ["hint"], in: warning) {
+                lines.append("  hint: \(CommandOutput.shown(hint))")
+            }
+        }
+        return lines.joined(separator: "\n")
     }
 }
 

@@ -31,17 +31,20 @@ struct ServeCommand: AsyncParsableCommand {
         try await RelayFailures.told {
             let values = try await ConfigurationValues.gather(
                 arguments: settings, environment: environment)
-            try await serve(try RelayConfiguration(values))
+            try await serve(try RelayConfiguration(values), values.remarks)
         }
     }
 
-    private func serve(_ configuration: RelayConfiguration) async throws {
+    private func serve(_ configuration: RelayConfiguration, _ remarks: [String]) async throws {
         let metrics = PrometheusMetrics()
         MetricsSystem.bootstrap(metrics)
         var logger = Logger(label: "belfry")
         logger.logLevel = configuration.logLevel
         for setting in configuration.description.split(separator: "\n") {
             logger.info("configuration", metadata: ["setting": "\(setting)"])
+        }
+        for remark in remarks {
+            logger.warning("configuration", metadata: ["problem": "\(remark)"])
         }
         let relay = try await Relay(
             configuration, world: .real, metrics: metrics, logger: logger)

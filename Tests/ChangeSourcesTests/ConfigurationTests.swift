@@ -50,6 +50,10 @@ private let open = #""verification": {"scheme": "none"}"#
             + #""secrets": [{"secret": "k"}]}, "mapping": {"table": {"constant": "t"}}}"#,
         #"{"name": "s", "preset": "appwrite", "verification": {"scheme": "#
             + #""appwrite", "url": "https://a.example/", "secrets": [{"secret": "k"}]}}"#,
+        #"{"name": "s", "preset": "appwrite", "verification": {"scheme": "#
+            + #""appwrite", "secrets": [{"secret": "k"}]}}"#,
+        #"{"name": "s", "preset": "airtable", "verification": {"scheme": "#
+            + #""airtable", "secrets": [{"secret": "AAEC"}]}}"#,
     ])
     func `a stored source is the source that was stored`(text: String) throws {
         let source = try ChangeSource(json: JSONValue(parsing: text))

@@ -112,7 +112,42 @@ import Testing
         Refusal("keys list", code: 64, "Error: Missing expected argument '--container"),
         Refusal("deliveries redrive -c c", code: 64, "Error: name deliveries, or give --reason"),
         Refusal("sources set shop -c c", code: 64, "Error: one of --preset and --definition-file"),
-        Refusal("no-such-command", code: 64, "Error: "),
+        Refusal(
+            "no-such-command", code: 64,
+            "Error: there is no command 'belfry no-such-command'\n  See 'belfry --help'"),
+        Refusal(
+            "overveiw", code: 64,
+            "Error: there is no command 'belfry overveiw'; did you mean 'belfry overview'?\n"),
+        Refusal(
+            "sources lst -c c", code: 64,
+            "Error: there is no command 'belfry sources lst'; did you mean 'belfry sources list'?"
+        ),
+        Refusal(
+            "serve --http-prot 1", code: 78,
+            """
+            belfry: the configuration cannot be used:
+              --http-prot is no setting; did you mean --http-port?
+
+            """),
+        Refusal(
+            "containers create -c c --team-id t --key-id k --key-file /nowhere/k.p8", code: 66,
+            "error: there is no file /nowhere/k.p8\n"),
+        Refusal(
+            "containers create -c c --team-id t", code: 64,
+            """
+            Error: --team-id, --key-id and --key-file belong together
+              See 'belfry containers create --help' for more information.
+
+            """),
+        Refusal(
+            "overview --admin-token x --url localhost:8081", code: 78,
+            "error: --url: \"localhost:8081\" is not a URL that begins with http:// or https://; "
+                + "did you mean http://localhost:8081?\n"),
+        Refusal(
+            "overview", ["BELFRY_ADMIN_TOKN": "x", "BELFRY_PORT_80_TCP": "tcp://10.0.0.1"],
+            code: 78,
+            "warning: BELFRY_ADMIN_TOKN is no setting; did you mean BELFRY_ADMIN_TOKEN?\n"
+                + "error: no administrative token: "),
         Refusal("predicate check price==", code: 1, ""),
     ]
 

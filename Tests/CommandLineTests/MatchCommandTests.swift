@@ -34,7 +34,8 @@ import Testing
             "match", "--subscriptions", paths[0], "--changes", paths[1], "--matches", paths[2],
             "--engine", engine,
         ])
-        #expect(ending.code == 0, "\(ending.complaint)")
+        // What is refused is not matched, and whoever only looks at the code shall know.
+        #expect(ending.code == 1, "\(ending.complaint)")
         #expect(ending.complaint.contains("s.jsonl:9: "))
         #expect(ending.complaint.contains("s.jsonl:10: "))
         let report = try JSONValue(parsing: ending.output)
@@ -54,5 +55,21 @@ import Testing
 
             """#
         #expect(lines == expected)
+    }
+
+    @Test func `many refused lines are counted, and the first of them shown`() async throws {
+        let folder = try Folder.make()
+        let paths = ["s.jsonl", "c.jsonl"].map { folder.appending(path: $0).path }
+        let refused = (0..<500).map { #"{"id":\#($0),"recordType":"Art","rql":"a =="}"# }
+        try Data(refused.joined(separator: "\n").utf8).write(to: URL(filePath: paths[0]))
+        try Data(Self.changes.utf8).write(to: URL(filePath: paths[1]))
+        let ending = try await BuiltBelfry.run([
+            "match", "--subscriptions", paths[0], "--changes", paths[1],
+        ])
+        #expect(ending.code == 1)
+        #expect(try ending.member("refused") == 500)
+        #expect(ending.complaint.contains("s.jsonl:20: "))
+        #expect(!ending.complaint.contains("s.jsonl:21: "))
+        #expect(ending.complaint.hasSuffix("s.jsonl: 480 more subscriptions are refused\n"))
     }
 }

@@ -111,6 +111,57 @@ import Testing
     }
 
     @Test(arguments: Place.allCases)
+    func `what will not work is said before it is tried`(place: Place) async throws {
+        try await with(place) { shell, _, _ in
+            try await shell.json(
+                "containers", "create", "-c", "iCloud.com.example.Art", "--topic",
+                "com.example.Art")
+            let condition = "a LIKE '%x' AND b == %@ AND b == 2"
+            let checked = try await shell.run(
+                "predicate", "check", "--against", "iCloud.com.example.Art", "--record-type",
+                "Todo", condition, "--args", "[1]")
+            #expect(checked.code == 0, "\(checked.complaint)")
+            #expect(
+                checked.output == """
+                    valid: a LIKE "%x" AND b == 1 AND b == 2
+                    warning: % is a sign like any other in a pattern of LIKE; * and ? stand for \
+                    others
+                      hint: did you mean LIKE "*x"?
+                    warning: no record can satisfy this condition
+                      hint: alternatives are joined by OR
+
+                    """)
+            let refused = try await shell.run(
+                "predicate", "check", "--against", "iCloud.com.example.Art", "--record-type",
+                "Todo", "a ==")
+            #expect(refused.code == 1)
+            let inbox = try await shell.run(
+                "notifications", "list", "-c", "iCloud.com.example.Art", "--user", "_alice")
+            #expect(inbox.output.contains("are off, so nothing is kept in them"))
+            _ = try await shell.run(
+                "containers", "set", "-c", "iCloud.com.example.Art", "--inbox", "on")
+            let kept = try await shell.run(
+                "notifications", "list", "-c", "iCloud.com.example.Art", "--user", "_alice")
+            #expect(kept.output == "none\n")
+            let set = try await shell.run(
+                "sources", "set", "shop", "-c", "iCloud.com.example.Art", "--preset", "hasura")
+            for text in ["The secret is not shown again.", "pg_create_event_trigger", "secret='"] {
+                #expect(set.output.contains(text), "\(text): \(set.output)")
+            }
+            let rotated = try await shell.json(
+                "sources", "rotate", "shop", "-c", "iCloud.com.example.Art", "--grace-hours", "1")
+            #expect(rotated.value(at: ["verification", "secrets", "0", "until"]) != nil)
+            #expect(rotated.value(at: ["verification", "secrets", "1", "secret"]) == "(hidden)")
+            let shown = try await shell.run(
+                "sources", "show", "shop", "-c", "iCloud.com.example.Art")
+            #expect(shown.output.contains("BELFRY_SOURCE_SECRET"), "\(shown.output)")
+            let refusals = try await shell.run(
+                "sources", "refused", "-c", "iCloud.com.example.Art")
+            #expect(refusals.output == "none\n")
+        }
+    }
+
+    @Test(arguments: Place.allCases)
     func `keys and sources are made, listed and taken back`(place: Place) async throws {
         try await with(place) { shell, _, _ in
             try await shell.json(

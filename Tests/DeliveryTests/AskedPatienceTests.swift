@@ -27,6 +27,7 @@ import Testing
             #expect(await bench.passed(1))
             let halt = try #require(bench.worker.halts.first)
             #expect(halt.scope == .gateway(.development))
+            #expect(halt.scope.words == "gateway, development")
             #expect(halt.reason == "the gateway asks to be left alone: 503 ServiceUnavailable")
             #expect(halt.asked?.duration(since: halt.since) == .seconds(86_400))
             #expect(halt.until.duration(since: halt.since) == .seconds(30))

@@ -133,6 +133,27 @@ import Testing
         #expect(error?.reason.hasPrefix(reason) == true, "\(error?.reason ?? "")")
     }
 
+    @Test(arguments: [
+        ("a IS NULL", "a missing value is found by == NULL"),
+        ("a IS NOT NULL", "a value that is there is found by != NULL"),
+        ("a is not nil AND b == 1", "a value that is there is found by != NULL"),
+        ("a IS 3", "equality is written =="), ("a IS", "equality is written =="),
+        ("a CONTAIN 'x'", "did you mean CONTAINS?"),
+        ("a BEGINWITH 'x'", "did you mean BEGINSWITH?"),
+        ("a STARTSWITH 'x'", "did you mean BEGINSWITH?"), ("a MATCH 'x'", "did you mean MATCHES?"),
+        ("a xyzzy 3", "compare it with something: … == YES"), ("a === 3", "equality is written =="),
+        ("a !== 3", "did you mean !=?"),
+        (
+            "a == %@",
+            "a placeholder takes its value from the list of arguments beside the text, in order; "
+                + "or write the value itself: 3, \"text\", YES"
+        ),
+    ])
+    func `a hint says what was probably meant`(format: String, hint: String) {
+        let error = #expect(throws: PredicateError.self) { try RecordPredicate(format: format) }
+        #expect(error?.hint == hint)
+    }
+
     @Test func `an error shows the line, a caret and a hint`() throws {
         let format = "é == 1\nAND in == 2"
         let error = #expect(throws: PredicateError.self) { try RecordPredicate(format: format) }

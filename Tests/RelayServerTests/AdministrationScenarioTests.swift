@@ -275,6 +275,10 @@ import Testing
 
     @Test func `health, readiness and metrics are told`() async throws {
         try await TestRelay.with(readiness: .notReady(["store": "recovering"])) { relay in
+            let root = try await relay.call(.get, "/")
+            #expect(root.status == 200)
+            #expect(root["service"] == "belfry")
+            #expect(root["calls"] == "/openapi.json")
             let health = try await relay.call(.get, "/healthz")
             #expect(health.json == ["status": "ok"])
             let ready = try await relay.call(.get, "/readyz")

@@ -97,6 +97,137 @@ import Testing
         }
     }
 
+    @Test func `refused webhooks are seen, and counted for each source`() async throws {
+        try await TestRelay.with { relay in
+            let secret = try await Self.signedSource(relay)
+            let good = Self.signed(Self.change, id: "m1", secret: secret)
+            let accepted = try await relay.call(
+                .post, Self.path + "/app", headers: good, body: Self.change)
+            #expect(accepted.status == 200)
+            let forged = try await relay.call(.post, Self.path + "/app", body: Self.change)
+            let wrong = "{}"
+            let refused = try await relay.call(
+                .post, Self.path + "/app",
+                headers: Self.signed(wrong, id: "m2", secret: secret), body: wrong)
+            #expect(refused.status == 422)
+            let unknown = try await relay.call(.post, Self.path + "/other", body: Self.change)
+            let listed = try await relay.admin(
+                .get, "containers/iCloud.com.example.Art/development/refusedWebhooks")
+            guard case .array(let refusals)? = listed["refusals"], refusals.count == 3 else {
+                Issue.record("\(listed.text)")
+                return
+            }
+            #expect(refusals.map { $0.value(at: ["status"]) } == [404, 422, 401])
+            #expect(refusals[0].value(at: ["source"]) == "other")
+            #expect(refusals[0].value(at: ["requestID"]) == unknown["uuid"])
+            #expect(refusals[2].value(at: ["reason"]) == "the header webhook-id is missing")
+            #expect(refusals[2].value(at: ["requestID"]) == forged["uuid"])
+            let shown = try await relay.admin(.get, Self.sources + "/app")
+            #expect(shown.json.value(at: ["webhooks", "accepted"]) == 1)
+            #expect(shown.json.value(at: ["webhooks", "refused"]) == 2)
+            let moment = JSONValue.string(TestRelay.now.iso8601)
+            #expect(shown.json.value(at: ["webhooks", "lastAccepted"]) == moment)
+            #expect(
+                shown.json.value(at: ["webhooks", "lastReason"])
+                    == "operation: is required")
+            let overview = try await relay.admin(.get, "overview")
+            #expect(overview.json.value(at: ["containers", "0", "webhooks", "refused"]) == 2)
+            let metrics = try await relay.call(.get, "/metrics")
+            #expect(
+                metrics.text.contains(
+                    #"belfry_webhooks_total{container="iCloud.com.example.Art","#
+                        + #"environment="development",outcome="refused",source="app"} 2"#),
+                "\(metrics.text)")
+            _ = try await relay.admin(.delete, Self.sources + "/app")
+            let fresh = try await relay.admin(.put, Self.sources + "/app", #"{"preset":"belfry"}"#)
+            #expect(fresh.json.value(at: ["webhooks", "refused"]) == 0)
+        }
+    }
+
+    @Test func `saving changes what is named, and rotating keeps the secret before`()
+        async throws
+    {
+        try await TestRelay.with { relay in
+            let secret = try await Self.signedSource(relay)
+            let again = try await relay.admin(
+                .put, Self.sources + "/app", #"{"mapping":{"owner":{"header":"X-Owner"}}}"#)
+            #expect(again.status == 200, "\(again.text)")
+            #expect(again["secret"] == nil)
+            #expect(again["preset"] == "belfry")
+            let rotated = try await relay.admin(
+                .post, Self.sources + "/app/rotate", #"{"graceSeconds":600}"#)
+            #expect(rotated.status == 200, "\(rotated.text)")
+            guard case .string(let new)? = rotated["secret"] else { return }
+            #expect(new != secret)
+            #expect(
+                rotated.json.value(at: ["verification", "secrets", "0", "until"])
+                    == .integer(TestRelay.now.milliseconds + 600_000))
+            #expect(!rotated.text.contains(secret))
+            for (id, key) in [("m1", secret), ("m2", new)] {
+                let headers = Self.signed(Self.change, id: id, secret: key)
+                let answer = try await relay.call(
+                    .post, Self.path + "/app",
+                    headers: headers.merging(["X-Owner": "u-1"]) { own, _ in own },
+                    body: Self.change)
+                #expect(answer.status == 200, "\(answer.text)")
+            }
+            let ended = try await relay.admin(
+                .post, Self.sources + "/app/rotate", #"{"graceSeconds":0}"#)
+            guard case .string(let last)? = ended["secret"] else { return }
+            for (key, status) in [(secret, 401), (new, 401), (last, 200)] {
+                let headers = Self.signed(Self.change, id: "m3", secret: key)
+                let answer = try await relay.call(
+                    .post, Self.path + "/app",
+                    headers: headers.merging(["X-Owner": "u-1"]) { own, _ in own },
+                    body: Self.change)
+                #expect(answer.status == status, "\(answer.text)")
+            }
+            let none = try await relay.admin(.post, Self.sources + "/other/rotate", "{}")
+            #expect(none.status == 404)
+            let long = try await relay.admin(
+                .post, Self.sources + "/app/rotate", #"{"graceSeconds":9999999}"#)
+            #expect(long["reason"] == "graceSeconds: must be 0 to 2592000")
+        }
+    }
+
+    @Test func `a sender of CloudEvents may ask whether it may post`() async throws {
+        try await TestRelay.with { relay in
+            for preset in ["cloudevents", "hasura"] {
+                _ = try await relay.admin(
+                    .put, Self.sources + "/\(preset)", #"{"preset":"\#(preset)"}"#)
+            }
+            let asked = ["WebHook-Request-Origin": "events.example", "WebHook-Request-Rate": "120"]
+            let answer = try await relay.call(
+                .options, Self.path + "/cloudevents", headers: asked)
+            #expect(answer.status == 200)
+            #expect(answer.headers[.named("WebHook-Allowed-Origin")] == "events.example")
+            #expect(answer.headers[.named("WebHook-Allowed-Rate")] == "120")
+            #expect(answer.headers[.allow] == "OPTIONS, POST")
+            let other = try await relay.call(.options, Self.path + "/hasura", headers: asked)
+            #expect(other.headers[.named("WebHook-Allowed-Origin")] == nil)
+            let unknown = try await relay.call(.options, Self.path + "/none", headers: asked)
+            #expect(unknown.status == 404)
+            let page = try await relay.call(.options, Self.path + "/cloudevents")
+            #expect(page.status == 204)
+            #expect(page.headers[.accessControlAllowMethods] == "OPTIONS, POST")
+        }
+    }
+
+    @Test func `an event of another type is ignored and counted`() async throws {
+        try await TestRelay.with { relay in
+            _ = try await relay.admin(
+                .put, Self.sources + "/ce",
+                #"{"preset":"cloudevents","verification":{"scheme":"none"}}"#)
+            let answer = try await relay.call(
+                .post, Self.path + "/ce",
+                body: #"{"specversion":"1.0","id":"1","source":"/s","type":"com.example.paid"}"#)
+            #expect(answer.status == 200, "\(answer.text)")
+            #expect(statuses(answer) == ["ignored"])
+            let shown = try await relay.admin(.get, Self.sources + "/ce")
+            #expect(shown.json.value(at: ["webhooks", "ignored"]) == 1)
+        }
+    }
+
     @Test func `one bad change in a batch is refused by itself, and the status says so`()
         async throws
     {

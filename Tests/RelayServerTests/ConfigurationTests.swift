@@ -101,7 +101,11 @@ import Testing
         (["--http-port", "1", "2"], ["2 is no setting; see docs/configuration.md"]),
         (
             ["--htp-port", "1", "-p", "--x=2"],
-            ["--htp-port", "-p", "--x"].map { "\($0) is no setting; see docs/configuration.md" }
+            [
+                "--htp-port is no setting; did you mean --http-port?",
+                "-p is no setting; see docs/configuration.md",
+                "--x is no setting; see docs/configuration.md",
+            ]
         ),
     ])
     func `flags that would have no effect are refused`(
@@ -113,13 +117,31 @@ import Testing
 
     @Test func `what names no setting is refused`() async throws {
         let flag = try await problems(["--htp-port", "1"])
-        #expect(flag == ["--htp-port is no setting; see docs/configuration.md"])
+        #expect(flag == ["--htp-port is no setting; did you mean --http-port?"])
         try await withFile(#"{"http":{"prot":1}}"#) { path in
             let member = try await problems(["--config", path])
-            #expect(member == ["http.prot in \(path) is no setting; see docs/configuration.md"])
+            #expect(member == ["http.prot in \(path) is no setting; did you mean http.port?"])
         }
         let missing = try await problems(["--config", "/nowhere.json"])
         #expect(missing == ["the file /nowhere.json cannot be read"])
+    }
+
+    @Test func `variables that set nothing are told, and stop nothing`() async throws {
+        let values = try await ConfigurationValues.gather(
+            arguments: [],
+            environment: [
+                "BELFRY_HTTP_PROT": "1", "BELFRY_NONSENSE_ALL_OVER": "x", "BELFRY_CONFIGS": "y",
+                "BELFRY_HTTP_PORT": "8080", "BELFRY_SOURCE_SECRET": "s", "BELFRY_PORT": "tcp://x",
+                "BELFRY_PORT_8080_TCP": "tcp://x", "BELFRY_SERVICE_HOST": "10.0.0.1",
+                "BELFRYX": "z",
+            ])
+        #expect(
+            values.remarks == [
+                "BELFRY_CONFIGS is no setting; did you mean BELFRY_CONFIG?",
+                "BELFRY_HTTP_PROT is no setting; did you mean BELFRY_HTTP_PORT?",
+                "BELFRY_NONSENSE_ALL_OVER is no setting; see docs/configuration.md",
+            ])
+        #expect(try RelayConfiguration(values).http.port == 8080)
     }
 
     @Test func `the documentation lists every setting as the code has it`() throws {

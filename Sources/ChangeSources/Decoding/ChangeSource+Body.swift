@@ -22,7 +22,7 @@ extension ChangeSource {
         case .minapp: ["x-hydrogen-trigger-event"]
         case .strapi: ["x-strapi-event"]
         case .belfry, .debezium, .supabase, .hasura, .cloudevents, .parse, .mongodb, .dynamodb,
-            .directus, .custom:
+            .directus, .wal2json, .airtable, .cloudkit, .custom:
             []
         }
     }
@@ -140,6 +140,8 @@ extension ChangeSource {
         switch preset {
         case .belfry: member = "changes"
         case .dynamodb: member = "Records"
+        case .airtable: member = "payloads"
+        case .cloudkit: member = Self.cloudKitList(body)
         default: return (nil, "")
         }
         guard case .object(let object) = body, let value = object[member] else { return (nil, "") }
@@ -148,6 +150,11 @@ extension ChangeSource {
                 .unmappable, path: member, reason: "must be an array, and alone in its object")
         }
         return (list, member)
+    }
+
+    /// What holds the records of an answer: that to `changes/zone` has several zones.
+    private static func cloudKitList(_ body: JSONValue) -> String {
+        if case .object(let object) = body, object["zones"] != nil { "zones" } else { "records" }
     }
 
     /// Keeps a whole body, with what is wrong about it: one that could not even be divided, or one

@@ -19,6 +19,9 @@ extension ChangeSource {
         case .directus: try DirectusReading.read(item)
         case .strapi: try StrapiReading.read(item)
         case .minapp: try MinappReading.read(item)
+        case .wal2json: try WAL2JSONReading.read(item)
+        case .airtable: try AirtableReading.read(item)
+        case .cloudkit: try CloudKitReading.read(item)
         case .custom: try CustomReading.read(item)
         }
     }

@@ -9,7 +9,7 @@ extension SourceMapping {
 
     /// What the relay's own format says by itself.
     private static let notForBelfry: Set<String> = [
-        "recordTypeTemplate", "key", "keys", "columns", "beforeImage", "table", "body",
+        "recordTypeTemplate", "key", "keys", "beforeImage", "table", "body",
     ]
 
     /// Reads a mapping; members that its preset would not use are refused.

@@ -34,6 +34,12 @@ package enum SourcePreset: String, Sendable, Hashable, CaseIterable {
     case strapi
     /// Minapp trigger webhooks.
     case minapp
+    /// What the output plugin wal2json writes of PostgreSQL's log.
+    case wal2json
+    /// The payloads of Airtable's webhooks, and their pings.
+    case airtable
+    /// Records as CloudKit Web Services answer them.
+    case cloudkit
     /// Anything else, by JSON pointers.
     case custom
 
@@ -45,7 +51,7 @@ package enum SourcePreset: String, Sendable, Hashable, CaseIterable {
         switch self {
         case .debezium, .appwrite: .park
         case .belfry, .supabase, .hasura, .cloudevents, .parse, .mongodb, .dynamodb, .directus,
-            .strapi, .minapp, .custom:
+            .strapi, .minapp, .wal2json, .airtable, .cloudkit, .custom:
             .reject
         }
     }
@@ -68,7 +74,9 @@ package enum SourcePreset: String, Sendable, Hashable, CaseIterable {
         case .parse: [["objectId"]]
         case .strapi: [["documentId"], ["id"]]
         case .minapp, .debezium: [["id"], ["_id"]]
-        case .belfry, .supabase, .hasura, .cloudevents, .dynamodb, .directus, .custom: [["id"]]
+        case .belfry, .supabase, .hasura, .cloudevents, .dynamodb, .directus, .wal2json,
+            .airtable, .cloudkit, .custom:
+            [["id"]]
         }
     }
 

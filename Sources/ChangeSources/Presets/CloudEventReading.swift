@@ -19,11 +19,16 @@ enum CloudEventReading {
         guard !id.isEmpty, !source.isEmpty else {
             throw reader.failure("id", "and source must not be empty")
         }
-        let data = try data(reader)
         if type.lowercased().hasSuffix(".datachangeevent") {
-            return try debezium(reader, data, key: "\(source);\(id)")
+            return try debezium(reader, try data(reader), key: "\(source);\(id)")
         }
-        return try profile(reader, data, type: type, key: "\(source);\(id)", item: item)
+        // A sender has events of other types on the same way, and repeats what it is refused.
+        let verb = type.split(separator: ".").last.map { $0.lowercased() } ?? ""
+        guard let operation = operations[verb] else {
+            return .ignored("the type ends in none of .created, .updated, .deleted")
+        }
+        return try profile(
+            reader, try data(reader), operation, key: "\(source);\(id)", item: item)
     }
 
     /// The object in `data`, or in `data_base64`.
@@ -67,12 +72,9 @@ enum CloudEventReading {
     }
 
     private static func profile(
-        _ reader: JSONReader, _ data: JSONReader, type: String, key: String, item: SourceItem
+        _ reader: JSONReader, _ data: JSONReader, _ operation: ChangeOperation, key: String,
+        item: SourceItem
     ) throws(JSONContractError) -> Reading {
-        let verb = type.split(separator: ".").last.map { $0.lowercased() } ?? ""
-        guard let operation = operations[verb] else {
-            throw reader.failure("type", "must end in .created, .updated or .deleted")
-        }
         try data.allowOnly(["before", "after", "origin"])
         let (table, name) = try subject(reader, item)
         var change = ReportedChange(operation, of: table)

@@ -76,8 +76,15 @@ package struct SignatureRecipe: Sendable, Hashable {
         self.tolerance = tolerance
     }
 
+    /// Airtable's: HMAC-SHA256 of the body by a key in base64, in hexadecimal digits.
+    package static let airtable = SignatureRecipe(
+        header: "X-Airtable-Content-MAC", prefix: "hmac-sha256=", parts: [.body],
+        algorithm: .hmacSHA256, keyEncoding: .base64, output: .hex)
+
     /// Appwrite's: HMAC-SHA1 over the URL as typed at Appwrite and the body, in base64.
-    package static func appwrite(url: String) -> SignatureRecipe {
+    ///
+    /// Without one it is the URL of this relay that was posted to.
+    package static func appwrite(url: String?) -> SignatureRecipe {
         SignatureRecipe(
             header: "X-Appwrite-Webhook-Signature", parts: [.url, .body], algorithm: .hmacSHA1,
             output: .base64, url: url)

@@ -2,12 +2,18 @@ import RelayModel
 
 /// The words for ``VerificationScheme`` in JSON.
 private enum SchemeName: String, CaseIterable {
-    case none, standardWebhooks, header, bearer, minapp, appwrite, signature
+    case none, standardWebhooks, header, bearer, minapp, appwrite, airtable, signature
 }
 
 extension SourceVerification {
     /// Reads `{"scheme": …, "secrets": […]}`.
     init(reader: JSONReader) throws(JSONContractError) {
+        let scheme = try Self.scheme(reader: reader)
+        self.init(scheme, secrets: try Self.secrets(reader, scheme: scheme))
+    }
+
+    /// Reads the scheme with its own members.
+    static func scheme(reader: JSONReader) throws(JSONContractError) -> VerificationScheme {
         let name: SchemeName = try reader.require("scheme", try reader.choice("scheme"))
         let scheme: VerificationScheme
         var members = ["scheme", "secrets"]
@@ -23,14 +29,14 @@ extension SourceVerification {
         case .minapp: scheme = .tokenBody
         case .appwrite:
             members.append("url")
-            scheme = .signature(
-                .appwrite(url: try reader.require("url", try reader.string("url"))))
+            scheme = .signature(.appwrite(url: try reader.string("url")))
+        case .airtable: scheme = .signature(.airtable)
         case .signature:
             members.append(contentsOf: SignatureRecipe.members)
             scheme = .signature(try SignatureRecipe(reader: reader))
         }
         try reader.allowOnly(members)
-        self.init(scheme, secrets: try Self.secrets(reader, scheme: scheme))
+        return scheme
     }
 
     private static func secrets(
@@ -102,10 +108,11 @@ extension VerificationScheme {
         case .bearer: return ["scheme": "bearer"]
         case .tokenBody: return ["scheme": "minapp"]
         case .signature(let recipe):
-            if let url = recipe.url, recipe == .appwrite(url: url) {
-                return ["scheme": "appwrite", "url": .string(url)]
-            }
-            return recipe.json
+            if recipe == .airtable { return ["scheme": "airtable"] }
+            guard recipe == .appwrite(url: recipe.url) else { return recipe.json }
+            var object: JSONObject = ["scheme": "appwrite"]
+            object["url"] = recipe.url.map { .string($0) }
+            return object
         }
     }
 }

@@ -205,11 +205,5 @@ package struct HaltInForce: Sendable, Hashable {
     }
 
     /// Which deliveries wait, in words.
-    package var words: String {
-        switch scope {
-        case .container(let environment): "credential, \(environment.rawValue)"
-        case .gateway(let environment): "gateway, \(environment.rawValue)"
-        case .topic(let topic, let environment): "topic \(topic), \(environment.rawValue)"
-        }
-    }
+    package var words: String { scope.words }
 }

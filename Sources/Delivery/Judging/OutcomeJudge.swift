@@ -35,6 +35,16 @@ package struct OutcomeJudge: Sendable {
             /// Everything for the container by one of the gateway's environments, because the
             /// gateway cannot be used.
             case gateway(GatewayEnvironment)
+
+            /// Who waits, as people read it.
+            package var words: String {
+                switch self {
+                case .container(let environment): "credential, \(environment.rawValue)"
+                case .gateway(let environment): "gateway, \(environment.rawValue)"
+                case .topic(let topic, let environment):
+                    "topic \(topic), \(environment.rawValue)"
+                }
+            }
         }
 
         /// Who waits.

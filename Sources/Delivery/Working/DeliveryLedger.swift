@@ -102,7 +102,7 @@ package final class DeliveryLedger: Sendable {
             logger.warning(
                 "paused deliveries",
                 metadata: [
-                    "container": "\(container)", "scope": "\(halt.scope)",
+                    "container": "\(container)", "scope": "\(halt.scope.words)",
                     "reason": "\(halt.reason)",
                 ])
         case .tellAlarm(let alarm):

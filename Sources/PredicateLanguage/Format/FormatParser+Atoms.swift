@@ -151,7 +151,10 @@ extension FormatParser {
         guard consumed < arguments.count else {
             throw unexpected(
                 "there are fewer arguments than placeholders",
-                expected: "at least \(consumed + 1) arguments")
+                expected: consumed == 0
+                    ? "a value for each placeholder" : "at least \(consumed + 1) arguments",
+                hint: "a placeholder takes its value from the list of arguments beside the text, "
+                    + "in order; or write the value itself: 3, \"text\", YES")
         }
         consumed += 1
         return arguments[consumed - 1]

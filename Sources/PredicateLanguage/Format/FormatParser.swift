@@ -155,12 +155,30 @@ struct FormatParser {
         }
         return switch word.uppercased() {
         case "NOT": "NOT stands before the comparison: NOT a IN {1, 2}"
-        case "IS": "a missing value is found by == NULL"
+        case "IS": hintForIs
         case "EQUALS": "equality is written =="
-        case "STARTSWITH": "BEGINSWITH"
-        default: "compare it with something: … == YES"
+        case "STARTSWITH": "did you mean BEGINSWITH?"
+        default:
+            if let meant = NearestWord.to(word, among: Self.wordsAfterValue) {
+                "did you mean \(meant)?"
+            } else {
+                "compare it with something: … == YES"
+            }
         }
     }
+
+    /// What SQL's `IS` is written as, by what follows it.
+    private var hintForIs: String {
+        var rest = lexer
+        return switch (try? rest.next())?.keyword {
+        case "NOT": "a value that is there is found by != NULL"
+        case "NULL", "NIL": "a missing value is found by == NULL"
+        default: "equality is written =="
+        }
+    }
+
+    /// The words that may follow a value.
+    private static let wordsAfterValue = (comparatorWords.keys + ["AND", "OR"]).sorted()
 
     func expression(_ phrase: Phrase) throws(PredicateError) -> Expression {
         switch phrase.content {

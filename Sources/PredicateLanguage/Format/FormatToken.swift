@@ -244,7 +244,9 @@ extension FormatLexer {
             position += 2
             if byte(position) == UInt8(ascii: "="), ["==", "!=", "<=", ">="].contains(two) {
                 position += 1
-                throw failure("unknown operator", from: start, expected: "== or !=", hint: two)
+                throw failure(
+                    "unknown operator", from: start, expected: "== != < <= > >=",
+                    hint: two == "==" ? "equality is written ==" : "did you mean \(two)?")
             }
             return token(.symbol(two), from: start)
         }

@@ -72,13 +72,15 @@ package struct AdministrationCall: Sendable {
         self.list = list
     }
 
-    /// Describes a call that lists; `next` is the member with which one goes on.
+    /// Describes a call that lists; `next` is the member with which one goes on, and `besides`
+    /// what else is said of the whole.
     init<Element>(
         listing member: String, _ row: AdministrationRow<Element>, at path: String,
-        _ summary: String, query: [JSONForm.Member] = [], next: JSONForm.Member? = nil
+        _ summary: String, query: [JSONForm.Member] = [], next: JSONForm.Member? = nil,
+        besides: [JSONForm.Member] = []
     ) {
         let members: [JSONForm.Member] =
-            [.always(member, .list(of: row.form))] + (next.map { [$0] } ?? [])
+            [.always(member, .list(of: row.form))] + (next.map { [$0] } ?? []) + besides
         self.init(
             "GET", path, summary, query: query, answers: [Answer(200, .members(members))],
             list: List(member: member, columns: row.columns))
@@ -87,11 +89,14 @@ package struct AdministrationCall: Sendable {
     // MARK: The route
 
     /// The answer of a call that lists; `next` is where one goes on.
-    func answer(_ rows: [JSONObject], next: (name: String, value: JSONValue)? = nil) -> RelayAnswer
-    {
+    func answer(
+        _ rows: [JSONObject], next: (name: String, value: JSONValue)? = nil,
+        besides: JSONObject = [:]
+    ) -> RelayAnswer {
         guard let list else { preconditionFailure("\(method) \(path) lists nothing") }
         var answer: JSONObject = [list.member: .array(rows.map { .object($0) })]
         if let next { answer[next.name] = next.value }
+        answer.members += besides.members
         return RelayAnswer(json: .object(answer))
     }
 
@@ -147,10 +152,11 @@ extension AdministrationCall {
     package static let all: [AdministrationCall] = [
         overview, listTokens, createToken, revokeToken, audit, secrets, listContainers,
         showContainer, createContainer, setContainer, listKeys, createKey, revokeKey, listSources,
-        showSource, setSource, deleteSource, showSchema, replaceSchema, keepRecords, showIndex,
-        explain, listSubscriptions, deleteSubscription, listDevices, forgetDevice, listChanges,
-        listenEvents, listParked, replayParked, dropParked, listNotifications, listCouriers,
-        listSessions, revokeSessions, listLiveClients, listLiveGroups,
+        showSource, setSource, rotateSource, deleteSource, listRefusals, showSchema, replaceSchema,
+        keepRecords, showIndex, explain, listSubscriptions, checkSubscription, deleteSubscription,
+        listDevices, forgetDevice, listChanges, listenEvents, listParked, replayParked, dropParked,
+        listNotifications, listCouriers, listSessions, revokeSessions, listLiveClients,
+        listLiveGroups,
         listDeliveries, showDelivery, listReceipts, listRetries, listDeadLetters,
         redriveDeadLetters, resume, dropDeadLetters,
     ]

@@ -68,10 +68,23 @@ extension AdministrationCall {
 
     package static let setSource = AdministrationCall(
         "PUT", "\(container)/sources/{source}",
-        "Saves a change source; a secret that is made is shown once.",
+        "Saves a change source: what is not named stays as it was; a secret that is made is shown "
+            + "once.",
         body: .form(
             .object, example: ["preset": "belfry", "verification": ["scheme": "none"]]),
         answers: [Answer(200, .object), Answer(201, .object, "It is new.")])
+
+    package static let rotateSource = AdministrationCall(
+        "POST", "\(container)/sources/{source}/rotate",
+        "Gives a change source another secret, shown once; the one before is accepted for a while.",
+        body: .members(
+            [.maybe("secret", .text), .maybe("graceSeconds", .number(from: 0, to: 2_592_000))],
+            example: ["graceSeconds": 3600]),
+        answers: [Answer(200, .object)])
+
+    package static let listRefusals = AdministrationCall(
+        listing: "refusals", AdministrationRows.refusal, at: "\(container)/refusedWebhooks",
+        "Lists the last webhooks that were refused, the newest first.")
 
     package static let deleteSource = AdministrationCall(
         "DELETE", "\(container)/sources/{source}", "Deletes a change source.",

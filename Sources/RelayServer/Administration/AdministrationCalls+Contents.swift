@@ -13,6 +13,30 @@ extension AdministrationCall {
         "Lists subscriptions by serial; those that were disabled have `disabled`, with why.",
         query: [.user, .after, .limit], next: .maybe("after", .text))
 
+    package static let checkSubscription = AdministrationCall(
+        "POST", "\(container)/subscriptions/check",
+        "Checks a condition as if it were saved: what it is, what it costs, and what is doubtful.",
+        body: .members(
+            [
+                .always("query", .object),
+                .maybe("firesOn", .list(of: .words(["create", "update", "delete"]))),
+                .maybe("firesWhen", .words(of: FiresWhen.self)),
+                .maybe("changedKeys", .list(of: .text)),
+            ],
+            example: ["query": ["recordType": "Artwork", "predicate": "artist == \"a-1\""]]),
+        answers: [
+            Answer(
+                200,
+                .members([
+                    .always("canonical", .text), .always("predicateCost", .object),
+                    .always("warnings", .list(of: .component("SubscriptionWarning"))),
+                ]))
+        ], list: List(member: "warnings", columns: warningColumns))
+
+    private static let warningColumns: [AdministrationColumn] = [
+        .init("warning", "warning"), .init("reason", "reason"), .init("hint", "hint"),
+    ]
+
     package static let deleteSubscription = AdministrationCall(
         "DELETE", "\(container)/subscriptions/{database}/{user}/{subscription}",
         "Deletes a subscription.",
@@ -76,7 +100,8 @@ extension AdministrationCall {
     package static let listNotifications = AdministrationCall(
         listing: "notifications", AdministrationRows.notification,
         at: "\(container)/notifications/{user}", "Lists a user's inbox.",
-        query: [.after, .limit], next: .maybe("after", .text))
+        query: [.after, .limit], next: .maybe("after", .text),
+        besides: [.always("keepsInbox", .flag)])
 
     package static let listCouriers = AdministrationCall(
         listing: "couriers", AdministrationRows.courier, at: "\(container)/couriers",

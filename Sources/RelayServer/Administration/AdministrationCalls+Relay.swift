@@ -13,6 +13,8 @@ extension AdministrationCall {
                 .init("container", "container"), .init("environment", "environment"),
                 .init("devices", "devices"), .init("parked", "parked"),
                 .init("retries", "retries"), .init("dead letters", "deadLetters"),
+                .init("webhooks", "webhooks.accepted"), .init("refused", "webhooks.refused"),
+                .init("last refused", "webhooks.lastRefused"),
                 .init("can send", "canSend"), .init("can sign in", "canSignIn"),
             ]))
 

@@ -72,9 +72,26 @@ enum AdministrationRows {
         columns: [
             .init("name", "name"), .init("preset", "preset"),
             .init("verification", "verification.scheme"), .init("unmappable", "onUnmappable"),
-            .init("post to", "url"),
+            .init("accepted", "webhooks.accepted"), .init("refused", "webhooks.refused"),
+            .init("last accepted", "webhooks.lastAccepted"),
+            .init("last refused", "webhooks.lastRefused"), .init("post to", "url"),
         ]
     ) { $0 }
+
+    /// A webhook that was refused.
+    static let refusal = AdministrationRow<SourceLedger.Refusal>(
+        [
+            .always("at", .text) { .string($0.at.iso8601) },
+            .always("source", .text) { .string($0.source.rawValue) },
+            .maybe("address", .text) { $0.address.map { .string($0) } },
+            .always("status", .integer) { .integer(Int64($0.status)) },
+            .always("reason", .text) { .string($0.reason) },
+            .always("requestID", .text) { .string($0.requestID) },
+        ],
+        columns: [
+            .init("at", "at"), .init("source", "source"), .init("address", "address"),
+            .init("status", "status"), .init("reason", "reason"), .init("request", "requestID"),
+        ])
 
     /// A subscription as its owner sees it, with whose it is.
     static let subscription = AdministrationRow<JSONObject>(

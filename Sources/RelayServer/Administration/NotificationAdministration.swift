@@ -19,8 +19,8 @@ struct NotificationAdministration: AdministrationTable {
     /// A user's notifications in the order in which something became of them, after the parameter
     /// `after`.
     private func notifications(_ request: RelayRequest) async throws -> RelayAnswer {
-        let owner = InboxOwner(
-            container: try await registry.key(in: request), user: try request.identifier("user"))
+        let settings = try await registry.settings(in: request)
+        let owner = InboxOwner(container: settings.key, user: try request.identifier("user"))
         var wanted = InboxRequest(owner: owner, limit: try request.limit())
         wanted.after = try request.number("after") ?? 0
         let reading = try await registry.notifications(wanted)
@@ -29,7 +29,8 @@ struct NotificationAdministration: AdministrationTable {
         }
         return AdministrationCall.listNotifications.answer(
             notifications.map(AdministrationRows.notification.json),
-            next: isComplete ? nil : ("after", .string(String(next))))
+            next: isComplete ? nil : ("after", .string(String(next))),
+            besides: ["keepsInbox": .bool(settings.keepsInbox)])
     }
 
     /// The couriers of the container by serial, with what waits for each.

@@ -13,6 +13,8 @@ struct OverviewAdministration: AdministrationTable {
     let halts: @Sendable () -> [HaltInForce]
     /// The bounds that are reached, each with what people should know.
     let boundsReached: @Sendable () -> [IntakeBound: String]
+    /// What became of webhooks.
+    let ledger: SourceLedger
 
     /// Beyond this many, a count reads "1000 or more".
     private static let countLimit = 1000
@@ -63,6 +65,22 @@ struct OverviewAdministration: AdministrationTable {
             "parked": .integer(Int64(counts.parked)),
             "retries": .integer(Int64(counts.retries)),
             "deadLetters": .integer(Int64(counts.deadLetters)),
+            "webhooks": .object(webhooks(of: key)),
         ]
+    }
+
+    /// What became of the webhooks of all sources, and of each that posted anything.
+    private func webhooks(of key: ContainerKey) -> JSONObject {
+        let tallies = ledger.tallies(of: key).sorted { $0.key.rawValue < $1.key.rawValue }
+        var sum = SourceLedger.Tally()
+        for (_, tally) in tallies { sum.add(tally) }
+        var object = sum.json
+        object["sources"] = .array(
+            tallies.map { name, tally in
+                var row: JSONObject = ["name": .string(name.rawValue)]
+                row.members += tally.json.members
+                return .object(row)
+            })
+        return object
     }
 }

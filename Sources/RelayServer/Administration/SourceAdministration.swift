@@ -2,9 +2,11 @@ import ChangeSources
 import RelayModel
 import Storage
 
-/// Change sources: list, show, set, delete.
+/// Change sources: list, show, set, rotate, delete; and webhooks that were refused.
 struct SourceAdministration: AdministrationTable {
     let registry: any ContainerRegistry & SourceRegistry
+    /// What became of webhooks.
+    let ledger: SourceLedger
     /// How sources reach the relay.
     let publicURL: String
     /// Returns `count` unpredictable bytes.
@@ -15,7 +17,9 @@ struct SourceAdministration: AdministrationTable {
             AdministrationRoute(.listSources, respond: list),
             AdministrationRoute(.showSource, respond: show),
             AdministrationRoute(.setSource, respond: set),
+            AdministrationRoute(.rotateSource, respond: rotate),
             AdministrationRoute(.deleteSource, respond: delete),
+            AdministrationRoute(.listRefusals, respond: refusals),
         ]
     }
 
@@ -30,12 +34,14 @@ struct SourceAdministration: AdministrationTable {
         guard let stored = try await registry.source(name, of: container) else {
             throw unknown(name)
         }
-        return RelayAnswer(json: try shown(stored))
+        var object = try shownObject(stored)
+        object["sender"] = sender(try stored.changeSource(), of: container)
+        return RelayAnswer(json: .object(object))
     }
 
-    /// Saves a source, new or not.
+    /// Saves a source, new or not: what the body does not name stays as it was.
     ///
-    /// Where the body names no secret, one is made and shown in this answer and never again.
+    /// Where a new one names no secret, one is made and shown in this answer and never again.
     private func set(_ request: RelayRequest) async throws -> RelayAnswer {
         let container = try await registry.key(in: request)
         let name: SourceName = try request.identifier("source")
@@ -43,21 +49,79 @@ struct SourceAdministration: AdministrationTable {
             throw APIError(
                 .badRequest, "source: names that begin with an underscore are the relay's own")
         }
-        var definition = try request.jsonBody().object
-        if let stated = definition["name"], stated != .string(name.rawValue) {
+        var given = try request.jsonBody().object
+        if let stated = given["name"], stated != .string(name.rawValue) {
             throw APIError(.badRequest, "name: must be \"\(name)\", as in the path")
         }
-        definition["name"] = .string(name.rawValue)
-        let secret = completeSecret(&definition)
-        let source = try ChangeSource(json: .object(definition))
-        let isNew = try await registry.source(name, of: container) == nil
+        given["name"] = .string(name.rawValue)
+        let former = try await registry.source(name, of: container)
+        let definition = try SourceDefinition(
+            given,
+            over: former.map { stored throws(JSONContractError) in
+                try stored.changeSource()
+            }, randomBytes: randomBytes)
+        let answer = try await save(
+            definition.source, definition.madeSecret, of: container, at: request.receivedAt)
+        return RelayAnswer(status: former == nil ? 201 : 200, json: .object(answer))
+    }
+
+    /// Gives a source another secret, beside which the one before is accepted for a while.
+    private func rotate(_ request: RelayRequest) async throws -> RelayAnswer {
+        let container = try await registry.key(in: request)
+        let name: SourceName = try request.identifier("source")
+        let reader = try request.optionalJSONBody()
+        try reader.allowOnly(["secret", "graceSeconds"])
+        let grace = try reader.integer("graceSeconds") ?? Self.usualGrace
+        guard (0...Self.longestGrace).contains(grace) else {
+            throw reader.failure("graceSeconds", "must be 0 to \(Self.longestGrace)")
+        }
+        guard let stored = try await registry.source(name, of: container) else {
+            throw unknown(name)
+        }
+        let now = request.receivedAt
+        let rotated = try stored.changeSource().rotated(
+            to: try reader.string("secret"),
+            formerUntil: grace == 0 ? nil : now.advanced(by: .seconds(grace)), at: now,
+            randomBytes: randomBytes)
+        return RelayAnswer(
+            json: .object(
+                try await save(rotated.source, rotated.secret, of: container, at: now)))
+    }
+
+    /// A day: long enough to change the sender by hand, and to see that it posts again.
+    private static let usualGrace: Int64 = 86_400
+    /// Thirty days.
+    private static let longestGrace: Int64 = 30 * 86_400
+
+    /// Saves a source; `secret` is shown, and what is to be pasted has it.
+    private func save(
+        _ source: ChangeSource, _ secret: String?, of container: ContainerKey,
+        at now: Timestamp
+    ) async throws -> JSONObject {
         let stored = StoredSource(
-            container: container, name: name, definition: .object(source.json),
-            savedAt: request.receivedAt)
+            container: container, name: source.name, definition: .object(source.json),
+            savedAt: now)
         try await registry.save(stored)
         var answer = try shownObject(stored)
         answer["secret"] = secret.map { .string($0) }
-        return RelayAnswer(status: isNew ? 201 : 200, json: .object(answer))
+        answer["sender"] = sender(source, of: container, secret)
+        return answer
+    }
+
+    /// The sender's side, ready to paste, and a webhook to try.
+    private func sender(
+        _ source: ChangeSource, of container: ContainerKey, _ secret: String? = nil
+    ) -> JSONValue {
+        let guide = SenderGuide(to: source, at: url(of: source.name, container), secret: secret)
+        var object: JSONObject = ["setup": .string(guide.setup)]
+        object["trial"] = guide.trial.map { .string($0) }
+        return .object(object)
+    }
+
+    private func refusals(_ request: RelayRequest) async throws -> RelayAnswer {
+        let container = try await registry.key(in: request)
+        return AdministrationCall.listRefusals.answer(
+            ledger.refusals(of: container).map(AdministrationRows.refusal.json))
     }
 
     private func delete(_ request: RelayRequest) async throws -> RelayAnswer {
@@ -66,43 +130,23 @@ struct SourceAdministration: AdministrationTable {
         guard try await registry.deleteSource(name, of: container) else {
             throw unknown(name)
         }
+        ledger.forget(name, of: container)
         return RelayAnswer(json: ["name": .string(name.rawValue), "deleted": true])
     }
 
-    /// Makes up a secret where the definition has none and its scheme needs one: Standard Webhooks
-    /// unless it names another scheme.
-    private func completeSecret(_ definition: inout JSONObject) -> String? {
-        var verification: JSONObject
-        switch definition["verification"] {
-        case nil, .null: verification = ["scheme": "standardWebhooks"]
-        case .object(let given): verification = given
-        default: return nil
-        }
-        guard verification["secrets"] == nil, let scheme = verification["scheme"],
-            scheme != "none"
-        else { return nil }
-        let bytes = randomBytes(32)
-        let secret =
-            scheme == "standardWebhooks"
-            ? "whsec_" + Base64.encode(bytes) : Hexadecimal.encode(bytes)
-        verification["secrets"] = [["secret": .string(secret)]]
-        definition["verification"] = .object(verification)
-        return secret
-    }
-
-    private func shown(_ stored: StoredSource) throws -> JSONValue {
-        .object(try shownObject(stored))
-    }
-
-    /// The definition without secrets, and where to post.
+    /// The definition without secrets, where to post, and what became of webhooks.
     private func shownObject(_ stored: StoredSource) throws -> JSONObject {
         var object = try stored.changeSource().shownJSON
         let key = stored.container
-        object["url"] = .string(
-            "\(publicURL)/changes/1/\(key.container)/\(key.environment.rawValue)/"
-                + stored.name.rawValue)
+        object["url"] = .string(url(of: stored.name, key))
         object["savedAt"] = .string(stored.savedAt.iso8601)
+        object["webhooks"] = .object(
+            (ledger.tallies(of: key)[stored.name] ?? SourceLedger.Tally()).json)
         return object
+    }
+
+    private func url(of source: SourceName, _ container: ContainerKey) -> String {
+        "\(publicURL)/changes/1/\(container.container)/\(container.environment.rawValue)/\(source)"
     }
 
     private func unknown(_ name: SourceName) -> APIError {

@@ -8,6 +8,7 @@ struct ChangeResults: Sendable {
     private(set) var conflicts = 0
     private(set) var refusals = 0
     private(set) var parked = 0
+    private(set) var ignored = 0
 
     mutating func add(_ outcome: AppendOutcome?) {
         switch outcome {
@@ -33,6 +34,7 @@ struct ChangeResults: Sendable {
     }
 
     mutating func addIgnored(reason: String) {
+        ignored += 1
         entries.append(["status": "ignored", "reason": .string(reason)])
     }
 
@@ -69,18 +71,20 @@ struct ChangeResults: Sendable {
     /// repeats is known.
     func answer(requiredAnswer: JSONObject?, uuid: String) -> RelayAnswer {
         let results: JSONValue = .array(entries)
+        guard let error = failure else {
+            return RelayAnswer(json: .object(requiredAnswer ?? ["results": results]))
+        }
+        return failure(error, results, uuid)
+    }
+
+    /// Why the webhook as a whole is not accepted.
+    var failure: APIError? {
         if conflicts > 0 {
-            return failure(
-                APIError(.conflict, "\(conflicts) of \(entries.count) changes conflict"),
-                results, uuid)
+            return APIError(.conflict, "\(conflicts) of \(entries.count) changes conflict")
         }
-        if refusals > 0 {
-            return failure(
-                APIError(
-                    .badRequest, "\(refusals) of \(entries.count) changes are refused",
-                    httpStatus: 422), results, uuid)
-        }
-        return RelayAnswer(json: .object(requiredAnswer ?? ["results": results]))
+        guard refusals > 0 else { return nil }
+        return APIError(
+            .badRequest, "\(refusals) of \(entries.count) changes are refused", httpStatus: 422)
     }
 
     private func failure(_ error: APIError, _ results: JSONValue, _ uuid: String) -> RelayAnswer {

@@ -1,5 +1,6 @@
 import ChangeSources
 import HTTPTypes
+import Logging
 import RelayModel
 import Storage
 
@@ -9,27 +10,37 @@ struct ChangeRoutes: Sendable {
     let intake: ChangeIntake
     /// What sources sign as the place that they post to.
     let publicURL: String
+    let ledger: SourceLedger
+    let logger: Logger
     private let sources = SourceMemory()
 
-    init(registry: any ContainerRegistry & SourceRegistry, intake: ChangeIntake, publicURL: String)
-    {
+    init(
+        registry: any ContainerRegistry & SourceRegistry, intake: ChangeIntake, publicURL: String,
+        ledger: SourceLedger, logger: Logger
+    ) {
         self.registry = registry
         self.intake = intake
         self.publicURL = publicURL
+        self.ledger = ledger
+        self.logger = logger
     }
+
+    private static let path = "/changes/1/{container}/{environment}/{source}"
 
     var routes: [RelayRoute] {
         [
             RelayRoute(
-                .changes, "POST", "/changes/1/{container}/{environment}/{source}",
-                bodyLimit: .webhook, admit: recognize)
+                .changes, "POST", Self.path, bodyLimit: .webhook, admit: recognize),
+            RelayRoute(open: .changes, "OPTIONS", Self.path, respond: validate),
         ]
     }
 
     /// Looks whether the source is known, and whether the head of the request can be its own.
     private func recognize(_ request: RelayRequest) async throws -> RelayRoute.Admission {
         let (settings, source) = try await source(of: request)
-        try source.recognize(webhook(request))
+        try await noted(request, source.name, settings.key) {
+            try source.recognize(webhook(request))
+        }
         return RelayRoute.Admission(
             container: settings, key: "source/\(source.name)", respond: post)
     }
@@ -41,8 +52,10 @@ struct ChangeRoutes: Sendable {
         let settings = try await registry.settings(in: request)
         let name: SourceName = try request.identifier("source")
         guard let stored = try await registry.source(name, of: settings.key) else {
-            throw APIError(
+            let error = APIError(
                 .notFound, "there is no change source \"\(name)\" in \(settings.key)")
+            note(error, request, name, settings.key, isKnown: false)
+            throw error
         }
         return (settings, try sources.source(stored))
     }
@@ -52,12 +65,74 @@ struct ChangeRoutes: Sendable {
     /// The source is looked up again: it may have been deleted while the body came.
     private func post(_ request: RelayRequest) async throws -> RelayAnswer {
         let (settings, source) = try await source(of: request)
-        let webhook = webhook(request)
-        try source.verify(webhook)
-        let batch = try source.decode(webhook)
-        let results = try await intake.take(
-            batch, from: source, of: settings.key, posted: webhook, at: request.receivedAt)
+        let results = try await noted(request, source.name, settings.key) {
+            let webhook = webhook(request)
+            try source.verify(webhook)
+            let batch = try source.decode(webhook)
+            return try await intake.take(
+                batch, from: source, of: settings.key, posted: webhook, at: request.receivedAt)
+        }
+        if let failure = results.failure {
+            note(failure, request, source.name, settings.key, isKnown: true)
+        } else {
+            ledger.noteAccepted(
+                source.name, of: settings.key, ignored: results.ignored, at: request.receivedAt)
+        }
         return results.answer(requiredAnswer: source.preset.requiredAnswer, uuid: request.uuid)
+    }
+
+    /// The handshake of CloudEvents' web hooks: a sender asks whether it may post here (HTTP 1.1
+    /// Web Hooks for Event Delivery §4).
+    ///
+    /// Who sends is told by what it signs, so that nobody's origin is refused; a source of another
+    /// preset gives no permission.
+    private func validate(_ request: RelayRequest) async throws -> RelayAnswer {
+        let (_, source) = try await source(of: request)
+        var answer = RelayAnswer(status: 200)
+        answer.headers[.allow] = "OPTIONS, POST"
+        guard source.preset == .cloudevents, let origin = request.header("WebHook-Request-Origin")
+        else { return answer }
+        answer.headers[.webHookAllowedOrigin] = origin
+        if let rate = request.header("WebHook-Request-Rate") {
+            answer.headers[.webHookAllowedRate] = rate
+        }
+        return answer
+    }
+
+    // MARK: What is refused is seen
+
+    private func noted<Outcome>(
+        _ request: RelayRequest, _ source: SourceName, _ container: ContainerKey,
+        _ body: () async throws -> Outcome
+    ) async throws -> Outcome {
+        do {
+            return try await body()
+        } catch {
+            if !(error is CancellationError) {
+                note(ErrorMapping(error).apiError, request, source, container, isKnown: true)
+            }
+            throw error
+        }
+    }
+
+    private func note(
+        _ error: APIError, _ request: RelayRequest, _ source: SourceName,
+        _ container: ContainerKey, isKnown: Bool
+    ) {
+        let refusal = SourceLedger.Refusal(
+            at: request.receivedAt, source: source, address: request.peer?.client.description,
+            status: error.httpStatus, reason: error.reason, requestID: request.uuid)
+        guard
+            case .log(let unlogged) = ledger.noteRefused(refusal, of: container, isKnown: isKnown)
+        else { return }
+        logger.warning(
+            "refused a webhook",
+            metadata: [
+                "container": "\(container)", "source": "\(source)",
+                "address": "\(refusal.address ?? "-")", "status": "\(refusal.status)",
+                "reason": "\(refusal.reason)", "uuid": "\(refusal.requestID)",
+                "unloggedBefore": "\(unlogged)",
+            ])
     }
 
     private func webhook(_ request: RelayRequest) -> WebhookRequest {

@@ -51,6 +51,10 @@ package struct RelayDependencies: Sendable {
     package var indexes = IndexDirectory()
     /// What lets requests in as often as they may come.
     package var turnstile: Turnstile
+    /// What became of webhooks.
+    package let sourceLedger: SourceLedger
+    /// What the last changes looked like.
+    package let seen: SeenChanges
     /// Where polls of web couriers wait.
     package var courier: CourierPolls
     /// Where connected clients come in; `nil` where nothing is followed.
@@ -116,6 +120,8 @@ package struct RelayDependencies: Sendable {
         self.publicURL = publicURL
         self.signInURL = signInURL
         turnstile = Turnstile(clock: clock, metrics: metrics)
+        sourceLedger = SourceLedger(metrics)
+        seen = SeenChanges(log)
         courier = CourierPolls(queue: registry, clock: clock, now: now)
         queries = QueryAdmission(clock: clock)
     }

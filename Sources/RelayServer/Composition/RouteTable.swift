@@ -30,6 +30,7 @@ struct RouteTable: Sendable {
     private var subscriptions: [RelayRoute] {
         SubscriptionRoutes(
             clients: clients, registry: relay.registry, shadow: relay.shadow,
+            knowledge: knowledge,
             indexes: relay.indexes, lists: relay.lists, limits: relay.limits,
             identifiers: identifiers
         ).routes
@@ -38,6 +39,11 @@ struct RouteTable: Sendable {
 
     private var explaining: ExplainService {
         ExplainService(registry: relay.registry, retention: relay.retention, halts: relay.halts)
+    }
+
+    private var knowledge: SubscriptionKnowledge {
+        SubscriptionKnowledge(
+            shadow: relay.shadow, sources: relay.registry, seen: relay.seen, logger: relay.logger)
     }
 
     private var devices: [RelayRoute] {
@@ -84,7 +90,8 @@ struct RouteTable: Sendable {
 
     private var changes: [RelayRoute] {
         ChangeRoutes(
-            registry: relay.registry, intake: intake, publicURL: relay.publicURL
+            registry: relay.registry, intake: intake, publicURL: relay.publicURL,
+            ledger: relay.sourceLedger, logger: relay.logger
         ).routes
     }
 
@@ -105,16 +112,21 @@ struct RouteTable: Sendable {
         return [
             OverviewAdministration(
                 registry: registry, log: relay.log, progress: relay.progress,
-                backlog: relay.backlog, halts: relay.halts, boundsReached: relay.boundsReached),
+                backlog: relay.backlog, halts: relay.halts, boundsReached: relay.boundsReached,
+                ledger: relay.sourceLedger),
             ContainerAdministration(
                 registry: registry, halts: relay.halts, saved: relay.containerSaved),
             KeyAdministration(
                 registry: registry, identifiers: identifiers, revoked: relay.revoked),
             SourceAdministration(
-                registry: registry, publicURL: relay.publicURL, randomBytes: relay.randomBytes),
+                registry: registry, ledger: relay.sourceLedger, publicURL: relay.publicURL,
+                randomBytes: relay.randomBytes),
             SchemaAdministration(
                 registry: registry, shadow: relay.shadow, revoked: relay.revoked),
             SubscriptionAdministration(registry: registry),
+            ConditionAdministration(
+                registry: registry, knowledge: knowledge, indexes: relay.indexes,
+                limits: relay.limits),
             IndexAdministration(registry: registry, indexes: relay.indexes),
             ExplainAdministration(
                 registry: registry, service: explaining, queries: relay.queries),

@@ -6,6 +6,8 @@ import RelayModel
 package struct ConfigurationValues: Sendable {
     private var texts: [String: String] = [:]
     private(set) var problems: [String] = []
+    /// What has no effect and was probably meant to have one.
+    package private(set) var remarks: [String] = []
 
     /// The flag and the variable that name the file.
     private static let fileKey = ConfigurationKey("config", .text, "The configuration file.")
@@ -32,6 +34,7 @@ package struct ConfigurationValues: Sendable {
         guard problems.isEmpty else { throw ConfigurationError(problems) }
         let reader = ConfigReader(providers: providers)
         var values = ConfigurationValues()
+        values.remarks = unknownVariables(environment)
         for key in ConfigurationKeys.all { values.take(key, from: reader) }
         return values
     }
@@ -86,7 +89,7 @@ package struct ConfigurationValues: Sendable {
             let hasValue = word != flag || rest.first?.hasPrefix("--") == false
             if word == flag, hasValue, flag.hasPrefix("--") { rest.removeFirst() }
             guard let key = keys[flag] else {
-                problems.append("\(flag) is no setting; see docs/configuration.md")
+                problems.append(noSetting(flag, among: keys.keys.sorted()))
                 continue
             }
             if !hasValue { problems.append("\(flag) has no value") }
@@ -96,6 +99,36 @@ package struct ConfigurationValues: Sendable {
         }
         return problems
     }
+
+    private static func noSetting(
+        _ name: String, in path: String? = nil, among known: [String]
+    ) -> String {
+        let place = path.map { " in \($0)" } ?? ""
+        guard let meant = NearestWord.to(name, among: known) else {
+            return "\(name)\(place) is no setting; see docs/configuration.md"
+        }
+        return "\(name)\(place) is no setting; did you mean \(meant)?"
+    }
+
+    /// Variables of the relay's own prefix that set nothing.
+    ///
+    /// They are no reason not to start: others set variables too, as Kubernetes does for every
+    /// service that is named `belfry`.
+    private static func unknownVariables(_ environment: [String: String]) -> [String] {
+        let known = (ConfigurationKeys.all + [fileKey]).map(\.variable)
+        return environment.keys.sorted().filter { name in
+            name.hasPrefix("BELFRY_") && !known.contains(name) && !otherVariables.contains(name)
+                && name != "BELFRY_PORT" && !name.hasPrefix("BELFRY_PORT_")
+                && !name.hasPrefix("BELFRY_SERVICE_")
+        }.prefix(maximumRemarks).map { noSetting($0, among: known) }
+    }
+
+    /// What commands read that is no setting of a relay.
+    private static let otherVariables: Set<String> = [
+        "BELFRY_SOURCE_URL", "BELFRY_SOURCE_SECRET", "BELFRY_CRASH_AT",
+    ]
+    /// More than these say nothing new.
+    private static let maximumRemarks = 20
 
     private static func unknownMembers(path: String) throws -> [String] {
         let text: [UInt8]
@@ -107,7 +140,7 @@ package struct ConfigurationValues: Sendable {
         do throws(JSONSyntaxError) {
             let known = Set(ConfigurationKeys.all.map(\.name))
             return leaves(try JSONValue(parsing: text), below: "").filter { !known.contains($0) }
-                .map { "\($0) in \(path) is no setting; see docs/configuration.md" }
+                .map { noSetting($0, in: path, among: ConfigurationKeys.all.map(\.name)) }
         } catch {
             throw ConfigurationError(["the file \(path) is \(error.description)"])
         }

@@ -3,7 +3,7 @@ package import NIOCore
 
 /// The address of whoever is at the other end, as 128 bits: an IPv4 address stands as IPv6 maps it
 /// (RFC 4291 §2.5.5.2), so that a listener for both sees one client once.
-package struct ClientAddress: Sendable, Hashable {
+package struct ClientAddress: Sendable, Hashable, CustomStringConvertible {
     /// The first eight bytes.
     let high: UInt64
     /// The last eight.
@@ -44,6 +44,17 @@ package struct ClientAddress: Sendable, Hashable {
         guard plain.utf8.count <= 45, let socket = try? SocketAddress(ipAddress: plain, port: 0)
         else { return nil }
         self.init(socket)
+    }
+
+    /// The address as people write it; of IPv6 all eight groups, so that equal ones look equal.
+    package var description: String {
+        if isIPv4 {
+            return (0..<4).reversed().map { String(low >> UInt64(8 * $0) & 0xFF) }
+                .joined(separator: ".")
+        }
+        return [high, low].flatMap { half in
+            (0..<4).reversed().map { String(half >> UInt64(16 * $0) & 0xFFFF, radix: 16) }
+        }.joined(separator: ":")
     }
 
     /// Whether it is the machine itself.

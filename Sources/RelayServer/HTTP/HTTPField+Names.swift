@@ -9,6 +9,13 @@ extension HTTPField.Name {
     /// Whom a proxy acts for.
     static let forwardedFor = unchecked("X-Forwarded-For")
 
+    /// Who asks whether it may send events here (CloudEvents, HTTP 1.1 Web Hooks §4.1.1).
+    static let webHookRequestOrigin = unchecked("WebHook-Request-Origin")
+    /// Who may.
+    static let webHookAllowedOrigin = unchecked("WebHook-Allowed-Origin")
+    /// How many requests a minute it may send.
+    static let webHookAllowedRate = unchecked("WebHook-Allowed-Rate")
+
     /// Whether a proxy may hold an answer back until it is whole (nginx).
     static let acceleratorBuffering = unchecked("X-Accel-Buffering")
     /// What a WebSocket's handshake is proven with (RFC 6455, §11.3).

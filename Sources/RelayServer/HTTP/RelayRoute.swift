@@ -135,7 +135,7 @@ package struct RelayRoute: Sendable {
 extension RelayRoute.Effect {
     /// What a call with `method` does unless it says otherwise.
     init(of method: String) {
-        self = method == "GET" ? .reads : .changes
+        self = method == "GET" || method == "OPTIONS" ? .reads : .changes
     }
 }
 

@@ -64,7 +64,9 @@ struct RequestHandler: Sendable {
             let target = String(request.uri.path.prefix(200))
             throw APIError(.notFound, "there is no call at \(target)")
         }
-        if request.method == .options {
+        if request.method == .options,
+            route == nil || request.headers[.webHookRequestOrigin] == nil
+        {
             return Self.preflight(
                 place, asked: request.headers[.accessControlRequestHeaders])
         }

@@ -10,6 +10,13 @@ struct OperationRoutes: Sendable {
 
     var routes: [RelayRoute] {
         [
+            // Who looks at the bare address shall know what answers there, and where to go on.
+            RelayRoute(open: .operation, "GET", "/") { _ in
+                RelayAnswer(json: [
+                    "service": "belfry", "calls": "/openapi.json", "health": "/healthz",
+                    "readiness": "/readyz", "live": "/live",
+                ])
+            },
             // Alive is whoever answers.
             RelayRoute(open: .operation, "GET", "/healthz") { _ in
                 RelayAnswer(json: ["status": "ok"])

@@ -39,11 +39,17 @@ struct SubscriptionModification {
     /// What is to be applied; `nil` if an atomic request has been refused already.
     var edits: [SubscriptionEdit]? { request.operations(atomicity)?.map(\.edit) }
 
-    /// The answer's entries, one for each operation, in order; `outcomes` are those of ``edits``.
-    func entries(outcomes: [SubscriptionEditOutcome], uuid: String) -> [JSONValue] {
-        request.entries(outcomes, uuid: uuid) { operation, outcome in
-            (outcome ?? .undone).entry(
-                subscriptionID: operation.edit.subscriptionID, cost: operation.cost, uuid: uuid)
+    /// The answer's entries, one for each operation, in order; `outcomes` are those of ``edits``,
+    /// and so are `warnings`.
+    func entries(
+        outcomes: [SubscriptionEditOutcome], _ warnings: [[PredicateWarning]], uuid: String
+    ) -> [JSONValue] {
+        var rest = warnings[...]
+        return request.entries(outcomes, uuid: uuid) { operation, outcome in
+            let warnings = rest.popFirst() ?? []
+            return (outcome ?? .undone).entry(
+                subscriptionID: operation.edit.subscriptionID, cost: operation.cost,
+                warnings: warnings, uuid: uuid)
         }
     }
 
@@ -252,19 +258,25 @@ extension SubscriptionEdit {
 extension SubscriptionEditOutcome {
     /// The entry of the answer.
     func entry(
-        subscriptionID id: SubscriptionID, cost: PredicateCost? = nil, uuid: String
+        subscriptionID id: SubscriptionID, cost: PredicateCost? = nil,
+        warnings: [PredicateWarning] = [], uuid: String
     ) -> JSONValue {
         switch self {
-        case .saved(let version), .unchanged(let version): Self.entry(version, cost: cost)
+        case .saved(let version), .unchanged(let version): Self.entry(version, cost, warnings)
         case .deleted: ["subscriptionID": .string(id.rawValue), "deleted": true]
         case .notFound, .exists, .duplicate, .overQuota, .undone:
             error(id).entry("subscriptionID", .string(id.rawValue), uuid: uuid)
         }
     }
 
-    private static func entry(_ version: SubscriptionVersion, cost: PredicateCost?) -> JSONValue {
+    private static func entry(
+        _ version: SubscriptionVersion, _ cost: PredicateCost?, _ warnings: [PredicateWarning]
+    ) -> JSONValue {
         var object = version.json
         object["predicateCost"] = cost?.json
+        if !warnings.isEmpty {
+            object["warnings"] = .array(warnings.map { .object($0.json) })
+        }
         return .object(object)
     }
 

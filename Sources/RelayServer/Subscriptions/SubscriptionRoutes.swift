@@ -7,6 +7,8 @@ struct SubscriptionRoutes: Sendable {
     let clients: ClientAdmission
     let registry: any SubscriptionRegistry
     let shadow: any Shadow
+    /// What is known of records, by which conditions are doubted.
+    let knowledge: SubscriptionKnowledge
     /// The containers' indexes, which say what predicates cost.
     let indexes: IndexDirectory
     /// Where those wait who list much.
@@ -110,14 +112,15 @@ struct SubscriptionRoutes: Sendable {
             schema: try await shadow.schema(of: owner.container),
             indexes: indexes, assignID: { identifiers.uuid().uppercased() })
         guard let edits = modification.edits else {
-            return answer(modification.entries(outcomes: [], uuid: request.uuid))
+            return answer(modification.entries(outcomes: [], [], uuid: request.uuid))
         }
         let outcomes =
             edits.isEmpty
             ? []
             : try await registry.edit(
                 edits, of: owner, atomicity: modification.atomicity, at: request.receivedAt)
-        return answer(modification.entries(outcomes: outcomes, uuid: request.uuid))
+        let warnings = await knowledge.warnings(of: edits, at: request.receivedAt)
+        return answer(modification.entries(outcomes: outcomes, warnings, uuid: request.uuid))
     }
 
     private func answer(_ entries: [JSONValue]) -> RelayAnswer {

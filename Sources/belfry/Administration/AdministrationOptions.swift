@@ -75,6 +75,7 @@ struct AdministrationOptions: ParsableArguments {
         var trust = RelayTrust()
         if let file = configuration.tls?.certificate { try trust.add("tls.certificateFile", file) }
         if let file = caFile ?? configuration.caFile { try trust.add("tls.caFile", file) }
+        if let url { try Self.check(url) }
         let place =
             url
             ?? trust.place(
@@ -89,6 +90,19 @@ struct AdministrationOptions: ParsableArguments {
             trust: trust)
     }
 
+    /// Refuses what no call could be sent to.
+    private static func check(_ url: String) throws {
+        let parts = URL(string: url)
+        if let parts, ["http", "https"].contains(parts.scheme), parts.host()?.isEmpty == false {
+            return
+        }
+        let isPlace = !url.contains("://") && URL(string: "http://\(url)")?.host() != nil
+        throw CommandFailure(
+            .configuration,
+            "--url: \"\(url)\" is not a URL that begins with http:// or https://"
+                + (isPlace ? "; did you mean http://\(url)?" : ""))
+    }
+
     /// A `belfry dev` of the same user, where nothing says which relay is meant.
     private func sandbox(_ configuration: RelayConfiguration) -> DevAddress? {
         guard database == nil, url == nil, config == nil, adminToken == nil,
@@ -99,10 +113,11 @@ struct AdministrationOptions: ParsableArguments {
 
     private func configuration() async throws -> RelayConfiguration {
         do {
-            return try RelayConfiguration(
-                try await ConfigurationValues.gather(
-                    arguments: config.map { ["--config", $0] } ?? [],
-                    environment: ProcessInfo.processInfo.environment))
+            let values = try await ConfigurationValues.gather(
+                arguments: config.map { ["--config", $0] } ?? [],
+                environment: ProcessInfo.processInfo.environment)
+            for remark in values.remarks { Self.say("warning: \(remark)") }
+            return try RelayConfiguration(values)
         } catch let error as ConfigurationError {
             throw CommandFailure(.configuration, error.description)
         }

@@ -29,6 +29,8 @@ struct CommandFailure: Error, Sendable, Hashable, CustomStringConvertible {
     enum Kind: Int32, Sendable {
         /// The relay refused the call.
         case refused = 1
+        /// A file that was named cannot be read.
+        case input = 66
         /// The relay, or the file, cannot be reached.
         case unavailable = 69
         /// The relay failed.

@@ -247,11 +247,17 @@ struct InputFile {
     }
 
     func bytes() throws -> [UInt8] {
-        let data =
-            path == "-"
-            ? try? FileHandle.standardInput.readToEnd()
-            : try? Data(contentsOf: URL(filePath: path))
-        guard let data else { throw ValidationError("the file \(path) cannot be read") }
-        return Array(data)
+        do {
+            let data =
+                path == "-"
+                ? try FileHandle.standardInput.readToEnd()
+                : try Data(contentsOf: URL(filePath: path))
+            return Array(data ?? Data())
+        } catch let error as CocoaError where error.code == .fileReadNoSuchFile {
+            throw CommandFailure(.input, "there is no file \(path)")
+        } catch {
+            throw CommandFailure(
+                .input, "the file \(path) cannot be read: \(error.localizedDescription)")
+        }
     }
 }

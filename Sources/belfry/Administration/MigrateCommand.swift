@@ -60,6 +60,9 @@ struct OverviewCommand: AsyncParsableCommand {
         if case .integer(let count)? = object["quarantined"], count > 0 {
             lines.append("\(count) changes of the log cannot be read, and fire nothing.")
         }
+        if case .array(let containers)? = object["containers"] {
+            lines += containers.flatMap(Self.refusals)
+        }
         if case .array(let halts)? = object["halts"] { lines += halts.compactMap(Self.line) }
         if case .object(let bounds)? = object["refusing"] {
             for case (let bound, .string(let reason)) in bounds.members {
@@ -67,6 +70,24 @@ struct OverviewCommand: AsyncParsableCommand {
             }
         }
         return lines.joined(separator: "\n")
+    }
+
+    /// The sources of a container whose last webhook was refused, a line each.
+    private static func refusals(of container: JSONValue) -> [String] {
+        guard
+            case .array(let sources)? = CommandOutput.value(
+                at: ["webhooks", "sources"], in: container)
+        else { return [] }
+        return sources.compactMap { source in
+            func text(_ name: String) -> String {
+                CommandOutput.value(at: [name], in: source).map(CommandOutput.shown) ?? ""
+            }
+            // Both are RFC 3339 in UTC, which sorts as time does.
+            guard text("lastRefused") > text("lastAccepted") else { return nil }
+            let place = CommandOutput.shown(CommandOutput.value(at: ["container"], in: container))
+            return "The last webhook of the source \(text("name")) of \(place) was refused at "
+                + "\(text("lastRefused")): \(text("lastReason")) (belfry sources refused)."
+        }
     }
 
     /// What waits for somebody, in one line.

@@ -19,9 +19,19 @@ struct NotificationsCommand: AsyncParsableCommand {
         @Option(help: "How many to show at most.") var limit = 100
 
         func run() async throws {
-            try await options.make(
-                .listNotifications, container.parts(["user": user]),
-                query: [("after", after.map(String.init)), ("limit", String(limit))])
+            try await options.run { client in
+                let answer = try await client.make(
+                    .listNotifications, container.parts(["user": user]),
+                    query: [("after", after.map(String.init)), ("limit", String(limit))])
+                return CommandOutput(
+                    answer, to: .listNotifications, remark: remark(on: answer))
+            }
+        }
+
+        private func remark(on answer: JSONValue) -> String? {
+            guard CommandOutput.value(at: ["keepsInbox"], in: answer) == false else { return nil }
+            return "The inboxes of \(container.container) (\(container.environment)) are off, so "
+                + "nothing is kept in them: belfry containers set --inbox on"
         }
     }
 

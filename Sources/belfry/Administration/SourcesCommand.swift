@@ -5,8 +5,10 @@ import RelayServer
 /// Change sources: the databases that post webhooks.
 struct SourcesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "sources", abstract: "Lists, shows, sets and deletes change sources.",
-        subcommands: [List.self, Show.self, Set.self, Delete.self])
+        commandName: "sources", abstract: "Lists, shows, sets, rotates and deletes change sources.",
+        subcommands: [
+            List.self, Show.self, Set.self, Rotate.self, Refused.self, Delete.self,
+        ])
 
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Lists the change sources.")
@@ -19,13 +21,18 @@ struct SourcesCommand: AsyncParsableCommand {
     }
 
     struct Show: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Shows one change source.")
+        static let configuration = CommandConfiguration(
+            abstract: "Shows one change source, with what its sender needs and a webhook to try.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: ContainerOptions
         @Argument(help: "The source's name.") var name: String
 
         func run() async throws {
-            try await options.make(.showSource, container.parts(["source": name]))
+            try await options.run { client in
+                let answer = try await client.make(
+                    .showSource, container.parts(["source": name]))
+                return SourceOutput.of(answer)
+            }
         }
     }
 
@@ -33,8 +40,9 @@ struct SourcesCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Saves a change source, new or not.",
             discussion: """
-                Give a preset, or a whole definition as JSON (docs/change-sources.md). Where no \
-                secret is given, one is made and shown once.
+                Give a preset, or a definition as JSON (docs/change-sources.md). What is not named \
+                stays as it was. A new source is verified as its preset's sender proves itself, \
+                and where no secret is given, one is made and shown once.
                 """,
             aliases: ["create"])
         @OptionGroup var options: AdministrationOptions
@@ -44,11 +52,17 @@ struct SourcesCommand: AsyncParsableCommand {
         @Option(help: "belfry, debezium, supabase, hasura and so on.")
         var preset: String?
 
-        @Option(help: "The verification scheme (default: standardWebhooks).")
+        @Option(help: "The verification scheme (default: the preset's own).")
         var scheme: String?
 
         @Option(help: "The header of the scheme \"header\".")
         var header: String?
+
+        @Option(help: "The file with the secret, where the sender made it.")
+        var secretFile: String?
+
+        @Option(help: "The table, where bodies name none (minapp).")
+        var table: String?
 
         @Option(help: "The file with the definition as JSON; - reads it from the standard input.")
         var definitionFile: String?
@@ -56,15 +70,16 @@ struct SourcesCommand: AsyncParsableCommand {
         func run() async throws {
             let body = try definition()
             try await options.run { client in
-                let answer = try await client.make(
-                    .setSource, container.parts(["source": name]), body: body)
-                return CommandOutput(answer, to: .setSource, remark: Self.remark(answer))
+                SourceOutput.of(
+                    try await client.make(
+                        .setSource, container.parts(["source": name]), body: body))
             }
         }
 
         private func definition() throws -> JSONValue {
             if let definitionFile {
-                guard preset == nil, scheme == nil, header == nil else {
+                guard preset == nil, scheme == nil, header == nil, secretFile == nil, table == nil
+                else {
                     throw ValidationError("--definition-file says everything by itself")
                 }
                 do {
@@ -73,21 +88,60 @@ struct SourcesCommand: AsyncParsableCommand {
                     throw ValidationError("\(definitionFile): \(error.description)")
                 }
             }
-            guard let preset else {
-                throw ValidationError("one of --preset and --definition-file is required")
+            var definition: JSONObject = [:]
+            definition["preset"] = preset.map { .string($0) }
+            var verification: JSONObject = [:]
+            verification["scheme"] = scheme.map { .string($0) }
+            verification["header"] = header.map { .string($0) }
+            if let secretFile {
+                verification["secrets"] = [["secret": .string(try InputFile(secretFile).secret())]]
             }
-            var definition: JSONObject = ["preset": .string(preset)]
-            if let scheme {
-                var verification: JSONObject = ["scheme": .string(scheme)]
-                verification["header"] = header.map { .string($0) }
-                definition["verification"] = .object(verification)
+            if !verification.members.isEmpty { definition["verification"] = .object(verification) }
+            if let table { definition["mapping"] = ["table": ["constant": .string(table)]] }
+            guard !definition.members.isEmpty else {
+                throw ValidationError("one of --preset and --definition-file is required")
             }
             return .object(definition)
         }
+    }
 
-        private static func remark(_ answer: JSONValue) -> String? {
-            guard case .object(let object) = answer, object["secret"] != nil else { return nil }
-            return "The secret is not shown again."
+    struct Rotate: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Gives a source another secret; the one before is accepted for a while.")
+        @OptionGroup var options: AdministrationOptions
+        @OptionGroup var container: ContainerOptions
+        @Argument(help: "The source's name.") var name: String
+
+        @Option(help: "The hours for which the secret before is accepted too; 0 ends it at once.")
+        var graceHours: Int64 = 24
+
+        @Option(help: "The file with the new secret, where the sender made it.")
+        var secretFile: String?
+
+        func run() async throws {
+            guard (0...720).contains(graceHours) else {
+                throw ValidationError("--grace-hours: 0 to 720 is expected")
+            }
+            var body: JSONObject = ["graceSeconds": .integer(graceHours * 3600)]
+            body["secret"] = try secretFile.map { .string(try InputFile($0).secret()) }
+            let sent = JSONValue.object(body)
+            try await options.run { client in
+                SourceOutput.of(
+                    try await client.make(
+                        .rotateSource, container.parts(["source": name]), body: sent))
+            }
+        }
+    }
+
+    struct Refused: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Lists the last webhooks that were refused, with the reason.",
+            discussion: "They are those since the relay was started, a hundred at the most.")
+        @OptionGroup var options: AdministrationOptions
+        @OptionGroup var container: ContainerOptions
+
+        func run() async throws {
+            try await options.make(.listRefusals, container.parts)
         }
     }
 

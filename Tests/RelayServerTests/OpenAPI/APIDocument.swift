@@ -23,7 +23,9 @@ struct APIDocument: Sendable {
         }
 
         /// Whether the relay holds the call before it answers.
-        var isHeld: Bool { path.hasPrefix("/courier/") || path.hasSuffix("/poll") }
+        var isHeld: Bool {
+            path.hasPrefix("/courier/") || path.hasSuffix("/poll") || path.hasSuffix("/events")
+        }
 
         /// Whether an answer ends by itself; streams are what `LiveScenarioTests` listen to.
         var isAnswered: Bool { !path.hasSuffix("/stream") }

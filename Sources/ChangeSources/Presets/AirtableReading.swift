@@ -1,0 +1,104 @@
+import RelayModel
+
+/// The payloads of Airtable's webhooks, as whoever fetches them posts them on, and the pings that
+/// say that there are some.
+enum AirtableReading {
+    static func read(_ item: SourceItem) throws(JSONContractError) -> Reading {
+        let reader = try item.reader()
+        if reader.object["webhook"] != nil, reader.object["changedTablesById"] == nil {
+            return .ignored("a ping has no changes; fetch the payloads and post them")
+        }
+        if let code = reader.anyText("code"), reader.object["error"] != nil {
+            throw reader.failure("error", "Airtable has no payload: \(code.prefix(64))")
+        }
+        var changes: [ReportedChange] = []
+        for table in try reader.reader("createdTablesById")?.object.members ?? [] {
+            let inner = try JSONReader(
+                table.value, path: reader.path(of: "createdTablesById.\(table.name)"))
+            try read(created: "recordsById", inner, table.name, into: &changes)
+        }
+        for table in try reader.reader("changedTablesById")?.object.members ?? [] {
+            let inner = try JSONReader(
+                table.value, path: reader.path(of: "changedTablesById.\(table.name)"))
+            try read(created: "createdRecordsById", inner, table.name, into: &changes)
+            try read(changed: inner, table.name, into: &changes)
+            for name in try inner.strings("destroyedRecordIds") ?? [] {
+                changes.append(change(.delete, table.name, name))
+            }
+        }
+        guard changes.count <= Limits.maximumChangesPerRequest else {
+            throw item.failure(
+                "\(changes.count) changes; \(Limits.maximumChangesPerRequest) are allowed")
+        }
+        try complete(&changes, reader)
+        return changes.isEmpty ? .ignored("no record changed") : .changes(changes)
+    }
+
+    private static func change(
+        _ operation: ChangeOperation, _ table: String, _ name: String
+    ) -> ReportedChange {
+        var change = ReportedChange(operation, of: ReportedTable(name: table))
+        change.recordName = name
+        return change
+    }
+
+    private static func read(
+        created member: String, _ reader: JSONReader, _ table: String,
+        into changes: inout [ReportedChange]
+    ) throws(JSONContractError) {
+        for record in try reader.reader(member)?.object.members ?? [] {
+            let inner = try JSONReader(
+                record.value, path: reader.path(of: "\(member).\(record.name)"))
+            var change = change(.create, table, record.name)
+            change.after =
+                try inner.row("cellValuesByFieldId", .full)
+                ?? ReportedImage(fields: [:], completeness: .full, path: inner.path)
+            changes.append(change)
+        }
+    }
+
+    /// Cells that did not change are there only if the webhook was made to have them.
+    private static func read(
+        changed reader: JSONReader, _ table: String, into changes: inout [ReportedChange]
+    ) throws(JSONContractError) {
+        for record in try reader.reader("changedRecordsById")?.object.members ?? [] {
+            let inner = try JSONReader(
+                record.value, path: reader.path(of: "changedRecordsById.\(record.name)"))
+            let current = try inner.require("current", try inner.reader("current"))
+            let unchanged = try inner.reader("unchanged")?.row("cellValuesByFieldId", .full)
+            var change = change(.update, table, record.name)
+            var after =
+                try current.row("cellValuesByFieldId", .partial)
+                ?? ReportedImage(fields: [:], completeness: .partial, path: current.path)
+            change.changedKeys = after.fields.keys.sorted()
+            var before = try inner.reader("previous")?.row("cellValuesByFieldId", .partial)
+            if let unchanged {
+                after.fields.merge(unchanged.fields) { own, _ in own }
+                after.completeness = .full
+                before?.fields.merge(unchanged.fields) { own, _ in own }
+                before?.completeness = .full
+            }
+            change.after = after
+            change.before = before
+            changes.append(change)
+        }
+    }
+
+    /// What the payload says of all of its changes.
+    private static func complete(
+        _ changes: inout [ReportedChange], _ reader: JSONReader
+    ) throws(JSONContractError) {
+        let time = reader.anyMoment("timestamp")
+        let number = try reader.integer("baseTransactionNumber")
+        let user = try reader.reader("actionMetadata")?.reader("sourceMetadata")?.reader("user")?
+            .anyText("id")
+        for index in changes.indices {
+            changes[index].occurredAt = time
+            changes[index].userID = user
+            changes[index].version = number
+            guard let number else { continue }
+            changes[index].key = (.position, String(number))
+            changes[index].sharesPosition = true
+        }
+    }
+}

@@ -1,0 +1,177 @@
+import RelayModel
+
+/// What PostgreSQL's output plugin wal2json writes: a change each (`format-version` 2), or a
+/// transaction whose changes are in arrays (`format-version` 1).
+enum WAL2JSONReading {
+    private static let actions: [String: ChangeOperation] = [
+        "I": .create, "U": .update, "D": .delete,
+    ]
+    private static let kinds: [String: ChangeOperation] = [
+        "insert": .create, "update": .update, "delete": .delete,
+    ]
+
+    static func read(_ item: SourceItem) throws(JSONContractError) -> Reading {
+        let reader = try item.reader()
+        if reader.object["change"] != nil { return try transaction(reader) }
+        let action = try reader.require("action", try reader.string("action"))
+        switch action {
+        case "B", "C": return .ignored("the bounds of a transaction are no change")
+        case "M": return .ignored("a message of the log is no change")
+        case "T": throw reader.failure("action", DebeziumReading.truncation)
+        default: break
+        }
+        guard let operation = actions[action] else {
+            throw reader.failure(
+                "action", "\"\(action.prefix(64))\" is unknown; allowed are I, U, D, B, C, M")
+        }
+        var change = ReportedChange(operation, of: try table(reader))
+        let columns = try tuple(reader.array("columns") ?? [], path: reader.path(of: "columns"))
+        let identity = try tuple(reader.array("identity") ?? [], path: reader.path(of: "identity"))
+        fill(&change, columns, identity, paths: ("columns", "identity"), reader)
+        let key = try primaryKey(reader)
+        change.recordName = name(of: key, columns, identity)
+        if !key.isEmpty, identity.keys.allSatisfy(key.contains) {
+            change.before?.completeness = .partial
+        }
+        change.occurredAt = reader.anyMoment("timestamp")
+        if let text = reader.anyText("lsn"), let position = position(text) {
+            change.version = position
+            change.key = (.position, text)
+            change.sharesPosition = true
+        }
+        return .changes([change])
+    }
+
+    // MARK: A transaction
+
+    private static func transaction(_ reader: JSONReader) throws(JSONContractError) -> Reading {
+        let elements = try reader.array("change") ?? []
+        guard elements.count <= Limits.maximumChangesPerRequest else {
+            throw reader.failure(
+                "change",
+                "\(elements.count) changes; \(Limits.maximumChangesPerRequest) are allowed")
+        }
+        let time = reader.anyMoment("timestamp")
+        let end = reader.anyText("nextlsn")
+        var changes: [ReportedChange] = []
+        for (index, element) in elements.enumerated() {
+            let inner = try JSONReader(element, path: reader.path(of: "change[\(index)]"))
+            let kind = try inner.require("kind", try inner.string("kind"))
+            if kind == "message" { continue }
+            if kind == "truncate" { throw inner.failure("kind", DebeziumReading.truncation) }
+            var change = ReportedChange(
+                try inner.operation("kind", kinds), of: try table(inner))
+            let columns = try tuple(inner, "column")
+            let keys = try inner.reader("oldkeys")
+            let identity = if let keys { try tuple(keys, "key") } else { RecordFields() }
+            fill(&change, columns, identity, paths: ("columnvalues", "oldkeys"), inner)
+            change.occurredAt = time
+            if let end { change.key = (.position, "\(end);\(index)") }
+            changes.append(change)
+        }
+        return changes.isEmpty ? .ignored("the transaction changed nothing") : .changes(changes)
+    }
+
+    private static func table(_ reader: JSONReader) throws(JSONContractError) -> ReportedTable {
+        ReportedTable(
+            schema: try reader.string("schema"),
+            name: try reader.require("table", try reader.string("table")))
+    }
+
+    // MARK: Images
+
+    /// What the log has of a row: after an update, what was stored apart and did not change is
+    /// left out, unless the identity is the whole row.
+    private static func fill(
+        _ change: inout ReportedChange, _ columns: RecordFields, _ identity: RecordFields,
+        paths: (after: String, before: String), _ reader: JSONReader
+    ) {
+        if change.operation != .create, !identity.isEmpty {
+            change.before = ReportedImage(
+                fields: identity, completeness: .unsure, path: reader.path(of: paths.before))
+        }
+        guard change.operation != .delete else { return }
+        let isWhole = columns.keys.allSatisfy { identity[$0] != nil }
+        let fields = columns.merging(isWhole ? identity : [:]) { new, _ in new }
+        change.after = ReportedImage(
+            fields: fields,
+            completeness: change.operation == .create || isWhole ? .full : .partial,
+            path: reader.path(of: paths.after))
+    }
+
+    /// Columns as `{"name", "type", "value"}`.
+    private static func tuple(
+        _ elements: [JSONValue], path: String
+    ) throws(JSONContractError) -> RecordFields {
+        var fields: RecordFields = [:]
+        for (index, element) in elements.enumerated() {
+            let column = try JSONReader(element, path: "\(path)[\(index)]")
+            let name = try column.require("name", try column.string("name"))
+            fields[name] = value(column.object["value"] ?? .null, type: column.anyText("type"))
+        }
+        return fields
+    }
+
+    /// Columns as three arrays of names, types and values.
+    private static func tuple(
+        _ reader: JSONReader, _ prefix: String
+    ) throws(JSONContractError) -> RecordFields {
+        let names = try reader.strings("\(prefix)names") ?? []
+        let types = try reader.strings("\(prefix)types") ?? []
+        let values = try reader.array("\(prefix)values") ?? []
+        guard names.count == values.count else {
+            throw reader.failure(
+                "\(prefix)values", "\(values.count) values for \(names.count) names")
+        }
+        var fields: RecordFields = [:]
+        for (index, name) in names.enumerated() {
+            fields[name] = value(
+                values[index], type: types.indices.contains(index) ? types[index] : nil)
+        }
+        return fields
+    }
+
+    /// The columns of the primary key, in its order (`include-pk`).
+    private static func primaryKey(_ reader: JSONReader) throws(JSONContractError) -> [String] {
+        (try reader.array("pk") ?? []).compactMap { element in
+            guard case .object(let object) = element, case .string(let name)? = object["name"]
+            else { return nil }
+            return name
+        }
+    }
+
+    /// The values of the primary key, joined as those of configured keys.
+    private static func name(
+        of key: [String], _ columns: RecordFields, _ identity: RecordFields
+    ) -> String? {
+        let parts = key.compactMap { (columns[$0] ?? identity[$0])?.nameText }
+        guard !parts.isEmpty, parts.count == key.count else { return nil }
+        return parts.count == 1
+            ? parts[0] : parts.map(\.escapedForJoining).joined(separator: ",")
+    }
+
+    /// A value as its column's type says; what does not fit stays as it came.
+    private static func value(_ json: JSONValue, type: String?) -> FieldValue {
+        let plain = FieldValue(plain: json)
+        guard let type, case .string(let text) = plain else { return plain }
+        let words = type.replacing(/\([^)]*\)/, with: "")
+        let kind: ColumnType
+        switch words {
+        case "timestamp with time zone", "timestamp without time zone", "date": kind = .timestamp
+        case "uuid": kind = .uuid
+        case "json", "jsonb": kind = .json
+        case "bytea": return Hexadecimal.decode(text).map(FieldValue.bytes) ?? plain
+        default: return plain
+        }
+        return kind.convert(plain, zoneID: .default) ?? plain
+    }
+
+    /// A position of PostgreSQL's log, as `16/B374D848`.
+    private static func position(_ text: String) -> Int64? {
+        let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+        guard parts.count == 2, let high = UInt32(parts[0], radix: 16),
+            let low = UInt32(parts[1], radix: 16)
+        else { return nil }
+        return Int64(exactly: UInt64(high) << 32 | UInt64(low))
+    }
+}

@@ -1,0 +1,167 @@
+import RelayModel
+
+/// The sender's side of a source, ready to paste, and a webhook to try it with.
+package struct SenderGuide: Sendable {
+    private let source: ChangeSource
+    private let url: String
+    private let secret: String?
+
+    /// What stands where the secret belongs, when it is not known here.
+    private static let placeholder = "THE-SECRET"
+
+    /// Tells how to post to `source` at `url`; `secret` is known when it was just made.
+    package init(to source: ChangeSource, at url: String, secret: String? = nil) {
+        self.source = source
+        self.url = url
+        self.secret = secret
+    }
+
+    private var shownSecret: String { secret ?? Self.placeholder }
+
+    /// The headers that prove who sends, where they are the same every time.
+    private var fixedHeaders: [(String, String)] {
+        switch source.verification.scheme {
+        case .header(let name): [(name, shownSecret)]
+        case .bearer: [("Authorization", "Bearer \(shownSecret)")]
+        case .none, .standardWebhooks, .tokenBody, .signature: []
+        }
+    }
+
+    // MARK: Setting the sender up
+
+    /// What to say to the sender, in its own words.
+    package var setup: String {
+        switch source.preset {
+        case .supabase: supabase
+        case .hasura: hasura
+        case .debezium: debezium
+        case .parse: parse
+        case .directus: directus
+        case .strapi: listed(in: "config/server.js or the settings of Strapi, under Webhooks")
+        case .appwrite:
+            """
+            In Appwrite's console, under Settings, Webhooks: the URL \(url),
+            the events of databases that are to be followed. Its signature key is this source's
+            secret.
+            """
+        case .airtable:
+            """
+            curl -X POST https://api.airtable.com/v0/bases/BASE-ID/webhooks \\
+              -H "Authorization: Bearer $AIRTABLE_TOKEN" -H "Content-Type: application/json" \\
+              -d '{"notificationUrl": "\(url)", "specification": {"options": {
+                     "filters": {"dataTypes": ["tableData"]},
+                     "includes": {"includePreviousCellValues": true,
+                                  "includeCellValuesInFieldIds": "all"}}}}'
+            # macSecretBase64 of the answer is this source's secret. Pings have no changes: fetch
+            # the payloads, and post them to the same URL, signed with the same secret.
+            """
+        case .minapp:
+            "In Minapp's console, a trigger for each table whose action is a webhook: "
+                + "the URL \(url) and this source's secret."
+        case .belfry, .cloudevents, .mongodb, .dynamodb, .wal2json, .cloudkit, .custom:
+            listed(in: "whatever posts (docs/webhook-signing.md has it in five languages)")
+        }
+    }
+
+    private var supabase: String {
+        let headers = JSONValue.object(
+            JSONObject(
+                [("Content-Type", .string("application/json"))]
+                    + fixedHeaders.map { ($0.0, .string($0.1)) }))
+        return """
+            create trigger belfry after insert or update or delete on public.\(table)
+              for each row execute function supabase_functions.http_request(
+                \(Self.quoted(url)), 'POST',
+                \(Self.quoted(headers.text)), '{}', '5000');
+            """
+    }
+
+    private var hasura: String {
+        let rows: JSONValue = ["columns": "*"]
+        let arguments: JSONObject = [
+            "name": .string("belfry_\(table)"), "source": "default",
+            "table": ["schema": "public", "name": .string(table)], "webhook": .string(url),
+            "insert": rows, "update": rows, "delete": rows,
+            "headers": .array(
+                fixedHeaders.map { ["name": .string($0.0), "value": .string($0.1)] }),
+            "replace": true,
+        ]
+        let call: JSONValue = [
+            "type": "pg_create_event_trigger", "args": .object(arguments),
+        ]
+        return """
+            curl -X POST https://YOUR-HASURA/v1/metadata \\
+              -H "X-Hasura-Admin-Secret: $HASURA_ADMIN_SECRET" \\
+              -d \(Self.quoted(call.text, escapedAs: #"'\''"#))
+            """
+    }
+
+    private var debezium: String {
+        var lines = [
+            "debezium.format.value=json", "debezium.sink.type=http",
+            "debezium.sink.http.url=\(url)",
+        ]
+        if case .standardWebhooks = source.verification.scheme {
+            lines.append("debezium.sink.http.authentication.type=standard-webhooks")
+            lines.append("debezium.sink.http.authentication.webhook.secret=\(shownSecret)")
+        }
+        return lines.joined(separator: "\n")
+    }
+
+    private var parse: String {
+        """
+        // In the configuration of Parse Server: webhookKey: "\(shownSecret)"
+        // Then, once for each class and each of afterSave and afterDelete:
+        curl -X POST https://YOUR-PARSE/parse/hooks/triggers \\
+          -H "X-Parse-Application-Id: $APP_ID" -H "X-Parse-Master-Key: $MASTER_KEY" \\
+          -H "Content-Type: application/json" \\
+          -d '{"className": "\(table)", "triggerName": "afterSave", "url": "\(url)"}'
+        """
+    }
+
+    private var directus: String {
+        listed(in: "a flow of the event hook's kind, in its operation Webhook / Request URL")
+            + "\nRequest body: "
+            + #"{"event":"{{$trigger.event}}","collection":"{{$trigger.collection}}","#
+            + #""key":"{{$trigger.key}}","keys":"{{$trigger.keys}}","#
+            + #""payload":"{{$trigger.payload}}","accountability":"{{$accountability}}"}"#
+    }
+
+    private func listed(in place: String) -> String {
+        var lines = ["In \(place):", "URL: \(url)", "Method: POST"]
+        lines += (fixedHeaders + [("Content-Type", "application/json")]).map {
+            "Header: \($0.0): \($0.1)"
+        }
+        switch source.verification.scheme {
+        case .standardWebhooks: lines.append("Signed as Standard Webhooks say, with this secret.")
+        case .signature: lines.append("Signed with this secret.")
+        case .none, .header, .bearer, .tokenBody: break
+        }
+        return lines.joined(separator: "\n")
+    }
+
+    /// A text between SQL's quotes, or a shell's.
+    private static func quoted(_ text: String, escapedAs escape: String = "''") -> String {
+        "'\(text.replacing("'", with: escape))'"
+    }
+
+    /// A table that the mapping names, or a made-up one.
+    private var table: String {
+        let named = source.mapping.recordTypes.keys.min() ?? "todos"
+        let name = named.split(separator: ".").last.map(String.init) ?? named
+        let isPlain = name.utf8.allSatisfy {
+            0x30...0x39 ~= $0 || 0x41...0x5A ~= $0 || 0x61...0x7A ~= $0 || $0 == 0x5F
+        }
+        return isPlain ? name : "todos"
+    }
+
+    // MARK: A webhook to try
+
+    /// A shell script that posts one change as the sender would; `nil` where only the sender can
+    /// sign.
+    ///
+    /// It needs `curl`, and `openssl` where there is a signature.
+    package var trial: String? {
+        SenderTrial(source, url: url, secret: secret, table: table).script
+    }
+}

@@ -1,0 +1,266 @@
+import RelayModel
+
+/// A shell script that posts one change to a source, signed as its sender would sign it.
+struct SenderTrial {
+    private let source: ChangeSource
+    private let url: String
+    private let secret: String?
+    private let table: String
+
+    init(_ source: ChangeSource, url: String, secret: String?, table: String) {
+        self.source = source
+        self.url = url
+        self.secret = secret
+        self.table = table
+    }
+
+    /// The whole script; `nil` where only the sender can sign.
+    var script: String? {
+        var lines = ["url=\(Self.quoted(url))"]
+        if source.verification.scheme != .none {
+            lines.append(
+                secret.map { "secret=\(Self.quoted($0))" }
+                    ?? "secret=${BELFRY_SOURCE_SECRET:?set it to the secret of this source}")
+        }
+        lines.append("body=\(Self.quoted(body))")
+        guard let proof = proof() else { return nil }
+        lines += proof.lines
+        var headers = [("Content-Type", "application/json")] + presetHeaders + proof.headers
+        // A token is no JSON.
+        if source.verification.scheme == .tokenBody { headers[0].1 = "text/plain" }
+        lines.append("curl -sS -X POST \"$url\" \\")
+        lines += headers.map { "  -H \"\($0.0): \($0.1)\" \\" }
+        lines.append("  --data-binary \"$body\"")
+        return lines.joined(separator: "\n")
+    }
+
+    // MARK: The body
+
+    private var body: String {
+        let row: JSONValue = ["id": "trial-1", "title": "Tried"]
+        let name = JSONValue.string(table)
+        let json: JSONValue =
+            switch source.preset {
+            case .belfry, .custom:
+                [
+                    "operation": "create", "recordType": name, "recordName": "trial-1",
+                    "after": ["title": "Tried"],
+                ]
+            case .debezium:
+                [
+                    "op": "c", "before": .null, "after": row,
+                    "source": [
+                        "connector": "trial", "name": "trial", "schema": "public", "table": name,
+                    ],
+                ]
+            case .supabase:
+                [
+                    "type": "INSERT", "schema": "public", "table": name, "record": row,
+                    "old_record": .null,
+                ]
+            case .hasura:
+                [
+                    "id": "trial-1", "table": ["schema": "public", "name": name],
+                    "event": ["op": "INSERT", "data": ["old": .null, "new": row]],
+                ]
+            case .cloudevents:
+                [
+                    "specversion": "1.0", "id": "trial-1", "source": "/trial",
+                    "type": "trial.record.created", "subject": .string("\(table)/trial-1"),
+                    "data": ["after": ["title": "Tried"]],
+                ]
+            case .parse:
+                [
+                    "triggerName": "afterSave",
+                    "object": ["className": name, "objectId": "trial-1", "title": "Tried"],
+                ]
+            case .mongodb:
+                [
+                    "operationType": "insert", "ns": ["db": "trial", "coll": name],
+                    "documentKey": ["_id": "trial-1"],
+                    "fullDocument": ["_id": "trial-1", "title": "Tried"],
+                ]
+            case .dynamodb:
+                [
+                    "Records": [
+                        [
+                            "eventName": "INSERT",
+                            "dynamodb": [
+                                "Keys": ["id": ["S": "trial-1"]],
+                                "NewImage": ["id": ["S": "trial-1"], "title": ["S": "Tried"]],
+                            ],
+                            "eventSourceARN": .string("arn:aws:dynamodb:x:1:table/\(table)/s"),
+                        ]
+                    ]
+                ]
+            case .appwrite:
+                [
+                    "$id": "trial-1", "$databaseId": "trial", "$collectionId": name,
+                    "title": "Tried",
+                ]
+            case .directus:
+                [
+                    "event": "items.create", "collection": name, "key": "trial-1",
+                    "payload": ["title": "Tried"],
+                ]
+            case .strapi:
+                [
+                    "event": "entry.create", "model": name,
+                    "entry": ["id": 1, "documentId": "trial-1", "title": "Tried"],
+                ]
+            case .minapp: ["id": "trial-1", "title": "Tried"]
+            case .wal2json:
+                [
+                    "action": "I", "schema": "public", "table": name,
+                    "columns": [
+                        ["name": "id", "type": "text", "value": "trial-1"],
+                        ["name": "title", "type": "text", "value": "Tried"],
+                    ],
+                ]
+            case .airtable:
+                [
+                    "changedTablesById": .object(
+                        JSONObject([
+                            (
+                                table,
+                                [
+                                    "createdRecordsById": [
+                                        "trial-1": ["cellValuesByFieldId": ["title": "Tried"]]
+                                    ]
+                                ]
+                            )
+                        ]))
+                ]
+            case .cloudkit:
+                [
+                    "recordName": "trial-1", "recordType": name,
+                    "fields": ["title": ["value": "Tried", "type": "STRING"]],
+                ]
+            }
+        return json.text
+    }
+
+    private var presetHeaders: [(String, String)] {
+        switch source.preset {
+        case .appwrite:
+            [
+                (
+                    "X-Appwrite-Webhook-Events",
+                    "databases.trial.collections.\(table).documents.trial-1.create"
+                )
+            ]
+        case .minapp: [("X-Hydrogen-Trigger-Event", "on_create")]
+        default: []
+        }
+    }
+
+    // MARK: The proof
+
+    private typealias Proof = (lines: [String], headers: [(String, String)])
+
+    private func proof() -> Proof? {
+        switch source.verification.scheme {
+        case .none: return ([], [])
+        case .header(let name): return ([], [(name, "$secret")])
+        case .bearer: return ([], [("Authorization", "Bearer $secret")])
+        case .standardWebhooks:
+            // Who has the public half can sign nothing.
+            if secret?.hasPrefix("whpk_") == true { return nil }
+            return (
+                [
+                    "id=trial_$(openssl rand -hex 12)", "timestamp=$(date +%s)",
+                    Self.key("${secret#whsec_}", .base64),
+                    Self.signature(
+                        of: ["$id.$timestamp.$body"], digest: "sha256", keyed: true,
+                        output: .base64),
+                ],
+                [
+                    (StandardWebhooks.idHeader, "$id"),
+                    (StandardWebhooks.timestampHeader, "$timestamp"),
+                    (StandardWebhooks.signatureHeader, "v1,$signature"),
+                ]
+            )
+        case .tokenBody:
+            let url64 = "openssl base64 -A | tr '+/' '-_' | tr -d '='"
+            return (
+                [
+                    "head=$(printf %s '{\"alg\":\"HS256\",\"typ\":\"JWT\"}' | \(url64))",
+                    "claims=$(printf %s \"$body\" | \(url64))", Self.key("$secret", .utf8),
+                    "signature=$(printf %s \"$head.$claims\" | openssl dgst -sha256 -mac HMAC "
+                        + "-macopt \"hexkey:$key\" -binary | \(url64))",
+                    "body=$head.$claims.$signature",
+                ], []
+            )
+        case .signature(let recipe): return proof(recipe)
+        }
+    }
+
+    private func proof(_ recipe: SignatureRecipe) -> Proof? {
+        let digest: String
+        switch recipe.algorithm {
+        case .ed25519: return nil
+        case .hmacSHA1: digest = "sha1"
+        case .hmacSHA256, .sha256: digest = "sha256"
+        }
+        var lines: [String] = []
+        var headers: [(String, String)] = []
+        var parts: [String] = []
+        for part in recipe.parts {
+            switch part {
+            case .literal(let text):
+                lines.append("literal\(parts.count)=\(Self.quoted(text))")
+                parts.append("$literal\(parts.count)")
+            case .header(let name):
+                let isTime = name.lowercased() == recipe.timestampHeader?.lowercased()
+                let variable = "part\(parts.count)"
+                lines.append(
+                    isTime ? "\(variable)=$(date +%s)" : "\(variable)=trial_$(openssl rand -hex 12)"
+                )
+                headers.append((name, "$\(variable)"))
+                parts.append("$\(variable)")
+            case .url:
+                lines.append("signed_url=\(Self.quoted(recipe.url ?? url))")
+                parts.append("$signed_url")
+            case .body: parts.append("$body")
+            case .secret: parts.append("$secret")
+            }
+        }
+        if recipe.algorithm != .sha256 { lines.append(Self.key("$secret", recipe.keyEncoding)) }
+        lines.append(
+            Self.signature(
+                of: parts, digest: digest, keyed: recipe.algorithm != .sha256,
+                output: recipe.output))
+        headers.append((recipe.header, "\(Self.escaped(recipe.prefix))$signature"))
+        return (lines, headers)
+    }
+
+    /// The key in hexadecimal digits, as openssl wants it.
+    private static func key(_ text: String, _ encoding: SignatureRecipe.Encoding) -> String {
+        let digits = "od -An -v -tx1 | tr -d ' \\n'"
+        return switch encoding {
+        case .utf8: "key=$(printf %s \"\(text)\" | \(digits))"
+        case .base64: "key=$(printf %s \"\(text)\" | openssl base64 -d -A | \(digits))"
+        case .hex: "key=\(text)"
+        }
+    }
+
+    private static func signature(
+        of parts: [String], digest: String, keyed: Bool, output: SignatureRecipe.Encoding
+    ) -> String {
+        let quoted = parts.map { "\"\($0)\"" }.joined(separator: " ")
+        let mac = keyed ? " -mac HMAC -macopt \"hexkey:$key\"" : ""
+        let written = output == .hex ? "od -An -v -tx1 | tr -d ' \\n'" : "openssl base64 -A"
+        return
+            "signature=$(printf %s \(quoted) | openssl dgst -\(digest)\(mac) -binary | \(written))"
+    }
+
+    /// A text within a shell's double quotes.
+    private static func escaped(_ text: String) -> String {
+        text.map { "\\\"$`".contains($0) ? "\\\($0)" : "\($0)" }.joined()
+    }
+
+    /// A text between a shell's quotes.
+    private static func quoted(_ text: String) -> String {
+        "'\(text.replacing("'", with: #"'\''"#))'"
+    }
+}

@@ -1,0 +1,129 @@
+package import RelayModel
+
+/// What saving a source means: what is named is set, and the rest stays as it was.
+package struct SourceDefinition: Sendable {
+    /// The source, with its secrets.
+    package let source: ChangeSource
+    /// The secret that was made, where there was none and the scheme needs one.
+    package let madeSecret: String?
+
+    /// The length of secrets that are made, in bytes (Standard Webhooks 1.0 allows 24 to 64).
+    private static let secretBytes = 32
+
+    /// Completes `given` by `former`, the source before, and by the preset's usual verification.
+    ///
+    /// A member that is null is as it would be in a new source.
+    ///
+    /// - Parameters:
+    ///   - given: the members that were named.
+    ///   - former: the source before; `nil` for a new one.
+    ///   - randomBytes: returns as many unpredictable bytes as it is asked for.
+    /// - Throws: ``RelayModel/JSONContractError`` that names the member at fault.
+    package init(
+        _ given: JSONObject, over former: ChangeSource?, randomBytes: (Int) -> [UInt8]
+    ) throws(JSONContractError) {
+        var json = Self.overlaid(
+            former?.json ?? [:], by: given, except: ["mapping", "verification"])
+        json["mapping"] = Self.mapping(given["mapping"], over: former)
+        let reader = try JSONReader(.object(json))
+        let preset: SourcePreset = try reader.require("preset", try reader.choice("preset"))
+        guard
+            case .object(var verification) = Self.verification(
+                given["verification"], over: former, preset)
+        else {
+            json["verification"] = given["verification"]
+            source = try ChangeSource(json: .object(json))
+            madeSecret = nil
+            return
+        }
+        var made: String?
+        if verification["secrets"] == nil, verification["scheme"] != "none" {
+            let scheme = try SourceVerification.scheme(
+                reader: try JSONReader(.object(verification), path: "verification"))
+            if let place = scheme.placeOfSecret {
+                throw JSONContractError(
+                    path: "verification.secrets", reason: "one is needed: \(place)")
+            }
+            let secret = scheme.secret(of: randomBytes(Self.secretBytes))
+            verification["secrets"] = [["secret": .string(secret)]]
+            made = secret
+        }
+        json["verification"] = .object(verification)
+        source = try ChangeSource(json: .object(json))
+        madeSecret = made
+    }
+
+    private static func overlaid(
+        _ former: JSONObject, by given: JSONObject, except others: Set<String> = []
+    ) -> JSONObject {
+        var json = former
+        for member in given.members where !others.contains(member.name) {
+            json[member.name] = member.value == .null ? nil : member.value
+        }
+        return json
+    }
+
+    private static func mapping(_ given: JSONValue?, over former: ChangeSource?) -> JSONValue? {
+        switch given {
+        case nil: former.map { .object($0.mapping.json) }
+        case .null?: nil
+        case .object(let members)?:
+            .object(overlaid(former?.mapping.json ?? [:], by: members))
+        case let other?: other
+        }
+    }
+
+    /// The parts of another scheme are of no use, and its secrets belong to it.
+    private static func verification(
+        _ given: JSONValue?, over former: ChangeSource?, _ preset: SourcePreset
+    ) -> JSONValue {
+        let usual = preset.usualVerification
+        let known = former?.verification.json(.included)
+        switch given {
+        case nil: return .object(known ?? usual)
+        case .null?: return .object(usual)
+        case .object(let members)?:
+            let scheme = members["scheme"] ?? known?["scheme"] ?? usual["scheme"]
+            let base = [known, usual].compactMap { $0 }.first { $0["scheme"] == scheme }
+            return .object(overlaid(base ?? [:], by: members))
+        case let other?: return other
+        }
+    }
+}
+
+extension ChangeSource {
+    /// This source with another secret; the one before is accepted until `end`, or not at all.
+    ///
+    /// - Parameters:
+    ///   - secret: the new one; where it is `nil`, one is made of what `randomBytes` returns.
+    ///   - end: when the one before ceases to be accepted; `nil` means at once.
+    ///   - now: the moment.
+    ///   - randomBytes: returns as many unpredictable bytes as it is asked for.
+    /// - Returns: The source, and its new secret.
+    /// - Throws: ``RelayModel/JSONContractError`` if the scheme has no secret, or another form.
+    package func rotated(
+        to secret: String?, formerUntil end: Timestamp?, at now: Timestamp,
+        randomBytes: (Int) -> [UInt8]
+    ) throws(JSONContractError) -> (source: ChangeSource, secret: String) {
+        guard verification.scheme != .none else {
+            throw JSONContractError(path: "source", reason: "it is verified by no secret")
+        }
+        if secret == nil, let place = verification.scheme.placeOfSecret {
+            throw JSONContractError(path: "secret", reason: "is needed: \(place)")
+        }
+        let new = secret ?? verification.scheme.secret(of: randomBytes(32))
+        if let rule = verification.scheme.ruleBroken(bySecret: new) {
+            throw JSONContractError(path: "secret", reason: rule)
+        }
+        var copy = self
+        copy.verification.secrets = [SourceSecret(new)]
+        let former =
+            verification.secrets.last { $0.until == nil }
+            ?? verification.secrets.last { $0.isLive(at: now) }
+        if let end, let former, former.value != new {
+            let last = former.until.map { min($0, end) } ?? end
+            copy.verification.secrets.insert(SourceSecret(former.value, until: last), at: 0)
+        }
+        return (copy, new)
+    }
+}

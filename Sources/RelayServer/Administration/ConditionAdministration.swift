@@ -1,0 +1,51 @@
+import Fanout
+import PredicateLanguage
+import RelayModel
+import Storage
+
+/// Checks a condition as if a subscription with it were saved, and saves nothing.
+struct ConditionAdministration: AdministrationTable {
+    let registry: any ContainerRegistry
+    let knowledge: SubscriptionKnowledge
+    let indexes: IndexDirectory
+    let limits: RequestLimits
+
+    var routes: [AdministrationRoute] {
+        [AdministrationRoute(.checkSubscription, respond: check)]
+    }
+
+    /// The members that say what a subscription watches; the rest of one is made up here.
+    static let members = ["query", "firesOn", "firesWhen", "changedKeys"]
+
+    private func check(_ request: RelayRequest) async throws -> RelayAnswer {
+        let settings = try await registry.settings(in: request)
+        let body = try AdministrationCall.checkSubscription.body(of: request)
+        guard let nobody = UserID(rawValue: "_nobody") else {
+            preconditionFailure("a user ID that is one")
+        }
+        let owner = SubscriptionOwner(container: settings.key, database: .public, user: nobody)
+        let known = try await knowledge.known(of: settings.key, at: request.receivedAt)
+        var dictionary: JSONObject = [
+            "subscriptionID": "checked", "subscriptionType": "query",
+            "firesOn": ["create", "update", "delete"],
+            "notificationInfo": ["shouldSendContentAvailable": true],
+        ]
+        for name in Self.members {
+            if let value = body.value(name) { dictionary[name] = value }
+        }
+        let reading = SubscriptionOperationReading(
+            owner: owner, limits: limits, schema: known.schema, assignedID: "checked")
+        let subscription = try reading.subscription(try JSONReader(.object(dictionary)))
+        var scaled = limits.costs.narrowed(by: settings.costs)
+        scaled.perUser = .max
+        let cost = try PredicateScales(indexes: indexes, limits: scaled)
+            .weigh(subscription, path: "")
+        guard case .query(let query, _) = subscription.scope else {
+            preconditionFailure("a query subscription has a query")
+        }
+        return RelayAnswer(json: [
+            "canonical": .string(query.canonical), "predicateCost": cost.json,
+            "warnings": .array(known.warnings(of: subscription).map { .object($0.json) }),
+        ])
+    }
+}

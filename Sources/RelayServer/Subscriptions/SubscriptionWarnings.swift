@@ -1,0 +1,204 @@
+import ChangeSources
+import Logging
+import Matching
+import PredicateLanguage
+import RegularExpressions
+import RelayModel
+import Storage
+
+/// What is told of a subscription that may be saved and will probably not do what was meant.
+///
+/// It says what was seen and no more: where nothing was, it is silent.
+struct SubscriptionWarnings {
+    let schema: ContainerSchema
+    let sample: SeenChanges.Sample
+    /// The container's sources.
+    let sources: [ChangeSource]
+
+    /// More of them say nothing new.
+    private static let most = 20
+
+    /// What is to be told of `subscription`.
+    func warnings(of subscription: Subscription) -> [PredicateWarning] {
+        guard case .query(let query, _) = subscription.scope,
+            let predicate = try? query.recordPredicate()
+        else {
+            return subscription.recordType.map { unknownType($0) } ?? []
+        }
+        let type = query.recordType
+        var warnings = unknownType(type)
+        if warnings.isEmpty { warnings += unseen(predicate, in: type) }
+        warnings += predicate.ownWarnings
+        warnings += withoutBefore(subscription, predicate, type)
+        return Array(warnings.prefix(Self.most))
+    }
+
+    // MARK: The record type
+
+    private func unknownType(_ type: RecordType) -> [PredicateWarning] {
+        let known = Set(schema.recordTypes.keys).union(sample.types.keys)
+        guard !known.isEmpty, !known.contains(type) else { return [] }
+        let meant = NearestWord.to(type.rawValue, among: known.map(\.rawValue).sorted())
+        return [
+            PredicateWarning(
+                .unknownRecordType,
+                "the schema has no record type \(type), and none of the last \(sample.changes) "
+                    + "changes was of it",
+                hint: meant.map { "did you mean \($0)?" })
+        ]
+    }
+
+    // MARK: Fields
+
+    /// What is known of a type's fields: what the schema has, and what the last changes showed.
+    private func fields(of type: RecordType) -> [String: RecordSchema.Field] {
+        var fields: [String: RecordSchema.Field] = [:]
+        if let definition = schema.recordTypes[type] { fields = RecordSchema(definition).fields }
+        for (name, field) in sample.types[type]?.fields ?? [:] {
+            // Of two kinds neither is sure.
+            let isSame = fields[name] == nil || fields[name]?.type == field.type
+            fields[name] = RecordSchema.Field(isSame ? field.type : .mixed)
+        }
+        // What may be indexed is another matter.
+        return fields.mapValues { RecordSchema.Field($0.type) }
+    }
+
+    private func unseen(
+        _ predicate: RecordPredicate, in type: RecordType
+    ) -> [PredicateWarning] {
+        let definition = schema.recordTypes[type]
+        // A field that no partial image has may be there all the same.
+        let isKnown = definition != nil || sample.types[type]?.isWhole == true
+        let fields = fields(of: type)
+        guard isKnown, !fields.isEmpty else { return [] }
+        var told: Set<String> = []
+        var warnings: [PredicateWarning] = []
+        for comparison in predicate.comparisons.prefix(Limits.maximumPredicateListElements) {
+            let alone = RecordPredicate(.comparison(comparison))
+            for name in (alone.fieldsRead ?? []).sorted()
+            where fields[name] == nil && SystemField(named: name) == nil {
+                guard told.insert(name).inserted else { continue }
+                warnings.append(
+                    unknownField(name, comparison, type, fields.keys.sorted()))
+            }
+            do throws(PredicateError) {
+                try alone.check(schema: RecordSchema(knownOnly: fields))
+            } catch {
+                warnings.append(
+                    PredicateWarning(
+                        .otherKind,
+                        "by the values that came so far: \(error.reason)", hint: error.hint,
+                        at: SourceSpan(offset: error.offset, length: error.length)))
+            }
+        }
+        return warnings
+    }
+
+    private func unknownField(
+        _ name: String, _ comparison: RecordPredicate.Comparison, _ type: RecordType,
+        _ known: [String]
+    ) -> PredicateWarning {
+        var hint = NearestWord.to(name, among: known).map { "did you mean \($0)?" }
+        var span = comparison.span
+        if Self.isField(name, comparison.left) { span = comparison.leftSpan }
+        if Self.isField(name, comparison.right) {
+            span = comparison.rightSpan
+            hint = hint ?? "a word without quotes is a field; a text is written \"\(name)\""
+        }
+        return PredicateWarning(
+            .unknownField, "no record of type \(type) that is known had a field \(name)",
+            hint: hint, at: span)
+    }
+
+    private static func isField(_ name: String, _ side: RecordPredicate.Expression) -> Bool {
+        guard case .path(let path) = side else { return false }
+        return path.components == [.member(name)]
+    }
+
+    // MARK: The record before
+
+    /// Whether what is asked of updates takes a before image, and none comes.
+    private func withoutBefore(
+        _ subscription: Subscription, _ predicate: RecordPredicate, _ type: RecordType
+    ) -> [PredicateWarning] {
+        guard subscription.firesOn.contains(.update), subscription.firesWhen != .matches,
+            schema.recordTypes[type]?.isKept != true
+        else { return [] }
+        let needed = predicate.fieldsRead ?? []
+        let updates = sample.types[type]?.fieldsBeforeUpdates ?? []
+        let reason: String
+        if updates.isEmpty {
+            guard let source = sources.first(where: { $0.names(type) }),
+                source.preset.neverHasBeforeImages
+            else { return [] }
+            reason =
+                "the source \(source.name) sends records of type \(type) without what they were "
+                + "before an update (\(source.preset.rawValue) never does)"
+        } else {
+            guard updates.allSatisfy({ $0.map { !needed.isSubset(of: $0) || $0.isEmpty } ?? false })
+            else { return [] }
+            reason =
+                "of the last \(updates.count) updates of type \(type) none came with what the "
+                + "record was before"
+        }
+        return [
+            PredicateWarning(
+                .noBeforeImage,
+                "firesWhen \"\(subscription.firesWhen.rawValue)\" does not fire: \(reason)",
+                hint: "keep the records of the type (belfry schema keep \(type)), or have the "
+                    + "source send the row before")
+        ]
+    }
+}
+
+extension ChangeSource {
+    /// Whether the mapping says that changes of `type` come from here.
+    func names(_ type: RecordType) -> Bool {
+        if mapping.recordTypes.values.contains(type) { return true }
+        if case .constant(let table)? = mapping.table { return table == type.rawValue }
+        return false
+    }
+}
+
+/// Where what is known of records comes from.
+struct SubscriptionKnowledge: Sendable {
+    let shadow: any Shadow
+    let sources: any SourceRegistry
+    let seen: SeenChanges
+    let logger: Logger
+
+    /// What is told of each of `edits`, in order.
+    ///
+    /// They are saved already: what goes wrong here is no reason to refuse anything.
+    func warnings(
+        of edits: [SubscriptionEdit], at now: Timestamp
+    ) async -> [[PredicateWarning]] {
+        let saved = edits.map { edit -> Subscription? in
+            switch edit {
+            case .create(let subscription), .update(let subscription): subscription
+            case .delete: nil
+            }
+        }
+        guard let container = saved.lazy.compactMap({ $0?.container }).first else { return [] }
+        do {
+            let known = try await known(of: container, at: now)
+            return saved.map { $0.map(known.warnings) ?? [] }
+        } catch {
+            logger.warning(
+                "could not look for doubtful conditions", metadata: ["reason": "\(error)"])
+            return []
+        }
+    }
+
+    /// What is known of the records of `container`.
+    func known(
+        of container: ContainerKey, at now: Timestamp
+    ) async throws -> SubscriptionWarnings {
+        SubscriptionWarnings(
+            schema: try await shadow.schema(of: container),
+            sample: try await seen.sample(of: container, at: now),
+            sources: try await sources.sources(of: container).compactMap {
+                try? $0.changeSource()
+            })
+    }
+}

@@ -1,0 +1,32 @@
+import Foundation
+import RelayModel
+
+/// A change source as people read it: its settings, then what is to be pasted elsewhere.
+enum SourceOutput {
+    static func of(_ answer: JSONValue) -> CommandOutput {
+        guard case .object(var settings) = answer else { return CommandOutput(answer, .members) }
+        settings["sender"] = nil
+        var blocks = [CommandOutput(.object(settings), .members).text(asJSON: false)]
+        if settings["secret"] != nil { blocks.append("The secret is not shown again.") }
+        if case .string(let setup)? = CommandOutput.value(at: ["sender", "setup"], in: answer) {
+            blocks.append("The sender's side:\n\n\(indented(setup))")
+        }
+        if case .string(let trial)? = CommandOutput.value(at: ["sender", "trial"], in: answer) {
+            blocks.append("A change to try it with:\n\n\(indented(trial))")
+        }
+        return CommandOutput(answer, .text(blocks.joined(separator: "\n\n")))
+    }
+
+    /// Four spaces tell apart what is to be pasted; shells and the rest do not mind them.
+    private static func indented(_ text: String) -> String {
+        text.split(separator: "\n", omittingEmptySubsequences: false)
+            .map { "    " + CommandOutput.shown(.string(String($0))) }.joined(separator: "\n")
+    }
+}
+
+extension InputFile {
+    /// The secret in a file, without what an editor puts behind it.
+    func secret() throws -> String {
+        try text().trimmingCharacters(in: .whitespacesAndNewlines)
+    }
+}

@@ -1,0 +1,133 @@
+import RelayModel
+import Testing
+
+@testable import ChangeSources
+
+/// What saving a source means, and what its secrets become.
+@Suite struct SourceDefinitionTests {
+    private func defined(
+        _ json: String, over former: ChangeSource? = nil
+    ) throws -> SourceDefinition {
+        guard case .object(var given) = try JSONValue(parsing: json) else {
+            throw JSONContractError(path: "", reason: "no object")
+        }
+        given["name"] = "shop"
+        return try SourceDefinition(given, over: former) { Array(repeating: 7, count: $0) }
+    }
+
+    @Test(arguments: [
+        ("supabase", #"{"scheme":"header","header":"X-Webhook-Secret"}"#),
+        ("hasura", #"{"scheme":"header","header":"X-Webhook-Secret"}"#),
+        ("directus", #"{"scheme":"header","header":"X-Webhook-Secret"}"#),
+        ("strapi", #"{"scheme":"header","header":"X-Webhook-Secret"}"#),
+        ("parse", #"{"scheme":"header","header":"X-Parse-Webhook-Key"}"#),
+        ("belfry", #"{"scheme":"standardWebhooks","toleranceSeconds":300}"#),
+        ("debezium", #"{"scheme":"standardWebhooks","toleranceSeconds":300}"#),
+    ])
+    func `a new source is verified as its sender proves itself`(
+        preset: String, verification: String
+    ) throws {
+        let definition = try defined(#"{"preset": "\#(preset)"}"#)
+        let secret = try #require(definition.madeSecret)
+        #expect(secret.hasPrefix("whsec_") == (verification.contains("standard")))
+        guard case .object(var shown) = definition.source.json["verification"] else { return }
+        #expect(shown["secrets"] == [["secret": .string(secret)]])
+        shown["secrets"] = nil
+        #expect(JSONValue.object(shown).text == verification)
+    }
+
+    @Test func `what a sender makes must be given`() throws {
+        let minapp = try defined(
+            #"{"preset":"minapp","mapping":{"table":{"constant":"Order"}}}"#)
+        #expect(minapp.source.verification.scheme == .tokenBody)
+        for preset in ["appwrite", "airtable"] {
+            let error = #expect(throws: JSONContractError.self) {
+                try defined(#"{"preset":"\#(preset)"}"#)
+            }
+            #expect(error?.path == "verification.secrets")
+            #expect(error?.reason.contains("makes the secret") == true)
+            let given = try defined(
+                #"{"preset":"\#(preset)","verification":{"secrets":[{"secret":"AAECAw=="}]}}"#)
+            #expect(given.madeSecret == nil)
+            #expect(given.source.verification.secrets.map(\.value) == ["AAECAw=="])
+        }
+    }
+
+    @Test func `what is not named stays as it was`() throws {
+        let first = try defined(
+            """
+            {"preset": "supabase", "onUnmappable": "park", "maximumBodyBytes": 999,
+             "mapping": {"recordTypes": {"orders": "Order"}, "owner": {"column": "user_id"}}}
+            """)
+        let secret = try #require(first.madeSecret)
+        for same in ["{}", #"{"preset":"supabase"}"#, #"{"verification":{"scheme":"header"}}"#] {
+            let again = try defined(same, over: first.source)
+            #expect(again.source == first.source)
+            #expect(again.madeSecret == nil)
+        }
+        let other = try defined(
+            #"{"mapping": {"owner": {"header": "X-Owner"}}, "contentWindowSeconds": 5}"#,
+            over: first.source)
+        #expect(other.source.mapping.recordTypes == first.source.mapping.recordTypes)
+        #expect(other.source.mapping.owner == .header("X-Owner"))
+        #expect(other.source.maximumBodyBytes == 999)
+        #expect(other.source.contentWindow == .seconds(5))
+        #expect(other.source.verification == first.source.verification)
+        let renamed = try defined(
+            #"{"verification": {"header": "X-Other"}}"#, over: first.source)
+        #expect(renamed.source.verification.scheme == .header("X-Other"))
+        #expect(renamed.source.verification.secrets.map(\.value) == [secret])
+    }
+
+    @Test func `null is as in a new source, and another scheme has a secret of its own`() throws {
+        let first = try defined(
+            #"{"preset":"hasura","onUnmappable":"park","mapping":{"owner":{"column":"u"}}}"#)
+        let reset = try defined(
+            #"{"onUnmappable": null, "mapping": null}"#, over: first.source)
+        #expect(reset.source.onUnmappable == .reject)
+        #expect(reset.source.mapping == SourceMapping())
+        #expect(reset.source.verification == first.source.verification)
+        let signed = try defined(
+            #"{"verification": {"scheme": "standardWebhooks"}}"#, over: first.source)
+        #expect(signed.madeSecret?.hasPrefix("whsec_") == true)
+        let open = try defined(#"{"verification": {"scheme": "none"}}"#, over: first.source)
+        #expect(open.source.verification == SourceVerification(.none))
+        #expect(open.madeSecret == nil)
+        #expect(throws: JSONContractError.self) { try defined(#"{"preset": "nonsense"}"#) }
+        #expect(throws: JSONContractError.self) {
+            try defined(#"{"verification": 3}"#, over: first.source)
+        }
+    }
+
+    @Test func `the secret before is accepted for a while`() throws {
+        let first = try defined(#"{"preset":"hasura"}"#).source
+        let old = first.verification.secrets[0].value
+        let end = now.advanced(by: .seconds(60))
+        let (second, new) = try first.rotated(
+            to: nil, formerUntil: end, at: now
+        ) { Array(repeating: 8, count: $0) }
+        #expect(new != old)
+        func isBelieved(_ source: ChangeSource, _ secret: String, after seconds: Int) -> Bool {
+            var request = webhook("{}", headers: ["X-Webhook-Secret": secret])
+            request.receivedAt = now.advanced(by: .seconds(seconds))
+            return (try? source.verify(request)) != nil
+        }
+        #expect(isBelieved(second, old, after: 59) && isBelieved(second, new, after: 59))
+        #expect(!isBelieved(second, old, after: 60) && isBelieved(second, new, after: 60))
+        // Another one in the meantime: of the three the two newest are accepted.
+        let (third, newest) = try second.rotated(
+            to: "given", formerUntil: end, at: now
+        ) { _ in [] }
+        #expect(newest == "given")
+        #expect(third.verification.secrets.map(\.value) == [new, "given"])
+        let (fourth, _) = try third.rotated(to: nil, formerUntil: nil, at: now) { _ in [1, 2] }
+        #expect(fourth.verification.secrets.map(\.value) == ["0102"])
+        #expect(throws: JSONContractError.self) {
+            try first.rotated(to: "", formerUntil: end, at: now) { _ in [] }
+        }
+        let open = try source("belfry")
+        #expect(throws: JSONContractError.self) {
+            try open.rotated(to: nil, formerUntil: end, at: now) { _ in [] }
+        }
+    }
+}

@@ -1,0 +1,31 @@
+import RelayModel
+import Testing
+
+@testable import RelayServer
+
+/// What became of webhooks, in memory.
+@Suite struct SourceLedgerTests {
+    @Test func `the log of refusals is limited, and so is what is kept of them`() throws {
+        let ledger = SourceLedger(PrometheusMetrics())
+        let source: SourceName = try #require(SourceName(rawValue: "app"))
+        func note(
+            _ number: Int, at seconds: Int64, isKnown: Bool = true
+        )
+            -> SourceLedger.LogDecision
+        {
+            ledger.noteRefused(
+                SourceLedger.Refusal(
+                    at: Timestamp(seconds: seconds), source: source, address: nil, status: 401,
+                    reason: "r", requestID: "\(number)"), of: TestRelay.container,
+                isKnown: isKnown)
+        }
+        #expect(note(0, at: 100) == .log(unlogged: 0))
+        for number in 1...150 { #expect(note(number, at: 105) == .silent) }
+        #expect(note(151, at: 106, isKnown: false) == .log(unlogged: 0))
+        #expect(note(152, at: 110) == .log(unlogged: 150))
+        let kept = ledger.refusals(of: TestRelay.container).map(\.requestID)
+        #expect(kept.count == 100)
+        #expect(kept.prefix(3) == ["152", "151", "150"] && kept.last == "53")
+        #expect(ledger.tallies(of: TestRelay.container)[source]?.refused == 152)
+    }
+}

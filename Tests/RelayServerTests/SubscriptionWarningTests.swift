@@ -1,0 +1,185 @@
+import HTTPTypes
+import RelayModel
+import RelayServer
+import RelayTestKit
+import Testing
+
+/// What saving a subscription warns of: what was seen, and nothing that the relay cannot know.
+@Suite struct SubscriptionWarningTests {
+    private static let sources = "containers/iCloud.com.example.Art/development/sources"
+    private static let posted = "/changes/1/iCloud.com.example.Art/development/open"
+
+    /// A relay whose records of type Todo have `title`, `priority` and `done`.
+    private static func with(
+        _ changes: [String], _ body: @escaping @Sendable (TestRelay) async throws -> Void
+    ) async throws {
+        try await TestRelay.with { relay in
+            _ = try await relay.admin(
+                .put, sources + "/open", #"{"preset":"belfry","verification":{"scheme":"none"}}"#)
+            for change in changes {
+                let answer = try await relay.call(.post, posted, body: change)
+                #expect(answer.status == 200, "\(answer.text)")
+            }
+            // A sample of the log is good for a moment.
+            relay.dependencies.seen.forget()
+            try await body(relay)
+        }
+    }
+
+    private static let todos = [
+        #"{"operation":"create","recordType":"Todo","recordName":"t-1","#
+            + #""after":{"title":"Tea","priority":2,"done":false}}"#,
+        #"{"operation":"update","recordType":"Todo","recordName":"t-1","#
+            + #""after":{"title":"Tea","priority":3,"done":true}}"#,
+    ]
+
+    /// The warnings of a saved condition: their kinds, reasons and hints.
+    private func warnings(
+        _ relay: TestRelay, _ condition: String, on type: String = "Todo",
+        more: String = ""
+    ) async throws -> [[String]] {
+        let query = #"{"recordType":"\#(type)","predicate":\#(JSONValue.string(condition).text)}"#
+        let answer = try await relay.call(
+            .post, TestRelay.path + "/public/subscriptions/modify" + TestRelay.query(),
+            body: #"{"operations":[{"operationType":"create","subscription":{"query":\#(query),"#
+                + #""subscriptionType":"query","firesOn":["create","update"]\#(more),"#
+                + #""notificationInfo":{"shouldBadge":true}}}]}"#)
+        let entry = answer.json.value(at: ["subscriptions", "0"])
+        #expect(entry?.value(at: ["activationPosition"]) != nil, "\(answer.text)")
+        guard case .array(let warnings)? = entry?.value(at: ["warnings"]) else { return [] }
+        return warnings.map { warning in
+            ["warning", "reason", "hint"].compactMap { name in
+                if case .string(let text)? = warning.value(at: [name]) { text } else { nil }
+            }
+        }
+    }
+
+    @Test func `what was never seen is told with what was probably meant`() async throws {
+        try await Self.with(Self.todos) { relay in
+            var told = try await warnings(relay, "priorty > 2")
+            #expect(
+                told == [
+                    [
+                        "unknownField", "no record of type Todo that is known had a field priorty",
+                        "did you mean priority?",
+                    ]
+                ])
+            told = try await warnings(relay, "title == Coffee")
+            #expect(
+                told == [
+                    [
+                        "unknownField", "no record of type Todo that is known had a field Coffee",
+                        "a word without quotes is a field; a text is written \"Coffee\"",
+                    ]
+                ])
+            told = try await warnings(relay, "priority == '3'")
+            #expect(
+                told == [
+                    [
+                        "otherKind",
+                        "by the values that came so far: a number and a text cannot be compared",
+                    ]
+                ])
+            told = try await warnings(relay, "title == 'Tea'", on: "Tood")
+            #expect(
+                told == [
+                    [
+                        "unknownRecordType",
+                        "the schema has no record type Tood, and none of the last 2 changes was "
+                            + "of it", "did you mean Todo?",
+                    ]
+                ])
+            told = try await warnings(relay, "title LIKE 'T%' AND priority < 1 AND priority > 1")
+            #expect(told.map(\.first) == ["foreignWildcard", "neverTrue"])
+        }
+    }
+
+    @Test(arguments: [
+        "priority > 2.5 AND title == 'Tea'", "done == YES", "title == NULL",
+        "creationDate > CAST(1, 'NSDate') AND recordName == 'x'", "title CONTAINS[c] 'x'",
+        "priority IN {1, 2}",
+    ])
+    func `what was seen is doubted by nobody`(condition: String) async throws {
+        try await Self.with(Self.todos) { relay in
+            let told = try await warnings(relay, condition)
+            #expect(told == [])
+        }
+    }
+
+    @Test func `where nothing is known nothing is said`() async throws {
+        try await Self.with([]) { relay in
+            let told = try await warnings(relay, "anything == whatever", on: "Todo")
+            #expect(told == [])
+        }
+        // Of a partial image nobody knows what it left out, and what had two kinds may have both.
+        let partial =
+            #"{"operation":"update","recordType":"Art","recordName":"a","#
+            + #""after":{"x":1},"afterCompleteness":"partial"}"#
+        let text =
+            #"{"operation":"create","recordType":"Todo","recordName":"t-2","#
+            + #""after":{"title":"Tea","priority":"high","done":false}}"#
+        try await Self.with(Self.todos + [partial, text]) { relay in
+            let told = try await warnings(relay, "priority == 'high' OR priority > 2")
+            #expect(told == [])
+        }
+    }
+
+    @Test func `a record before that never comes is told`() async throws {
+        try await Self.with(Self.todos) { relay in
+            let told = try await warnings(
+                relay, "priority > 2", more: #","firesWhen":"entered""#)
+            #expect(told.map(\.first) == ["noBeforeImage"])
+            #expect(
+                told.first?[1]
+                    == "firesWhen \"entered\" does not fire: of the last 1 updates of type Todo "
+                    + "none came with what the record was before")
+        }
+        let whole =
+            #"{"operation":"update","recordType":"Todo","recordName":"t-1","#
+            + #""before":{"priority":3},"after":{"title":"Tea","priority":1,"done":true}}"#
+        try await Self.with(Self.todos + [whole]) { relay in
+            let told = try await warnings(
+                relay, "priority > 2", more: #","firesWhen":"entered""#)
+            #expect(told == [])
+        }
+        try await Self.with([]) { relay in
+            _ = try await relay.admin(
+                .put, Self.sources + "/cms",
+                #"{"preset":"directus","mapping":{"recordTypes":{"todos":"Todo"}}}"#)
+            let told = try await warnings(
+                relay, "priority > 2", more: #","firesWhen":"left""#)
+            #expect(told.map(\.first) == ["noBeforeImage"])
+            let kept = try await relay.admin(
+                .post,
+                "containers/iCloud.com.example.Art/development/schema/recordTypes/Todo",
+                #"{"shadow":true}"#)
+            #expect(kept.status == 200, "\(kept.text)")
+            let silent = try await warnings(
+                relay, "priority > 3", more: #","firesWhen":"left""#)
+            #expect(!silent.contains { $0.first == "noBeforeImage" })
+        }
+    }
+
+    @Test func `a condition is checked without being saved`() async throws {
+        try await Self.with(Self.todos) { relay in
+            let place = "containers/iCloud.com.example.Art/development/subscriptions"
+            let answer = try await relay.admin(
+                .post, place + "/check",
+                #"{"query":{"recordType":"Todo","predicate":"priorty>2 AND a==%@","#
+                    + #""predicateArguments":[3]},"firesWhen":"entered"}"#)
+            #expect(answer.status == 200, "\(answer.text)")
+            #expect(answer["canonical"] == "priorty > 2 AND a == 3")
+            guard case .array(let warnings)? = answer["warnings"] else { return }
+            #expect(
+                warnings.map { $0.value(at: ["warning"]) }
+                    == ["unknownField", "unknownField", "noBeforeImage"])
+            #expect(warnings.first?.value(at: ["offset"]) == 0)
+            #expect(warnings.first?.value(at: ["length"]) == 7)
+            let refused = try await relay.admin(
+                .post, place + "/check", #"{"query":{"recordType":"Todo","predicate":"a =="}}"#)
+            #expect(refused.status == 400)
+            let saved = try await relay.admin(.get, place)
+            #expect(saved["subscriptions"] == [])
+        }
+    }
+}
