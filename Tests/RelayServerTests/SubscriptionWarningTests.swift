@@ -54,6 +54,23 @@ import Testing
         }
     }
 
+    @Test func `names that a user could not have read are told nobody`() async throws {
+        let hidden = [
+            #"{"operation":"create","recordType":"Payroll","recordName":"p-1","#
+                + #""readers":["somebody-else"],"after":{"salary":2}}"#,
+            #"{"operation":"create","recordType":"Todo","recordName":"t-9","#
+                + #""readers":["somebody-else"],"after":{"verdict":2}}"#,
+        ]
+        try await Self.with(Self.todos + hidden) { relay in
+            let all =
+                try await warnings(relay, "salary > 1", on: "Payrol")
+                + warnings(relay, "verdictt > 1")
+            #expect(!all.isEmpty)
+            let text = all.flatMap(\.self).joined(separator: "\n")
+            #expect(!text.contains("Payroll?") && !text.contains("verdict?"), "\(text)")
+        }
+    }
+
     @Test func `what was never seen is told with what was probably meant`() async throws {
         try await Self.with(Self.todos) { relay in
             var told = try await warnings(relay, "priorty > 2")

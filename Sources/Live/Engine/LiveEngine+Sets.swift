@@ -344,7 +344,7 @@ extension LiveEngine {
 
 extension ReadGrant {
     /// Whether who looks decides for every record that names no readers.
-    var isPersonal: Bool {
+    package var isPersonal: Bool {
         switch self {
         case .world, .users: false
         case .creator, .nobody: true

@@ -24,7 +24,8 @@ struct ConditionAdministration: AdministrationTable {
             preconditionFailure("a user ID that is one")
         }
         let owner = SubscriptionOwner(container: settings.key, database: .public, user: nobody)
-        let known = try await knowledge.known(of: settings.key, at: request.receivedAt)
+        let known = try await knowledge.known(
+            of: settings.key, for: .operators, at: request.receivedAt)
         var dictionary: JSONObject = [
             "subscriptionID": "checked", "subscriptionType": "query",
             "firesOn": ["create", "update", "delete"],

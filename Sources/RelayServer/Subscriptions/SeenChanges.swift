@@ -19,6 +19,14 @@ package final class SeenChanges: Sendable {
         var fieldsBeforeUpdates: [Set<String>?] = []
     }
 
+    /// Who is told of it.
+    enum Audience: Sendable, Hashable {
+        /// Users: only what everybody may read was seen.
+        case users
+        /// Whoever administrates the relay.
+        case operators
+    }
+
     /// What was seen of a container.
     struct Sample: Sendable {
         var types: [RecordType: OfType] = [:]
@@ -34,7 +42,12 @@ package final class SeenChanges: Sendable {
     private static let mostContainers = 256
 
     private let log: any ShardLog
-    private let known = Mutex<[ContainerKey: (at: Timestamp, sample: Sample)]>([:])
+    private struct Key: Hashable {
+        let container: ContainerKey
+        let audience: Audience
+    }
+
+    private let known = Mutex<[Key: (at: Timestamp, sample: Sample)]>([:])
 
     init(_ log: any ShardLog) {
         self.log = log
@@ -45,9 +58,12 @@ package final class SeenChanges: Sendable {
         known.withLock { $0.removeAll() }
     }
 
-    /// What the last changes of `container` looked like.
-    func sample(of container: ContainerKey, at now: Timestamp) async throws -> Sample {
-        let remembered = known.withLock { $0[container] }
+    /// What the last changes of `container` looked like that `audience` may know of.
+    func sample(
+        of container: ContainerKey, for audience: Audience, at now: Timestamp
+    ) async throws -> Sample {
+        let key = Key(container: container, audience: audience)
+        let remembered = known.withLock { $0[key] }
         if let remembered, now.duration(since: remembered.at) < Self.lifetime,
             now >= remembered.at
         {
@@ -57,10 +73,10 @@ package final class SeenChanges: Sendable {
         let start = head - min(head, UInt64(Self.entriesRead))
         let entries = try await log.entries(
             after: LogPosition(start), limit: Self.entriesRead)
-        let sample = Sample(entries, of: container)
+        let sample = Sample(entries, of: container, for: audience)
         known.withLock { known in
             if known.count >= Self.mostContainers { known.removeAll(keepingCapacity: true) }
-            known[container] = (now, sample)
+            known[key] = (now, sample)
         }
         return sample
     }
@@ -81,13 +97,25 @@ extension SeenChanges.OfType {
 
 extension SeenChanges.Sample {
     /// What entries say of the changes of `container`.
-    init(_ entries: [LogEntry], of container: ContainerKey) {
+    ///
+    /// Names of fields and record types are told to whoever asks by a slip: to users those only that
+    /// they could have read.
+    init(
+        _ entries: [LogEntry], of container: ContainerKey, for audience: SeenChanges.Audience
+    ) {
         var found: [RecordType: [RecordChange]] = [:]
         for entry in entries where entry.container == container {
-            guard case .change(let change, _, _) = entry.body else { continue }
+            guard case .change(let change, _, _) = entry.body,
+                audience == .operators || change.isEverybodys
+            else { continue }
             changes += 1
             found[change.recordType, default: []].append(change)
         }
         types = found.mapValues(SeenChanges.OfType.init)
     }
+}
+
+private extension RecordChange {
+    /// Whether everybody may read the record, and might before.
+    var isEverybodys: Bool { database == .public && readers == nil && readersBefore == nil }
 }

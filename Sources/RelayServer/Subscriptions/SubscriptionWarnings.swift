@@ -1,4 +1,5 @@
 import ChangeSources
+import Live
 import Logging
 import Matching
 import PredicateLanguage
@@ -14,6 +15,8 @@ struct SubscriptionWarnings {
     let sample: SeenChanges.Sample
     /// The container's sources.
     let sources: [ChangeSource]
+    /// Who is told.
+    let audience: SeenChanges.Audience
 
     /// More of them say nothing new.
     private static let most = 20
@@ -23,11 +26,16 @@ struct SubscriptionWarnings {
         guard case .query(let query, _) = subscription.scope,
             let predicate = try? query.recordPredicate()
         else {
+            guard audience == .operators || subscription.database == .public else { return [] }
             return subscription.recordType.map { unknownType($0) } ?? []
         }
         let type = query.recordType
-        var warnings = unknownType(type)
-        if warnings.isEmpty { warnings += unseen(predicate, in: type) }
+        var warnings: [PredicateWarning] = []
+        // Of what lies in users' own databases users are told nothing.
+        if audience == .operators || subscription.database == .public {
+            warnings = unknownType(type)
+            if warnings.isEmpty { warnings = unseen(predicate, in: type) }
+        }
         warnings += predicate.ownWarnings
         warnings += withoutBefore(subscription, predicate, type)
         return Array(warnings.prefix(Self.most))
@@ -36,7 +44,9 @@ struct SubscriptionWarnings {
     // MARK: The record type
 
     private func unknownType(_ type: RecordType) -> [PredicateWarning] {
-        let known = Set(schema.recordTypes.keys).union(sample.types.keys)
+        let types = schema.recordTypes.values
+            .filter { audience == .operators || !$0.isPersonal || $0.name == type }
+        let known = Set(types.map(\.name)).union(sample.types.keys)
         guard !known.isEmpty, !known.contains(type) else { return [] }
         let meant = NearestWord.to(type.rawValue, among: known.map(\.rawValue).sorted())
         return [
@@ -70,7 +80,8 @@ struct SubscriptionWarnings {
         // A field that no partial image has may be there all the same.
         let isKnown = definition != nil || sample.types[type]?.isWhole == true
         let fields = fields(of: type)
-        guard isKnown, !fields.isEmpty else { return [] }
+        guard isKnown, !fields.isEmpty, audience == .operators || definition?.isPersonal != true
+        else { return [] }
         var told: Set<String> = []
         var warnings: [PredicateWarning] = []
         for comparison in predicate.comparisons.prefix(Limits.maximumPredicateListElements) {
@@ -131,9 +142,11 @@ struct SubscriptionWarnings {
             guard let source = sources.first(where: { $0.names(type) }),
                 source.preset.neverHasBeforeImages
             else { return [] }
+            let name =
+                audience == .operators ? "the source \(source.name)" : "the source of the records"
             reason =
-                "the source \(source.name) sends records of type \(type) without what they were "
-                + "before an update (\(source.preset.rawValue) never does)"
+                "\(name) sends records of type \(type) without what they were before an update "
+                + "(\(source.preset.rawValue) never does)"
         } else {
             guard updates.allSatisfy({ $0.map { !needed.isSubset(of: $0) || $0.isEmpty } ?? false })
             else { return [] }
@@ -149,6 +162,11 @@ struct SubscriptionWarnings {
                     + "source send the row before")
         ]
     }
+}
+
+private extension RecordTypeDefinition {
+    /// Whether its records are their creators' own, or nobody's.
+    var isPersonal: Bool { readGrant.isPersonal }
 }
 
 extension ChangeSource {
@@ -181,7 +199,7 @@ struct SubscriptionKnowledge: Sendable {
         }
         guard let container = saved.lazy.compactMap({ $0?.container }).first else { return [] }
         do {
-            let known = try await known(of: container, at: now)
+            let known = try await known(of: container, for: .users, at: now)
             return saved.map { $0.map(known.warnings) ?? [] }
         } catch {
             logger.warning(
@@ -192,13 +210,13 @@ struct SubscriptionKnowledge: Sendable {
 
     /// What is known of the records of `container`.
     func known(
-        of container: ContainerKey, at now: Timestamp
+        of container: ContainerKey, for audience: SeenChanges.Audience, at now: Timestamp
     ) async throws -> SubscriptionWarnings {
         SubscriptionWarnings(
             schema: try await shadow.schema(of: container),
-            sample: try await seen.sample(of: container, at: now),
+            sample: try await seen.sample(of: container, for: audience, at: now),
             sources: try await sources.sources(of: container).compactMap {
                 try? $0.changeSource()
-            })
+            }, audience: audience)
     }
 }
