@@ -65,7 +65,11 @@ struct ExplainService: Sendable {
         if allowance.isOver {
             allowance.noteCut()
             answer.isCut = true
-            answer.sentence += " Its time was over before all was looked at."
+            // What was not found by then may be there.
+            answer.sentence =
+                answer.explanations.isEmpty
+                ? "The question's time was over before anything was found."
+                : answer.sentence + " Its time was over before all was looked at."
         }
         return answer
     }

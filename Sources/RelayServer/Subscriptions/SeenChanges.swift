@@ -98,8 +98,8 @@ extension SeenChanges.OfType {
 extension SeenChanges.Sample {
     /// What entries say of the changes of `container`.
     ///
-    /// Names of fields and record types are told to whoever asks by a slip: to users those only that
-    /// they could have read.
+    /// Names of fields and record types are told to whoever asks by a slip: to users those only
+    /// that they could have read.
     init(
         _ entries: [LogEntry], of container: ContainerKey, for audience: SeenChanges.Audience
     ) {
