@@ -96,11 +96,16 @@ final class LogLines: Sendable {
     private let state = Mutex(State())
 
     init() {
-        pipe.fileHandleForReading.readabilityHandler = { [weak self] handle in
-            let data = handle.availableData
-            if data.isEmpty { handle.readabilityHandler = nil }
-            self?.add(Array(data))
-        }
+        let reading = pipe.fileHandleForReading
+        // A thread that reads, and not dispatch, whose event loop crashes on Linux when a handler
+        // is taken away beside the end of what it reads.
+        Thread { [weak self] in
+            while true {
+                let data = reading.availableData
+                self?.add(Array(data))
+                if data.isEmpty { return }
+            }
+        }.start()
     }
 
     var text: String { state.withLock { $0.lines.joined(separator: "\n") } }

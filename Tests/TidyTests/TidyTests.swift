@@ -155,6 +155,8 @@ import Testing
         let words = [
             ("fileprivate ", "private or internal"), ("TO" + "DO", "a decision record"),
             ("FIX" + "ME", "a decision record"), ("try!", "try"), (" as! ", "as?"),
+            // Dispatch crashes on Linux when a handler goes beside the end of what it reads.
+            ("readability" + "Handler", "a thread that reads"),
         ]
         var finds: [String] = []
         for file in Repository.swift {

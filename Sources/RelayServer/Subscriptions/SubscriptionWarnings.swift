@@ -43,8 +43,15 @@ struct SubscriptionWarnings {
 
     // MARK: The record type
 
+    /// The definition of a record type that may be told: what development learned may come from
+    /// records that not everybody may read, so users are told of what was declared.
+    private func definition(of type: RecordType) -> RecordTypeDefinition? {
+        guard let definition = schema.recordTypes[type] else { return nil }
+        return audience == .operators || !definition.isInferred ? definition : nil
+    }
+
     private func unknownType(_ type: RecordType) -> [PredicateWarning] {
-        let types = schema.recordTypes.values
+        let types = schema.recordTypes.keys.compactMap(definition)
             .filter { audience == .operators || !$0.isPersonal || $0.name == type }
         let known = Set(types.map(\.name)).union(sample.types.keys)
         guard !known.isEmpty, !known.contains(type) else { return [] }
@@ -63,7 +70,7 @@ struct SubscriptionWarnings {
     /// What is known of a type's fields: what the schema has, and what the last changes showed.
     private func fields(of type: RecordType) -> [String: RecordSchema.Field] {
         var fields: [String: RecordSchema.Field] = [:]
-        if let definition = schema.recordTypes[type] { fields = RecordSchema(definition).fields }
+        if let definition = definition(of: type) { fields = RecordSchema(definition).fields }
         for (name, field) in sample.types[type]?.fields ?? [:] {
             // Of two kinds neither is sure.
             let isSame = fields[name] == nil || fields[name]?.type == field.type
@@ -76,7 +83,7 @@ struct SubscriptionWarnings {
     private func unseen(
         _ predicate: RecordPredicate, in type: RecordType
     ) -> [PredicateWarning] {
-        let definition = schema.recordTypes[type]
+        let definition = definition(of: type)
         // A field that no partial image has may be there all the same.
         let isKnown = definition != nil || sample.types[type]?.isWhole == true
         let fields = fields(of: type)
