@@ -1,8 +1,9 @@
 import RelayModel
-import RelayServer
 import RelayTestKit
 import Synchronization
 import Testing
+
+@testable import RelayServer
 
 /// What a connection may cost before it is known whose it is, and what one may that is.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct LiveStrangerTests {
@@ -15,9 +16,10 @@ import Testing
     }
 
     @Test func `guessing API tokens is slowed as it is over HTTP`() async throws {
-        try await RunningRelay.with(["--rates-address", "50"]) { relay in
+        // So slow a rate that nothing is forgiven between two guesses on a busy machine.
+        try await RunningRelay.with(["--rates-address", "2"]) { relay in
             var codes: [JSONValue] = []
-            for number in 0..<20 {
+            for number in 0..<20 where codes.last != 4429 {
                 let guess = try await Self.stranger(relay)
                 try await guess.send(["type": "hello", "ckAPIToken": .string("wrong\(number)")])
                 codes.append(await guess.frame("bye")?["code"] ?? .null)
@@ -25,6 +27,82 @@ import Testing
             }
             #expect(codes.first == 4403)
             #expect(codes.last == 4429)
+        }
+    }
+
+    @Test func `only pages that are named may connect, and programs that are no pages`()
+        async throws
+    {
+        try await RunningRelay.with(["--live-allowed-origins", "https://art.example"]) { relay in
+            let port = try await relay.relay.ports.port(of: "http")
+            func head(_ headers: [String]) async throws -> String {
+                try await LiveConnection.open(port, path: Live.path(relay), headers: headers).head
+            }
+            let foreign = try await head(["Origin: https://evil.example"])
+            #expect(foreign.hasPrefix("HTTP/1.1 403"), "\(foreign)")
+            #expect(try await head(["Origin: null"]).hasPrefix("HTTP/1.1 403"))
+            #expect(try await head(["Origin: https://ART.example"]).hasPrefix("HTTP/1.1 101"))
+            #expect(try await head([]).hasPrefix("HTTP/1.1 101"))
+            let keys =
+                "?ckAPIToken=\(relay.container.apiToken)"
+                + "&ckWebAuthToken=\(SampleContainer.userToken("alice"))"
+            let body = #"{"set":{"version":1,"queries":[]},"wait":0}"#
+            for (origin, status) in [("https://evil.example", 403), ("https://art.example", 200)] {
+                let raw = try await RawConnection.open(port)
+                try await raw.send(
+                    "POST \(Live.path(relay))/poll\(keys) HTTP/1.1\r\nHost: localhost\r\n"
+                        + "Origin: \(origin)\r\nConnection: close\r\n"
+                        + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)")
+                let answer = await raw.hear(until: "\r\n\r\n")
+                #expect(answer.hasPrefix("HTTP/1.1 \(status)"), "\(answer)")
+            }
+        }
+    }
+
+    @Test func `whoever is too many is told when to come back`() async throws {
+        try await RunningRelay.with(["--live-connections", "2"]) { relay in
+            let first = try await Live.open(relay)
+            _ = try await Live.open(relay, as: "bob")
+            let third = try await Self.stranger(relay)
+            try await third.send(Live.hello(relay, as: "carol"))
+            let bye = await third.frame("bye")
+            #expect(bye?["code"] == 4503)
+            #expect(bye?["reconnect"] == true)
+            try await first.send(["type": "bye"])
+            _ = await first.frame("bye")
+            // The place is free once the relay has seen that the connection is no more.
+            var isIn = false
+            for _ in 0..<200 where !isIn {
+                let next = try await Self.stranger(relay)
+                try await next.send(Live.hello(relay, as: "carol"))
+                isIn = await next.frame()?["type"] == "welcome"
+            }
+            #expect(isIn)
+        }
+    }
+
+    @Test func `the return of many is spread over seconds that have room`() {
+        var newcomers = LiveNewcomers()
+        func waits(_ count: Int, at milliseconds: Int64) -> [Int64?] {
+            (0..<count).map { _ in
+                newcomers.take(at: Timestamp(milliseconds: milliseconds), most: 2)
+            }
+        }
+        #expect(waits(7, at: 5_999) == [nil, nil, 1, 1, 2, 2, 3])
+        #expect(waits(3, at: 6_000) == [nil, nil, 1])
+        #expect(waits(400, at: 7_000).last == LiveNewcomers.mostPatience)
+        // A clock that is set back does not keep anybody out.
+        #expect(waits(1, at: 3_000) == [nil])
+    }
+
+    @Test func `a file with an origin that fits no page is refused`() {
+        var bounds = LiveBounds()
+        #expect(bounds.setOrigins("https://a.example, http://localhost:3000") == [])
+        #expect(bounds.admits(origin: "http://LOCALHOST:3000"))
+        #expect(!bounds.admits(origin: "https://a.example.evil"))
+        for wrong in ["https://a.example/", "a.example", "*", "https://*/x", "https://u@a.example"]
+        {
+            #expect(bounds.setOrigins(wrong).count == 1, "\(wrong)")
         }
     }
 

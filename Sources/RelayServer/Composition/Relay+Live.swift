@@ -21,9 +21,11 @@ extension Relay {
         let form = LiveRecordForm(store: store.storeIdentity, secret: store.storeIdentity.bytes)
         let engine = LiveEngine(
             log: store, shadow: store, writing: form, store: StoreMark(store.storeIdentity).text,
-            seed: generator.next(), clock: world.clock, logger: logger)
+            seed: generator.next(), settings: configuration.live.engine, clock: world.clock,
+            logger: logger)
         let door = LiveDoor(
-            engine, form: form, clients: RouteTable(dependencies).clients, shadow: store,
+            engine, bounds: configuration.live, form: form,
+            clients: RouteTable(dependencies).clients, shadow: store,
             limits: dependencies.limits, turnstile: dependencies.turnstile,
             indexes: dependencies.indexes, store: StoreMark(store.storeIdentity),
             identifiers: RandomIdentifiers(dependencies.randomBytes), now: world.now)

@@ -6,7 +6,7 @@ package enum ConfigurationKeys {
     /// The settings.
     package static let all =
         listeners + listening + storage + upkeep + gateway + fetching + operation + limits + queries
-        + quotas
+        + live + quotas
 
     private static let listeners = [
         ConfigurationKey(

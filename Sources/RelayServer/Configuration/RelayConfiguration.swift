@@ -117,6 +117,8 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
     package var limits = RequestLimits()
     /// What queries of records may use.
     package var queries = QueryAdmission.Settings()
+    /// What connected clients may take.
+    var live = LiveBounds()
     /// From one snapshot of the index to the next at least; `nil` keeps none.
     package var snapshotInterval: Duration? = .seconds(600)
     /// The settings, one a line, secrets hidden.

@@ -8,9 +8,7 @@ import Synchronization
 
 /// What all ways in have in common: who comes in, and what a client says.
 final class LiveDoor: Sendable {
-    /// Connections of one user at a time.
-    static let connectionsPerUser = 50
-
+    let bounds: LiveBounds
     let engine: LiveEngine
     let clients: ClientAdmission
     let shadow: any Shadow
@@ -26,6 +24,9 @@ final class LiveDoor: Sendable {
     private struct State {
         var lastClient: UInt64 = 0
         var counts: [Holder: Int] = [:]
+        /// All connections, streams and polls.
+        var count = 0
+        var newcomers = LiveNewcomers()
         /// Those who are answered over HTTP.
         var streams: [UInt64: (identity: LiveIdentity, hub: StreamHub)] = [:]
     }
@@ -34,14 +35,21 @@ final class LiveDoor: Sendable {
     private struct Holder: Hashable {
         let container: ContainerKey
         let user: UserID
+
+        init(_ identity: LiveIdentity) {
+            container = identity.settings.key
+            user = identity.user
+        }
     }
 
     init(
-        _ engine: LiveEngine, form: LiveRecordForm, clients: ClientAdmission, shadow: any Shadow,
+        _ engine: LiveEngine, bounds: LiveBounds, form: LiveRecordForm, clients: ClientAdmission,
+        shadow: any Shadow,
         limits: RequestLimits, turnstile: Turnstile, indexes: IndexDirectory, store: StoreMark,
         identifiers: RandomIdentifiers, now: @escaping @Sendable () -> Timestamp
     ) {
         self.engine = engine
+        self.bounds = bounds
         self.form = form
         self.clients = clients
         self.shadow = shadow
@@ -59,6 +67,17 @@ final class LiveDoor: Sendable {
             state.lastClient += 1
             return state.lastClient
         }
+    }
+
+    /// Lets a page in by the origin that its browser names.
+    ///
+    /// - Throws: 403 for a page that the configuration does not name.
+    func admit(origin: String?) throws(APIError) {
+        guard !bounds.admits(origin: origin) else { return }
+        throw APIError(
+            .accessDenied,
+            "pages of \((origin ?? "").shortened) may not connect; live.allowedOrigins names those "
+                + "that may")
     }
 
     // MARK: Hello
@@ -123,39 +142,64 @@ final class LiveDoor: Sendable {
         welcome["time"] = .integer(now.milliseconds)
         welcome["heartbeat"] = .integer(LiveTimes.heartbeat.components.seconds)
         welcome["limits"] = [
-            "queries": .integer(Int64(LiveSession.queriesPerSet)),
+            "queries": .integer(Int64(bounds.queriesPerSet)),
             "frameBytes": .integer(Int64(LiveSession.frameBytes)),
         ]
         return welcome
     }
 
-    // MARK: Connections of one user
+    // MARK: How many
+
+    /// Counts one who begins a connection or a stream, and is known.
+    ///
+    /// - Throws: ``LiveEnd`` with when to come back.
+    func arrive() throws(LiveEnd) {
+        let (moment, most) = (now(), bounds.hellosPerSecond)
+        let wait = state.withLock { $0.newcomers.take(at: moment, most: most) }
+        guard let wait else { return }
+        throw LiveEnd(
+            .notNow,
+            APIError(
+                .tryAgainLater, "\(most) clients may begin in a second, and they did",
+                retryAfter: wait))
+    }
 
     /// Takes a place for a connection of the user.
     ///
-    /// - Throws: ``LiveEnd`` if the user has as many as one may have.
+    /// - Throws: ``LiveEnd`` if the relay or the user has as many as there may be.
     func enter(_ identity: LiveIdentity) throws(LiveEnd) {
-        let holder = Holder(container: identity.settings.key, user: identity.user)
-        guard !identity.isServer else { return }
-        let isFull = state.withLock { state in
-            guard state.counts[holder, default: 0] < Self.connectionsPerUser else { return true }
-            state.counts[holder, default: 0] += 1
-            return false
+        let holder = identity.isServer ? nil : Holder(identity)
+        let refusal: LiveEnd? = state.withLock { state in
+            guard state.count < bounds.connections else {
+                return LiveEnd(
+                    .notNow,
+                    APIError(
+                        .tryAgainLater, "the relay has \(bounds.connections) live connections",
+                        retryAfter: 5))
+            }
+            if let holder {
+                guard state.counts[holder, default: 0] < bounds.connectionsPerUser else {
+                    return LiveEnd(
+                        .tooMany,
+                        APIError(
+                            .throttled,
+                            "a user has at most \(bounds.connectionsPerUser) connections at a time",
+                            retryAfter: 5))
+                }
+                state.counts[holder, default: 0] += 1
+            }
+            state.count += 1
+            return nil
         }
-        guard isFull else { return }
-        throw LiveEnd(
-            .tooMany,
-            APIError(
-                .throttled,
-                "a user has at most \(Self.connectionsPerUser) connections at a time",
-                retryAfter: 5))
+        if let refusal { throw refusal }
     }
 
     /// Gives the place back.
     func leave(_ identity: LiveIdentity) {
-        guard !identity.isServer else { return }
-        let holder = Holder(container: identity.settings.key, user: identity.user)
+        let holder = identity.isServer ? nil : Holder(identity)
         state.withLock { state in
+            state.count -= 1
+            guard let holder else { return }
             state.counts[holder, default: 1] -= 1
             if state.counts[holder] == 0 { state.counts[holder] = nil }
         }

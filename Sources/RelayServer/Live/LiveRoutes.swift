@@ -38,6 +38,7 @@ struct LiveRoutes: Sendable {
         _ head: RelayRequest,
         _ respond: @escaping @Sendable (RelayRequest, HeadAdmission) async throws -> RelayAnswer
     ) async throws -> RelayRoute.Admission {
+        try present?.admit(origin: head.header("Origin"))
         let isKnown = ["ckAPIToken", "Authorization", "X-Apple-CloudKit-Request-KeyID"]
             .contains { head.query[$0] != nil || head.header($0) != nil }
         guard isKnown else {
@@ -85,9 +86,14 @@ struct LiveRoutes: Sendable {
     ) async throws -> RelayAnswer {
         let body = try request.jsonBody()
         let set = try body.reader("set")
+        let door = try door
+        do throws(LiveEnd) {
+            try door.arrive()
+        } catch {
+            throw error.error
+        }
         let (session, hub, identity) = try await begin(request, admission)
         if let set { await session.declare(set, identity) }
-        let door = try door
         door.note(hub, of: identity, session.number)
         let retry = Mutex<[UInt8]?>(Array("retry: \(1000 + session.number % 2000)\n\n".utf8))
         var answer = RelayAnswer(status: 200)

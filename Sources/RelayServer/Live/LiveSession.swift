@@ -5,8 +5,6 @@ import Synchronization
 
 /// One client's talk with the relay, whatever it comes over: what it says is worked in order.
 final class LiveSession: Sendable {
-    /// Queries of one set.
-    static let queriesPerSet = 100
     /// Bytes of one frame.
     static let frameBytes = 1024 * 1024
 
@@ -78,6 +76,7 @@ final class LiveSession: Sendable {
 
     private func hello(_ reader: JSONReader) async throws(LiveEnd) {
         let (identity, welcome) = try await door.identity(reader, at: head)
+        try door.arrive()
         try await begin(as: identity, LiveFrame(welcome))
         if let set = try? reader.reader("set") { await declare(set, identity) }
     }
@@ -167,9 +166,10 @@ final class LiveSession: Sendable {
                     + "cannot be shown", details: ["queries": .array(faults)])
         }
         let count = edit.count(after: declared, known)
-        guard count <= Self.queriesPerSet else {
+        let most = door.bounds.queriesPerSet
+        guard count <= most else {
             throw APIError(
-                .quotaExceeded, "queries: \(count) in one set; allowed are \(Self.queriesPerSet)")
+                .quotaExceeded, "queries: \(count) in one set; allowed are \(most)")
         }
         // What is complete is as of now, and not of what has been followed by chance.
         try await door.engine.reachHead()

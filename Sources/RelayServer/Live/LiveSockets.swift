@@ -118,7 +118,7 @@ final class LiveSockets: Sendable {
     }
 
     /// Tells all to come back, spread over time, so that neither their going nor their return is a
-    /// stampede: a second for each thousand, ten at most.
+    /// stampede: a second for each thousand, as many at most as were configured.
     func drain() async {
         state.withLock { $0.isOpen = false }
         door.endStreams(
@@ -126,7 +126,7 @@ final class LiveSockets: Sendable {
                 .goingAway,
                 APIError(.tryAgainLater, "the relay is shutting down", retryAfter: 1)))
         let count = await door.engine.counts.clients
-        let duration = min(Duration.seconds(10), Duration.milliseconds(count))
+        let duration = min(door.bounds.drain, Duration.milliseconds(count))
         for slice in 0..<Self.slices {
             let isLast = slice == Self.slices - 1
             for hub in hubs {

@@ -67,6 +67,11 @@ final class LiveUpgrade: ChannelInboundHandler, RemovableChannelHandler {
         guard sockets.isOpen else {
             return refuse(.serviceUnavailable, "the relay is shutting down", context)
         }
+        do throws(APIError) {
+            try sockets.door.admit(origin: head.headerFields[.origin])
+        } catch {
+            return refuse(.forbidden, error, context)
+        }
         var fields = HTTPFields()
         fields[.upgrade] = "websocket"
         fields[.connection] = "Upgrade"
@@ -126,9 +131,15 @@ final class LiveUpgrade: ChannelInboundHandler, RemovableChannelHandler {
     private func refuse(
         _ status: HTTPResponse.Status, _ reason: String, _ context: ChannelHandlerContext
     ) {
-        let error = APIError(
-            status.code == 503 ? .tryAgainLater : .badRequest, reason,
-            retryAfter: status.code == 503 ? 1 : nil)
+        let code: ServerErrorCode = status == .serviceUnavailable ? .tryAgainLater : .badRequest
+        refuse(
+            status,
+            APIError(code, reason, retryAfter: status == .serviceUnavailable ? 1 : nil), context)
+    }
+
+    private func refuse(
+        _ status: HTTPResponse.Status, _ error: APIError, _ context: ChannelHandlerContext
+    ) {
         let body = JSONValue.object(error.json(uuid: sockets.door.identifiers.uuid())).utf8
         var fields = HTTPFields()
         fields[.contentType] = "application/json; charset=utf-8"
