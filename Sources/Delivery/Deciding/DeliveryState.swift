@@ -14,6 +14,7 @@ struct DeliveryState: ~Copyable, Sendable {
     private var tickets = OpenTickets()
     private var rangePace: PushPace
     private var alarms = AlarmBook()
+    private(set) var answers = AnswerBook()
     /// Pushes of the log that ended and were not told yet, if anybody is to be told.
     private var ends: [PushEnd]?
     /// What is not yet counted.
@@ -237,6 +238,7 @@ struct DeliveryState: ~Copyable, Sendable {
         let judgement = rules.judge(
             completion, of: owed, attempts: attempts, at: now, news: &news)
         tally.add(judgement.outcome, of: delivery)
+        answers.note(judgement.outcome, of: delivery, at: now)
         settle(ticket, judgement.resolution, of: delivery, at: now)
         return alarms.note(judgement.outcome, of: delivery, at: now)
     }
@@ -299,6 +301,7 @@ struct DeliveryState: ~Copyable, Sendable {
         tracker.clockWasSetBack(by: step)
         rules.clockWasSetBack(by: step)
         alarms.clockWasSetBack(by: step)
+        answers.clockWasSetBack(by: step)
         return [.wake(.retries)]
     }
 }

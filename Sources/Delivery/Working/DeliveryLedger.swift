@@ -145,6 +145,9 @@ package final class DeliveryLedger: Sendable {
     /// What waits, with the gateway's reason, ordered by container.
     package var halts: [HaltInForce] { withState { $0.rules.halts.all } }
 
+    /// What the gateway said to each container since the start.
+    package var answers: [ContainerKey: GatewayAnswers] { withState { $0.answers.answers } }
+
     /// Lets a container's deliveries go again, after its settings were mended, or because somebody
     /// says so; returns how many halts ended.
     @discardableResult

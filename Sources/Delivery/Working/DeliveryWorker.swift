@@ -136,6 +136,9 @@ package final class DeliveryWorker: Sendable {
     /// What waits, with the gateway's reason, ordered by container.
     package var halts: [HaltInForce] { ledger.halts }
 
+    /// What the gateway said to each container since the start.
+    package var answers: [ContainerKey: GatewayAnswers] { ledger.answers }
+
     /// Lets a container's deliveries go again; returns how many halts ended.
     @discardableResult
     package func resume(_ container: ContainerKey) -> Int { ledger.resume(container) }

@@ -15,7 +15,8 @@ extension AdministrationCall {
                 .init("retries", "retries"), .init("dead letters", "deadLetters"),
                 .init("webhooks", "webhooks.accepted"), .init("refused", "webhooks.refused"),
                 .init("last refused", "webhooks.lastRefused"),
-                .init("can send", "canSend"), .init("can sign in", "canSignIn"),
+                .init("can send", "canSend"), .init("last answer", "gateway.last.reason"),
+                .init("answered", "gateway.last.at"), .init("can sign in", "canSignIn"),
             ]))
 
     // MARK: Tokens of the surface

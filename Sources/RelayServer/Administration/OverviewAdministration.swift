@@ -4,7 +4,7 @@ import Storage
 
 /// What an operator wants to see first.
 struct OverviewAdministration: AdministrationTable {
-    let registry: any ContainerRegistry
+    let registry: any ContainerRegistry & SourceRegistry
     let log: any ShardLog
     let progress: any ShardProgress
     /// What is owed besides the log.
@@ -15,6 +15,13 @@ struct OverviewAdministration: AdministrationTable {
     let boundsReached: @Sendable () -> [IntakeBound: String]
     /// What became of webhooks.
     let ledger: SourceLedger
+    /// What the push gateway said to each container.
+    let answers: @Sendable () -> [ContainerKey: GatewayAnswers]
+    /// What the relay is short of.
+    let health: @Sendable () async -> RelayHealth
+    /// The relay's clock, and when it was started by it.
+    let now: @Sendable () -> Timestamp
+    let startedAt: Timestamp
 
     /// Beyond this many, a count reads "1000 or more".
     private static let countLimit = 1000
@@ -29,12 +36,18 @@ struct OverviewAdministration: AdministrationTable {
         let head = try await log.head()
         let mark = try await progress.mark()
         var containers: [JSONValue] = []
+        let answers = answers()
         for settings in try await registry.containers() {
-            containers.append(try await summary(settings))
+            containers.append(try await summary(settings, answers[settings.key]))
         }
+        let health = await health()
         let behind = head.rawValue - min(head.rawValue, mark.position.rawValue)
         let backlog = try await backlog()
         return RelayAnswer(json: [
+            "now": .string(now().iso8601),
+            "startedAt": .string(startedAt.iso8601),
+            "notReady": health.unready,
+            "disk": health.disk,
             "ranges": .integer(Int64(backlog.ranges)),
             "rangeSubscriptions": .integer(Int64(backlog.rangeSubscriptions)),
             "retries": .integer(Int64(backlog.retries)),
@@ -52,33 +65,41 @@ struct OverviewAdministration: AdministrationTable {
         ])
     }
 
-    private func summary(_ settings: ContainerSettings) async throws -> JSONValue {
+    private func summary(
+        _ settings: ContainerSettings, _ answers: GatewayAnswers?
+    ) async throws -> JSONValue {
         let limit = Self.countLimit
         let key = settings.key
         let counts = try await registry.rowCounts(of: key, limit: limit)
         return [
             "container": .string(key.container.rawValue),
             "environment": .string(key.environment.rawValue),
-            "canSend": .bool(settings.credential != nil || settings.certificate != nil),
+            "canSend": .string(SendingState(settings, answers).rawValue),
+            "credential": settings.credentialJSON,
+            "gateway": .object((answers ?? GatewayAnswers()).json),
             "canSignIn": .bool(settings.userTokens != nil),
             "devices": .integer(Int64(counts.devices)),
             "parked": .integer(Int64(counts.parked)),
             "retries": .integer(Int64(counts.retries)),
             "deadLetters": .integer(Int64(counts.deadLetters)),
-            "webhooks": .object(webhooks(of: key)),
+            "webhooks": .object(
+                webhooks(of: key, try await registry.sources(of: key))),
         ]
     }
 
-    /// What became of the webhooks of all sources, and of each that posted anything.
-    private func webhooks(of key: ContainerKey) -> JSONObject {
-        let tallies = ledger.tallies(of: key).sorted { $0.key.rawValue < $1.key.rawValue }
+    /// What became of the webhooks of all sources, and of each.
+    private func webhooks(of key: ContainerKey, _ sources: [StoredSource]) -> JSONObject {
+        let tallies = ledger.tallies(of: key)
         var sum = SourceLedger.Tally()
-        for (_, tally) in tallies { sum.add(tally) }
+        for tally in tallies.values { sum.add(tally) }
         var object = sum.json
         object["sources"] = .array(
-            tallies.map { name, tally in
-                var row: JSONObject = ["name": .string(name.rawValue)]
-                row.members += tally.json.members
+            sources.map { source in
+                var row: JSONObject = [
+                    "name": .string(source.name.rawValue),
+                    "savedAt": .string(source.savedAt.iso8601),
+                ]
+                row.members += (tallies[source.name] ?? SourceLedger.Tally()).json.members
                 return .object(row)
             })
         return object

@@ -100,6 +100,13 @@ extension Relay {
         dependencies.backlog = { [store] in try await store.backlog() }
         dependencies.retention = configuration.upkeep.retention
         dependencies.halts = { [walk] in walk.worker.halts }
+        dependencies.answers = { [walk] in walk.worker.answers }
+        let reserve = configuration.store.diskReserveBytes
+        dependencies.health = { [walk, store] in
+            RelayHealth(
+                readiness: walk.readiness(shortage: store.shortage), footprint: store.footprint,
+                reserveBytes: reserve)
+        }
         dependencies.turns = walk.turns
         dependencies.events = events
         dependencies.resume = { [gateway, walk] key in

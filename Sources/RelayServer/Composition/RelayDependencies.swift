@@ -84,6 +84,12 @@ package struct RelayDependencies: Sendable {
     }
     /// What waits, and why.
     package var halts: @Sendable () -> [HaltInForce] = { [] }
+    /// What the push gateway said to each container since the start.
+    package var answers: @Sendable () -> [ContainerKey: GatewayAnswers] = { [:] }
+    /// What the relay is short of.
+    package var health: @Sendable () async -> RelayHealth = { RelayHealth() }
+    /// When these were collected, which is when the relay was started.
+    let startedAt: Timestamp
     /// How long things are kept, for those who ask for what is gone.
     package var retention = Retention()
     /// Ends the halts of a container, and says how many there were.
@@ -110,6 +116,7 @@ package struct RelayDependencies: Sendable {
         self.progress = progress
         self.shadow = shadow
         self.now = now
+        startedAt = now()
         self.randomBytes = randomBytes
         self.readiness = readiness
         self.metrics = metrics

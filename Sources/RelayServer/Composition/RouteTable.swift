@@ -113,7 +113,8 @@ struct RouteTable: Sendable {
             OverviewAdministration(
                 registry: registry, log: relay.log, progress: relay.progress,
                 backlog: relay.backlog, halts: relay.halts, boundsReached: relay.boundsReached,
-                ledger: relay.sourceLedger),
+                ledger: relay.sourceLedger, answers: relay.answers, health: relay.health,
+                now: relay.now, startedAt: relay.startedAt),
             ContainerAdministration(
                 registry: registry, halts: relay.halts, saved: relay.containerSaved),
             KeyAdministration(

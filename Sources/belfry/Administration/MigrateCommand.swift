@@ -107,8 +107,8 @@ struct OverviewCommand: AsyncParsableCommand {
 /// The commands that administer a relay.
 enum AdministrationCommands {
     static let all: [any ParsableCommand.Type] = [
-        OverviewCommand.self, ContainersCommand.self, KeysCommand.self, SourcesCommand.self,
-        SchemaCommand.self,
+        OverviewCommand.self, DoctorCommand.self, ContainersCommand.self, KeysCommand.self,
+        SourcesCommand.self, SchemaCommand.self,
         ExplainCommand.self, SubscriptionsCommand.self, DevicesCommand.self, ChangesCommand.self,
         DeliveriesCommand.self, NotificationsCommand.self, SessionsCommand.self,
         LiveCommand.self,

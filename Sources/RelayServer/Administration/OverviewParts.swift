@@ -1,0 +1,107 @@
+import Delivery
+import NIOSSL
+import RelayModel
+package import Storage
+
+/// What the relay's process is short of, or stands at.
+package struct RelayHealth: Sendable {
+    /// Whether it can serve, and if not, why.
+    package var readiness: Readiness
+    /// What the store takes of its disk; `nil` where no relay runs.
+    package var footprint: StoreFootprint?
+    /// The room on the disk that is kept for settling.
+    package var reserveBytes: UInt64
+
+    package init(
+        readiness: Readiness = .ready, footprint: StoreFootprint? = nil, reserveBytes: UInt64 = 0
+    ) {
+        self.readiness = readiness
+        self.footprint = footprint
+        self.reserveBytes = reserveBytes
+    }
+}
+
+extension RelayHealth {
+    /// The reasons why the relay cannot serve, by part; none if it can.
+    var unready: JSONValue {
+        guard case .notReady(let reasons) = readiness else { return .object([:]) }
+        return .object(
+            JSONObject(reasons.map { ($0.key, .string($0.value)) }.sorted { $0.0 < $1.0 }))
+    }
+
+    /// The sizes, as far as they are known.
+    var disk: JSONValue {
+        guard let footprint else { return .null }
+        var object: JSONObject = [
+            "fileBytes": .integer(Int64(footprint.fileBytes)),
+            "walBytes": .integer(Int64(footprint.walBytes)),
+            "reserveBytes": .integer(Int64(clamping: reserveBytes)),
+        ]
+        object["freeBytes"] = footprint.freeBytes.map { .integer(Int64(clamping: $0)) }
+        return .object(object)
+    }
+}
+
+/// Whether a container can send, by what is known.
+enum SendingState: String, CaseIterable {
+    /// The last answer of the gateway says so.
+    case yes
+    /// The last attempt failed for the container, not for a push or device.
+    case no
+    /// There is a credential, and nothing was sent since the start.
+    case untried
+    /// There is no credential, and none was missed since the start.
+    case noCredential
+
+    init(_ settings: ContainerSettings, _ answers: GatewayAnswers?) {
+        if let last = answers?.last {
+            self = last.kind == .failed ? .no : .yes
+        } else {
+            let hasCredential = settings.credential != nil || settings.certificate != nil
+            self = hasCredential ? .untried : .noCredential
+        }
+    }
+}
+
+extension GatewayAnswers {
+    /// The members that tell of it.
+    var json: JSONObject {
+        var object: JSONObject = [:]
+        for kind in Kind.allCases {
+            object[kind.rawValue] = .integer(Int64(clamping: counts[kind, default: 0]))
+        }
+        object["lastAccepted"] = lastAccepted.map { .string($0.iso8601) }
+        if let last {
+            object["last"] = [
+                "at": .string(last.at.iso8601), "kind": .string(last.kind.rawValue),
+                "apnsEnvironment": .string(last.environment.rawValue),
+                "status": .integer(Int64(last.status)), "reason": .string(last.reason),
+                "meaning": .string(last.meaning),
+            ]
+        }
+        return object
+    }
+}
+
+extension ContainerSettings {
+    /// With what the container sends, and until when that is valid; `null` without a credential.
+    var credentialJSON: JSONValue {
+        if let certificate {
+            var object: JSONObject = ["kind": "certificate"]
+            object["expiresAt"] = certificate.expiry.map { .string($0.iso8601) }
+            return .object(object)
+        }
+        // A signing key of APNs is valid until it is revoked.
+        return credential == nil ? .null : ["kind": "key"]
+    }
+}
+
+extension ProviderCertificate {
+    /// Until when the certificate is valid; `nil` if it cannot be read.
+    var expiry: Timestamp? {
+        guard packing == .pem,
+            let chain = try? NIOSSLCertificate.fromPEMBytes(bytes), let first = chain.first
+        else { return nil }
+        return Timestamp(seconds: Int64(first.notValidAfter))
+    }
+}

@@ -1,0 +1,137 @@
+import RelayModel
+
+extension Checkup {
+    /// Whether a container can send, by the gateway's last answer.
+    func sending(_ container: JSONValue) -> Finding {
+        let check = "gateway \(name(container))"
+        if let halt = halt(of: container) {
+            let words = halt.words(["reason"])
+            return Finding(
+                check: check, state: .fail,
+                text: "pushes of \(name(container)) wait since \(halt.words(["since"])): \(words)",
+                next: "belfry containers show \(flags(container))")
+        }
+        let at = container.words(["gateway", "last", "at"])
+        let reason = container.words(["gateway", "last", "reason"])
+        let meaning = container.words(["gateway", "last", "meaning"])
+        switch container.words(["canSend"]) {
+        case "yes":
+            return Finding(check: check, state: .ok, text: "last answer: \(reason) at \(at)")
+        case "no":
+            return Finding(
+                check: check, state: .fail,
+                text: "\(name(container)) could not send at \(at): \(reason)"
+                    + (meaning.isEmpty ? "" : " (\(meaning))"),
+                next: "belfry containers show \(flags(container))")
+        case "untried":
+            return Finding(
+                check: check, state: .unknown, text: "nothing was sent since the relay was started")
+        default:
+            return Finding(
+                check: check, state: .unknown,
+                text: "no credential: only devices that fetch get anything")
+        }
+    }
+
+    /// Until when the credential is valid.
+    func credential(_ container: JSONValue) -> Finding {
+        let check = "credential \(name(container))"
+        switch container.words(["credential", "kind"]) {
+        case "key": return Finding(check: check, state: .ok, text: "a key, which does not expire")
+        case "certificate": break
+        default: return Finding(check: check, state: .unknown, text: "none")
+        }
+        guard let end = Timestamp(iso8601: container.words(["credential", "expiresAt"])) else {
+            return Finding(
+                check: check, state: .unknown, text: "a certificate whose end is not known")
+        }
+        let left = end.duration(since: now)
+        let next = "belfry containers set \(flags(container)) --certificate-file FILE.p12"
+        if left <= .zero {
+            return Finding(
+                check: check, state: .fail,
+                text: "the certificate of \(name(container)) expired at \(end.iso8601)",
+                next: next)
+        }
+        let isShort = left < bounds.validity
+        return Finding(
+            check: check, state: isShort ? .warn : .ok,
+            text: "the certificate of \(name(container)) is valid for \(Self.words(left)) more",
+            next: isShort ? next : nil)
+    }
+
+    /// Each source: whether it posts, and whether it is believed.
+    func sources(_ container: JSONValue) -> [Finding] {
+        guard
+            case .array(let sources)? = CommandOutput.value(
+                at: ["webhooks", "sources"], in: container)
+        else { return [] }
+        return sources.map { source($0, of: container) }
+    }
+
+    private func source(_ source: JSONValue, of container: JSONValue) -> Finding {
+        let name = source.words(["name"])
+        let check = "source \(name)"
+        let accepted = Timestamp(iso8601: source.words(["lastAccepted"]))
+        if let refused = Timestamp(iso8601: source.words(["lastRefused"])),
+            refused > accepted ?? refused.advanced(by: .seconds(-1))
+        {
+            return Finding(
+                check: check, state: accepted == nil ? .fail : .warn,
+                text: "the last webhook of \(name) was refused at \(refused.iso8601): "
+                    + source.words(["lastReason"]),
+                next: "belfry sources refused \(flags(container))")
+        }
+        // Of the time before the start nothing is known, so silence is counted from it.
+        let since = [
+            accepted, Timestamp(iso8601: source.words(["savedAt"])),
+            Timestamp(iso8601: text(["startedAt"])),
+        ].compactMap { $0 }.max()
+        guard isRunning, let since else {
+            return Finding(check: check, state: .unknown, text: "no relay runs")
+        }
+        // Both moments are of the relay's clock.
+        let silence = (Timestamp(iso8601: text(["now"])) ?? now).duration(since: since)
+        if silence > bounds.silence {
+            return Finding(
+                check: check, state: .warn,
+                text: "\(name) has posted nothing for \(Self.words(silence))",
+                next: "belfry sources show \(name) \(flags(container))")
+        }
+        guard let accepted else {
+            return Finding(check: check, state: .unknown, text: "has posted nothing yet")
+        }
+        return Finding(check: check, state: .ok, text: "last webhook at \(accepted.iso8601)")
+    }
+
+    /// What nobody works on any more by itself.
+    func leftovers(_ container: JSONValue) -> Finding {
+        let check = "left over \(name(container))"
+        let dead = container.count(["deadLetters"])
+        let parked = container.count(["parked"])
+        guard dead + parked > 0 else {
+            return Finding(check: check, state: .ok, text: "no dead letters, no parked changes")
+        }
+        return Finding(
+            check: check, state: .warn,
+            text: "\(name(container)) has \(dead) dead letters and \(parked) parked changes",
+            next: dead > 0
+                ? "belfry deliveries dead-letters \(flags(container))"
+                : "belfry changes parked \(flags(container))")
+    }
+
+    private func halt(of container: JSONValue) -> JSONValue? {
+        guard case .array(let halts)? = value("halts") else { return nil }
+        return halts.first { halt in
+            ["container", "environment"].allSatisfy { halt.words([$0]) == container.words([$0]) }
+        }
+    }
+
+    private func name(_ container: JSONValue) -> String {
+        "\(container.words(["container"]))/\(container.words(["environment"]))"
+    }
+
+    private func flags(_ container: JSONValue) -> String {
+        "-c \(container.words(["container"])) -e \(container.words(["environment"]))\(place)"
+    }
+}

@@ -1,0 +1,216 @@
+import RelayModel
+
+/// Judges what a relay says of itself: the overview in, findings out.
+///
+/// A value without clock or network, so that every verdict can be tested.
+struct Checkup: Sendable {
+    /// What is bearable.
+    struct Bounds: Sendable, Hashable {
+        /// The longest that a source may say nothing.
+        var silence = Duration.seconds(24 * 3600)
+        /// The least time that a certificate should be valid still.
+        var validity = Duration.seconds(30 * 86_400)
+        /// The oldest that the newest backup may be.
+        var backupAge = Duration.seconds(26 * 3600)
+        /// Entries of the log that may be unsettled: a busy relay has thousands for a moment.
+        var behind: Int64 = 10_000
+    }
+
+    /// The newest backup that was found.
+    enum Backup: Sendable, Hashable {
+        /// Nobody said where backups lie.
+        case notNamed
+        /// The newest of the folder, or the file itself.
+        case made(Timestamp, path: String)
+        /// There is none at the place.
+        case missing(path: String)
+    }
+
+    /// The answer to the overview's call.
+    let overview: JSONValue
+    /// This machine's clock, half-way between question and answer.
+    let now: Timestamp
+    /// Whether a relay runs, or its file was opened.
+    let isRunning: Bool
+    var backup = Backup.notNamed
+    var bounds = Bounds()
+    /// How other commands reach the same relay, for example ` --url …`.
+    var place = ""
+    /// The relay's file, as far as it is known here.
+    var database = "belfry.sqlite"
+
+    /// Every check, in the order in which one would look.
+    var diagnosis: Diagnosis {
+        Diagnosis(
+            findings: [serving, log, clock, disk, backups, intake]
+                + containers.flatMap { container in
+                    [sending(container), credential(container)]
+                        + sources(container) + [leftovers(container)]
+                })
+    }
+
+    // MARK: The relay
+
+    private var serving: Finding {
+        guard isRunning else {
+            return Finding(
+                check: "relay", state: .unknown, text: "its file was opened; no relay runs")
+        }
+        guard case .object(let reasons)? = value("notReady"), !reasons.members.isEmpty else {
+            return Finding(check: "relay", state: .ok, text: "serves and follows its log")
+        }
+        let words = reasons.members.map { "\($0.name): \(CommandOutput.shown($0.value))" }
+        return Finding(
+            check: "relay", state: .fail,
+            text: "the relay is not ready (\(words.joined(separator: "; ")))",
+            next: "belfry overview\(place)")
+    }
+
+    private var log: Finding {
+        let quarantined = overview.count(["quarantined"])
+        if quarantined > 0 {
+            return Finding(
+                check: "log", state: .warn,
+                text: "\(quarantined) entries cannot be read, and fire nothing",
+                next: "belfry check")
+        }
+        let behind = Int64(text(["behind"])) ?? 0
+        let retries = overview.count(["retries"])
+        let ranges = overview.count(["rangeSubscriptions"])
+        let words =
+            "\(behind) entries are not settled; \(retries) retries wait"
+            + (ranges > 0 ? "; huge fan-outs owe \(ranges) subscriptions" : "")
+        let isSlow = behind > bounds.behind
+        return Finding(
+            check: "log", state: isSlow ? .warn : .ok, text: words,
+            next: isSlow ? "belfry overview\(place)" : nil)
+    }
+
+    private var clock: Finding {
+        guard isRunning, let theirs = Timestamp(iso8601: text(["now"])) else {
+            return Finding(check: "clock", state: .unknown, text: "no relay runs")
+        }
+        let skew = theirs.duration(since: now)
+        let size = max(skew, .zero - skew)
+        let seconds = skew / .seconds(1)
+        let rounded = (seconds * 10).rounded() / 10
+        // APNs refuses tokens that are an hour off; senders' signatures and users' tokens bear
+        // minutes or less.
+        let state: Finding.State =
+            size >= .seconds(60) ? .fail : size >= .seconds(5) ? .warn : .ok
+        return Finding(
+            check: "clock", state: state,
+            text: state == .ok
+                ? "agrees with this machine's within 5 s"
+                : "the relay's clock differs by \(rounded) s from this machine's",
+            next: state == .ok ? nil : "timedatectl timesync-status")
+    }
+
+    private var disk: Finding {
+        guard case .object(let disk)? = value("disk"),
+            case .integer(let free)? = disk["freeBytes"],
+            case .integer(let reserve)? = disk["reserveBytes"]
+        else {
+            return Finding(check: "disk", state: .unknown, text: "the room is not known")
+        }
+        let words = "\(Self.megabytes(free)) free, \(Self.megabytes(reserve)) are the reserve"
+        // Below the reserve changes are refused; below its tenfold somebody should look.
+        let state: Finding.State =
+            free < reserve ? .fail : free < max(reserve, 64 << 20) * 10 ? .warn : .ok
+        return Finding(
+            check: "disk", state: state,
+            text: state == .ok ? words : "the disk has little room: \(words)",
+            next: state == .ok ? nil : "df -h")
+    }
+
+    private static func megabytes(_ bytes: Int64) -> String { "\(bytes / 1_000_000) MB" }
+
+    private var backups: Finding {
+        switch backup {
+        case .notNamed:
+            return Finding(
+                check: "backup", state: .unknown,
+                text: "not looked at: name the folder with --backups")
+        case .missing(let path):
+            return Finding(
+                check: "backup", state: .fail, text: "there is no backup at \(path)",
+                next: backUp(to: "\(path)/belfry.backup"))
+        case .made(let moment, let path):
+            let age = now.duration(since: moment)
+            let isOld = age > bounds.backupAge
+            return Finding(
+                check: "backup", state: isOld ? .warn : .ok,
+                text: "the newest backup, \(path), is \(Self.words(age)) old",
+                next: isOld ? backUp(to: "\(path).new") : nil)
+        }
+    }
+
+    private func backUp(to file: String) -> String {
+        "belfry backup \(Self.quoted(file)) --database \(Self.quoted(database))"
+    }
+
+    private var intake: Finding {
+        guard case .object(let refused)? = value("refusing"), !refused.members.isEmpty else {
+            return Finding(check: "intake", state: .ok, text: "changes are taken")
+        }
+        let words = refused.members.map { "\($0.name): \(CommandOutput.shown($0.value))" }
+        return Finding(
+            check: "intake", state: .fail,
+            text: "changes are refused (\(words.joined(separator: "; ")))",
+            next: "belfry overview\(place)")
+    }
+}
+
+extension Checkup {
+    /// The containers, as the overview has them.
+    var containers: [JSONValue] {
+        guard case .array(let containers)? = value("containers") else { return [] }
+        return containers
+    }
+
+    func value(_ name: String) -> JSONValue? { CommandOutput.value(at: [name], in: overview) }
+
+    func text(_ path: [String]) -> String { overview.words(path) }
+
+    /// A text as one word of a shell.
+    static func quoted(_ text: String) -> String {
+        let plain = text.utf8.allSatisfy { byte in
+            switch byte {
+            case 0x2B...0x3A, 0x40...0x5A, 0x5F, 0x61...0x7A: true
+            default: false
+            }
+        }
+        return plain && !text.isEmpty ? text : "'\(text.replacing("'", with: #"'\''"#))'"
+    }
+
+    /// A stretch of time in its largest unit.
+    static func words(_ duration: Duration) -> String {
+        let seconds = max(0, duration.components.seconds)
+        return switch seconds {
+        case ..<120: "\(seconds) s"
+        case ..<7200: "\(seconds / 60) min"
+        case ..<172_800: "\(seconds / 3600) h"
+        default: "\(seconds / 86_400) days"
+        }
+    }
+}
+
+extension JSONValue {
+    /// The text of a member, empty if there is none.
+    func words(_ path: [String]) -> String {
+        if case .string(let text)? = CommandOutput.value(at: path, in: self) {
+            CommandOutput.shown(.string(text))
+        } else {
+            ""
+        }
+    }
+
+    /// The number of a member, 0 if there is none.
+    func count(_ path: [String]) -> Int64 {
+        if case .integer(let number)? = CommandOutput.value(at: path, in: self) {
+            number
+        } else {
+            0
+        }
+    }
+}

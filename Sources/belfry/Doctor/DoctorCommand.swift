@@ -1,0 +1,99 @@
+import ArgumentParser
+import Foundation
+import RelayModel
+import RelayServer
+
+/// Looks at everything that goes wrong quietly, and says what to do next.
+struct DoctorCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "doctor",
+        abstract:
+            "Looks at what goes wrong quietly: one verdict, and the next step for each check.",
+        discussion: """
+            It looks at the push gateway's last answers, credentials, the clock, the disk, \
+            backups, sources that say nothing or are refused, and what waits. It changes nothing, \
+            and a token that may only read is enough. Ends with 0, or with 1 if a check fails \
+            (--strict: or warns); 69 if no relay answers.
+            """)
+    @OptionGroup var options: AdministrationOptions
+
+    @Option(help: "The folder or file of backups, whose newest is looked at.")
+    var backups: String?
+
+    @Option(help: "The hours that the newest backup may be old.")
+    var backupHours = 26
+
+    @Option(help: "The hours that a source may post nothing.")
+    var silentHours = 24
+
+    @Option(help: "The days that a certificate should be valid still.")
+    var certificateDays = 30
+
+    @Flag(help: "End with 1 for warnings too.")
+    var strict = false
+
+    func validate() throws {
+        let numbers = [
+            ("--backup-hours", backupHours), ("--silent-hours", silentHours),
+            ("--certificate-days", certificateDays),
+        ]
+        for (name, number) in numbers where !(0...100_000).contains(number) {
+            throw ValidationError("\(name) must be from 0 to 100000")
+        }
+    }
+
+    func run() async throws {
+        let checkup = try await options.withClient { client in
+            let asked = World.real.now()
+            let overview = try await client.make(.overview)
+            let answered = World.real.now()
+            let middle = asked.advanced(by: answered.duration(since: asked) / 2)
+            return try await checkup(overview, at: middle)
+        }
+        let diagnosis = checkup.diagnosis
+        print(
+            options.json ? diagnosis.json.text : diagnosis.lines.joined(separator: "\n"))
+        if diagnosis.isBad(strict: strict) { throw ExitCode.failure }
+    }
+
+    private func checkup(_ overview: JSONValue, at now: Timestamp) async throws -> Checkup {
+        var checkup = Checkup(overview: overview, now: now, isRunning: options.database == nil)
+        checkup.backup = try newestBackup()
+        checkup.bounds.backupAge = .seconds(backupHours * 3600)
+        checkup.bounds.silence = .seconds(silentHours * 3600)
+        checkup.bounds.validity = .seconds(certificateDays * 86_400)
+        let places = [
+            ("--url", options.url), ("--database", options.database), ("--config", options.config),
+            ("--ca-file", options.caFile),
+        ]
+        for case (let name, let value?) in places {
+            checkup.place += " \(name) \(Checkup.quoted(value))"
+        }
+        checkup.database = options.database ?? "belfry.sqlite"
+        return checkup
+    }
+
+    /// The newest file at the place, without those that SQLite lays beside a store.
+    private func newestBackup() throws -> Checkup.Backup {
+        guard let backups else { return .notNamed }
+        let manager = FileManager.default
+        var isFolder: ObjCBool = false
+        guard manager.fileExists(atPath: backups, isDirectory: &isFolder) else {
+            return .missing(path: backups)
+        }
+        let names = isFolder.boolValue ? try manager.contentsOfDirectory(atPath: backups) : []
+        let paths = isFolder.boolValue ? names.map { "\(backups)/\($0)" } : [backups]
+        let files = paths.compactMap { path -> (Date, String)? in
+            guard !path.hasSuffix("-wal"), !path.hasSuffix("-shm"),
+                let attributes = try? manager.attributesOfItem(atPath: path),
+                attributes[.type] as? FileAttributeType == .typeRegular,
+                let date = attributes[.modificationDate] as? Date
+            else { return nil }
+            return (date, path)
+        }
+        guard let (date, path) = files.max(by: { $0.0 < $1.0 }) else {
+            return .missing(path: backups)
+        }
+        return .made(Timestamp(seconds: Int64(date.timeIntervalSince1970)), path: path)
+    }
+}

@@ -1,0 +1,180 @@
+import ArgumentParser
+import RelayModel
+import Testing
+
+@testable import belfry
+
+/// The verdicts of `belfry doctor`.
+@Suite struct CheckupTests {
+    private static let now = Timestamp(iso8601: "2026-11-23T12:00:00Z") ?? Timestamp(seconds: 0)
+
+    /// An overview in which nothing is wrong.
+    private static let sound = #"""
+        {"now": "2026-11-23T12:00:01Z", "startedAt": "2026-11-20T12:00:00Z", "notReady": {},
+         "disk": {"fileBytes": 1, "walBytes": 1, "freeBytes": 90000000000,
+                  "reserveBytes": 67108864},
+         "behind": "0", "retries": 0, "quarantined": 0, "rangeSubscriptions": 0,
+         "halts": [], "refusing": {},
+         "containers": [
+           {"container": "iCloud.com.example.Art", "environment": "production",
+            "canSend": "yes", "credential": {"kind": "key"}, "parked": 0, "deadLetters": 0,
+            "gateway": {"last": {"at": "2026-11-23T11:59:00Z", "reason": "accepted"}},
+            "webhooks": {"sources": [
+              {"name": "shop", "savedAt": "2026-11-01T12:00:00Z",
+               "lastAccepted": "2026-11-23T11:58:00Z"}]}}]}
+        """#
+
+    private static func checkup(
+        _ replacements: [(String, String)] = []
+    ) throws -> Checkup {
+        var text = sound
+        for (old, new) in replacements {
+            try #require(text.contains(old), "\(old)")
+            text = text.replacing(old, with: new)
+        }
+        return Checkup(overview: try JSONValue(parsing: text), now: now, isRunning: true)
+    }
+
+    @Test func `nothing is to be done where all is well`() throws {
+        let diagnosis = try Self.checkup().diagnosis
+        #expect(diagnosis.state == .ok)
+        #expect(diagnosis.lines.first == "ok: nothing is to be done")
+        #expect(diagnosis.findings.count == 10)
+        #expect(diagnosis.findings.allSatisfy { $0.next == nil })
+        #expect(!diagnosis.isBad(strict: true))
+        // What nobody asked for is said, and counts for nothing.
+        #expect(diagnosis.findings.filter { $0.state == .unknown }.map(\.check) == ["backup"])
+    }
+
+    /// One thing that is wrong, and what is said of it.
+    struct Wrong: Sendable, CustomTestStringConvertible {
+        let old: String
+        let new: String
+        let state: Finding.State
+        let words: String
+        let next: String
+
+        init(_ old: String, _ new: String, _ state: Finding.State, _ words: String, _ next: String)
+        {
+            self.old = old
+            self.new = new
+            self.state = state
+            self.words = words
+            self.next = next
+        }
+
+        var testDescription: String { words }
+    }
+
+    private static let container = "-c iCloud.com.example.Art -e production"
+
+    @Test(arguments: [
+        Wrong(
+            #""notReady": {}"#, #""notReady": {"follower": "stands still"}"#, .fail,
+            "follower: stands still", "belfry overview"),
+        Wrong(
+            "2026-11-23T12:00:01Z", "2026-11-23T12:00:09Z", .warn, "differs by 9.0 s",
+            "timedatectl timesync-status"),
+        Wrong(
+            "2026-11-23T12:00:01Z", "2026-11-23T11:50:00Z", .fail, "differs by -600.0 s",
+            "timedatectl timesync-status"),
+        Wrong("90000000000", "600000000", .warn, "600 MB free, 67 MB are the reserve", "df -h"),
+        Wrong("90000000000", "60000000", .fail, "60 MB free, 67 MB are the reserve", "df -h"),
+        Wrong(
+            #""behind": "0""#, #""behind": "10001""#, .warn, "10001 entries are not settled",
+            "belfry overview"),
+        Wrong(
+            #""quarantined": 0"#, #""quarantined": 2"#, .warn, "2 entries cannot be read",
+            "belfry check"),
+        Wrong(
+            #""refusing": {}"#, #""refusing": {"retries": "9 wait"}"#, .fail,
+            "changes are refused (retries: 9 wait)", "belfry overview"),
+        Wrong(
+            #""canSend": "yes""#, #""canSend": "no""#, .fail, "could not send",
+            "belfry containers show \(container)"),
+        Wrong(
+            #"{"kind": "key"}"#,
+            #"{"kind": "certificate", "expiresAt": "2026-12-01T12:00:00Z"}"#, .warn,
+            "is valid for 8 days more",
+            "belfry containers set \(container) --certificate-file FILE.p12"),
+        Wrong(
+            #"{"kind": "key"}"#,
+            #"{"kind": "certificate", "expiresAt": "2026-11-23T11:00:00Z"}"#, .fail, "expired at",
+            "belfry containers set \(container) --certificate-file FILE.p12"),
+        Wrong(
+            #""deadLetters": 0"#, #""deadLetters": 3"#, .warn, "3 dead letters",
+            "belfry deliveries dead-letters \(container)"),
+        Wrong(
+            #""parked": 0"#, #""parked": 4"#, .warn, "4 parked changes",
+            "belfry changes parked \(container)"),
+        Wrong(
+            "2026-11-23T11:58:00Z", "2026-11-21T11:58:00Z", .warn,
+            "shop has posted nothing for 2 days",
+            "belfry sources show shop \(container)"),
+        Wrong(
+            #""lastAccepted": "2026-11-23T11:58:00Z""#,
+            #""lastRefused": "2026-11-23T11:58:00Z", "lastReason": "no signature""#, .fail,
+            "no signature", "belfry sources refused \(container)"),
+        Wrong(
+            #""lastAccepted": "2026-11-23T11:58:00Z""#,
+            #""lastAccepted": "2026-11-23T11:58:00Z", "lastRefused": "2026-11-23T11:59:00Z""#,
+            .warn, "was refused at", "belfry sources refused \(container)"),
+    ])
+    func `what is wrong is the verdict, with the command to run next`(wrong: Wrong) throws {
+        let diagnosis = try Self.checkup([(wrong.old, wrong.new)]).diagnosis
+        #expect(diagnosis.state == wrong.state)
+        #expect(diagnosis.verdict.hasPrefix("\(wrong.state): "))
+        #expect(diagnosis.verdict.contains(wrong.words), "\(diagnosis.verdict)")
+        let due = diagnosis.findings.filter { $0.next != nil }
+        #expect(due.map(\.next) == [wrong.next])
+        #expect(diagnosis.isBad(strict: false) == (wrong.state == .fail))
+        #expect(diagnosis.isBad(strict: true))
+        // What is to be run is a command that there is.
+        if wrong.next.hasPrefix("belfry ") {
+            let words = wrong.next.split(separator: " ").dropFirst().map(String.init)
+            #expect(throws: Never.self) { _ = try Belfry.parseAsRoot(words) }
+        }
+    }
+
+    @Test func `a container that waits says since when and why`() throws {
+        let halt = """
+            {"container": "iCloud.com.example.Art", "environment": "production",
+             "since": "2026-11-23T11:00:00Z", "reason": "403 InvalidProviderToken"}
+            """
+        let diagnosis = try Self.checkup([(#""halts": []"#, #""halts": [\#(halt)]"#)]).diagnosis
+        #expect(
+            diagnosis.verdict == "fail: pushes of iCloud.com.example.Art/production wait since "
+                + "2026-11-23T11:00:00Z: 403 InvalidProviderToken")
+    }
+
+    @Test func `of the time before the start silence is not judged`() throws {
+        let diagnosis = try Self.checkup([
+            (#""startedAt": "2026-11-20T12:00:00Z""#, #""startedAt": "2026-11-23T11:00:00Z""#),
+            (#""lastAccepted": "2026-11-23T11:58:00Z""#, #""accepted": 0"#),
+        ]).diagnosis
+        let source = diagnosis.findings.first { $0.check == "source shop" }
+        #expect(source?.state == .unknown)
+        #expect(diagnosis.state == .ok)
+    }
+
+    @Test func `backups grow old, and are missed`() throws {
+        var checkup = try Self.checkup()
+        checkup.database = "/var/lib/a b.sqlite"
+        checkup.backup = .made(Self.now.advanced(by: .seconds(-3600)), path: "/b/x")
+        #expect(checkup.diagnosis.state == .ok)
+        checkup.backup = .made(Self.now.advanced(by: .seconds(-90 * 3600)), path: "/b/x")
+        #expect(checkup.diagnosis.verdict == "warn: the newest backup, /b/x, is 3 days old")
+        let next = checkup.diagnosis.findings.compactMap(\.next)
+        #expect(next == ["belfry backup /b/x.new --database '/var/lib/a b.sqlite'"])
+        checkup.backup = .missing(path: "/b")
+        #expect(checkup.diagnosis.state == .fail)
+    }
+
+    @Test(arguments: [
+        ("plain-1.sqlite", "plain-1.sqlite"), ("", "''"), ("a b", "'a b'"),
+        ("it's", #"'it'\''s'"#), ("$(id)", "'$(id)'"),
+    ])
+    func `paths are one word of a shell`(text: String, word: String) {
+        #expect(Checkup.quoted(text) == word)
+    }
+}
