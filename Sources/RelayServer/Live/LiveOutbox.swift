@@ -5,14 +5,16 @@ import NIOCore
 ///
 /// A result waits as it is: its frames are made one by one, once there is room for them.
 struct LiveOutbox<Piece: Sendable>: Sendable {
+    /// Results stand apart, so that an entry has the size of a piece.
     private enum Entry {
         case piece(Piece)
-        case result(LiveResult)
+        indirect case result(LiveResult)
     }
 
     /// The bytes of the pieces that wait; those of results do not count.
     private(set) var bytes = 0
-    private var entries = CircularBuffer<Entry>()
+    /// With room for one, which is all that most connections ever have waiting.
+    private var entries = CircularBuffer<Entry>(initialCapacity: 1)
     private let make: @Sendable (LiveFrame) -> Piece
     private let size: @Sendable (Piece) -> Int
 

@@ -268,9 +268,15 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
 
     /// Closes what was queued, and sends it.
     func finish(_ at: ByteBuffer, _ position: LogPosition) {
-        guard isTouched, lagging == nil else { return }
+        guard isTouched else { return }
         isTouched = false
-        queue(at)
+        tell(at, position)
+    }
+
+    /// Sends what ends with the `at` of a position.
+    func tell(_ bytes: ByteBuffer, _ position: LogPosition) {
+        guard lagging == nil, !isClosing else { return }
+        queue(bytes)
         flush()
         guard let context, !context.channel.isWritable || !outbox.isEmpty else { return }
         lagging = position
@@ -278,7 +284,10 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
 
     /// Ends a client for whom too much is queued.
     private func bound() {
-        guard let context, !isClosing else { return }
+        // What the connection still takes is within bounds.
+        guard let context, !isClosing, !context.channel.isWritable || outbox.isOverfull else {
+            return
+        }
         let pending =
             (try? context.channel.syncOptions?.getOption(ChannelOptions.bufferedWritableBytes)) ?? 0
         if outbox.isOverfull || pending > Self.inboxBytes + Self.bytesAtATime { close(Self.slow) }
