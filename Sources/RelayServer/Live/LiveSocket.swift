@@ -268,7 +268,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
 
     /// Closes what was queued, and sends it.
     func finish(_ at: ByteBuffer, _ position: LogPosition) {
-        guard isTouched else { return }
+        guard isTouched, lagging == nil else { return }
         isTouched = false
         tell(at, position)
     }
