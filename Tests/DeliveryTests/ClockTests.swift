@@ -53,7 +53,7 @@ import Testing
                 return longest.map { $0 <= bench.clock.moment.advanced(by: .seconds(34)) } ?? false
             }
             #expect(isRenewed)
-            let isDone = try await bench.clock.advance(by: .seconds(1)) {
+            let isDone = try await bench.advance(by: .seconds(1)) {
                 try await bench.retries.isEmpty
             }
             #expect(isDone)
@@ -105,7 +105,7 @@ import Testing
             }
             #expect(renewed)
             #expect(bench.gateway.requests.isEmpty, "the wait that the gateway wants is kept")
-            let isDone = try await bench.clock.advance(by: .seconds(5)) {
+            let isDone = try await bench.advance(by: .seconds(5)) {
                 try await bench.retries.isEmpty
             }
             #expect(isDone)
@@ -124,7 +124,7 @@ import Testing
             #expect(bench.worker.halts.count == 1)
             bench.clock.setBack(by: .seconds(3600))
             for _ in 0..<100 where bench.gateway.requests.count == 1 {
-                await bench.clock.advance(by: .seconds(1), times: 1)
+                await bench.advance(by: .seconds(1), times: 1)
             }
             #expect(await Turns.yield { bench.gateway.requests.count == 2 })
             #expect(await Turns.yield { bench.worker.halts.isEmpty })
