@@ -33,7 +33,8 @@ import Testing
             try await Live.keep(relay)
             for (name, fields): (String, JSONObject) in [
                 ("10", ["rank": 3, "value": "x", "priority": 2]), ("9", ["rank": "b"]),
-                ("b", ["rank": true, "deep": ["$map": ["x": 1]]]), ("a", ["rank": .number(1.5)]), ("c", [:]),
+                ("b", ["rank": true, "deep": ["$map": ["x": 1]]]), ("a", ["rank": .number(1.5)]),
+                ("c", [:]),
             ] {
                 try await relay.container.post(Live.artwork("create", name, fields))
             }

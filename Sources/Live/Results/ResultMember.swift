@@ -56,8 +56,10 @@ struct ResultOrder: Sendable {
         return places == (keys.last?.isAscending ?? true ? .before : .after)
     }
 
-    /// Firebase's order: by value, then by key. Zones come before keys, and two keys that read as
-    /// one number and are as long stand by their texts.
+    /// Firebase's order: by value, then by key.
+    ///
+    /// Zones come before keys, and two keys that read as one number and are as long stand by their
+    /// texts.
     private static func precedesAsChild(_ left: ResultMember, _ right: ResultMember) -> Bool {
         let values = (FirebaseValue(left.values[0]), FirebaseValue(right.values[0]))
         if values.0 < values.1 { return true }

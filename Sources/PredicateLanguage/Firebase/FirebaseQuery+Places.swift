@@ -1,13 +1,14 @@
 public import RelayModel
 
 extension FirebaseQuery {
-    /// Whether a child with this order value and key lies between the bounds, as ``predicate`` says.
+    /// Whether a child of this order value and key lies between the bounds.
     ///
-    /// The limit has no part in it.
+    /// It says what ``predicate`` says; the limit has no part in it.
     ///
     /// - Parameters:
     ///   - value: The value that the query orders by; it does not count where that is the key.
     ///   - key: The child's key.
+    /// - Returns: Whether it is neither before the lower bound nor after the upper one.
     public func admits(_ value: FieldValue, key: String) -> Bool {
         let ends = [(start, Self.isAfter), (end, Self.isBefore)]
         return ends.allSatisfy { bound, isInside in
