@@ -49,6 +49,19 @@ extension LiveEngine {
             .mapValues(\.query)
     }
 
+    /// The set that is in force, to be declared again; `nil` where there is none.
+    package func declared(by number: UInt64) -> LiveSet? {
+        guard let client = clients[number], client.version > 0 else { return nil }
+        let queries = client.queries.filter {
+            $0.value.group != 0 && !$0.key.hasPrefix(LiveWaiter.getMark)
+        }.map { id, declared in
+            DeclaredQuery(
+                id: id, declared.query, grant: declared.grant, fingerprint: declared.fingerprint)
+        }
+        return LiveSet(
+            version: client.version, queries, removing: nil, under: schema(of: client.container))
+    }
+
     /// The schema of a container as of now; it is asked for before the schema is read.
     package func schema(of container: ContainerKey) -> LiveSchema {
         LiveSchema(number: schemas[container, default: 0])

@@ -1,3 +1,4 @@
+package import PredicateLanguage
 package import RelayModel
 package import Storage
 
@@ -30,6 +31,8 @@ package struct LiveQuery: Sendable, Hashable {
     package var start: LiveBound?
     /// Where it ends.
     package var end: LiveBound?
+    /// The order of Firebase or Wilddog with its bounds, in the place of the three before.
+    package var firebase: FirebaseQuery?
     /// How much of it is shown.
     package var limit: LiveLimit?
     /// The fields that travel, ascending; `nil` shows all.
@@ -49,6 +52,9 @@ package struct LiveQuery: Sendable, Hashable {
         self.subscription = subscription
         self.form = form
     }
+
+    /// Whether what it shows stands in an order, so that one record's place depends on others.
+    package var isOrdered: Bool { !order.isEmpty || firebase != nil || limit != nil }
 
     /// The record type; `nil` watches all of them, which only changes can.
     package var recordType: RecordType? { subscription.recordType }

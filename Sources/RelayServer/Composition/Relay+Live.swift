@@ -28,7 +28,8 @@ extension Relay {
             clients: RouteTable(dependencies).clients, shadow: store,
             limits: dependencies.limits, turnstile: dependencies.turnstile,
             indexes: dependencies.indexes, store: StoreMark(store.storeIdentity),
-            identifiers: RandomIdentifiers(dependencies.randomBytes), now: world.now)
+            identifiers: RandomIdentifiers(dependencies.randomBytes), clock: world.clock,
+            now: world.now)
         let sockets = LiveSockets(
             door, proxies: configuration.listening.proxies, connections: connections,
             clock: world.clock, now: world.now)

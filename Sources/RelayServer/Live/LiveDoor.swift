@@ -18,6 +18,8 @@ final class LiveDoor: Sendable {
     let indexes: IndexDirectory
     let store: String
     let identifiers: RandomIdentifiers
+    /// Those who listen by `EventSource`.
+    let held: HeldSessions
     private let now: @Sendable () -> Timestamp
     private let state = Mutex(State())
 
@@ -46,7 +48,8 @@ final class LiveDoor: Sendable {
         _ engine: LiveEngine, bounds: LiveBounds, form: LiveRecordForm, clients: ClientAdmission,
         shadow: any Shadow,
         limits: RequestLimits, turnstile: Turnstile, indexes: IndexDirectory, store: StoreMark,
-        identifiers: RandomIdentifiers, now: @escaping @Sendable () -> Timestamp
+        identifiers: RandomIdentifiers, clock: any Clock<Duration>,
+        now: @escaping @Sendable () -> Timestamp
     ) {
         self.engine = engine
         self.bounds = bounds
@@ -58,6 +61,7 @@ final class LiveDoor: Sendable {
         self.indexes = indexes
         self.store = store.text
         self.identifiers = identifiers
+        held = HeldSessions(clock: clock)
         self.now = now
     }
 
@@ -212,6 +216,11 @@ final class LiveDoor: Sendable {
         state.withLock { $0.streams[number] = (identity, hub) }
     }
 
+    /// Whether a stream is noted, and has not been ended.
+    func knows(stream number: UInt64) -> Bool {
+        state.withLock { $0.streams[number] != nil }
+    }
+
     /// Forgets a stream.
     func forget(stream number: UInt64) {
         state.withLock { $0.streams[number] = nil }
@@ -233,8 +242,11 @@ final class LiveDoor: Sendable {
     /// Ends the streams of those who fit, by a last frame that says why.
     func endStreams(_ end: LiveEnd, where fits: (LiveIdentity) -> Bool = { _ in true }) {
         let bye = end.bye(uuid: identifiers.uuid())
-        let all = state.withLock { $0.streams }
-        let ending = all.filter { fits($0.value.identity) }
+        let ending = state.withLock { state in
+            let ending = state.streams.filter { fits($0.value.identity) }
+            for number in ending.keys { state.streams[number] = nil }
+            return ending
+        }
         for (number, stream) in ending {
             stream.hub.post([.send(number, [bye])])
             stream.hub.end()

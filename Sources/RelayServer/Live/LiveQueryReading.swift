@@ -17,14 +17,10 @@ struct LiveQueryReading {
 
     static let members = [
         "id", "kind", "database", "zoneID", "recordType", "query", "sortBy", "limit", "start",
-        "end", "desiredKeys", "before", "firesOn", "firesWhen", "changedKeys", "suppress",
+        "end", "orderBy", "rules", "desiredKeys", "before", "firesOn", "firesWhen", "changedKeys",
+        "suppress",
         "initial", "once", "since", "fingerprint",
     ]
-
-    /// Keys of one order, at most.
-    private static let maximumKeys = 3
-    /// Records of a limit, at most.
-    private static let maximumLimit = 1000
 
     /// Reads one query of a set.
     ///
@@ -57,7 +53,7 @@ struct LiveQueryReading {
             try checkResult(reader, definition, predicate)
             try readOrder(reader, definition, into: &query)
         case .changes:
-            for name in ["sortBy", "limit", "start", "end"] where reader.value(name) != nil {
+            for name in Self.orderMembers where reader.value(name) != nil {
                 throw reader.failure(name, "is of a result; changes come in the order of the log")
             }
         }
@@ -153,66 +149,6 @@ struct LiveQueryReading {
     /// What must stay the same for a client to go on from where it stood.
     private func schemaText(_ definition: RecordTypeDefinition?) -> String {
         definition.map { "\($0.isKept) \($0.readGrant)" } ?? "none"
-    }
-
-    // MARK: The order
-
-    private func readOrder(
-        _ reader: JSONReader, _ definition: RecordTypeDefinition?, into query: inout LiveQuery
-    ) throws {
-        let elements = try reader.array("sortBy") ?? []
-        guard elements.count <= Self.maximumKeys else {
-            throw reader.failure("sortBy", "at most \(Self.maximumKeys) keys are allowed")
-        }
-        query.order = try elements.enumerated().map { index, element in
-            let key = try JSONReader(element, path: reader.path(of: "sortBy[\(index)]"))
-            try key.allowOnly(["fieldName", "systemFieldName", "ascending"])
-            let name = try key.string("fieldName") == nil ? "systemFieldName" : "fieldName"
-            let field = try key.require("fieldName", try key.string(name))
-            let known = definition?.fields[field]
-            let isSortable =
-                known?.uses.contains(.sortable)
-                ?? (RecordSchema.isSystemField(field) || definition?.isInferred == true)
-            guard isSortable else {
-                throw key.failure(
-                    name, "the field \(field.shortened) is not marked sortable, or unknown")
-            }
-            return LiveSortKey(field, isAscending: try key.bool("ascending") ?? true)
-        }
-        query.limit = try limit(reader)
-        query.start = try bound(reader, "start")
-        query.end = try bound(reader, "end")
-        guard query.order.isEmpty else { return }
-        for name in ["limit", "start", "end"] where reader.value(name) != nil {
-            throw reader.failure(name, "needs an order: name one in sortBy")
-        }
-    }
-
-    private func limit(_ reader: JSONReader) throws -> LiveLimit? {
-        guard let limit = try reader.reader("limit") else { return nil }
-        try limit.allowOnly(["first", "last"])
-        func count(_ name: String) throws -> Int? {
-            guard let count = try limit.integer(name) else { return nil }
-            guard (1...Int64(Self.maximumLimit)).contains(count) else {
-                throw limit.failure(name, "1 to \(Self.maximumLimit) are allowed")
-            }
-            return Int(count)
-        }
-        switch (try count("first"), try count("last")) {
-        case (let first?, nil): return .first(first)
-        case (nil, let last?): return .last(last)
-        default:
-            throw reader.failure("limit", "{\"first\": n} or {\"last\": n} is expected")
-        }
-    }
-
-    private func bound(_ reader: JSONReader, _ name: String) throws -> LiveBound? {
-        guard let bound = try reader.reader(name) else { return nil }
-        try bound.allowOnly(["value", "isIncluded"])
-        let value = try bound.require("value", bound.value("value"))
-        return LiveBound(
-            try FieldValue(argument: value, path: bound.path(of: "value")),
-            isIncluded: try bound.bool("isIncluded") ?? true)
     }
 
     // MARK: Coming back
