@@ -305,6 +305,18 @@ import Testing
         }
     }
 
+    @Test func `where one goes on is no place of what is hidden, nor before what was counted`() {
+        for (before, oldest, told) in [
+            (5000, nil, 5120), (5000, 5050, 5050), (5000, 5000, 5000), (5120, 5121, 5120),
+            (5119, nil, 5120), (9990, nil, 9999), (.max, nil, 9999),
+        ] as [(UInt64, UInt64?, UInt64)] {
+            let place = RehearsalRun.told(
+                LogPosition(before), oldest: oldest.map { LogPosition($0) },
+                beginning: LogPosition(9999))
+            #expect(place == LogPosition(told), "\(before)")
+        }
+    }
+
     @Test func `it ends when the caller has gone`() async throws {
         try await TestRelay.with { relay in
             let service = Self.service(relay)

@@ -17,6 +17,8 @@ struct RehearsalRun {
     private var answer: RehearseService.Answer
     /// Changes that did not fire and are looked at closely.
     private var close: [LoggedPastChange] = []
+    /// Where it began.
+    private var beginning: LogPosition
 
     init(
         service: RehearseService, question: RehearseQuestion, subject: RehearseService.Subject,
@@ -28,6 +30,7 @@ struct RehearsalRun {
         self.span = span
         self.allowance = allowance
         container = settings.key
+        beginning = LogPosition(span.head.rawValue + 1)
         rehearsal = try Rehearsal(
             of: subject.subscription, insteadOf: subject.former, to: devices,
             mostSteps: service.mostSteps)
@@ -51,6 +54,7 @@ struct RehearsalRun {
         let end = LogPosition(span.head.rawValue + 1)
         var before = min(question.before ?? end, end)
         if let until = question.until { before = min(before, try await place(of: until)) }
+        beginning = before
         var least = max(span.first, LogPosition(1))
         if let since = question.since { least = max(least, try await place(of: since)) }
         if let after = question.after, after < end {
@@ -174,6 +178,16 @@ struct RehearsalRun {
 
     // MARK: The end
 
+    /// Where one goes on, as it is told: never the place of a change that is hidden, which is where
+    /// it came to, and never before a change that was counted.
+    static func told(
+        _ before: LogPosition, oldest: LogPosition?, beginning: LogPosition
+    ) -> LogPosition {
+        let (rounded, isOver) = before.rawValue.addingReportingOverflow(1023)
+        let coarse = LogPosition(isOver ? .max : rounded / 1024 * 1024)
+        return min(coarse, oldest ?? beginning)
+    }
+
     /// The answer, with its examples.
     mutating func concluded() throws -> RehearseService.Answer {
         for change in close where !allowance.isOver {
@@ -185,6 +199,9 @@ struct RehearsalRun {
             if answer.near.count < question.examples, let past = shown.past(change) {
                 answer.near.append((past, explanation.sentence))
             }
+        }
+        answer.before = answer.before.map {
+            Self.told($0, oldest: answer.tally.oldest?.position, beginning: beginning)
         }
         answer.examples = answer.tally.firedExamples.compactMap(shown.example)
         guard answer.subject.former != nil else { return answer }
