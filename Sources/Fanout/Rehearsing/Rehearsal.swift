@@ -24,13 +24,17 @@ package struct Rehearsal {
     package let subscription: Subscription
     /// The devices of its owner.
     private let devices: [DeviceVersion]
-    private var state: ShardState
-    /// The subscription as it was saved, if the two are compared.
-    private var former: ShardState?
-
     /// Fires by every change that the owner may be told of.
-    private static let witness: UInt64 = 1
-    private static let subject: UInt64 = 2
+    ///
+    /// It is asked first: a condition that is never judged on what is hidden tells nothing of it,
+    /// neither by errors nor by steps nor by the time that it takes.
+    private var witness: ShardState
+    private var subject: ShardState
+    /// The subscription as it was saved, if the two are compared.
+    private let former: Subscription?
+    private var formerState: ShardState?
+
+    private static let serial: UInt64 = 1
 
     /// Begins a rehearsal of `subscription`, in place of `former` if that is given.
     ///
@@ -41,19 +45,20 @@ package struct Rehearsal {
     ) throws {
         self.subscription = subscription
         self.devices = devices.map { $0.version(in: subscription.container) }
-        state = ShardState(indexSeed: 0, mostSteps: mostSteps)
-        let witness = Self.witness(of: subscription, former)
-        try state.insert(
-            SubscriptionVersion(
-                serial: Self.witness, subscription: witness, activation: .start))
-        try state.insert(
-            SubscriptionVersion(
-                serial: Self.subject, subscription: subscription, activation: .start))
-        guard let former else { return }
+        witness = try Self.state(of: Self.witness(of: subscription, former), mostSteps)
+        subject = try Self.state(of: subscription, mostSteps)
+        self.former = former
+        formerState = try former.map { try Self.state(of: $0, mostSteps) }
+    }
+
+    private static func state(
+        of subscription: Subscription, _ mostSteps: Int
+    ) throws -> ShardState {
         var state = ShardState(indexSeed: 0, mostSteps: mostSteps)
         try state.insert(
-            SubscriptionVersion(serial: Self.subject, subscription: former, activation: .start))
-        self.former = state
+            SubscriptionVersion(
+                serial: serial, subscription: subscription, activation: .start))
+        return state
     }
 
     /// Which changes are looked at: those of the record type, in the database, that the owner may
@@ -81,7 +86,7 @@ package struct Rehearsal {
 
     /// Evaluations of the condition that had an error, so far.
     package var errors: Int {
-        let errors = state.index(of: subscription.container)?.errors[Self.subject] ?? 0
+        let errors = subject.index(of: subscription.container)?.errors[Self.serial] ?? 0
         return Int(clamping: errors)
     }
 
@@ -90,37 +95,29 @@ package struct Rehearsal {
     /// - Throws: `DearChange` if a condition takes more steps than one change may, and what reading
     ///   the change throws.
     package mutating func judge(_ logged: LoggedPastChange) throws -> Verdict? {
-        let container = subscription.container
-        let found = try state.serials(
-            firedBy: logged.change, appendedAt: logged.appendedAt, isStale: false, in: container,
-            mayNameReaders: logged.mayNameReaders)
-        guard let found, found.serials.contains(Self.witness) else { return nil }
-        var verdict = Verdict(operation: try Self.operation(of: logged.change, found.read))
-        verdict.fires = found.serials.contains(Self.subject)
-        if verdict.fires {
-            verdict.pushes = try pushes(logged, found.read)
-        }
-        if former != nil {
-            let told = try former?.serials(
-                firedBy: found.read.map(LoggedChange.read) ?? logged.change,
-                appendedAt: logged.appendedAt, isStale: false, in: container,
-                mayNameReaders: logged.mayNameReaders)
-            verdict.firedFormerly = told?.serials.isEmpty == false
+        guard let seen = try witness.fires(logged, subscription), seen.fires else { return nil }
+        var logged = logged
+        if let read = seen.read { logged.change = .read(read) }
+        var verdict = Verdict(operation: try Self.operation(of: logged.change))
+        verdict.fires = try subject.fires(logged, subscription)?.fires ?? false
+        if verdict.fires { verdict.pushes = try pushes(logged) }
+        if let former {
+            verdict.firedFormerly = try formerState?.fires(logged, former)?.fires ?? false
         }
         return verdict
     }
 
-    /// Whether the owner may be told of a change that could not be judged.
+    /// Whether the owner may be told of a change.
     package func mayTell(of change: RecordChange) -> Bool {
         change.database == subscription.database && change.mayTell(subscription)
             && (change.database == .public || change.owner == subscription.owner)
     }
 
-    private func pushes(_ logged: LoggedPastChange, _ read: RecordChange?) throws -> Int {
+    private func pushes(_ logged: LoggedPastChange) throws -> Int {
         guard logged.mayNameOrigin, !devices.isEmpty, subscription.suppress != .none else {
             return devices.count
         }
-        let change = try read ?? logged.change.change()
+        let change = try logged.change.change()
         return DeviceExpansion.devices(among: devices, for: subscription, of: change).count
     }
 
@@ -128,15 +125,28 @@ package struct Rehearsal {
         ($0, RecordChange.storedBeginning(of: $0))
     }
 
-    private static func operation(
-        of change: LoggedChange, _ read: RecordChange?
-    ) throws -> ChangeOperation {
-        if let read { return read.operation }
+    private static func operation(of change: LoggedChange) throws -> ChangeOperation {
         if case .stored(let text) = change,
             let known = beginnings.first(where: { text.utf8.starts(with: $0.1) })
         {
             return known.0
         }
         return try change.change().operation
+    }
+}
+
+private extension ShardState {
+    /// Whether a change fires the one subscription that there is; what it asks about a record that
+    /// its owner might not read before is not even judged.
+    mutating func fires(
+        _ logged: LoggedPastChange, _ subscription: Subscription
+    ) throws -> (fires: Bool, read: RecordChange?)? {
+        if case .read(let change) = logged.change, !change.mayTell(subscription) {
+            return (false, change)
+        }
+        let found = try serials(
+            firedBy: logged.change, appendedAt: logged.appendedAt, isStale: false,
+            in: subscription.container, mayNameReaders: logged.mayNameReaders)
+        return found.map { (!$0.serials.isEmpty, $0.read) }
     }
 }

@@ -73,7 +73,7 @@ extension RehearseService.Answer {
 
     private func changeJSON(of former: Subscription) -> JSONObject {
         let difference = tally.difference
-        return [
+        var object: JSONObject = [
             "subscriptionID": .string(former.id.rawValue),
             "firedBefore": .integer(Int64(difference.firedFormerly)),
             "added": .integer(Int64(difference.added)),
@@ -81,6 +81,8 @@ extension RehearseService.Answer {
             "addedExamples": .array(added.map { .object($0.brief()) }),
             "removedExamples": .array(removed.map { .object($0.brief()) }),
         ]
+        if former.firesOnce { object["once"] = true }
+        return object
     }
 
     // MARK: In words

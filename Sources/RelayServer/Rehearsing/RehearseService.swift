@@ -1,7 +1,6 @@
 import Fanout
 import Matching
 import PredicateLanguage
-import RegularExpressions
 import RelayModel
 import Storage
 
@@ -18,6 +17,8 @@ struct RehearseService: Sendable {
     let limits: RequestLimits
     /// How long things are kept, for those who ask for what is gone.
     let retention: Retention
+    /// Steps that a condition may take on one change, as those of saved ones.
+    var mostSteps = Limits.maximumStepsPerChange
 
     /// Entries of the log that one rehearsal looks through, whosever they are.
     static let lookedThrough = 1_000_000
@@ -76,7 +77,7 @@ struct RehearseService: Sendable {
         /// How many were near, of so many that were looked at closely.
         var nearCount = 0
         var closeCount = 0
-        /// The change on which the condition took too many steps, if the owner may know of it.
+        /// The change on which the condition took too many steps.
         var dear: LogPosition?
         /// Changes that fire it, with the pushes.
         var examples: [RehearsalExamples.Example] = []
@@ -155,197 +156,6 @@ struct RehearseService: Sendable {
             .notFound,
             "subscriptionID: there is no subscription \"\(id?.rawValue ?? "")\" of "
                 + "\"\(owner.user)\" in the \(owner.database.rawValue) database")
-    }
-}
-
-/// One rehearsal under way.
-private struct RehearsalRun {
-    private let service: RehearseService
-    private let question: RehearseQuestion
-    private let span: PastSpan
-    private let allowance: QueryAllowance
-    private let container: ContainerKey
-    private var rehearsal: Rehearsal
-    private let shown: RehearsalExamples
-    private var answer: RehearseService.Answer
-    /// Changes that did not fire and are looked at closely.
-    private var close: [LoggedPastChange] = []
-
-    init(
-        service: RehearseService, question: RehearseQuestion, subject: RehearseService.Subject,
-        devices: [PastDevice], span: PastSpan, settings: ContainerSettings,
-        allowance: QueryAllowance
-    ) throws {
-        self.service = service
-        self.question = question
-        self.span = span
-        self.allowance = allowance
-        container = settings.key
-        rehearsal = try Rehearsal(
-            of: subject.subscription, insteadOf: subject.former, to: devices)
-        shown = RehearsalExamples(
-            of: subject.subscription, to: devices, span: span, settings: settings,
-            shard: service.registry.shardIdentity
-        ) { predicate, fields, moment in
-            try? PreparedPredicate(predicate).trace(onValue: .map(fields), now: moment)
-        }
-        answer = RehearseService.Answer(
-            subject: subject, devices: devices.count,
-            tally: RehearsalTally(
-                of: subject.subscription, insteadOf: subject.former,
-                remembering: question.examples))
-    }
-
-    // MARK: Looking
-
-    /// Looks at changes from the newest back until something ends it.
-    mutating func find() async throws {
-        let end = LogPosition(span.head.rawValue + 1)
-        var before = min(question.before ?? end, end)
-        if let until = question.until { before = min(before, try await place(of: until)) }
-        var least = max(span.first, LogPosition(1))
-        if let since = question.since { least = max(least, try await place(of: since)) }
-        if let after = question.after, after < end {
-            least = max(least, LogPosition(after.rawValue + 1))
-        } else if question.after != nil {
-            least = end
-        }
-        var entries = RehearseService.lookedThrough
-        while true {
-            try Task.checkCancellation()
-            guard before > least else { return finish(atEndOf: least) }
-            answer.before = before
-            if answer.tally.lookedAt >= question.changes { return answer.end = .changes }
-            if allowance.isOver { return cut(.time) }
-            if entries <= 0 { return cut(.entries) }
-            let search = search(before: before, least: least, entries: entries)
-            let page = try await service.registry.loggedChanges(search)
-            guard try await judge(page) else { return }
-            entries -= Int(before.rawValue - page.before.rawValue)
-            before = page.before
-        }
-    }
-
-    private func search(before: LogPosition, least: LogPosition, entries: Int) -> PastSearch {
-        let left = Int(clamping: before.rawValue - least.rawValue)
-        return PastSearch(
-            of: container, before: before,
-            entries: min(left, entries, RehearseService.pageEntries),
-            limit: min(
-                RehearseService.pageChanges, question.changes - answer.tally.lookedAt),
-            recordType: Rehearsal.recordTypeRead(
-                by: rehearsal.subscription, insteadOf: answer.subject.former))
-    }
-
-    private mutating func cut(_ end: RehearseService.End) {
-        allowance.noteCut()
-        answer.end = end
-    }
-
-    /// Everything that there is was looked at.
-    private mutating func finish(atEndOf least: LogPosition) {
-        answer.before = nil
-        if least > span.first {
-            answer.end = .since
-        } else if span.first > LogPosition(1) {
-            answer.end = .retention
-            answer.logIsKept = service.retention.logIsKept
-        } else {
-            answer.end = .log
-        }
-    }
-
-    /// The first entry of the log that was appended at `moment` or later.
-    ///
-    /// Positions have no gaps, and where the clock was set back it is about right.
-    private func place(of moment: Timestamp) async throws -> LogPosition {
-        var low = span.first.rawValue
-        var high = span.head.rawValue + 1
-        while low < high {
-            let middle = low + (high - low) / 2
-            let position = LogPosition(middle)
-            let at = try await service.registry.moments(of: [position])[position]
-            if let at, at >= moment { high = middle } else { low = middle + 1 }
-        }
-        return LogPosition(low)
-    }
-
-    // MARK: Judging
-
-    /// Judges a page; `false` if that ended the rehearsal.
-    private mutating func judge(_ page: LoggedChangePage) async throws -> Bool {
-        let errors = rehearsal.errors
-        var isTurnOver = allowance.beginTurn()
-        for change in page.changes {
-            if isTurnOver() {
-                if allowance.isOver {
-                    noteErrors(since: errors, page)
-                    cut(.time)
-                    return false
-                }
-                // Others run on the same processors.
-                await Task.yield()
-                try Task.checkCancellation()
-                isTurnOver = allowance.beginTurn()
-            }
-            guard take(change) else { return false }
-            answer.before = change.position
-        }
-        noteErrors(since: errors, page)
-        return true
-    }
-
-    private mutating func take(_ change: LoggedPastChange) -> Bool {
-        do {
-            guard let verdict = try rehearsal.judge(change) else { return true }
-            answer.tally.add(change, verdict)
-            if !verdict.fires, close.count < RehearseService.mostClose { close.append(change) }
-            return true
-        } catch is DearChange {
-            answer.end = .steps
-            if let read = shown.past(change)?.change, rehearsal.mayTell(of: read) {
-                answer.dear = change.position
-            }
-            return false
-        } catch {
-            // What cannot be read was set aside by the walk, or will be.
-            return true
-        }
-    }
-
-    /// Looks for a change on which the condition had an error, once one is known to be there.
-    private mutating func noteErrors(since before: Int, _ page: LoggedChangePage) {
-        answer.errors = rehearsal.errors
-        guard answer.errors > before, answer.errorExample == nil else { return }
-        for change in page.changes where !allowance.isOver {
-            guard let says = shown.error(on: change), let past = shown.past(change),
-                let read = past.change, rehearsal.mayTell(of: read)
-            else { continue }
-            answer.errorExample = (past, says)
-            return
-        }
-    }
-
-    // MARK: The end
-
-    /// The answer, with its examples.
-    mutating func concluded() throws -> RehearseService.Answer {
-        for change in close where !allowance.isOver {
-            try Task.checkCancellation()
-            guard let explanation = shown.explanation(of: change) else { continue }
-            answer.closeCount += 1
-            guard explanation.isNear else { continue }
-            answer.nearCount += 1
-            if answer.near.count < question.examples, let past = shown.past(change) {
-                answer.near.append((past, explanation.sentence))
-            }
-        }
-        answer.examples = answer.tally.firedExamples.compactMap(shown.example)
-        guard answer.subject.former != nil else { return answer }
-        let difference = answer.tally.difference
-        answer.added = difference.addedExamples.compactMap(shown.past)
-        answer.removed = difference.removedExamples.compactMap(shown.past)
-        return answer
     }
 }
 
