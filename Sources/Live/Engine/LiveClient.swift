@@ -113,6 +113,9 @@ final class LiveGroup {
     private weak var shown: ShownRecords?
     /// What the members take in memory, about.
     var bytes = 0
+    /// Of a result that coalesces: the records that were changed by what is read now, as they were
+    /// members before it; `nil` for those that were none.
+    var touched: [RecordID: LiveRecord?] = [:]
     /// Clients that are told what comes.
     var clients: Set<UInt64> = []
     /// Queries that end with the first change that they are told.

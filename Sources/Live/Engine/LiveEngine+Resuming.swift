@@ -14,7 +14,9 @@ extension LiveEngine {
         clients[number]?.isToldComplete = false
         client.hub.post([.caughtUp(number)])
         let away = client.queries.sorted { $0.key < $1.key }
-            .filter { !client.waiting.contains($0.key) && $0.value.group != 0 }
+            .filter { id, declared in
+                !client.waiting.contains(id) && container.groups[declared.group] != nil
+            }
         let queries = away.map { id, declared -> JSONValue in
             [
                 "id": .string(id), "group": .integer(Int64(declared.group)),

@@ -216,10 +216,15 @@ extension LiveEngine {
     ) -> LiveGroup? {
         // Where a record has shown that who looks decides, the group of all is gone, and its
         // members' own stay.
-        let own = query.isOrdered && query.subscription.database == .public ? reader : nil
+        let mayBeOwn = query.isOrdered && query.subscription.database == .public
+        // What became of several changes is told of several records at once, to one reader.
+        let isOwn = query.coalesces && query.kind == .result
+        let own = mayBeOwn || isOwn ? reader : nil
         let shared = query.identity(of: nil)
         let identity =
-            own != nil && (container.byIdentity[query.identity(of: own)] != nil || grant.isPersonal)
+            own != nil
+                && (isOwn || container.byIdentity[query.identity(of: own)] != nil
+                    || grant.isPersonal)
             ? query.identity(of: own) : shared
         if let group = container.byIdentity[identity] { return group }
         return newGroup(

@@ -16,6 +16,7 @@ extension LiveQuery {
             orderText,
             desiredKeys?.joined(separator: "\u{1}") ?? "*", "\(showsBefore)",
             "\(form.isPlain) \(form.writesNumbersAsTexts)", inboxDatabase?.rawValue ?? "",
+            "\(coalesces)",
         ]
         switch reader {
         case nil: parts.append("all")

@@ -45,6 +45,8 @@ package struct LiveQuery: Sendable, Hashable {
     package var beginning = Beginning.current
     /// Whether the query ends after what it tells first, or after the first change.
     package var isOnce = false
+    /// Whether of several changes of one record that are read together the last alone is told.
+    package var coalesces = false
     /// The database whose subscriptions' notifications are shown; `nil` shows all.
     package var inboxDatabase: DatabaseScope?
     /// How records are written.

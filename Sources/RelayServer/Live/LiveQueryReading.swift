@@ -20,7 +20,7 @@ struct LiveQueryReading {
         "id", "kind", "database", "zoneID", "recordType", "query", "sortBy", "limit", "start",
         "end", "orderBy", "rules", "desiredKeys", "before", "firesOn", "firesWhen", "changedKeys",
         "suppress",
-        "initial", "once", "since", "fingerprint",
+        "initial", "once", "coalesce", "since", "fingerprint",
     ]
 
     /// Reads one query of a set.
@@ -50,6 +50,7 @@ struct LiveQueryReading {
         query.showsBefore = try reader.bool("before") ?? false
         query.beginning = try reader.choice("initial") ?? .current
         query.isOnce = try reader.bool("once") ?? false
+        query.coalesces = try reader.bool("coalesce") ?? false
         switch kind {
         case .result:
             try checkResult(reader, definition, predicate)
