@@ -211,6 +211,7 @@ extension LiveEngine {
             return telling.changes(since: since).compactMap {
                 $0.frame(for: client.reader, on: client.device)
             }
+        case .notifications: return []
         case .result:
             return telling.items(since: since, for: client.reader, by: writer).map { [$0] } ?? []
         }

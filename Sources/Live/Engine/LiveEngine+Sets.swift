@@ -165,12 +165,14 @@ extension LiveEngine {
         var queries: [JSONValue] = []
         for (id, declared) in client.queries.sorted(by: { $0.key < $1.key })
         where !id.hasPrefix(LiveWaiter.getMark) {
-            var object: JSONObject = [
-                "id": .string(id), "group": .integer(Int64(declared.group)),
-                "fingerprint": .string(declared.fingerprint),
-            ]
+            var object: JSONObject = ["id": .string(id)]
+            if declared.group != LiveClient.Declared.ofInbox {
+                object["group"] = .integer(Int64(declared.group))
+            }
+            object["fingerprint"] = .string(declared.fingerprint)
             if let new = details[id] {
-                object["isResumed"] = .bool(new.since != nil && new.reset == nil)
+                let stands = new.since != nil || new.after != nil
+                object["isResumed"] = .bool(stands && new.reset == nil)
                 object.members += new.details.members
             }
             queries.append(.object(object))
@@ -201,6 +203,10 @@ extension LiveEngine {
         _ declared: DeclaredQuery, to number: UInt64, in container: LiveContainer
     ) {
         guard let reader = clients[number]?.reader else { return }
+        guard declared.query.kind != .notifications else {
+            clients[number]?.queries[declared.id]?.group = LiveClient.Declared.ofInbox
+            return
+        }
         let group = group(for: declared.query, declared.grant, reader: reader, in: container)
         clients[number]?.queries[declared.id]?.group = group?.number ?? 0
     }
@@ -233,7 +239,7 @@ extension LiveEngine {
             return nil
         }
         nextGroup &+= 1
-        if nextGroup == 0 { nextGroup = 1 }
+        if nextGroup == LiveClient.Declared.ofInbox { nextGroup = 1 }
         meter.show(groups: containers.values.reduce(0) { $0 + $1.groups.count })
         return group
     }
@@ -302,7 +308,7 @@ extension LiveEngine {
             return
         }
         switch group.query.kind {
-        case .changes: welcome(waiter, group)
+        case .changes, .notifications: welcome(waiter, group)
         case .result where group.members == nil:
             group.waiting.update(with: waiter)
             clients[waiter.client]?.waiting.insert(waiter.query)

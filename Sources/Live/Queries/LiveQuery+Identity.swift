@@ -15,7 +15,7 @@ extension LiveQuery {
             subscription.changedKeys.joined(separator: "\u{1}"),
             orderText,
             desiredKeys?.joined(separator: "\u{1}") ?? "*", "\(showsBefore)",
-            "\(form.isPlain) \(form.writesNumbersAsTexts)",
+            "\(form.isPlain) \(form.writesNumbersAsTexts)", inboxDatabase?.rawValue ?? "",
         ]
         switch reader {
         case nil: parts.append("all")

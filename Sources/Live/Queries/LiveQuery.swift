@@ -10,6 +10,8 @@ package struct LiveQuery: Sendable, Hashable {
         case result
         /// Each change that fits, once.
         case changes
+        /// What the user's saved subscriptions fired: the inbox, which the door reads.
+        case notifications
     }
 
     /// What is told when the query is declared.
@@ -43,6 +45,8 @@ package struct LiveQuery: Sendable, Hashable {
     package var beginning = Beginning.current
     /// Whether the query ends after what it tells first, or after the first change.
     package var isOnce = false
+    /// The database whose subscriptions' notifications are shown; `nil` shows all.
+    package var inboxDatabase: DatabaseScope?
     /// How records are written.
     package var form: LiveForm
 

@@ -61,6 +61,7 @@ final class HeldSession: Sendable {
         let (former, past) = state.withLock { ($0.session, $0.hub) }
         let who = former.identity ?? identity
         let set = await door.engine.declared(by: former.number)
+        let notified = former.feed?.start
         end(former, past, saying: Self.taken)
         try door.arrive()
         try await session.begin(as: who, nil)
@@ -74,20 +75,26 @@ final class HeldSession: Sendable {
             end(session, hub, saying: Self.taken)
             throw Self.taken
         }
-        try await declare(set, by: session, from: token)
+        try await declare(set, by: session, who, from: token, notified: notified)
         return (hub, turn)
     }
 
     private func declare(
-        _ set: LiveSet?, by session: LiveSession, from token: LiveToken?
+        _ set: LiveSet?, by session: LiveSession, _ identity: LiveIdentity,
+        from token: LiveToken?, notified: UInt64?
     ) async throws {
         guard var set else { return }
         for index in set.queries.indices {
+            guard set.queries[index].query.kind != .notifications else {
+                // What was sent and never arrived is not known: it comes again, with its token.
+                set.queries[index].after = notified
+                continue
+            }
             set.queries[index].since = token?.position
             if let token, token.store != door.store { set.queries[index].reset = .foreign }
         }
         try await door.engine.reachHead()
-        try await door.engine.declare(set, by: session.number)
+        try await session.declare(set, identity)
     }
 
     private func end(_ session: LiveSession, _ hub: StreamHub, saying end: LiveEnd) {

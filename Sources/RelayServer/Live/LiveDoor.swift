@@ -16,7 +16,10 @@ final class LiveDoor: Sendable {
     let limits: RequestLimits
     let turnstile: Turnstile
     let indexes: IndexDirectory
+    let inboxes: any InboxRegistry
+    /// The store's mark, as tokens have it.
     let store: String
+    let storeIdentity: UUIDBytes
     let identifiers: RandomIdentifiers
     /// Those who listen by `EventSource`.
     let held: HeldSessions
@@ -47,7 +50,8 @@ final class LiveDoor: Sendable {
     init(
         _ engine: LiveEngine, bounds: LiveBounds, form: LiveRecordForm, clients: ClientAdmission,
         shadow: any Shadow,
-        limits: RequestLimits, turnstile: Turnstile, indexes: IndexDirectory, store: StoreMark,
+        limits: RequestLimits, turnstile: Turnstile, indexes: IndexDirectory,
+        inboxes: any InboxRegistry, store: UUIDBytes,
         identifiers: RandomIdentifiers, clock: any Clock<Duration>,
         now: @escaping @Sendable () -> Timestamp
     ) {
@@ -59,7 +63,9 @@ final class LiveDoor: Sendable {
         self.limits = limits
         self.turnstile = turnstile
         self.indexes = indexes
-        self.store = store.text
+        self.inboxes = inboxes
+        self.store = StoreMark(store).text
+        storeIdentity = store
         self.identifiers = identifiers
         held = HeldSessions(clock: clock)
         self.now = now
@@ -263,7 +269,7 @@ final class LiveDoor: Sendable {
         form.note(schema, of: identity.settings.key)
         return LiveQueryReading(
             client: identity, schema: schema, version: version, limits: limits, indexes: indexes,
-            store: store)
+            store: store, storeIdentity: storeIdentity)
     }
 }
 

@@ -9,6 +9,7 @@ struct LiveOutbox<Piece: Sendable>: Sendable {
     private enum Entry {
         case piece(Piece)
         indirect case result(LiveResult)
+        indirect case mark(LiveMark)
     }
 
     /// The bytes of the pieces that wait; those of results do not count.
@@ -39,6 +40,11 @@ struct LiveOutbox<Piece: Sendable>: Sendable {
 
     mutating func append(_ result: LiveResult) { entries.append(.result(result)) }
 
+    /// Has `mark` reached once all before it has been taken.
+    mutating func append(_ mark: LiveMark) {
+        if entries.isEmpty { mark.reach() } else { entries.append(.mark(mark)) }
+    }
+
     /// The next piece; `nil` when nothing waits.
     mutating func next() -> Piece? {
         while let first = entries.popFirst() {
@@ -46,6 +52,7 @@ struct LiveOutbox<Piece: Sendable>: Sendable {
             case .piece(let piece):
                 bytes -= size(piece)
                 return piece
+            case .mark(let mark): mark.reach()
             case .result(var result):
                 guard let frame = result.next() else { continue }
                 entries.prepend(.result(result))

@@ -14,6 +14,7 @@ struct LiveQueryReading {
     let limits: RequestLimits
     let indexes: IndexDirectory
     let store: String
+    let storeIdentity: UUIDBytes
 
     static let members = [
         "id", "kind", "database", "zoneID", "recordType", "query", "sortBy", "limit", "start",
@@ -28,6 +29,8 @@ struct LiveQueryReading {
     func declared(_ json: JSONValue, path: String) throws -> DeclaredQuery {
         let reader = try JSONReader(json, path: path)
         try reader.allowOnly(Self.members)
+        let kind: LiveQuery.Kind = try reader.choice("kind") ?? .result
+        if kind == .notifications { return try inbox(reader) }
         let subscription: Subscription
         do {
             subscription = try self.subscription(reader)
@@ -41,7 +44,6 @@ struct LiveQueryReading {
         }
         let type = subscription.recordType
         let definition = type.flatMap { schema.recordTypes[$0] }
-        let kind: LiveQuery.Kind = try reader.choice("kind") ?? .result
         let predicate = try IndexedSubscription(subscription, serial: 0).predicate
         var query = LiveQuery(kind, subscription, form: client.form)
         query.desiredKeys = try reader.strings("desiredKeys").map { Array(Set($0)).sorted() }
@@ -52,7 +54,7 @@ struct LiveQueryReading {
         case .result:
             try checkResult(reader, definition, predicate)
             try readOrder(reader, definition, into: &query)
-        case .changes:
+        case .changes, .notifications:
             for name in Self.orderMembers where reader.value(name) != nil {
                 throw reader.failure(name, "is of a result; changes come in the order of the log")
             }
@@ -149,6 +151,45 @@ struct LiveQueryReading {
     /// What must stay the same for a client to go on from where it stood.
     private func schemaText(_ definition: RecordTypeDefinition?) -> String {
         definition.map { "\($0.isKept) \($0.readGrant)" } ?? "none"
+    }
+
+    // MARK: The inbox
+
+    /// Reads a query of what saved subscriptions fired.
+    private func inbox(_ reader: JSONReader) throws -> DeclaredQuery {
+        let own = ["id", "kind", "database", "initial", "since", "fingerprint"]
+        for name in Self.members where !own.contains(name) && reader.value(name) != nil {
+            throw reader.failure(name, "is not of notifications, which are told as they were sent")
+        }
+        guard client.settings.keepsInbox else {
+            throw reader.failure(
+                "kind",
+                "this container keeps no notifications: an operator switches it on with "
+                    + "`belfry containers set --inbox on`")
+        }
+        let database: DatabaseScope? = try reader.choice("database")
+        let user = client.user
+        let everything = try subscription(
+            ["subscriptionType": "database"], user, database ?? .private, reader.path)
+        var query = LiveQuery(.notifications, everything, form: client.form)
+        query.inboxDatabase = database
+        query.beginning = try reader.choice("initial") ?? .current
+        let fingerprint = query.fingerprint(of: client.reader, schema: "")
+        var declared = DeclaredQuery(
+            id: try name(reader, fingerprint), query, grant: .world, fingerprint: fingerprint)
+        guard let since = try reader.string("since") else { return declared }
+        let owner = InboxOwner(container: client.settings.key, user: user)
+        do throws(APIError) {
+            declared.after = try NotificationToken(since, owner: owner, store: storeIdentity)
+                .sequence
+        } catch {
+            guard error.details["changeTokenExpired"] != nil else {
+                throw reader.failure(
+                    "since", "a syncToken is expected, of a notification or of notifications/list")
+            }
+            declared.reset = .foreign
+        }
+        return declared
     }
 
     // MARK: Coming back

@@ -204,6 +204,12 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         outbox.append(result)
     }
 
+    /// Has a mark reached once the connection has taken what is queued.
+    func mark(_ mark: LiveMark) {
+        guard !isClosing else { return }
+        outbox.append(mark)
+    }
+
     private func queue(_ bytes: ByteBuffer) {
         guard !isClosing else { return }
         outbox.append(bytes)

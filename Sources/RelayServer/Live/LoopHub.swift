@@ -94,6 +94,10 @@ final class LoopSockets {
             guard let socket = sockets[number] else { return }
             socket.touch()
             socket.finish(Self.wire(at), position)
+        case .mark(let number, let mark):
+            guard let socket = sockets[number] else { return }
+            socket.mark(mark)
+            socket.flush()
         case .join(let number, let group):
             if let socket = sockets[number] { join(socket, group) }
         case .leave(let number, let group):
