@@ -62,6 +62,46 @@ import Testing
         _ = await sandbox.end()
     }
 
+    @Test func `the changes of a file are judged without a relay`() async throws {
+        let home = try Folder.make()
+        let file = home.appending(path: "changes.ndjson")
+        try Data(
+            """
+            {"operation":"create","recordType":"Todo","recordName":"t1","after":{"priority":5}}
+            {"operation":"create","recordType":"Todo","recordName":"t2","after":{"priority":1}}
+
+            {"operation":"create","recordType":"Todo","recordName":"t3","after":{"priority":9},\
+            "readers":["dave"]}
+            {"operation":"update","recordType":"Todo","recordName":"t1","after":{"priority":7}}
+
+            """.utf8
+        ).write(to: file)
+        let asked = [
+            "rehearse", "--user", "carol", "--file", file.path, "--record-type", "Todo",
+            "priority > 4",
+        ]
+        let run = try await Self.belfry(asked + ["--json"], home)
+        let answer = try JSONValue(parsing: run.output)
+        #expect(answer.value(at: ["fired"]) == 2, "\(run.output) \(run.complaint)")
+        #expect(answer.value(at: ["lookedAt", "changes"]) == 3)
+        #expect(answer.value(at: ["lookedAt", "end"]) == "file")
+        #expect(answer.value(at: ["byOperation", "update"]) == 1)
+        #expect(answer.value(at: ["examples", "0", "position"]) == "4")
+        #expect(
+            answer.value(at: ["examples", "0", "devices", "0", "payload", "aps", "alert"])
+                == "Todo")
+        let text = try await Self.belfry(asked, home)
+        #expect(text.output.contains("That is the whole file."), "\(text.output)")
+        let both = try await Self.belfry(asked + ["--subscription", "urgent"], home)
+        #expect(both.complaint.contains("--file: the whole file is judged"))
+        let wrong = try await Self.belfry(asked.dropLast() + ["priority >"], home)
+        #expect(wrong.complaint.contains("subscription.query"), "\(wrong.complaint)")
+        try Data("{\"operation\":\"create\"}\n".utf8).write(to: file)
+        let refused = try await Self.belfry(asked, home)
+        #expect(refused.code == 66)
+        #expect(refused.complaint.contains("changes.ndjson:1: "), "\(refused.complaint)")
+    }
+
     private func expectRefusals(_ home: URL, _ draft: URL) async throws {
         for (arguments, complaint) in [
             ([], "say what is to be rehearsed"),

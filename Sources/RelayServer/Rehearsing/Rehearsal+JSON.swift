@@ -142,6 +142,7 @@ extension RehearseService.Answer {
         case .changes: "There are earlier changes, which were not asked for."
         case .since: "That is the whole span."
         case .log: "That is the whole log."
+        case .file: "That is the whole file."
         case .retention: "What is earlier is kept no more\(logIsKept)."
         case .entries:
             "There are earlier changes: one rehearsal looks through "

@@ -1,7 +1,4 @@
 import Fanout
-import Matching
-import PredicateLanguage
-import RegularExpressions
 import RelayModel
 import Storage
 
@@ -12,11 +9,7 @@ struct RehearsalRun {
     private let span: PastSpan
     private let allowance: QueryAllowance
     private let container: ContainerKey
-    private var rehearsal: Rehearsal
-    private let shown: RehearsalExamples
-    private var answer: RehearseService.Answer
-    /// Changes that did not fire and are looked at closely.
-    private var close: [LoggedPastChange] = []
+    private var count: RehearsalCount
     /// Where it began.
     private var beginning: LogPosition
 
@@ -31,20 +24,15 @@ struct RehearsalRun {
         self.allowance = allowance
         container = settings.key
         beginning = LogPosition(span.head.rawValue + 1)
-        rehearsal = try Rehearsal(
-            of: subject.subscription, insteadOf: subject.former, to: devices,
+        count = try RehearsalCount(
+            of: subject, to: devices, span: span, settings: settings,
+            shard: service.registry.shardIdentity, examples: question.examples,
             mostSteps: service.mostSteps)
-        shown = RehearsalExamples(
-            of: subject.subscription, to: devices, span: span, settings: settings,
-            shard: service.registry.shardIdentity
-        ) { predicate, fields, moment in
-            try? PreparedPredicate(predicate).trace(onValue: .map(fields), now: moment)
-        }
-        answer = RehearseService.Answer(
-            subject: subject, devices: devices.count,
-            tally: RehearsalTally(
-                of: subject.subscription, insteadOf: subject.former,
-                remembering: question.examples))
+    }
+
+    private var answer: RehearseService.Answer {
+        get { count.answer }
+        _modify { yield &count.answer }
     }
 
     // MARK: Looking
@@ -86,7 +74,7 @@ struct RehearsalRun {
             limit: min(
                 RehearseService.pageChanges, question.changes - answer.tally.lookedAt),
             recordType: Rehearsal.recordTypeRead(
-                by: rehearsal.subscription, insteadOf: answer.subject.former))
+                by: answer.subject.subscription, insteadOf: answer.subject.former))
     }
 
     private mutating func cut(_ end: RehearseService.End) {
@@ -126,12 +114,12 @@ struct RehearsalRun {
 
     /// Judges a page; `false` if that ended the rehearsal.
     private mutating func judge(_ page: LoggedChangePage) async throws -> Bool {
-        let errors = rehearsal.errors
+        let errors = count.errors
         var isTurnOver = allowance.beginTurn()
         for change in page.changes {
             if isTurnOver() {
                 if allowance.isOver {
-                    noteErrors(since: errors, page)
+                    noteErrors(since: errors, page.changes)
                     cut(.time)
                     return false
                 }
@@ -140,40 +128,15 @@ struct RehearsalRun {
                 try Task.checkCancellation()
                 isTurnOver = allowance.beginTurn()
             }
-            guard take(change) else { return false }
+            guard count.take(change) else { return false }
             answer.before = change.position
         }
-        noteErrors(since: errors, page)
+        noteErrors(since: errors, page.changes)
         return true
     }
 
-    private mutating func take(_ change: LoggedPastChange) -> Bool {
-        do {
-            guard let verdict = try rehearsal.judge(change) else { return true }
-            answer.tally.add(change, verdict)
-            if !verdict.fires, close.count < RehearseService.mostClose { close.append(change) }
-            return true
-        } catch is DearChange {
-            answer.end = .steps
-            answer.dear = change.position
-            return false
-        } catch {
-            // What cannot be read was set aside by the walk, or will be.
-            return true
-        }
-    }
-
-    /// Looks for a change on which the condition had an error, once one is known to be there.
-    private mutating func noteErrors(since before: Int, _ page: LoggedChangePage) {
-        answer.errors = rehearsal.errors
-        guard answer.errors > before, answer.errorExample == nil else { return }
-        for change in page.changes where !allowance.isOver {
-            guard let past = shown.past(change), let read = past.change,
-                rehearsal.mayTell(of: read), let says = shown.error(on: change)
-            else { continue }
-            answer.errorExample = (past, says)
-            return
-        }
+    private mutating func noteErrors(since before: Int, _ changes: [LoggedPastChange]) {
+        count.noteErrors(since: before, among: changes, isOver: { [allowance] in allowance.isOver })
     }
 
     // MARK: The end
@@ -190,24 +153,10 @@ struct RehearsalRun {
 
     /// The answer, with its examples.
     mutating func concluded() throws -> RehearseService.Answer {
-        for change in close where !allowance.isOver {
-            try Task.checkCancellation()
-            guard let explanation = shown.explanation(of: change) else { continue }
-            answer.closeCount += 1
-            guard explanation.isNear else { continue }
-            answer.nearCount += 1
-            if answer.near.count < question.examples, let past = shown.past(change) {
-                answer.near.append((past, explanation.sentence))
-            }
-        }
+        var answer = try count.concluded(isOver: { [allowance] in allowance.isOver })
         answer.before = answer.before.map {
             Self.told($0, oldest: answer.tally.oldest?.position, beginning: beginning)
         }
-        answer.examples = answer.tally.firedExamples.compactMap(shown.example)
-        guard answer.subject.former != nil else { return answer }
-        let difference = answer.tally.difference
-        answer.added = difference.addedExamples.compactMap(shown.past)
-        answer.removed = difference.removedExamples.compactMap(shown.past)
         return answer
     }
 }

@@ -46,6 +46,8 @@ struct RehearseService: Sendable {
         case time
         /// The condition took too many steps.
         case steps
+        /// All of a file, which no relay has.
+        case file
     }
 
     /// A subscription, and what it is compared with.

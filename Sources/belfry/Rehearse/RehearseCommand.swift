@@ -31,6 +31,11 @@ struct RehearseCommand: AsyncParsableCommand {
     var subscription: String?
     @Option(help: "A file with the draft as JSON; - is the standard input.") var draft: String?
     @Argument(help: "The condition of a draft, as NSPredicate text.") var condition: String?
+    @Option(
+        help: ArgumentHelp(
+            "Changes to judge instead of a relay's, one a line as the preset belfry takes them.",
+            valueName: "FILE.ndjson"))
+    var file: String?
     @Option(help: "The record type of that condition.") var recordType: String?
     @Option(help: "create, update or delete; may be repeated (default: create and update).")
     var on: [String] = []
@@ -46,6 +51,12 @@ struct RehearseCommand: AsyncParsableCommand {
         if condition != nil, recordType == nil, draft == nil {
             throw ValidationError("--record-type: say of which records the condition speaks")
         }
+        if file != nil {
+            let others: [Any?] = [subscription, changes, since, until, after, before]
+            guard others.allSatisfy({ $0 == nil }) else {
+                throw ValidationError("--file: the whole file is judged, by a draft alone")
+            }
+        }
         guard draft != nil || recordType != nil || subscription != nil else {
             throw ValidationError(
                 "say what is to be rehearsed: --record-type and a condition, --draft or "
@@ -60,6 +71,13 @@ struct RehearseCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
+        if let file {
+            return try await CommandFailure.told {
+                let answer = try rehearse(file)
+                let output = CommandOutput(answer, .text(try RehearsalText(answer).text))
+                print(output.text(asJSON: options.json))
+            }
+        }
         try await options.run { client in
             let pages = try await pages(client)
             let answer = JSONValue.object(pages.answer)
@@ -97,6 +115,36 @@ struct RehearseCommand: AsyncParsableCommand {
             body["before"] = .string(before)
             let line = "(\(pages.lookedAt) changes so far, back to position \(before))\n"
             try? StandardStreams.write(Array(line.utf8), .error)
+        }
+    }
+
+    /// Judges the changes of a file, without any relay.
+    private func rehearse(_ path: String) throws -> JSONValue {
+        guard let draft = try dictionary(), let user = UserID(rawValue: user),
+            let database = DatabaseScope(rawValue: scope ?? "public"),
+            let name = ContainerID(rawValue: container ?? "file"),
+            let environment = ContainerEnvironment(rawValue: environment)
+        else {
+            throw CommandFailure(
+                .input, "--user, --scope, --container or --environment is not a name of one")
+        }
+        do {
+            var rehearsal = try FileRehearsal(
+                of: draft, user: user, database: database,
+                container: ContainerKey(container: name, environment: environment),
+                examples: examples ?? 3, at: World.real.now())
+            let lines = try InputFile(path).bytes()
+                .split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+            for (number, line) in lines.enumerated() where !line.isEmpty {
+                do {
+                    try rehearsal.take(Array(line))
+                } catch let error as APIError {
+                    throw CommandFailure(.input, "\(path):\(number + 1): \(error.reason)")
+                }
+            }
+            return try rehearsal.answer()
+        } catch let error as APIError {
+            throw CommandFailure(.input, error.reason)
         }
     }
 
