@@ -70,6 +70,7 @@ extension RelayStore: FanoutRanges {
         try await write(changes: inbox.count) { commit in
             try InboxStep.insert(inbox, perUser: limit, in: commit.db)
         }
+        inboxes.tell(inbox.lazy.map(\.owner))
     }
 
     package var rangesAppeared: AsyncStream<Void> { ranges.stream }

@@ -37,15 +37,21 @@ extension RelayStore {
     package func markNotificationsRead(
         _ ids: [UUIDBytes], of owner: InboxOwner, at now: Timestamp
     ) async throws -> Set<UUIDBytes> {
-        try await write(of: owner.container, changes: ids.count) { commit in
-            guard let owner = try InboxStep.owner(owner, in: commit.db) else { return [] }
+        let known = try await write(of: owner.container, changes: ids.count) { commit in
+            guard let owner = try InboxStep.owner(owner, in: commit.db) else {
+                return Set<UUIDBytes>()
+            }
             var known: Set<UUIDBytes> = []
             for id in ids where try InboxStep(now: now).markRead(id, of: owner, in: commit.db) {
                 known.insert(id)
             }
             return known
         }
+        if !known.isEmpty { inboxes.tell([owner]) }
+        return known
     }
+
+    package func inboxNews(of owner: InboxOwner) -> AsyncStream<Void> { inboxes.watch(owner) }
 
     package func pruneInboxes(
         unchangedSince limit: Timestamp, count: Int = 1000

@@ -56,10 +56,7 @@ extension RelayStore {
     }
 
     package func pastChanges(_ search: PastSearch) async throws -> [PastChange] {
-        let needles = try [
-            search.recordType.map { "\"type\":\(try JSONValue.string($0.rawValue).storedText())" },
-            search.recordName.map { "\"name\":\(try JSONValue.string($0.rawValue).storedText())" },
-        ].compactMap(\.self)
+        let needles = try search.needles
         let least = search.before.stored - Int64(search.entries)
         return try await line.turn(of: search.container) {
             try await read { db in
@@ -84,6 +81,48 @@ extension RelayStore {
                     if search.isMet(by: change) { found.append(change) }
                 }
                 return found
+            }
+        }
+    }
+
+    package func loggedChanges(_ search: PastSearch) async throws -> LoggedChangePage {
+        let needles = try search.needles
+        let least = max(1, search.before.stored - Int64(search.entries))
+        return try await line.turn(of: search.container) {
+            try await read { db in
+                guard let known = try db.containerIfKnown(search.container) else {
+                    return LoggedChangePage(changes: [], before: LogPosition(stored: least))
+                }
+                let conditions = needles.indices.map { " AND instr(body, ?\($0 + 4)) > 0" }
+                // What says nothing of readers or of an origin need not be read to know that.
+                let rows = try Row.fetchCursor(
+                    db,
+                    sql: """
+                        SELECT position, appendedAt, source, body,
+                            instr(body, '"readers') > 0,
+                            instr(body, '"device":') > 0 OR instr(body, '"user":') > 0
+                        FROM logEntry
+                        WHERE position < ?1 AND position >= ?2 AND +container = ?3 AND kind = 1
+                            AND isStale = 0 AND NOT EXISTS (
+                                SELECT 1 FROM quarantine
+                                WHERE quarantine.position = logEntry.position)
+                            \(conditions.joined())
+                        ORDER BY position DESC
+                        """,
+                    arguments: [search.before.stored, least, known.id]
+                        + StatementArguments(needles))
+                var page = LoggedChangePage(changes: [], before: LogPosition(stored: least))
+                var room = Limits.maximumPageBytes
+                while let row = try rows.next() {
+                    let change = try LoggedPastChange(row: row)
+                    page.changes.append(change)
+                    if case .stored(let text) = change.change { room -= text.utf8.count }
+                    if page.changes.count >= search.limit || room <= 0 {
+                        page.before = change.position
+                        break
+                    }
+                }
+                return page
             }
         }
     }
@@ -171,6 +210,16 @@ extension RelayStore {
 }
 
 private extension PastSearch {
+    /// Texts that stand in every change that is looked for.
+    var needles: [String] {
+        get throws {
+            try [
+                recordType.map { "\"type\":\(try JSONValue.string($0.rawValue).storedText())" },
+                recordName.map { "\"name\":\(try JSONValue.string($0.rawValue).storedText())" },
+            ].compactMap(\.self)
+        }
+    }
+
     /// Whether a change is really one that is looked for: texts within a record may look like it.
     func isMet(by past: PastChange) -> Bool {
         guard let change = past.change else { return false }
@@ -189,5 +238,15 @@ extension PastChange {
             isStale: row["isStale"],
             change: text.flatMap { try? LoggedChange.stored($0).change() },
             setAside: row["setAside"])
+    }
+}
+
+private extension LoggedPastChange {
+    init(row: Row) throws {
+        let stored = StoredRow(row: row, table: "logEntry")
+        self.init(
+            position: LogPosition(stored: row[0]), appendedAt: stored.moment("appendedAt"),
+            source: try stored.identifier("source"), change: .stored(row[3]),
+            mayNameReaders: row[4], mayNameOrigin: row[5])
     }
 }

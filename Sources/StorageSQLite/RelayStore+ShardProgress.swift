@@ -14,6 +14,7 @@ extension RelayStore: ShardProgress {
             try writing.run(in: &commit)
         }
         if !step.newRanges.isEmpty { ranges.signal() }
+        inboxes.tell(step.inbox.lazy.map(\.owner))
     }
 
     package func claimOnce(

@@ -27,6 +27,7 @@ package final class RelayStore: Sendable {
     let horizon: LogHorizon
     let disk: DiskReserve
     let ranges = RangeSignal()
+    let inboxes = InboxNews()
     let endedDevices: EndedDevices
     /// Where those wait who read much.
     let line: ReaderLine

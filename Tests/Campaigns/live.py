@@ -395,7 +395,7 @@ def main():
     belfry = binary(arguments.binary)
     gateway = Gateway(belfry, folder, prints=False)
     wide = {"http-connections": 30000, "http-connections-per-address": 30000, "rates-key": 0,
-            "rates-address": 0} \
+            "rates-address": 0, "live-hellos-per-second": 1000000} \
         if arguments.figures else {}
     relay = Relay(belfry, folder, gateway.port, gateway.ca, wide)
     relay.start()

@@ -40,7 +40,7 @@ import Testing
             #expect(bench.gateway.requests.count == 9)
             // Tried after 30 s, then 60, 120 and so on.
             let began = bench.clock.moment
-            let isTried = await bench.clock.advance(by: .seconds(10)) {
+            let isTried = await bench.advance(by: .seconds(10)) {
                 bench.gateway.requests.count >= 13
             }
             #expect(isTried)
@@ -48,7 +48,7 @@ import Testing
             #expect(try #require(bench.worker.halts.first).since <= began)
             bench.gateway.follow { _, _ in .accepted }
             #expect(bench.worker.resume(Fixtures.container) == 1)
-            let done = try await bench.clock.advance(by: .seconds(60)) {
+            let done = try await bench.advance(by: .seconds(60)) {
                 try await bench.retries.isEmpty
             }
             #expect(done)
@@ -66,7 +66,7 @@ import Testing
             try await bench.accept(1...5)
             #expect(await bench.passed(5))
             #expect(bench.worker.halts.count == 1)
-            let done = try await bench.clock.advance(by: .seconds(10)) {
+            let done = try await bench.advance(by: .seconds(10)) {
                 try await bench.retries.isEmpty
             }
             #expect(done)
@@ -86,7 +86,7 @@ import Testing
             try await bench.accept(1...1)
             // What is never answered is passed once the clock goes.
             if outcome != nil { #expect(await bench.passed(1)) }
-            let isTold = await bench.clock.advance(by: .milliseconds(500)) {
+            let isTold = await bench.advance(by: .milliseconds(500)) {
                 !bench.worker.halts.isEmpty
             }
             #expect(isTold)
@@ -170,13 +170,13 @@ import Testing
             #expect(bench.worker.halts.map(\.reason) == ["BadDeviceToken"])
             #expect(bench.gateway.requests.count == Self.invented)
             // The first trial is of the oldest device, whose user had no unknown token.
-            let isTried = await bench.clock.advance(by: .seconds(5)) {
+            let isTried = await bench.advance(by: .seconds(5)) {
                 bench.gateway.requests.count > Self.invented
             }
             #expect(isTried)
             let trial = bench.gateway.requests.dropFirst(Self.invented).first
             #expect(trial?.token == Fixtures.token(1))
-            let isRest = try await bench.clock.advance(by: .seconds(5)) {
+            let isRest = try await bench.advance(by: .seconds(5)) {
                 try await bench.retries.isEmpty
             }
             #expect(isRest)

@@ -1,4 +1,6 @@
+import CoreMetrics
 import Gateway
+import Logging
 import RelayModel
 import RelayTestKit
 import Storage
@@ -17,7 +19,7 @@ import Testing
                 reaction: .retry(after: .seconds(seconds), scope: .device)))
     }
 
-    @Test func `readings out of turn are no step, and steps are told with their size`() {
+    @Test func `small corrections are no step, and steps are told with their size`() {
         var watch = ClockWatch()
         let noon = Fixtures.moment
         #expect(watch.note(noon) == nil)
@@ -51,12 +53,36 @@ import Testing
                 return longest.map { $0 <= bench.clock.moment.advanced(by: .seconds(34)) } ?? false
             }
             #expect(isRenewed)
-            let isDone = try await bench.clock.advance(by: .seconds(1)) {
+            let isDone = try await bench.advance(by: .seconds(1)) {
                 try await bench.retries.isEmpty
             }
             #expect(isDone)
         }
         #expect(bench.gateway.requests.count == 3)
+    }
+
+    /// Between the reading of the clock and the moving of what waits, somebody else admitted a
+    /// delivery by the new time and the old holds: it waited for two days.
+    @Test func `who looks while a clock is found set back sees every wait moved already`() throws {
+        let clock = TestClock()
+        let listener = WaitListener()
+        let ledger = DeliveryLedger(
+            at: .start, now: { clock.moment }, generator: SeededGenerator(seed: 1),
+            logger: Logger(label: "test", factory: { _ in listener }), metrics: MetricsBook())
+        listener.heard.withLock { $0.ledger = ledger }
+        let admission = ledger.withStateNow {
+            $0.admit(deliveries(1...1)[...], atMost: 1, withdrawn: [:], at: $1)
+        }
+        let request = try #require(admission.requests.first)
+        let bad = PushOutcome.refused(
+            GatewayRefusal(
+                status: 403, reason: "InvalidProviderToken", reaction: .pauseContainer))
+        ledger.take([PushCompletion(ticket: request.ticket, outcome: bad)])
+        let halted = try #require(ledger.halts.first)
+        clock.setBack(by: .seconds(3600))
+        _ = ledger.now()
+        let seen = listener.heard.withLock { $0.waits.last }
+        #expect(seen == halted.until.back(by: .seconds(3600)))
     }
 
     @Test func `retries of a clock that was two days ahead wait no longer after a restart`()
@@ -79,7 +105,7 @@ import Testing
             }
             #expect(renewed)
             #expect(bench.gateway.requests.isEmpty, "the wait that the gateway wants is kept")
-            let isDone = try await bench.clock.advance(by: .seconds(5)) {
+            let isDone = try await bench.advance(by: .seconds(5)) {
                 try await bench.retries.isEmpty
             }
             #expect(isDone)
@@ -98,10 +124,42 @@ import Testing
             #expect(bench.worker.halts.count == 1)
             bench.clock.setBack(by: .seconds(3600))
             for _ in 0..<100 where bench.gateway.requests.count == 1 {
-                await bench.clock.advance(by: .seconds(1), times: 1)
+                await bench.advance(by: .seconds(1), times: 1)
             }
             #expect(await Turns.yield { bench.gateway.requests.count == 2 })
             #expect(await Turns.yield { bench.worker.halts.isEmpty })
         }
+    }
+}
+
+/// Looks, whenever a line is logged, until when deliveries are halted.
+private struct WaitListener: LogHandler {
+    struct State {
+        var ledger: DeliveryLedger?
+        var waits: [Timestamp] = []
+    }
+
+    /// Shared by every copy of the handler.
+    final class Heard: Sendable {
+        private let state = Mutex(State())
+
+        func withLock<Value: Sendable>(_ body: (inout State) -> Value) -> Value {
+            state.withLock { body(&$0) }
+        }
+    }
+
+    let heard = Heard()
+    var metadata: Logger.Metadata = [:]
+    var logLevel = Logger.Level.info
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) {
+        guard let ledger = heard.withLock({ $0.ledger }) else { return }
+        let waits = ledger.halts.map(\.until)
+        heard.withLock { $0.waits += waits }
     }
 }

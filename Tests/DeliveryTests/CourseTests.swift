@@ -30,13 +30,13 @@ import Testing
         try await bench.run {
             try await bench.accept(1...3)
             #expect(await bench.passed(3))
-            let hasTried = await bench.clock.advance(by: .seconds(120)) {
+            let hasTried = await bench.advance(by: .seconds(120)) {
                 bench.gateway.requests.count > 30
             }
             #expect(hasTried)
             #expect(try await bench.deadLetters == [])
             bench.gateway.follow { _, _ in .accepted }
-            let done = try await bench.clock.advance(by: .seconds(60)) {
+            let done = try await bench.advance(by: .seconds(60)) {
                 try await bench.retries.isEmpty
             }
             #expect(done)
@@ -53,7 +53,7 @@ import Testing
         try await bench.run {
             try await bench.accept(1...30)
             #expect(await bench.passed(30))
-            await bench.clock.advance(by: .seconds(10), times: 1)
+            await bench.advance(by: .seconds(10), times: 1)
             // The breaker has no part in it: nobody asked the gateway.
             #expect(bench.worker.halts.map(\.scope) == [.container(.development)])
             #expect(try await bench.retries.allSatisfy { $0.attempts == 0 })
@@ -127,13 +127,13 @@ import Testing
         try await bench.run {
             try await bench.accept(1...30)
             #expect(await bench.passed(30))
-            let isHalted = await bench.clock.advance(by: .milliseconds(500)) {
+            let isHalted = await bench.advance(by: .milliseconds(500)) {
                 bench.worker.halts.map(\.reason)
                     == ["the gateway cannot be used: \(refusal.reason)"]
             }
             #expect(isHalted)
             bench.gateway.follow { _, _ in .accepted }
-            let done = try await bench.clock.advance(by: .seconds(10)) {
+            let done = try await bench.advance(by: .seconds(10)) {
                 try await bench.retries.isEmpty
             }
             #expect(done)
@@ -171,7 +171,7 @@ import Testing
                     $0.notification.pushType = .background
                     $0.notification.priority = 5
                 })
-            let done = try await bench.clock.advance(by: .seconds(1)) {
+            let done = try await bench.advance(by: .seconds(1)) {
                 try await bench.retries.isEmpty && bench.gateway.requests.count == 8
             }
             #expect(done)
@@ -226,7 +226,7 @@ import Testing
             try await bench.worker.accept(
                 RangeBatch(
                     id: 1, offset: 0, deliveries: deliveries(2...2, collapsing), isLast: false))
-            let done = try await bench.clock.advance(by: .seconds(1)) {
+            let done = try await bench.advance(by: .seconds(1)) {
                 try await bench.retries.isEmpty
             }
             #expect(done)

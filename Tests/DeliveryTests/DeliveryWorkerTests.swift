@@ -66,7 +66,7 @@ import Testing
             #expect(await bench.passed(1))
             let first = try #require(try await bench.retries.first)
             #expect(bench.clock.moment <= first.dueAt)
-            let done = try await bench.clock.advance(by: .milliseconds(500)) {
+            let done = try await bench.advance(by: .milliseconds(500)) {
                 try await bench.retries.isEmpty && bench.gateway.requests.count == 3
             }
             #expect(done)
@@ -145,7 +145,7 @@ import Testing
         }
         try await bench.run {
             try await bench.accept(1...3)
-            let adopted = await bench.clock.advance(by: .milliseconds(500)) {
+            let adopted = await bench.advance(by: .milliseconds(500)) {
                 bench.worker.recordedMark.position == LogPosition(3)
             }
             #expect(adopted)
@@ -162,11 +162,11 @@ import Testing
         let bench = try await WorkerBench(window: 4) { _, _ in nil }
         try await bench.run {
             let following = Task { try await bench.accept(1...20) }
-            let adopted = try await bench.clock.advance(by: .milliseconds(500)) {
+            let adopted = try await bench.advance(by: .milliseconds(500)) {
                 try await bench.retries.count == 8
             }
             #expect(adopted)
-            await bench.clock.advance(by: .milliseconds(500), times: 20)
+            await bench.advance(by: .milliseconds(500), times: 20)
             #expect(bench.gateway.requests.count == 8)
             bench.gateway.follow { _, _ in .accepted }
             for ticket in bench.gateway.unanswered { bench.gateway.answer(ticket, .accepted) }
@@ -193,14 +193,14 @@ import Testing
 
             // When the pause is over one is let through to try, and the others wait on.
             bench.clock.advance(by: .seconds(60))
-            let tried = await bench.clock.advance(by: .milliseconds(100)) {
+            let tried = await bench.advance(by: .milliseconds(100)) {
                 bench.gateway.requests.count == 2
             }
             #expect(tried)
             #expect(await Turns.keeps { bench.gateway.requests.count == 2 })
 
             bench.gateway.follow { _, _ in .accepted }
-            let done = try await bench.clock.advance(by: .seconds(10)) {
+            let done = try await bench.advance(by: .seconds(10)) {
                 try await bench.retries.isEmpty
             }
             #expect(done)
@@ -263,12 +263,12 @@ import Testing
             try await bench.accept(1...3)
             // The clock must not run past an answer that is on its way.
             #expect(await Turns.yield { bench.gateway.answerCount == 3 })
-            let refused = await bench.clock.advance(by: .milliseconds(100)) {
+            let refused = await bench.advance(by: .milliseconds(100)) {
                 bench.progress.refusalCount >= 3
             }
             #expect(refused)
             bench.progress.refuse(nil)
-            let passed = await bench.clock.advance(by: .milliseconds(100)) {
+            let passed = await bench.advance(by: .milliseconds(100)) {
                 bench.worker.recordedMark.position == LogPosition(3)
             }
             #expect(passed)
@@ -297,7 +297,7 @@ import Testing
         bench.progress.refuse(.noRoom("full"))
         try await bench.run { try await bench.accept(1...3) }
         let time = Task {
-            _ = await bench.clock.advance(by: .milliseconds(100)) { Task.isCancelled }
+            _ = await bench.advance(by: .milliseconds(100)) { Task.isCancelled }
         }
         await #expect(throws: StorageError.noRoom("full")) {
             try await bench.worker.shutDown(within: .seconds(1))

@@ -86,7 +86,7 @@ import Testing
     /// Works retries until none is left; returns the reasons of the dead letters.
     private static func work(_ bench: WorkerBench) async throws -> [String] {
         try await bench.run {
-            let done = try await bench.clock.advance(by: .seconds(10)) {
+            let done = try await bench.advance(by: .seconds(10)) {
                 try await bench.retries.isEmpty
             }
             #expect(done)
@@ -124,7 +124,7 @@ import Testing
             #expect(await bench.passed(2))
             _ = try await bench.store.register(Fixtures.device("new"), at: Fixtures.moment)
             try await bench.accept(3...3)
-            let done = try await bench.clock.advance(by: .seconds(5)) {
+            let done = try await bench.advance(by: .seconds(5)) {
                 try await bench.retries.isEmpty
             }
             #expect(done)

@@ -89,6 +89,29 @@ struct WorkerBench {
                 deliveries: deliveries, finished: deliveries.last?.delivery.ordinal.position))
     }
 
+    /// Whether nobody but the clock is waited for: an answer that is on its way and a step that is
+    /// being recorded would come late by a clock that goes on meanwhile.
+    private var isAtRest: Bool { gateway.isIdle && progress.isIdle }
+
+    /// Moves the clock in steps until `condition` holds, whenever nothing is under way.
+    ///
+    /// - Returns: Whether it came to hold before patience ended.
+    func advance(
+        by step: Duration, until condition: () async throws -> Bool
+    ) async rethrows -> Bool {
+        try await Turns.yield(until: condition) { if isAtRest { clock.advance(by: step) } }
+    }
+
+    /// Moves the clock in so many steps, whenever nothing is under way, and lets others go on.
+    func advance(by step: Duration, times count: Int) async {
+        for _ in 0..<count {
+            _ = await Turns.yield { isAtRest }
+            clock.advance(by: step)
+            await Turns.pass(300)
+        }
+        _ = await Turns.yield { isAtRest }
+    }
+
     /// Waits until the progress stands at the end of `position`.
     func passed(_ position: UInt64) async -> Bool {
         await Turns.yield { worker.recordedMark.position == LogPosition(position) }
@@ -110,6 +133,7 @@ final class FaultyProgress: ShardProgress {
     private let store: RelayStore
     private let fault = Mutex<StorageError?>(nil)
     private let refusals = Atomic<Int>(0)
+    private let calls = Atomic<Int>(0)
 
     init(_ store: RelayStore) {
         self.store = store
@@ -117,6 +141,15 @@ final class FaultyProgress: ShardProgress {
 
     /// Steps refused so far.
     var refusalCount: Int { refusals.load(ordering: .relaxed) }
+
+    /// Whether nothing is being read or recorded.
+    var isIdle: Bool { calls.load(ordering: .relaxed) == 0 }
+
+    private func counted<Value>(_ body: () async throws -> Value) async rethrows -> Value {
+        calls.wrappingAdd(1, ordering: .relaxed)
+        defer { calls.wrappingSubtract(1, ordering: .relaxed) }
+        return try await body()
+    }
 
     func refuse(_ error: StorageError?) {
         fault.withLock { $0 = error }
@@ -129,32 +162,34 @@ final class FaultyProgress: ShardProgress {
             refusals.wrappingAdd(1, ordering: .relaxed)
             throw error
         }
-        try await store.settle(step)
+        try await counted { try await store.settle(step) }
     }
 
     func claimOnce(_ serials: [UInt64], at position: LogPosition) async throws -> Set<UInt64> {
-        try await store.claimOnce(serials, at: position)
+        try await counted { try await store.claimOnce(serials, at: position) }
     }
 
     func dueRetries(
         at now: Timestamp, limit: Int, excluding: Set<DeliveryID>,
         unless isHeld: @escaping @Sendable (RetryLane) -> Bool
     ) async throws -> [Retry] {
-        try await store.dueRetries(at: now, limit: limit, excluding: excluding, unless: isHeld)
+        try await counted {
+            try await store.dueRetries(at: now, limit: limit, excluding: excluding, unless: isHeld)
+        }
     }
 
     func nextRetryDue(
         excluding: Set<DeliveryID>, unless isHeld: @escaping @Sendable (RetryLane) -> Bool
     ) async throws -> Timestamp? {
-        try await store.nextRetryDue(excluding: excluding, unless: isHeld)
+        try await counted { try await store.nextRetryDue(excluding: excluding, unless: isHeld) }
     }
 
     func renewWaits(at now: Timestamp) async throws -> Int {
-        try await store.renewWaits(at: now)
+        try await counted { try await store.renewWaits(at: now) }
     }
 
     func collapsingRetries(limit: Int) async throws -> [Retry] {
-        try await store.collapsingRetries(limit: limit)
+        try await counted { try await store.collapsingRetries(limit: limit) }
     }
 
     func endedDevices(among serials: some Sequence<UInt64>) -> Set<UInt64> {
@@ -164,7 +199,7 @@ final class FaultyProgress: ShardProgress {
     func withdrawals(
         among deliveries: [OwedDelivery]
     ) async throws -> [DeliveryID: Withdrawal] {
-        try await store.withdrawals(among: deliveries)
+        try await counted { try await store.withdrawals(among: deliveries) }
     }
 }
 

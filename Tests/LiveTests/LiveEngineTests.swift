@@ -17,10 +17,25 @@ import Testing
             .result, order: [LiveSortKey("name", isAscending: false), LiveSortKey("price")],
             limit: .last(4)),
         "changes": LiveScenario.query(.changes, where: "price < 5"),
+        "steady": coalescing(LiveScenario.query(.result, where: "price < 5")),
+        "top": coalescing(
+            LiveScenario.query(
+                .result, where: "price < 8", order: [LiveSortKey("price")], limit: .first(3))),
     ]
 
+    private static func coalescing(_ query: LiveQuery) -> LiveQuery {
+        var query = query
+        query.coalesces = true
+        return query
+    }
+
     private static func fits(_ id: String) -> (RecordFields) -> Bool {
-        let most: Int64 = id == "cheap" ? 5 : id == "first" ? 8 : .max
+        let most: Int64 =
+            switch id {
+            case "cheap", "steady": 5
+            case "first", "top": 8
+            default: .max
+            }
         return { fields in
             guard case .integer(let price)? = fields["price"] else { return most == .max }
             return price < most
@@ -104,6 +119,38 @@ import Testing
         #expect(state.resets == [])
         let changes = state.changes["changes"] ?? []
         #expect(changes == Array(Set(changes)).sorted(), "each change once, in order")
+    }
+
+    @Test("of what is read together a query tells one change, or the last of each record")
+    func tellsOneOfMany() async throws {
+        let scenario = try await LiveScenario()
+        var once = LiveScenario.query(.changes, where: "price < 5")
+        once.isOnce = true
+        let steady = Self.coalescing(LiveScenario.query(.changes, where: "price < 5"))
+        let queries = [
+            "once": once, "steady": steady,
+            "each": LiveScenario.query(.changes, where: "price < 6"),
+        ]
+        let client = ModelClient(1, as: .user(Fixtures.identifier("alice")))
+        try await scenario.withEngine { engine in
+            await engine.connect(1, at: client, of: Fixtures.container, as: client.reader)
+            try await engine.declare(queries, version: 1, by: client)
+            await client.wait { $0.isComplete }
+            try await scenario.modify(
+                (0..<4).map { number in
+                    LiveScenario.edit(
+                        .forceReplace, number == 2 ? "b" : "a", ["price": .integer(Int64(number))])
+                })
+            try await engine.fence("f", of: 1)
+        }
+        let changes = client.state.withLock { $0.changes }
+        let each = changes["each"] ?? []
+        #expect(each.count == 4)
+        #expect(changes["once"] == Array(each.prefix(1)))
+        // The last of a, and the one of b, in the order of the log; fewer where the engine read
+        // them apart, which it does once for the query that ended.
+        #expect(changes["steady"]?.suffix(2) == each.suffix(2))
+        #expect((2...3).contains(changes["steady"]?.count ?? 0))
     }
 
     @Test("each change that fits is told once, whoever was away")

@@ -1,3 +1,4 @@
+import PredicateLanguage
 import RelayModel
 import RelayTestKit
 import Storage
@@ -32,9 +33,45 @@ import Testing
                     query.end = LiveBound(.integer(3), isIncluded: .random(using: &generator))
                 }
             }
+            if seed % 3 == 0 { Self.order(&query, asChildren: &generator) }
             self.query = query
             self.generator = generator
         }
+
+        /// Firebase's and Wilddog's orders and bounds.
+        private static func order(
+            _ query: inout LiveQuery, asChildren generator: inout SeededGenerator
+        ) {
+            let orderings: [FirebaseQuery.Ordering] = [
+                .child(["a"]), .child(["m", "x"]), .key, .value, .priority,
+            ]
+            let ordering = orderings[Int.random(in: 0..<5, using: &generator)]
+            var firebase = FirebaseQuery(
+                kinds: .random(using: &generator) ? .ordered : .sameAsBound)
+            firebase = (try? firebase.ordered(by: ordering)) ?? firebase
+            for isStart in [true, false] where Int.random(in: 0..<3, using: &generator) == 0 {
+                let name = names.randomElement(using: &generator) ?? ""
+                let value = values.randomElement(using: &generator) ?? .null
+                let key = ordering == .key || .random(using: &generator) ? nil : name
+                let bound = ordering == .key ? .string(name) : value
+                let isIncluded = Bool.random(using: &generator)
+                let bounded =
+                    try? isStart
+                    ? firebase.starting(at: bound, key: key, isIncluded: isIncluded)
+                    : firebase.ending(at: bound, key: key, isIncluded: isIncluded)
+                firebase = bounded ?? firebase
+            }
+            query.order = []
+            query.start = nil
+            query.end = nil
+            query.firebase = firebase
+        }
+
+        static let names = ["r1", "R1", "7", "07", "10", "-2", "r\u{FFFF}", "r😀"]
+        static let values: [FieldValue] = [
+            .null, .bool(false), .bool(true), .integer(1), .double(1.5), .integer(10),
+            .string("a"), .string("B"), .string("\u{FFFF}"), .string("😀"),
+        ]
 
         /// Whether a record fits the condition.
         static func fits(_ record: LiveRecord) -> Bool {
@@ -43,8 +80,9 @@ import Testing
 
         /// What is shown, worked out from nothing.
         var oracle: [LiveRecord] {
+            if let firebase = query.firebase { return window(of: firebase) }
             let order = ResultOrder(query)
-            let all = records.values.filter(Self.fits).map { ResultMember($0, query.order) }
+            let all = records.values.filter(Self.fits).map(order.member)
                 .filter(order.admits).sorted(by: order.precedes)
             let cut =
                 switch query.limit {
@@ -55,9 +93,29 @@ import Testing
             return cut.map(\.record)
         }
 
+        /// What Firebase's own rules make of the records.
+        private func window(of firebase: FirebaseQuery) -> [LiveRecord] {
+            let limit: FirebaseQuery.Limit? =
+                switch query.limit {
+                case nil: nil
+                case .first(let count): .first(count)
+                case .last(let count): .last(count)
+                }
+            let children = records.values.filter(Self.fits).map { record in
+                let fields = record.record.fields
+                return FirebaseChild(
+                    key: record.key,
+                    value: firebase.ordering == .value
+                        ? fields["value"] ?? .map(fields) : .map(fields),
+                    priority: fields["priority"] ?? .null)
+            }
+            let query = limit.flatMap { try? firebase.limited(to: $0) } ?? firebase
+            return query.window(of: children).compactMap { records[$0.key] }
+        }
+
         /// Makes, changes or removes a record; returns what it was and is.
         mutating func step() -> (name: String, before: LiveRecord?, after: LiveRecord?) {
-            let name = "r\(Int.random(in: 0..<8, using: &generator))"
+            let name = Self.names[Int.random(in: 0..<8, using: &generator)]
             position += 1
             let before = records[name]
             var after: LiveRecord?
@@ -67,6 +125,14 @@ import Testing
                 ]
                 for field in ["a", "b"] where Int.random(in: 0..<5, using: &generator) > 0 {
                     fields[field] = .integer(Int64.random(in: 0..<4, using: &generator))
+                }
+                if query.firebase != nil {
+                    for field in ["a", "value", "priority"] {
+                        let value = Self.values.randomElement(using: &generator) ?? .null
+                        fields[field] = value.isNull ? nil : value
+                    }
+                    let inner = Self.values.randomElement(using: &generator) ?? .null
+                    fields["m"] = .map(["x": inner])
                 }
                 let stamp = RecordStamp(at: Fixtures.moment, userID: nil, deviceID: nil)
                 after = LiveRecord(

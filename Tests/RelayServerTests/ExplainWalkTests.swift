@@ -111,8 +111,11 @@ struct RandomHistory {
     private var names = 0
     private var versions = 0
     /// Every subscription that there ever was.
-    private var subscriptions: [(user: String, database: String, id: String)] = []
+    private(set) var subscriptions: [(user: String, database: String, id: String)] = []
     private var positions: [String] = []
+
+    /// Whether devices stay as they are, and every push shows something.
+    var isPlain = false
 
     init(seed: UInt64, relay: RunningRelay) {
         random = SeededGenerator(seed: seed)
@@ -131,7 +134,7 @@ struct RandomHistory {
             case 0..<15: try await save()
             case 15..<20: try await replace()
             case 20..<25: try await delete()
-            case 25..<33: try await editDevice()
+            case 25..<33 where !isPlain: try await editDevice()
             default: try await change()
             }
             // Now and then the walk catches up, so that dead tokens take effect.
@@ -171,7 +174,7 @@ struct RandomHistory {
     private mutating func subscription(_ id: String) -> JSONValue {
         var members: JSONObject = ["suppress": .string(pick(["device", "device", "user", "none"]))]
         var info: JSONObject = ["alertBody": .string("New \(id)")]
-        if random.chance(20) { info = ["shouldSendContentAvailable": true] }
+        if random.chance(20), !isPlain { info = ["shouldSendContentAvailable": true] }
         if random.chance(15) { info["shouldBadge"] = true }
         if random.chance(20) {
             members["subscriptionType"] = "zone"

@@ -15,6 +15,8 @@ package final class ScriptedGateway: PushGateway {
         var attempts: [DeliveryID: Int] = [:]
         var unanswered: [UInt64] = []
         var answerCount = 0
+        /// Answers that are on their way.
+        var answering = 0
         var isClosed = false
     }
 
@@ -37,6 +39,9 @@ package final class ScriptedGateway: PushGateway {
     /// Answers that were handed over.
     package var answerCount: Int { state.withLock { $0.answerCount } }
 
+    /// Whether no answer is on its way.
+    package var isIdle: Bool { state.withLock { $0.answering == 0 } }
+
     /// The tickets that wait for an answer, in order.
     package var unanswered: [UInt64] { state.withLock { $0.unanswered } }
 
@@ -57,9 +62,13 @@ package final class ScriptedGateway: PushGateway {
 
     private func complete(_ completions: [PushCompletion]) {
         guard !completions.isEmpty else { return }
+        state.withLock { $0.answering += completions.count }
         queue.async { [self] in
             sink(completions)
-            state.withLock { $0.answerCount += completions.count }
+            state.withLock {
+                $0.answerCount += completions.count
+                $0.answering -= completions.count
+            }
         }
     }
 

@@ -15,6 +15,7 @@ struct DeliveryState: ~Copyable, Sendable {
     private var rangePace: PushPace
     private var alarms = AlarmBook()
     private(set) var answers = AnswerBook()
+    private var clock = ClockWatch()
     /// Pushes of the log that ended and were not told yet, if anybody is to be told.
     private var ends: [PushEnd]?
     /// What is not yet counted.
@@ -296,13 +297,16 @@ struct DeliveryState: ~Copyable, Sendable {
         return (ended, [.showHalts(rules.halts.count), .wake(.retries)])
     }
 
-    /// The clock goes `step` later than it did: every moment that is kept here moves with it.
-    mutating func clockWasSetBack(by step: Duration) -> [DeliveryAction] {
+    /// Notes what the clock says; returns how far it was set back, if it was.
+    ///
+    /// Every moment that is kept here has moved with it then.
+    mutating func note(_ now: Timestamp) -> Duration? {
+        guard let step = clock.note(now) else { return nil }
         tracker.clockWasSetBack(by: step)
         rules.clockWasSetBack(by: step)
         alarms.clockWasSetBack(by: step)
         answers.clockWasSetBack(by: step)
-        return [.wake(.retries)]
+        return step
     }
 }
 

@@ -6,8 +6,7 @@ import RelayModel
 /// further away than the waits that were meant, an hour for an hour; so they are moved by the same.
 /// A clock that is set ahead ends waits early, and nothing has to be done.
 struct ClockWatch: Sendable {
-    /// Readings of several threads come out of turn, and clocks are corrected by a little: less
-    /// than this is no step, and is added up.
+    /// Clocks are corrected by a little: less than this is no step, and is added up.
     static let tolerance = Duration.milliseconds(100)
 
     private var latest: Timestamp?

@@ -28,7 +28,6 @@ package final class DeliveryLedger: Sendable {
     }
 
     private let state: Mutex<DeliveryState>
-    private let clockWatch = Mutex(ClockWatch())
     private let wallClock: @Sendable () -> Timestamp
     private let flow: PushFlow?
     private let meter: DeliveryMeter
@@ -68,8 +67,7 @@ package final class DeliveryLedger: Sendable {
     ///
     /// It runs on the gateway's thread.
     package func take(_ completions: [PushCompletion]) {
-        let now = now()
-        perform(withState { $0.take(completions, at: now) })
+        decideNow { $0.take(completions, at: $1) }
     }
 
     // MARK: Deciding and acting
@@ -82,6 +80,32 @@ package final class DeliveryLedger: Sendable {
     /// Decides something under the lock, and does what follows from it.
     func decide(_ body: (inout DeliveryState) -> [DeliveryAction]) {
         perform(withState(body))
+    }
+
+    /// Reads or decides something at this moment: the clock is read under the same lock.
+    ///
+    /// A moment that was read before could be of the clock as it was before it was set back, and
+    /// what is decided by it would wait for as much longer. The warning comes last, so that nobody
+    /// sees a clock that was set back and waits that were not.
+    func withStateNow<Value: Sendable>(
+        _ body: (inout DeliveryState, Timestamp) -> Value
+    ) -> Value {
+        let (value, step) = state.withLock { state in
+            let now = wallClock()
+            let step = state.note(now)
+            return (body(&state, now), step)
+        }
+        if let step {
+            logger.warning(
+                "the clock was set back", metadata: ["seconds": "\(step / .seconds(1))"])
+            perform(.wake(.retries))
+        }
+        return value
+    }
+
+    /// Decides something at this moment, and does what follows from it.
+    func decideNow(_ body: (inout DeliveryState, Timestamp) -> [DeliveryAction]) {
+        perform(withStateNow(body))
     }
 
     /// Does what was decided, in its order.
@@ -123,16 +147,8 @@ package final class DeliveryLedger: Sendable {
 
     // MARK: The clock
 
-    /// The time of day; what waits in memory goes back with it when it was set back.
-    func now() -> Timestamp {
-        let now = wallClock()
-        if let step = clockWatch.withLock({ $0.note(now) }) {
-            logger.warning(
-                "the clock was set back", metadata: ["seconds": "\(step / .seconds(1))"])
-            decide { $0.clockWasSetBack(by: step) }
-        }
-        return now
-    }
+    /// The time of day, to read by; what is decided is decided by ``withStateNow(_:)``.
+    func now() -> Timestamp { withStateNow { _, now in now } }
 
     // MARK: For whoever asks
 

@@ -83,15 +83,13 @@ extension DeliveryWorker {
         ) { look.held.contains($0) }
         guard !due.isEmpty else { return false }
         let withdrawn = try await progress.withdrawals(among: due.map(\.delivery))
-        let now = ledger.now()
-        let admission = ledger.withState { $0.admit(due: due, withdrawn: withdrawn, at: now) }
+        let admission = ledger.withStateNow { $0.admit(due: due, withdrawn: withdrawn, at: $1) }
         act(on: admission)
         return admission.taken > 0
     }
 
     private var retryLook: DeliveryState.RetryLook {
-        let now = ledger.now()
-        return ledger.withState { $0.retryLook(at: now) }
+        ledger.withStateNow { $0.retryLook(at: $1) }
     }
 
     /// Waits until `moment` or until retries changed; without a moment for at most a minute, so
@@ -111,8 +109,7 @@ extension DeliveryWorker {
     private func watchSlowAnswers() async throws {
         while !Task.isCancelled {
             try await clock.sleep(for: ledger.settings.slowAfter / 2)
-            let now = ledger.now()
-            ledger.decide { $0.adopt(at: now) }
+            ledger.decideNow { $0.adopt(at: $1) }
         }
     }
 }

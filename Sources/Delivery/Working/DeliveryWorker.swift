@@ -44,9 +44,8 @@ package final class DeliveryWorker: Sendable {
             try Task.checkCancellation()
             let room = ledger.withState { min(rest.count, $0.room) }
             let withdrawn = try await withdrawals(amongNew: rest.prefix(room))
-            let now = ledger.now()
-            let admission = ledger.withState {
-                $0.admit(rest, atMost: room, withdrawn: withdrawn, at: now)
+            let admission = ledger.withStateNow {
+                $0.admit(rest, atMost: room, withdrawn: withdrawn, at: $1)
             }
             rest.removeFirst(admission.taken)
             act(on: admission)
@@ -82,9 +81,8 @@ package final class DeliveryWorker: Sendable {
             try Task.checkCancellation()
             let room = ledger.withState { min(rest.count, $0.rangeRoom) }
             let withdrawn = try await withdrawals(amongNew: rest.prefix(room))
-            let now = ledger.now()
-            let admission = ledger.withState {
-                $0.admit(rest, of: batch, atMost: room, withdrawn: withdrawn, at: now)
+            let admission = ledger.withStateNow {
+                $0.admit(rest, of: batch, atMost: room, withdrawn: withdrawn, at: $1)
             }
             rest.removeFirst(admission.taken)
             act(on: admission)

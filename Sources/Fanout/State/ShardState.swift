@@ -131,6 +131,25 @@ package struct ShardState {
     package mutating func firedSerials(
         by change: LoggedChange, appendedAt: Timestamp, isStale: Bool, in container: ContainerKey
     ) throws -> FiredChange? {
+        guard
+            let found = try serials(
+                firedBy: change, appendedAt: appendedAt, isStale: isStale, in: container),
+            let read = found.read
+        else { return nil }
+        return FiredChange(change: read, serials: found.serials)
+    }
+
+    /// The serials that a change as the log holds it fires, ascending, and the change if it had to
+    /// be read to know them; `nil` if nothing is active or the change is stale.
+    ///
+    /// A change that cannot name readers (`mayNameReaders`) is read only if its text cannot be
+    /// judged as it is.
+    ///
+    /// - Throws: As ``firedSerials(by:appendedAt:isStale:in:)-(LoggedChange,_,_,_)``.
+    package mutating func serials(
+        firedBy change: LoggedChange, appendedAt: Timestamp, isStale: Bool,
+        in container: ContainerKey, mayNameReaders: Bool = true
+    ) throws -> (serials: [UInt64], read: RecordChange?)? {
         guard !isStale, containers[container] != nil else { return nil }
         if case .stored(let text) = change {
             matches.removeAll(keepingCapacity: true)
@@ -139,17 +158,16 @@ package struct ShardState {
                     forStored: text, appendedAt: appendedAt, mostSteps: mostSteps,
                     into: &matches) ?? false
             if isJudged {
-                if matches.isEmpty { return nil }
+                if matches.isEmpty || !mayNameReaders { return (matches, nil) }
                 let read = try change.change()
                 containers[container]?.keepReaders(of: read, among: &matches)
-                return FiredChange(change: read, serials: matches)
+                return (matches, read)
             }
         }
         let read = try change.change()
-        return FiredChange(
-            change: read,
-            serials: try firedSerials(
-                by: read, appendedAt: appendedAt, isStale: isStale, in: container))
+        let serials = try firedSerials(
+            by: read, appendedAt: appendedAt, isStale: isStale, in: container)
+        return (serials, read)
     }
 
     /// The active subscription with this serial, without its condition.

@@ -4,9 +4,12 @@ package import RelayModel
 struct LiveClient {
     /// A query that the client has declared.
     struct Declared {
+        /// In the place of a group: notifications are read from the inbox, by the door.
+        static let ofInbox = UInt32.max
+
         let query: LiveQuery
         let grant: ReadGrant
-        /// The group that shows it; 0 once it has ended.
+        /// The group that shows it; 0 once it has ended, and ``ofInbox`` where none does.
         var group: UInt32
         let fingerprint: String
     }
@@ -44,6 +47,8 @@ package struct DeclaredQuery: Sendable {
     package let fingerprint: String
     /// Where the client stands with it, if it comes back with the same query.
     package var since: LogPosition?
+    /// The number in the inbox beyond which notifications are told; `nil` begins as the query says.
+    package var after: UInt64?
     /// Why the client cannot go on from where it stood.
     package var reset: LiveReset?
     /// What the answer says of it besides.
@@ -108,6 +113,9 @@ final class LiveGroup {
     private weak var shown: ShownRecords?
     /// What the members take in memory, about.
     var bytes = 0
+    /// Of a result that coalesces: the records that were changed by what is read now, as they were
+    /// members before it; `nil` for those that were none.
+    var touched: [RecordID: LiveRecord?] = [:]
     /// Clients that are told what comes.
     var clients: Set<UInt64> = []
     /// Queries that end with the first change that they are told.

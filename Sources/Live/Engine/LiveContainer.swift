@@ -88,6 +88,7 @@ final class LiveContainer {
             changes.insert(indexed)
             rules.insert(subscription, indexed: indexed)
             changeGroups += 1
+        case .notifications: return
         }
         groups[group.number] = group
         byIdentity[group.identity] = group
@@ -103,6 +104,7 @@ final class LiveContainer {
             changes.remove(serial: serial)
             rules.remove(serial: serial)
             changeGroups -= 1
+        case .notifications: break
         case .result:
             results.remove(serial: serial)
             if let shelf = Self.shelf(of: group.query) { remove(group, from: shelf) }

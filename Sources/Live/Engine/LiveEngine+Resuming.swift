@@ -14,7 +14,9 @@ extension LiveEngine {
         clients[number]?.isToldComplete = false
         client.hub.post([.caughtUp(number)])
         let away = client.queries.sorted { $0.key < $1.key }
-            .filter { !client.waiting.contains($0.key) && $0.value.group != 0 }
+            .filter { id, declared in
+                !client.waiting.contains(id) && container.groups[declared.group] != nil
+            }
         let queries = away.map { id, declared -> JSONValue in
             [
                 "id": .string(id), "group": .integer(Int64(declared.group)),
@@ -211,6 +213,7 @@ extension LiveEngine {
             return telling.changes(since: since).compactMap {
                 $0.frame(for: client.reader, on: client.device)
             }
+        case .notifications: return []
         case .result:
             return telling.items(since: since, for: client.reader, by: writer).map { [$0] } ?? []
         }

@@ -49,6 +49,19 @@ extension LiveEngine {
             .mapValues(\.query)
     }
 
+    /// The set that is in force, to be declared again; `nil` where there is none.
+    package func declared(by number: UInt64) -> LiveSet? {
+        guard let client = clients[number], client.version > 0 else { return nil }
+        let queries = client.queries.filter {
+            $0.value.group != 0 && !$0.key.hasPrefix(LiveWaiter.getMark)
+        }.map { id, declared in
+            DeclaredQuery(
+                id: id, declared.query, grant: declared.grant, fingerprint: declared.fingerprint)
+        }
+        return LiveSet(
+            version: client.version, queries, removing: nil, under: schema(of: client.container))
+    }
+
     /// The schema of a container as of now; it is asked for before the schema is read.
     package func schema(of container: ContainerKey) -> LiveSchema {
         LiveSchema(number: schemas[container, default: 0])
@@ -152,12 +165,14 @@ extension LiveEngine {
         var queries: [JSONValue] = []
         for (id, declared) in client.queries.sorted(by: { $0.key < $1.key })
         where !id.hasPrefix(LiveWaiter.getMark) {
-            var object: JSONObject = [
-                "id": .string(id), "group": .integer(Int64(declared.group)),
-                "fingerprint": .string(declared.fingerprint),
-            ]
+            var object: JSONObject = ["id": .string(id)]
+            if declared.group != LiveClient.Declared.ofInbox {
+                object["group"] = .integer(Int64(declared.group))
+            }
+            object["fingerprint"] = .string(declared.fingerprint)
             if let new = details[id] {
-                object["isResumed"] = .bool(new.since != nil && new.reset == nil)
+                let stands = new.since != nil || new.after != nil
+                object["isResumed"] = .bool(stands && new.reset == nil)
                 object.members += new.details.members
             }
             queries.append(.object(object))
@@ -188,6 +203,10 @@ extension LiveEngine {
         _ declared: DeclaredQuery, to number: UInt64, in container: LiveContainer
     ) {
         guard let reader = clients[number]?.reader else { return }
+        guard declared.query.kind != .notifications else {
+            clients[number]?.queries[declared.id]?.group = LiveClient.Declared.ofInbox
+            return
+        }
         let group = group(for: declared.query, declared.grant, reader: reader, in: container)
         clients[number]?.queries[declared.id]?.group = group?.number ?? 0
     }
@@ -197,10 +216,15 @@ extension LiveEngine {
     ) -> LiveGroup? {
         // Where a record has shown that who looks decides, the group of all is gone, and its
         // members' own stay.
-        let own = query.isOrdered && query.subscription.database == .public ? reader : nil
+        let mayBeOwn = query.isOrdered && query.subscription.database == .public
+        // What became of several changes is told of several records at once, to one reader.
+        let isOwn = query.coalesces && query.kind == .result
+        let own = mayBeOwn || isOwn ? reader : nil
         let shared = query.identity(of: nil)
         let identity =
-            own != nil && (container.byIdentity[query.identity(of: own)] != nil || grant.isPersonal)
+            own != nil
+                && (isOwn || container.byIdentity[query.identity(of: own)] != nil
+                    || grant.isPersonal)
             ? query.identity(of: own) : shared
         if let group = container.byIdentity[identity] { return group }
         return newGroup(
@@ -220,7 +244,7 @@ extension LiveEngine {
             return nil
         }
         nextGroup &+= 1
-        if nextGroup == 0 { nextGroup = 1 }
+        if nextGroup == LiveClient.Declared.ofInbox { nextGroup = 1 }
         meter.show(groups: containers.values.reduce(0) { $0 + $1.groups.count })
         return group
     }
@@ -289,7 +313,7 @@ extension LiveEngine {
             return
         }
         switch group.query.kind {
-        case .changes: welcome(waiter, group)
+        case .changes, .notifications: welcome(waiter, group)
         case .result where group.members == nil:
             group.waiting.update(with: waiter)
             clients[waiter.client]?.waiting.insert(waiter.query)

@@ -148,11 +148,6 @@ extension LiveEngine {
     }
 }
 
-extension LiveQuery {
-    /// Whether what it shows of one record depends on others.
-    var isOrdered: Bool { !order.isEmpty || limit != nil }
-}
-
 extension APIError {
     /// More records fit a query than can be shown.
     static func tooManyMatches(_ reason: String) -> APIError {

@@ -49,6 +49,8 @@ package actor LiveEngine {
     var frames: [LiveGroupFrame] = []
     /// Queries that end with what is told next.
     private var ending: [(LiveWaiter, LiveGroup)] = []
+    /// What is coalesced of what is read now.
+    var coalescing = Coalescing()
     var memory = 0
     /// How often the schema of a container has changed.
     var schemas: [ContainerKey: Int] = [:]
@@ -107,7 +109,11 @@ package actor LiveEngine {
                 try await log.waitForGrowth(beyond: position)
                 continue
             }
-            for entry in entries { work(entry) }
+            for entry in entries {
+                work(entry)
+                // A query that ends with one change is told no other one.
+                if !ending.isEmpty { try await advance(to: entry.position) }
+            }
             try await advance(to: entries.last?.position ?? position)
         }
     }
@@ -119,6 +125,7 @@ package actor LiveEngine {
 
     /// Sends what the entries up to `position` came to.
     private func advance(to position: LogPosition) async throws {
+        finishCoalescing()
         guard position > self.position || !frames.isEmpty else { return }
         self.position = position
         if !frames.isEmpty {
@@ -166,6 +173,9 @@ package actor LiveEngine {
             for group in try container.groups(toldOf: change, appendedAt: entry.appendedAt)
             where !group.clients.isEmpty {
                 let told = frame(of: change, entry, for: group)
+                if group.query.coalesces {
+                    coalescing.replace(change.recordID, in: group, by: frames.count, &frames)
+                }
                 frames.append(told)
                 noteOnce(told, group)
             }
@@ -291,7 +301,9 @@ package actor LiveEngine {
         let isMember = later.map { group.members?.contains($0) ?? false } ?? false
         weigh(
             group, (isMember ? later?.bytes ?? 0 : 0) - (earlier?.bytes ?? 0), in: container)
-        if !group.clients.isEmpty, let told = told(items, of: group, by: change.origin) {
+        if group.query.coalesces {
+            coalescing.note(change.recordID, earlier, in: group, of: container)
+        } else if !group.clients.isEmpty, let told = told(items, of: group, by: change.origin) {
             frames.append(told)
         }
         return isMember

@@ -19,6 +19,8 @@ package enum LiveCommand: Sendable {
     case show(UInt64, LiveResult)
     /// Sends one client the frame that closes what it got, as of a position.
     case close(UInt64, LiveFrame, LogPosition)
+    /// Says when a client has taken what was sent to it before.
+    case mark(UInt64, LiveMark)
     /// Makes a client a member of a group.
     case join(UInt64, UInt32)
     /// Ends that.

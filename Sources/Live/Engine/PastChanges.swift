@@ -130,7 +130,13 @@ struct Telling {
         let told = past.told[group.number] ?? []
         let first = told.partitioningIndex { past.entries[$0].position > since }
         let last = told.partitioningIndex { past.entries[$0].position > end }
-        return told[first..<max(first, last)].map { index in
+        var indices = Array(told[first..<max(first, last)])
+        if group.query.coalesces {
+            var seen: Set<RecordID> = []
+            indices = indices.reversed()
+                .filter { seen.insert(past.entries[$0].change.recordID).inserted }.reversed()
+        }
+        return indices.map { index in
             if let known = frames[index] { return known }
             let made = frame(past.entries[index])
             frames[index] = made

@@ -63,7 +63,7 @@ struct FrameWriter: Sendable {
         switch item.operation {
         case .added, .changed:
             object["record"] = .object(writing.record(item.record.record, for: query))
-            if !query.order.isEmpty || query.limit != nil {
+            if query.isOrdered {
                 object["previous"] =
                     item.previous.map { .string(Self.key(of: $0)) } ?? .null
             }

@@ -1,4 +1,5 @@
 import Crypto
+import PredicateLanguage
 import RelayModel
 import Storage
 
@@ -12,10 +13,10 @@ extension LiveQuery {
             place.owner?.rawValue ?? "", scopeText, "\(subscription.firesOn.rawValue)",
             subscription.firesWhen.rawValue, subscription.suppress.rawValue,
             subscription.changedKeys.joined(separator: "\u{1}"),
-            order.map { "\($0.isAscending ? "+" : "-")\($0.field)" }.joined(separator: "\u{1}"),
-            text(of: start), text(of: end), limit.map { "\($0)" } ?? "",
+            orderText,
             desiredKeys?.joined(separator: "\u{1}") ?? "*", "\(showsBefore)",
-            "\(form.isPlain) \(form.writesNumbersAsTexts)",
+            "\(form.isPlain) \(form.writesNumbersAsTexts)", inboxDatabase?.rawValue ?? "",
+            "\(coalesces)",
         ]
         switch reader {
         case nil: parts.append("all")
@@ -36,8 +37,29 @@ extension LiveQuery {
         }
     }
 
+    private var orderText: String {
+        let keys = order.map { "\($0.isAscending ? "+" : "-")\($0.field)" }
+        let parts: [String] = [
+            keys.joined(separator: "\u{1}"), text(of: start), text(of: end),
+            firebase.map { text(of: $0) } ?? "", limit.map { "\($0)" } ?? "",
+        ]
+        return parts.joined(separator: "\u{0}")
+    }
+
     private func text(of bound: LiveBound?) -> String {
         bound.map { "\($0.isIncluded) \($0.value.notation.text)" } ?? ""
+    }
+
+    private func text(of firebase: FirebaseQuery) -> String {
+        func text(_ bound: FirebaseQuery.Bound?) -> String {
+            bound.map {
+                "\($0.isIncluded) \($0.value.notation.text) \($0.key.map { "=" + $0 } ?? "")"
+            } ?? ""
+        }
+        return [
+            "\(firebase.ordering ?? .priority)", "\(firebase.kinds)", text(firebase.start),
+            text(firebase.end),
+        ].joined(separator: "\u{1}")
     }
 
     /// The relay's mark of the query as `reader` declares it under a schema: who comes back with

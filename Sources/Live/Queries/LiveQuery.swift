@@ -1,3 +1,4 @@
+package import PredicateLanguage
 package import RelayModel
 package import Storage
 
@@ -9,6 +10,8 @@ package struct LiveQuery: Sendable, Hashable {
         case result
         /// Each change that fits, once.
         case changes
+        /// What the user's saved subscriptions fired: the inbox, which the door reads.
+        case notifications
     }
 
     /// What is told when the query is declared.
@@ -30,6 +33,8 @@ package struct LiveQuery: Sendable, Hashable {
     package var start: LiveBound?
     /// Where it ends.
     package var end: LiveBound?
+    /// The order of Firebase or Wilddog with its bounds, in the place of the three before.
+    package var firebase: FirebaseQuery?
     /// How much of it is shown.
     package var limit: LiveLimit?
     /// The fields that travel, ascending; `nil` shows all.
@@ -40,6 +45,10 @@ package struct LiveQuery: Sendable, Hashable {
     package var beginning = Beginning.current
     /// Whether the query ends after what it tells first, or after the first change.
     package var isOnce = false
+    /// Whether of several changes of one record that are read together the last alone is told.
+    package var coalesces = false
+    /// The database whose subscriptions' notifications are shown; `nil` shows all.
+    package var inboxDatabase: DatabaseScope?
     /// How records are written.
     package var form: LiveForm
 
@@ -49,6 +58,9 @@ package struct LiveQuery: Sendable, Hashable {
         self.subscription = subscription
         self.form = form
     }
+
+    /// Whether what it shows stands in an order, so that one record's place depends on others.
+    package var isOrdered: Bool { !order.isEmpty || firebase != nil || limit != nil }
 
     /// The record type; `nil` watches all of them, which only changes can.
     package var recordType: RecordType? { subscription.recordType }

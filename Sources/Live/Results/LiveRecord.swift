@@ -1,3 +1,4 @@
+import PredicateLanguage
 import RelayModel
 package import Storage
 
@@ -20,12 +21,32 @@ package final class LiveRecord: Sendable {
     /// What it takes in memory, about.
     var bytes: Int { 256 + record.fields.reduce(0) { $0 + $1.key.utf8.count + $1.value.liveBytes } }
 
-    /// The value by which it is sorted.
-    func value(of key: LiveSortKey) -> FieldValue {
-        if let field = SystemField(named: key.field) {
+    /// Its key among the children of a node, as Firebase sees it.
+    var key: String { id.recordName.rawValue }
+
+    /// The value of a field, or of what CloudKit knows of every record.
+    func value(of field: String) -> FieldValue {
+        if let field = SystemField(named: field) {
             return field.names.first.flatMap { record.systemFields[$0] } ?? .null
         }
-        return record.fields[key.field] ?? .null
+        return record.fields[field] ?? .null
+    }
+
+    /// The value by which Firebase orders it.
+    ///
+    /// A record's own value is its field `value`, and without one all that it has; its priority is
+    /// its field `.priority`, or else `priority`.
+    func value(of ordering: FirebaseQuery.Ordering) -> FieldValue {
+        switch ordering {
+        case .key: .null
+        case .value: record.fields["value"] ?? .map(record.fields)
+        case .priority: record.fields[".priority"] ?? record.fields["priority"] ?? .null
+        case .child(let path):
+            path.dropFirst().reduce(value(of: path.first ?? "")) { value, name in
+                guard case .map(let members) = value else { return .null }
+                return members[name] ?? .null
+            }
+        }
     }
 
     /// Whether it shows the same as `other`, as far as `keys` go.

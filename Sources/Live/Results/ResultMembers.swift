@@ -17,7 +17,7 @@ struct ResultMembers: Sendable {
 
     /// Takes members over, in any order.
     mutating func load(_ records: some Sequence<LiveRecord>) {
-        all = records.map(member).filter(order.admits).sorted(by: order.precedes)
+        all = records.map(order.member).filter(order.admits).sorted(by: order.precedes)
     }
 
     /// The places of those that are shown.
@@ -32,8 +32,6 @@ struct ResultMembers: Sendable {
     /// Those that are shown, in order.
     var shown: ArraySlice<ResultMember> { all[window(of: all.count)] }
 
-    private func member(_ record: LiveRecord) -> ResultMember { ResultMember(record, order.keys) }
-
     /// Where `member` stands, or would.
     private func place(of member: ResultMember) -> Int {
         var low = 0
@@ -46,7 +44,7 @@ struct ResultMembers: Sendable {
     }
 
     private func index(of record: LiveRecord) -> Int? {
-        let place = place(of: member(record))
+        let place = place(of: order.member(of: record))
         guard place < all.count, all[place].record.id == record.id else { return nil }
         return place
     }
@@ -70,7 +68,7 @@ struct ResultMembers: Sendable {
         showing keys: [String]?
     ) -> [LiveItem] {
         let old = earlier.flatMap(index)
-        let new = later.map(member).flatMap { order.admits($0) ? $0 : nil }
+        let new = later.map(order.member).flatMap { order.admits($0) ? $0 : nil }
         guard old != nil || new != nil else { return [] }
         let before = window(of: all.count)
         let edgeBefore = edge(of: before)
@@ -116,7 +114,7 @@ struct ResultMembers: Sendable {
         if let slid { items.append(slid) }
         if wasShown, isShown, let place, let earlier, let later {
             let values = all[place].values
-            let moved = formerValues.map { !Self.isSame($0, values) } ?? false
+            let moved = formerValues.map { !order.areSame($0, values) } ?? false
             if moved || !later.isSame(as: earlier, keys) {
                 var changed = item(.changed, nil, at: place, after)
                 changed.moved = moved
@@ -127,10 +125,6 @@ struct ResultMembers: Sendable {
             items[index].before = earlier
         }
         return items
-    }
-
-    private static func isSame(_ left: [FieldValue], _ right: [FieldValue]) -> Bool {
-        zip(left, right).allSatisfy { RecordOrder.compare($0, $1) == .same }
     }
 
     private func item(
@@ -179,7 +173,7 @@ struct ResultMembers: Sendable {
     /// - Complexity: That of sorting what was touched, and linear in the members.
     func difference(since touched: [RecordID: LiveRecord?], showing keys: [String]?) -> [LiveItem] {
         var then = all.filter { touched[$0.record.id] == nil }
-        let earlier = touched.values.compactMap { $0.map(member) }.filter(order.admits)
+        let earlier = touched.values.compactMap { $0.map(order.member) }.filter(order.admits)
         then = Self.merged(then, earlier.sorted(by: order.precedes), order)
         var past = ResultMembers(order: order, limit: limit)
         past.all = then
@@ -200,7 +194,7 @@ struct ResultMembers: Sendable {
                 continue
             }
             guard touched[id] != nil else { continue }
-            let moved = !Self.isSame(former.values, member.values)
+            let moved = !order.areSame(former.values, member.values)
             guard moved || !member.record.isSame(as: former.record, keys) else { continue }
             var item = item(.changed, nil, at: index, window)
             item.moved = moved

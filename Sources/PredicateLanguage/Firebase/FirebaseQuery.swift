@@ -150,6 +150,11 @@ public struct FirebaseQuery: Sendable, Hashable {
             }
             try Self.checkKey(key)
         }
+        if kinds == .sameAsBound, let start, let end,
+            FirebaseValue(start.value).kind != FirebaseValue(end.value).kind
+        {
+            throw Self.failure("the two bounds are of one kind")
+        }
         return self
     }
 

@@ -84,7 +84,8 @@ public enum RecordOrder {
         return texts(left.recordName.rawValue, right.recordName.rawValue)
     }
 
-    private static func zones(_ left: ZoneID, _ right: ZoneID) -> Outcome {
+    /// How two zones stand by their owners, and where those are the same by their names.
+    public static func zones(_ left: ZoneID, _ right: ZoneID) -> Outcome {
         guard left != right else { return .same }
         let owners = texts(
             left.ownerRecordName?.rawValue ?? "", right.ownerRecordName?.rawValue ?? "")

@@ -57,12 +57,16 @@ package struct AdministrationCall: Sendable {
     let answers: [Answer]
     /// The list in its answer, if it has one.
     package let list: List?
+    /// What it does: unless said otherwise GET reads, and everything else may change something.
+    let effect: RelayRoute.Effect
 
     /// Describes a call.
     init(
         _ method: String, _ path: String, _ summary: String, query: [JSONForm.Member] = [],
-        body: Body? = nil, answers: [Answer] = [Answer(200, .object)], list: List? = nil
+        body: Body? = nil, answers: [Answer] = [Answer(200, .object)], list: List? = nil,
+        effect: RelayRoute.Effect? = nil
     ) {
+        self.effect = effect ?? RelayRoute.Effect(of: method)
         self.method = method
         self.path = path
         self.summary = summary
@@ -153,7 +157,8 @@ extension AdministrationCall {
         overview, listTokens, createToken, revokeToken, audit, secrets, listContainers,
         showContainer, createContainer, setContainer, listKeys, createKey, revokeKey, listSources,
         showSource, setSource, rotateSource, deleteSource, listRefusals, showSchema, replaceSchema,
-        keepRecords, showIndex, explain, listSubscriptions, checkSubscription, deleteSubscription,
+        keepRecords, showIndex, explain, rehearse, listSubscriptions, checkSubscription,
+        deleteSubscription,
         listDevices, forgetDevice, listChanges, listenEvents, listParked, replayParked, dropParked,
         listNotifications, listCouriers, listSessions, revokeSessions, listLiveClients,
         listLiveGroups,

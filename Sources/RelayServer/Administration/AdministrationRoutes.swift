@@ -39,7 +39,7 @@ struct AdministrationRoute: Sendable {
     func admitted(by access: AdministrationAccess) -> RelayRoute {
         let need = AdministrationNeed(of: call)
         return RelayRoute(
-            .administration, call.method, call.path, patience: patience,
+            .administration, call.method, call.path, patience: patience, effect: call.effect,
             admit: { [respond] head in
                 let administrator = try await access.admit(head)
                 return RelayRoute.Admission { request in

@@ -40,7 +40,7 @@ struct AdministrationNeed: Sendable, Hashable {
     let isOfContainer: Bool
 
     init(of call: AdministrationCall) {
-        effect = RelayRoute.Effect(of: call.method)
+        effect = call.effect
         isOfContainer =
             call.path == AdministrationCall.container
             || call.path.hasPrefix(AdministrationCall.container + "/")

@@ -27,8 +27,9 @@ extension Relay {
             engine, bounds: configuration.live, form: form,
             clients: RouteTable(dependencies).clients, shadow: store,
             limits: dependencies.limits, turnstile: dependencies.turnstile,
-            indexes: dependencies.indexes, store: StoreMark(store.storeIdentity),
-            identifiers: RandomIdentifiers(dependencies.randomBytes), now: world.now)
+            indexes: dependencies.indexes, inboxes: store, store: store.storeIdentity,
+            identifiers: RandomIdentifiers(dependencies.randomBytes), clock: world.clock,
+            now: world.now)
         let sockets = LiveSockets(
             door, proxies: configuration.listening.proxies, connections: connections,
             clock: world.clock, now: world.now)

@@ -35,10 +35,17 @@ struct RouteTable: Sendable {
             identifiers: identifiers
         ).routes
             + ExplainRoutes(clients: clients, service: explaining, queries: relay.queries).routes
+            + RehearseRoutes(clients: clients, service: rehearsing, queries: relay.queries).routes
     }
 
     private var explaining: ExplainService {
         ExplainService(registry: relay.registry, retention: relay.retention, halts: relay.halts)
+    }
+
+    private var rehearsing: RehearseService {
+        RehearseService(
+            registry: relay.registry, knowledge: knowledge, indexes: relay.indexes,
+            limits: relay.limits, retention: relay.retention)
     }
 
     private var knowledge: SubscriptionKnowledge {
@@ -131,6 +138,8 @@ struct RouteTable: Sendable {
             IndexAdministration(registry: registry, indexes: relay.indexes),
             ExplainAdministration(
                 registry: registry, service: explaining, queries: relay.queries),
+            RehearseAdministration(
+                registry: registry, service: rehearsing, queries: relay.queries),
             EventAdministration(registry: registry, events: relay.events),
             ChangeAdministration(registry: registry, log: relay.log, intake: intake),
             DeliveryAdministration(

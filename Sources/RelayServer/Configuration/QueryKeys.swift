@@ -14,6 +14,10 @@ extension ConfigurationKeys {
             "The same of one container, and of these half of one user or of all who are not "
                 + "signed in."),
         ConfigurationKey(
+            "queries.rehearsals", number: \.queries.rehearsals, 1...1000,
+            "The rehearsals of subscriptions that run at a time, of each user one; beyond, 429 is "
+                + "answered."),
+        ConfigurationKey(
             "queries.records", number: \.queries.rows, 1...1_000_000_000,
             "The records that one query may look at before its page ends."),
         ConfigurationKey(

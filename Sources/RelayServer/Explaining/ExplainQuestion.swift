@@ -113,7 +113,7 @@ extension ExplainQuestion {
                 "limit",
             ] + SubscriptionRoutes.idleMembers)
         var parts = Parts(user: user, database: database)
-        parts.position = try body.position()
+        parts.position = try body.position("position")
         parts.recordType = try body.identifier("recordType")
         parts.recordName = try body.identifier("recordName")
         parts.subscription = try body.identifier("subscriptionID")
@@ -160,20 +160,20 @@ extension ExplainQuestion {
     }
 }
 
-private extension JSONReader {
+extension JSONReader {
     /// A position, as a text as answers have it, or as a number.
     ///
     /// - Throws: `JSONContractError` if it is neither.
-    func position() throws(JSONContractError) -> UInt64? {
-        switch value("position") {
+    func position(_ name: String) throws(JSONContractError) -> UInt64? {
+        switch value(name) {
         case nil: return nil
         case .integer(let number)? where number >= 0: return UInt64(number)
         case .string(let text)?:
             if let number = UInt64(text) { return number }
             throw failure(
-                "position", "a whole number from 0 is expected, found \"\(text.shortened)\"")
+                name, "a whole number from 0 is expected, found \"\(text.shortened)\"")
         case let other?:
-            throw failure("position", "a whole number from 0 is expected, found \(other.kind)")
+            throw failure(name, "a whole number from 0 is expected, found \(other.kind)")
         }
     }
 }

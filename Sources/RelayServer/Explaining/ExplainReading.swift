@@ -97,24 +97,13 @@ struct ExplainReading: Sendable {
         explanation.lack(
             .appended,
             "the change at position \(position) is kept no more; the log begins at position "
-                + "\(span.first)\(logIsKept)")
+                + "\(span.first)\(service.retention.logIsKept)")
         return explanation
-    }
-
-    private var logIsKept: String {
-        kept(service.retention.logAge, "retention.logHours")
-            ?? service.retention.logBytes.map {
-                ", and is kept up to \($0 >> 20) MB (retention.logMegabytes)"
-            } ?? ""
     }
 
     /// How long receipts are kept, as the end of a sentence.
     var receiptsAreKept: String {
-        kept(service.retention.receiptAge, "retention.receiptHours") ?? ""
-    }
-
-    private func kept(_ age: Duration?, _ key: String) -> String? {
-        age.map { ", and is kept for \($0.components.seconds / 3600) h (\(key))" }
+        Retention.kept(service.retention.receiptAge, "retention.receiptHours") ?? ""
     }
 
     // MARK: Subscriptions
@@ -361,5 +350,17 @@ private extension Explanation {
         explanation.devices = [device]
         explanation.sentence = "Fired. \(device.id): \(device.sentence)"
         return explanation
+    }
+}
+
+extension Retention {
+    /// How long the log is kept, as the end of a sentence.
+    var logIsKept: String {
+        Self.kept(logAge, "retention.logHours")
+            ?? logBytes.map { ", and is kept up to \($0 >> 20) MB (retention.logMegabytes)" } ?? ""
+    }
+
+    static func kept(_ age: Duration?, _ key: String) -> String? {
+        age.map { ", and is kept for \($0.components.seconds / 3600) h (\(key))" }
     }
 }

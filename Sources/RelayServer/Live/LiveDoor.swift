@@ -16,8 +16,13 @@ final class LiveDoor: Sendable {
     let limits: RequestLimits
     let turnstile: Turnstile
     let indexes: IndexDirectory
+    let inboxes: any InboxRegistry
+    /// The store's mark, as tokens have it.
     let store: String
+    let storeIdentity: UUIDBytes
     let identifiers: RandomIdentifiers
+    /// Those who listen by `EventSource`.
+    let held: HeldSessions
     private let now: @Sendable () -> Timestamp
     private let state = Mutex(State())
 
@@ -45,8 +50,10 @@ final class LiveDoor: Sendable {
     init(
         _ engine: LiveEngine, bounds: LiveBounds, form: LiveRecordForm, clients: ClientAdmission,
         shadow: any Shadow,
-        limits: RequestLimits, turnstile: Turnstile, indexes: IndexDirectory, store: StoreMark,
-        identifiers: RandomIdentifiers, now: @escaping @Sendable () -> Timestamp
+        limits: RequestLimits, turnstile: Turnstile, indexes: IndexDirectory,
+        inboxes: any InboxRegistry, store: UUIDBytes,
+        identifiers: RandomIdentifiers, clock: any Clock<Duration>,
+        now: @escaping @Sendable () -> Timestamp
     ) {
         self.engine = engine
         self.bounds = bounds
@@ -56,8 +63,11 @@ final class LiveDoor: Sendable {
         self.limits = limits
         self.turnstile = turnstile
         self.indexes = indexes
-        self.store = store.text
+        self.inboxes = inboxes
+        self.store = StoreMark(store).text
+        storeIdentity = store
         self.identifiers = identifiers
+        held = HeldSessions(clock: clock)
         self.now = now
     }
 
@@ -212,6 +222,11 @@ final class LiveDoor: Sendable {
         state.withLock { $0.streams[number] = (identity, hub) }
     }
 
+    /// Whether a stream is noted, and has not been ended.
+    func knows(stream number: UInt64) -> Bool {
+        state.withLock { $0.streams[number] != nil }
+    }
+
     /// Forgets a stream.
     func forget(stream number: UInt64) {
         state.withLock { $0.streams[number] = nil }
@@ -233,8 +248,11 @@ final class LiveDoor: Sendable {
     /// Ends the streams of those who fit, by a last frame that says why.
     func endStreams(_ end: LiveEnd, where fits: (LiveIdentity) -> Bool = { _ in true }) {
         let bye = end.bye(uuid: identifiers.uuid())
-        let all = state.withLock { $0.streams }
-        let ending = all.filter { fits($0.value.identity) }
+        let ending = state.withLock { state in
+            let ending = state.streams.filter { fits($0.value.identity) }
+            for number in ending.keys { state.streams[number] = nil }
+            return ending
+        }
         for (number, stream) in ending {
             stream.hub.post([.send(number, [bye])])
             stream.hub.end()
@@ -251,7 +269,7 @@ final class LiveDoor: Sendable {
         form.note(schema, of: identity.settings.key)
         return LiveQueryReading(
             client: identity, schema: schema, version: version, limits: limits, indexes: indexes,
-            store: store)
+            store: store, storeIdentity: storeIdentity)
     }
 }
 

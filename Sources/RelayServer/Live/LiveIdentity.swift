@@ -36,6 +36,7 @@ struct LiveEnd: Error, Sendable {
         case unauthorized = 4401
         case forbidden = 4403
         case noHello = 4408
+        case taken = 4409
         case tooLarge = 4413
         case tooMany = 4429
         case fault = 4500
@@ -49,7 +50,7 @@ struct LiveEnd: Error, Sendable {
     /// Whether a client should come back.
     var reconnects: Bool {
         switch code {
-        case .notUnderstood, .forbidden, .tooLarge: false
+        case .notUnderstood, .forbidden, .taken, .tooLarge: false
         default: true
         }
     }

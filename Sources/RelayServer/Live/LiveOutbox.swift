@@ -5,14 +5,17 @@ import NIOCore
 ///
 /// A result waits as it is: its frames are made one by one, once there is room for them.
 struct LiveOutbox<Piece: Sendable>: Sendable {
+    /// Results stand apart, so that an entry has the size of a piece.
     private enum Entry {
         case piece(Piece)
-        case result(LiveResult)
+        indirect case result(LiveResult)
+        indirect case mark(LiveMark)
     }
 
     /// The bytes of the pieces that wait; those of results do not count.
     private(set) var bytes = 0
-    private var entries = CircularBuffer<Entry>()
+    /// With room for one, which is all that most connections ever have waiting.
+    private var entries = CircularBuffer<Entry>(initialCapacity: 1)
     private let make: @Sendable (LiveFrame) -> Piece
     private let size: @Sendable (Piece) -> Int
 
@@ -37,6 +40,11 @@ struct LiveOutbox<Piece: Sendable>: Sendable {
 
     mutating func append(_ result: LiveResult) { entries.append(.result(result)) }
 
+    /// Has `mark` reached once all before it has been taken.
+    mutating func append(_ mark: LiveMark) {
+        if entries.isEmpty { mark.reach() } else { entries.append(.mark(mark)) }
+    }
+
     /// The next piece; `nil` when nothing waits.
     mutating func next() -> Piece? {
         while let first = entries.popFirst() {
@@ -44,6 +52,7 @@ struct LiveOutbox<Piece: Sendable>: Sendable {
             case .piece(let piece):
                 bytes -= size(piece)
                 return piece
+            case .mark(let mark): mark.reach()
             case .result(var result):
                 guard let frame = result.next() else { continue }
                 entries.prepend(.result(result))

@@ -14,17 +14,14 @@ struct LiveQueryReading {
     let limits: RequestLimits
     let indexes: IndexDirectory
     let store: String
+    let storeIdentity: UUIDBytes
 
     static let members = [
         "id", "kind", "database", "zoneID", "recordType", "query", "sortBy", "limit", "start",
-        "end", "desiredKeys", "before", "firesOn", "firesWhen", "changedKeys", "suppress",
-        "initial", "once", "since", "fingerprint",
+        "end", "orderBy", "rules", "desiredKeys", "before", "firesOn", "firesWhen", "changedKeys",
+        "suppress",
+        "initial", "once", "coalesce", "since", "fingerprint",
     ]
-
-    /// Keys of one order, at most.
-    private static let maximumKeys = 3
-    /// Records of a limit, at most.
-    private static let maximumLimit = 1000
 
     /// Reads one query of a set.
     ///
@@ -32,6 +29,8 @@ struct LiveQueryReading {
     func declared(_ json: JSONValue, path: String) throws -> DeclaredQuery {
         let reader = try JSONReader(json, path: path)
         try reader.allowOnly(Self.members)
+        let kind: LiveQuery.Kind = try reader.choice("kind") ?? .result
+        if kind == .notifications { return try inbox(reader) }
         let subscription: Subscription
         do {
             subscription = try self.subscription(reader)
@@ -45,19 +44,19 @@ struct LiveQueryReading {
         }
         let type = subscription.recordType
         let definition = type.flatMap { schema.recordTypes[$0] }
-        let kind: LiveQuery.Kind = try reader.choice("kind") ?? .result
         let predicate = try IndexedSubscription(subscription, serial: 0).predicate
         var query = LiveQuery(kind, subscription, form: client.form)
         query.desiredKeys = try reader.strings("desiredKeys").map { Array(Set($0)).sorted() }
         query.showsBefore = try reader.bool("before") ?? false
         query.beginning = try reader.choice("initial") ?? .current
         query.isOnce = try reader.bool("once") ?? false
+        query.coalesces = try reader.bool("coalesce") ?? false
         switch kind {
         case .result:
             try checkResult(reader, definition, predicate)
             try readOrder(reader, definition, into: &query)
-        case .changes:
-            for name in ["sortBy", "limit", "start", "end"] where reader.value(name) != nil {
+        case .changes, .notifications:
+            for name in Self.orderMembers where reader.value(name) != nil {
                 throw reader.failure(name, "is of a result; changes come in the order of the log")
             }
         }
@@ -155,64 +154,43 @@ struct LiveQueryReading {
         definition.map { "\($0.isKept) \($0.readGrant)" } ?? "none"
     }
 
-    // MARK: The order
+    // MARK: The inbox
 
-    private func readOrder(
-        _ reader: JSONReader, _ definition: RecordTypeDefinition?, into query: inout LiveQuery
-    ) throws {
-        let elements = try reader.array("sortBy") ?? []
-        guard elements.count <= Self.maximumKeys else {
-            throw reader.failure("sortBy", "at most \(Self.maximumKeys) keys are allowed")
+    /// Reads a query of what saved subscriptions fired.
+    private func inbox(_ reader: JSONReader) throws -> DeclaredQuery {
+        let own = ["id", "kind", "database", "initial", "since", "fingerprint"]
+        for name in Self.members where !own.contains(name) && reader.value(name) != nil {
+            throw reader.failure(name, "is not of notifications, which are told as they were sent")
         }
-        query.order = try elements.enumerated().map { index, element in
-            let key = try JSONReader(element, path: reader.path(of: "sortBy[\(index)]"))
-            try key.allowOnly(["fieldName", "systemFieldName", "ascending"])
-            let name = try key.string("fieldName") == nil ? "systemFieldName" : "fieldName"
-            let field = try key.require("fieldName", try key.string(name))
-            let known = definition?.fields[field]
-            let isSortable =
-                known?.uses.contains(.sortable)
-                ?? (RecordSchema.isSystemField(field) || definition?.isInferred == true)
-            guard isSortable else {
-                throw key.failure(
-                    name, "the field \(field.shortened) is not marked sortable, or unknown")
+        guard client.settings.keepsInbox else {
+            throw reader.failure(
+                "kind",
+                "this container keeps no notifications: an operator switches it on with "
+                    + "`belfry containers set --inbox on`")
+        }
+        let database: DatabaseScope? = try reader.choice("database")
+        let user = client.user
+        let everything = try subscription(
+            ["subscriptionType": "database"], user, database ?? .private, reader.path)
+        var query = LiveQuery(.notifications, everything, form: client.form)
+        query.inboxDatabase = database
+        query.beginning = try reader.choice("initial") ?? .current
+        let fingerprint = query.fingerprint(of: client.reader, schema: "")
+        var declared = DeclaredQuery(
+            id: try name(reader, fingerprint), query, grant: .world, fingerprint: fingerprint)
+        guard let since = try reader.string("since") else { return declared }
+        let owner = InboxOwner(container: client.settings.key, user: user)
+        do throws(APIError) {
+            declared.after = try NotificationToken(since, owner: owner, store: storeIdentity)
+                .sequence
+        } catch {
+            guard error.details["changeTokenExpired"] != nil else {
+                throw reader.failure(
+                    "since", "a syncToken is expected, of a notification or of notifications/list")
             }
-            return LiveSortKey(field, isAscending: try key.bool("ascending") ?? true)
+            declared.reset = .foreign
         }
-        query.limit = try limit(reader)
-        query.start = try bound(reader, "start")
-        query.end = try bound(reader, "end")
-        guard query.order.isEmpty else { return }
-        for name in ["limit", "start", "end"] where reader.value(name) != nil {
-            throw reader.failure(name, "needs an order: name one in sortBy")
-        }
-    }
-
-    private func limit(_ reader: JSONReader) throws -> LiveLimit? {
-        guard let limit = try reader.reader("limit") else { return nil }
-        try limit.allowOnly(["first", "last"])
-        func count(_ name: String) throws -> Int? {
-            guard let count = try limit.integer(name) else { return nil }
-            guard (1...Int64(Self.maximumLimit)).contains(count) else {
-                throw limit.failure(name, "1 to \(Self.maximumLimit) are allowed")
-            }
-            return Int(count)
-        }
-        switch (try count("first"), try count("last")) {
-        case (let first?, nil): return .first(first)
-        case (nil, let last?): return .last(last)
-        default:
-            throw reader.failure("limit", "{\"first\": n} or {\"last\": n} is expected")
-        }
-    }
-
-    private func bound(_ reader: JSONReader, _ name: String) throws -> LiveBound? {
-        guard let bound = try reader.reader(name) else { return nil }
-        try bound.allowOnly(["value", "isIncluded"])
-        let value = try bound.require("value", bound.value("value"))
-        return LiveBound(
-            try FieldValue(argument: value, path: bound.path(of: "value")),
-            isIncluded: try bound.bool("isIncluded") ?? true)
+        return declared
     }
 
     // MARK: Coming back

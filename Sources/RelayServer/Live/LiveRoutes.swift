@@ -22,6 +22,17 @@ struct LiveRoutes: Sendable {
             RelayRoute(
                 .client, "POST", "\(Self.path)/poll", patience: .watched, effect: .reads,
                 admit: { head in try await admit(head, poll) }),
+            RelayRoute(
+                .client, "POST", "\(Self.path)/sessions", effect: .reads,
+                admit: { head in try await admit(head, hold) }),
+            RelayRoute(
+                .client, "GET", "\(Self.path)/sessions/{secret}/stream",
+                admit: { head in
+                    try admit(head) { session, _ in try await listen(session, head) }
+                }),
+            RelayRoute(
+                .client, "POST", "\(Self.path)/sessions/{secret}", effect: .reads,
+                admit: { head in try admit(head, say) }),
         ]
     }
 
@@ -95,22 +106,28 @@ struct LiveRoutes: Sendable {
         let (session, hub, identity) = try await begin(request, admission)
         if let set { await session.declare(set, identity) }
         door.note(hub, of: identity, session.number)
-        let retry = Mutex<[UInt8]?>(Array("retry: \(1000 + session.number % 2000)\n\n".utf8))
+        return Self.events(from: hub, session.number) {
+            door.forget(stream: session.number)
+            session.end()
+            hub.end()
+        }
+    }
+
+    private static func events(
+        from hub: StreamHub, _ number: UInt64, end: @escaping @Sendable () -> Void
+    ) -> RelayAnswer {
+        let retry = Mutex<[UInt8]?>(Array("retry: \(1000 + number % 2000)\n\n".utf8))
         var answer = RelayAnswer(status: 200)
         answer.contentType = "text/event-stream"
         // Proxies hold streams back unless they are told not to.
         answer.headers[.acceleratorBuffering] = "no"
-        answer.stream = AnswerStream {
-            door.forget(stream: session.number)
-            session.end()
-            hub.end()
-        } next: {
+        answer.stream = AnswerStream(onEnd: end) {
             let first = retry.withLock { retry in
                 defer { retry = nil }
                 return retry
             }
             if let first { return first }
-            return await hub.next()?.reduce(into: []) { $0 += Self.event($1) }
+            return await hub.next()?.reduce(into: []) { $0 += event($1) }
         }
         return answer
     }
@@ -122,6 +139,74 @@ struct LiveRoutes: Sendable {
         bytes += Array("data: ".utf8)
         bytes += frame.bytes
         return bytes + [10, 10]
+    }
+
+    // MARK: Sessions of EventSource
+
+    /// Holds what `EventSource` cannot send.
+    private func hold(
+        _ request: RelayRequest, _ admission: HeadAdmission
+    ) async throws -> RelayAnswer {
+        let set = try request.jsonBody().reader("set")
+        let door = try door
+        do throws(LiveEnd) { try door.arrive() } catch { throw error.error }
+        let (session, hub, identity) = try await begin(request, admission)
+        if let set { await session.declare(set, identity) }
+        door.note(hub, of: identity, session.number)
+        let secret = door.identifiers.digits(bytes: 24)
+        door.held.hold(HeldSession(session, at: hub, identity, door, head: request), as: secret)
+        return RelayAnswer(
+            status: 200,
+            json: [
+                "session": .string(secret),
+                "seconds": .integer(HeldSessions.patience.components.seconds),
+            ])
+    }
+
+    /// Lets in who knows the secret of a session.
+    private func admit(
+        _ head: RelayRequest,
+        _ respond: @escaping @Sendable (HeldSession, RelayRequest) async throws -> RelayAnswer
+    ) throws -> RelayRoute.Admission {
+        try present?.admit(origin: head.header("Origin"))
+        let session = try door.held.session(
+            head.parameters["secret"] ?? "", of: head.parameters["container"],
+            head.parameters["environment"])
+        return RelayRoute.Admission(
+            container: session.identity.settings, key: session.identity.keyID,
+            maximumBody: LiveSession.frameBytes
+        ) { request in
+            do {
+                return try await respond(session, request)
+            } catch let end as LiveEnd {
+                throw end.error
+            }
+        }
+    }
+
+    private func listen(
+        _ session: HeldSession, _ head: RelayRequest
+    ) async throws -> RelayAnswer {
+        let secret = head.parameters["secret"] ?? ""
+        let held = try door.held
+        let place = head.header("Last-Event-ID").flatMap { LiveToken($0) }
+        let (hub, turn): (StreamHub, Int)
+        do {
+            (hub, turn) = try await session.open(from: place)
+        } catch {
+            if (error as? LiveEnd)?.code != .taken { held.end(secret) }
+            throw error
+        }
+        return Self.events(from: hub, UInt64(turn)) { [held] in held.close(turn, of: secret) }
+    }
+
+    private func say(_ session: HeldSession, _ request: RelayRequest) async throws -> RelayAnswer {
+        do {
+            try await session.take(request.body)
+        } catch let end as LiveEnd where end.code == .goingAway {
+            try door.held.end(request.parameters["secret"] ?? "")
+        }
+        return RelayAnswer(status: 200, json: [:])
     }
 
     // MARK: Poll

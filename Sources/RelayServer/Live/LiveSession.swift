@@ -11,6 +11,8 @@ final class LiveSession: Sendable {
     private struct State {
         var identity: LiveIdentity?
         var isOver = false
+        /// What tells the client of its user's inbox.
+        var feed: InboxFeed?
     }
 
     let number: UInt64
@@ -31,10 +33,11 @@ final class LiveSession: Sendable {
 
     /// Ends it: the engine forgets the client.
     func end() {
-        let identity = state.withLock { state in
-            defer { (state.identity, state.isOver) = (nil, true) }
-            return state.identity
+        let (identity, feed) = state.withLock { state in
+            defer { (state.identity, state.isOver, state.feed) = (nil, true, nil) }
+            return (state.identity, state.feed)
         }
+        feed?.end()
         guard let identity else { return }
         door.leave(identity)
         Task { [door, number] in await door.engine.disconnect(number) }
@@ -159,6 +162,11 @@ final class LiveSession: Sendable {
                 details: ["liveError": "unknownQuery"])
             faults.append(fault(.string(name), error))
         }
+        let feeds = edit.inboxes(after: declared, known)
+        if feeds > 1 {
+            let error = APIError(.quotaExceeded, "a set has one query of notifications at most")
+            faults.append(fault(nil, error))
+        }
         guard faults.isEmpty else {
             throw APIError(
                 .badRequest,
@@ -173,9 +181,37 @@ final class LiveSession: Sendable {
         }
         // What is complete is as of now, and not of what has been followed by chance.
         try await door.engine.reachHead()
-        try await door.engine.declare(
+        try await declare(
             LiveSet(version: version, declared, removing: edit.removed, under: reading.version),
-            by: number)
+            identity)
+    }
+
+    /// Takes an edit whole, and follows the inbox if it asks for that.
+    func declare(_ set: LiveSet, _ identity: LiveIdentity) async throws {
+        try await door.engine.declare(set, by: number)
+        let former = feed
+        let known = await door.engine.queries(of: number)
+        let isInForce = former.map { known[$0.id] == $0.query } ?? false
+        if !isInForce { follow(nil) }
+        let asked = set.queries.first { $0.query.kind == .notifications }
+        guard !isInForce, let asked else { return }
+        let feed = InboxFeed(
+            asked, of: identity, to: number, at: hub, from: door.inboxes,
+            store: door.storeIdentity)
+        follow(feed)
+        await feed.begin()
+    }
+
+    /// What tells the client of its user's inbox, if it asked for that.
+    var feed: InboxFeed? { state.withLock { $0.feed } }
+
+    private func follow(_ feed: InboxFeed?) {
+        let (former, isOver) = state.withLock { state in
+            defer { state.feed = state.isOver ? nil : feed }
+            return (state.feed, state.isOver)
+        }
+        former?.end()
+        if isOver { feed?.end() }
     }
 
     private func fault(_ id: JSONValue?, _ error: APIError) -> JSONValue {
@@ -275,6 +311,14 @@ struct LiveSetEdit {
                 .exists, "\(path): the same query is there already",
                 details: ["liveError": "duplicateQuery"])
         }
+    }
+
+    /// How many queries of notifications there will be.
+    func inboxes(after declared: [DeclaredQuery], _ known: [String: LiveQuery]) -> Int {
+        var kinds = removed == nil ? [:] : known.mapValues(\.kind)
+        for name in removed ?? [] { kinds[name] = nil }
+        for query in declared { kinds[query.id] = query.query.kind }
+        return kinds.values.count { $0 == .notifications }
     }
 
     /// How many queries there will be.

@@ -19,9 +19,6 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     private static let bytesAtATime = 1024 * 1024
     /// Bytes of frames that wait while one is worked.
     private static let inboxBytes = 2 * LiveSession.frameBytes
-    /// Frames of a client in a second, and at once.
-    private static let framesPerSecond = 20
-    private static let framesAtOnce = 100
 
     let number: UInt64
     /// Where it stands in the lists of its groups.
@@ -49,8 +46,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     private var spoke: NIODeadline
     private let opened: NIODeadline
     private var isNoticed = false
-    private var allowance = LiveSocket.framesAtOnce
-    private var allowed: NIODeadline
+    private var allowance: FrameAllowance
 
     init(_ door: LiveDoor, _ session: LiveSession, at hub: LoopHub, behind strangers: StrangerBytes)
     {
@@ -60,7 +56,8 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         self.hub = hub
         number = session.number
         let now = hub.loop.now
-        (heard, spoke, opened, allowed, taken) = (now, now, now, now, now)
+        (heard, spoke, opened, taken) = (now, now, now, now)
+        allowance = FrameAllowance(at: now)
     }
 
     func handlerAdded(context: ChannelHandlerContext) {
@@ -134,12 +131,12 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         guard String(validating: message.readableBytesView, as: UTF8.self) != nil else {
             return close(LiveEnd(.notUnderstood, APIError(.badRequest, "a frame is no UTF-8")))
         }
-        guard mayTake() else {
+        guard allowance.take(at: heard) else {
             return close(
                 LiveEnd(
                     .tooMany,
                     APIError(
-                        .throttled, "more than \(Self.framesPerSecond) frames in a second",
+                        .throttled, "more than \(FrameAllowance.perSecond) frames in a second",
                         retryAfter: 5)))
         }
         guard
@@ -154,18 +151,6 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         }
         inbox.append(Array(message.readableBytesView))
         work()
-    }
-
-    private func mayTake() -> Bool {
-        let now = hub.loop.now
-        let earned = Int((now - allowed).nanoseconds * Int64(Self.framesPerSecond) / 1_000_000_000)
-        if earned > 0 {
-            allowance = min(Self.framesAtOnce, allowance + earned)
-            allowed = now
-        }
-        guard allowance > 0 else { return false }
-        allowance -= 1
-        return true
     }
 
     /// Works what came, one after the other, off the loop.
@@ -219,6 +204,12 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         outbox.append(result)
     }
 
+    /// Has a mark reached once the connection has taken what is queued.
+    func mark(_ mark: LiveMark) {
+        guard !isClosing else { return }
+        outbox.append(mark)
+    }
+
     private func queue(_ bytes: ByteBuffer) {
         guard !isClosing else { return }
         outbox.append(bytes)
@@ -270,7 +261,13 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     func finish(_ at: ByteBuffer, _ position: LogPosition) {
         guard isTouched, lagging == nil else { return }
         isTouched = false
-        queue(at)
+        tell(at, position)
+    }
+
+    /// Sends what ends with the `at` of a position.
+    func tell(_ bytes: ByteBuffer, _ position: LogPosition) {
+        guard lagging == nil, !isClosing else { return }
+        queue(bytes)
         flush()
         guard let context, !context.channel.isWritable || !outbox.isEmpty else { return }
         lagging = position
@@ -278,7 +275,10 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
 
     /// Ends a client for whom too much is queued.
     private func bound() {
-        guard let context, !isClosing else { return }
+        // What the connection still takes is within bounds.
+        guard let context, !isClosing, !context.channel.isWritable || outbox.isOverfull else {
+            return
+        }
         let pending =
             (try? context.channel.syncOptions?.getOption(ChannelOptions.bufferedWritableBytes)) ?? 0
         if outbox.isOverfull || pending > Self.inboxBytes + Self.bytesAtATime { close(Self.slow) }

@@ -94,6 +94,10 @@ final class LoopSockets {
             guard let socket = sockets[number] else { return }
             socket.touch()
             socket.finish(Self.wire(at), position)
+        case .mark(let number, let mark):
+            guard let socket = sockets[number] else { return }
+            socket.mark(mark)
+            socket.flush()
         case .join(let number, let group):
             if let socket = sockets[number] { join(socket, group) }
         case .leave(let number, let group):
@@ -122,6 +126,11 @@ final class LoopSockets {
     }
 
     private func deliver(_ frames: [LiveGroupFrame], _ at: LiveFrame, _ position: LogPosition) {
+        if let group = frames.first?.group,
+            frames.allSatisfy({ $0.group == group && $0.isForAll })
+        {
+            return tell(frames.compactMap(\.whole), at, position, to: members[group] ?? [])
+        }
         var touched: [LiveSocket] = []
         for frame in frames {
             guard let group = members[frame.group] else { continue }
@@ -136,6 +145,18 @@ final class LoopSockets {
         guard !touched.isEmpty else { return }
         let bytes = Self.wire(at)
         for socket in touched { socket.finish(bytes, position) }
+    }
+
+    /// Tells all members the same: one piece for all, and one write for each.
+    private func tell(
+        _ frames: [LiveFrame], _ at: LiveFrame, _ position: LogPosition, to group: [LiveSocket]
+    ) {
+        guard !frames.isEmpty, !group.isEmpty else { return }
+        let size = frames.reduce(at.bytes.count) { $0 + $1.bytes.count + Self.headBytes }
+        var bytes = ByteBufferAllocator().buffer(capacity: size + Self.headBytes)
+        for frame in frames { Self.write(frame, to: &bytes) }
+        Self.write(at, to: &bytes)
+        for socket in group { socket.tell(bytes, position) }
     }
 
     private func deliver(
@@ -153,8 +174,16 @@ final class LoopSockets {
 
     /// A text frame as it goes over the wire: a server masks nothing (RFC 6455, §5.1).
     static func wire(_ frame: LiveFrame) -> ByteBuffer {
+        var buffer = ByteBufferAllocator().buffer(capacity: frame.bytes.count + headBytes)
+        write(frame, to: &buffer)
+        return buffer
+    }
+
+    /// The most bytes before a frame's own.
+    private static let headBytes = 10
+
+    private static func write(_ frame: LiveFrame, to buffer: inout ByteBuffer) {
         let count = frame.bytes.count
-        var buffer = ByteBufferAllocator().buffer(capacity: count + 10)
         buffer.writeInteger(UInt8(0x81))
         switch count {
         case ..<126: buffer.writeInteger(UInt8(count))
@@ -166,6 +195,5 @@ final class LoopSockets {
             buffer.writeInteger(UInt64(count))
         }
         buffer.writeBytes(frame.bytes)
-        return buffer
     }
 }

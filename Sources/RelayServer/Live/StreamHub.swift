@@ -56,6 +56,9 @@ final class StreamHub: LiveHub {
         case .close(_, let at, _):
             state.isComplete = true
             append(at, &state)
+        case .mark(_, let mark):
+            guard !state.isOver else { return }
+            state.outbox.append(mark)
         case .join(_, let group): state.groups.insert(group)
         case .leave(_, let group): state.groups.remove(group)
         case .deliver(let frames, let at, _):

@@ -17,6 +17,8 @@ package final class QueryAdmission: Sendable {
         package var rows = 200_000
         /// How long one query may take.
         package var time: Duration = .seconds(10)
+        /// Rehearsals that run at a time.
+        package var rehearsals = 2
         /// How long a query reads before it is another one's turn.
         package var turn: Duration = .milliseconds(10)
 
@@ -24,6 +26,7 @@ package final class QueryAdmission: Sendable {
     }
 
     private let places: Mutex<QueryPlaces>
+    private let rehearsals: Mutex<RehearsalPlaces>
     private let settings: Settings
     private let clock: any Clock<Duration>
     private let running = Gauge(label: "belfry_queries_running")
@@ -32,6 +35,7 @@ package final class QueryAdmission: Sendable {
 
     package init(settings: Settings = Settings(), clock: any Clock<Duration>) {
         places = Mutex(QueryPlaces(total: settings.places))
+        rehearsals = Mutex(RehearsalPlaces(total: settings.rehearsals))
         self.settings = settings
         self.clock = clock
     }
@@ -68,6 +72,27 @@ package final class QueryAdmission: Sendable {
             QueryAllowance(
                 rows: settings.rows, time: settings.time, turn: settings.turn, clock: clock,
                 onCut: { [cut] in cut.increment() }))
+    }
+}
+
+extension QueryAdmission {
+    /// Runs a rehearsal when there is a place for it, among the rehearsals and among the queries.
+    ///
+    /// - Throws: 429 if there is none; what `body` throws.
+    func rehearse<Value: Sendable>(
+        _ party: QueryParty, of container: ContainerKey, places quota: Int? = nil,
+        _ body: (QueryAllowance) async throws -> Value
+    ) async throws -> Value {
+        do {
+            try rehearsals.withLock { places throws(APIError) in
+                try places.enter(party, of: container)
+            }
+        } catch {
+            refused.increment()
+            throw error
+        }
+        defer { rehearsals.withLock { $0.leave(party, of: container) } }
+        return try await run(party, of: container, places: quota, body)
     }
 }
 

@@ -108,8 +108,8 @@ struct OverviewCommand: AsyncParsableCommand {
 enum AdministrationCommands {
     static let all: [any ParsableCommand.Type] = [
         OverviewCommand.self, DoctorCommand.self, ContainersCommand.self, KeysCommand.self,
-        SourcesCommand.self, SchemaCommand.self,
-        ExplainCommand.self, SubscriptionsCommand.self, DevicesCommand.self, ChangesCommand.self,
+        SourcesCommand.self, SchemaCommand.self, ExplainCommand.self, RehearseCommand.self,
+        SubscriptionsCommand.self, DevicesCommand.self, ChangesCommand.self,
         DeliveriesCommand.self, NotificationsCommand.self, SessionsCommand.self,
         LiveCommand.self,
         TokensCommand.self, AuditCommand.self, SecretsCommand.self,

@@ -48,7 +48,8 @@ struct ExplainCommand: AsyncParsableCommand {
         try await options.run { client in
             let record = Self.parts(of: record)
             let answer = try await client.make(
-                .explain, ["container": try place(), "environment": environment],
+                .explain,
+                ["container": try DevAddress.place(container), "environment": environment],
                 query: [
                     ("position", change.map(String.init)), ("recordType", record?.type),
                     ("recordName", record?.name), ("subscription", subscription), ("user", user),
@@ -67,10 +68,13 @@ struct ExplainCommand: AsyncParsableCommand {
         return slash == record.startIndex || name.isEmpty
             ? nil : (String(record[..<slash]), name)
     }
+}
 
-    private func place() throws -> String {
+extension DevAddress {
+    /// The container that is meant: the one that is named, or that of a `belfry dev`.
+    static func place(_ container: String?) throws -> String {
         if let container { return container }
-        guard let dev = DevAddress.find(ProcessInfo.processInfo.environment)?.container else {
+        guard let dev = find(ProcessInfo.processInfo.environment)?.container else {
             throw CommandFailure(
                 .configuration, "no container: give --container, or start belfry dev")
         }

@@ -1,6 +1,7 @@
 import PredicateLanguage
 import RegularExpressions
 import RelayModel
+import RelayTestKit
 import Testing
 
 @Suite("Firebase's order and Minapp's conditions")
@@ -47,6 +48,53 @@ struct OrderAndConditionTests {
                 #expect(again == query.predicate)
             }
         }
+    }
+
+    @Test func `a place lies between the bounds where the predicate says so`() throws {
+        let keys = ["1", "01", "10", "k", "K", "-3"]
+        let values = Self.ascending
+        var generator = SeededGenerator(seed: 7)
+        for round in 0..<2_000 {
+            var query = FirebaseQuery(kinds: round % 2 == 0 ? .ordered : .sameAsBound)
+            let isByKey = round % 5 == 0
+            query = try isByKey ? query.ordered(by: .key) : query.ordered(byChild: "v")
+            for isStart in [true, false] where Bool.random(using: &generator) {
+                let value =
+                    isByKey
+                    ? .string(keys.randomElement(using: &generator) ?? "")
+                    : values.dropLast().randomElement(using: &generator) ?? .null
+                let key =
+                    isByKey || Bool.random(using: &generator)
+                    ? nil : keys.randomElement(using: &generator)
+                let isIncluded = Bool.random(using: &generator)
+                let bounded =
+                    try? isStart
+                    ? query.starting(at: value, key: key, isIncluded: isIncluded)
+                    : query.ending(at: value, key: key, isIncluded: isIncluded)
+                // Two bounds of two kinds are refused under Wilddog's rules.
+                query = bounded ?? query
+            }
+            let prepared = try PreparedPredicate(query.predicate)
+            for key in keys {
+                for value in values {
+                    let child = FirebaseChild(key: key, value: .map(["v": value]))
+                    #expect(
+                        query.admits(isByKey ? .null : value, key: key)
+                            == (prepared.evaluate(on: child.fields) == .true),
+                        "\(query) \(key) \(value)")
+                }
+            }
+        }
+    }
+
+    @Test func `Wilddog's two bounds are of one kind`() throws {
+        let query = try FirebaseQuery(kinds: .sameAsBound).ordered(by: .value)
+        #expect(throws: PredicateError.self) {
+            try query.starting(at: .integer(1)).ending(at: .string("a"))
+        }
+        _ = try query.starting(at: .bool(false)).ending(at: .bool(true))
+        _ = try FirebaseQuery().ordered(by: .value).starting(at: .integer(1))
+            .ending(at: .string("a"))
     }
 
     @Test func `Wilddog's ranges take in the bound's kind only`() throws {

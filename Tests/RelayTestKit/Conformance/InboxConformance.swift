@@ -12,6 +12,7 @@ package enum InboxConformance {
         ConformanceCase("an inbox is read in pages, to the end", check: paging),
         ConformanceCase("marking read moves a notification to the end", check: marking),
         ConformanceCase("an inbox is its owner's alone", check: ownership),
+        ConformanceCase("who watches an inbox hears that it was written", check: news),
         ConformanceCase("a device is not told of its own changes", check: ownChanges),
         ConformanceCase("a client is not told of its own changes", check: ownClient),
         ConformanceCase("what was dropped is not missed silently", check: dropping),
@@ -71,6 +72,22 @@ package enum InboxConformance {
         try await store.settle(step([entry(1), entry(1, by: 2)]))
         let reopened = try await factory.reopen(store)
         #expect(try await list(ann, in: reopened)?.texts == ["1.1", "1.2"])
+    }
+
+    static func news(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        var heard = store.inboxNews(of: ann).makeAsyncIterator()
+        var others = store.inboxNews(of: bob).makeAsyncIterator()
+        try await store.settle(step([entry(1), entry(1, by: 2)]))
+        // What was said before anybody listened is kept, once.
+        #expect(await heard.next() != nil)
+        try await store.keep([entry(2)])
+        #expect(await heard.next() != nil)
+        _ = try await store.markNotificationsRead(
+            [UUIDBytes(high: 7, low: 1)], of: ann, at: Sample.moment(9))
+        #expect(await heard.next() != nil)
+        try await store.keep([entry(3, of: bob)])
+        #expect(await others.next() != nil)
     }
 
     static func repeated(_ factory: any StoreFactory) async throws {

@@ -13,6 +13,8 @@ package enum PastConformance {
         ConformanceCase("of a device is told how it ended", check: endings),
         ConformanceCase(
             "changes are found by position and by record, back from a place", check: changes),
+        ConformanceCase(
+            "unread changes are found in pages, without those that fire nothing", check: unread),
         ConformanceCase("how far back it goes is told", check: span),
     ]
 
@@ -183,6 +185,42 @@ package enum PastConformance {
             UnreadableEntry(position: first, isChange: true, reason: "why"), at: Sample.moment(3))
         #expect(
             try await store.pastChange(at: first, of: Sample.container)?.setAside == "why")
+    }
+
+    static func unread(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        var told = Sample.change("a")
+        told.readers = ["ann"]
+        told.origin.deviceID = Sample.identifier("phone")
+        _ = try await append("a", to: store, of: Sample.otherContainer)
+        _ = try await append("b", "c", to: store)
+        _ = try await store.append(
+            [ChangeToAppend(told, key: nil)], container: Sample.container, source: Sample.source,
+            at: Sample.moment(2))
+        var search = PastSearch(
+            of: Sample.container, before: LogPosition(99), entries: 99, limit: 2)
+        let first = try await store.loggedChanges(search)
+        #expect(first.changes.map(\.position.rawValue) == [4, 3])
+        #expect(first.changes.map(\.mayNameReaders) == [true, false])
+        #expect(first.changes.map(\.mayNameOrigin) == [true, false])
+        #expect(try first.changes[0].change.change() == told)
+        #expect(first.changes[0].appendedAt == Sample.moment(2))
+        #expect(first.changes[0].source == Sample.source)
+        #expect(first.before == LogPosition(3))
+        search.before = first.before
+        let second = try await store.loggedChanges(search)
+        #expect(second.changes.map(\.position.rawValue) == [2])
+        #expect(second.before == LogPosition(1))
+        search.entries = 1
+        #expect(try await store.loggedChanges(search).before == LogPosition(2))
+        search.entries = 99
+        search.recordType = Sample.identifier("Artist")
+        #expect(try await store.loggedChanges(search).changes == [])
+        search.recordType = nil
+        try await store.quarantine(
+            UnreadableEntry(position: LogPosition(2), isChange: true, reason: "why"),
+            at: Sample.moment(3))
+        #expect(try await store.loggedChanges(search).changes == [])
     }
 
     static func span(_ factory: any StoreFactory) async throws {

@@ -14,6 +14,11 @@ package protocol InboxRegistry: Sendable {
     func markNotificationsRead(
         _ ids: [UUIDBytes], of owner: InboxOwner, at now: Timestamp
     ) async throws -> Set<UUIDBytes>
+    /// Yields after something was written into a user's inbox, until it is read no more.
+    ///
+    /// What is written while nobody reads is said once. Whoever reads the inbox after asking for
+    /// this misses nothing.
+    func inboxNews(of owner: InboxOwner) -> AsyncStream<Void>
     /// Drops notifications of which nothing became since `limit`, in the inboxes of about `count`
     /// of them; returns how many.
     func pruneInboxes(unchangedSince limit: Timestamp, count: Int) async throws -> Int

@@ -15,6 +15,12 @@ package protocol PastRegistry: Sendable {
     ) async throws -> PastChange?
     /// The changes that `search` finds, the newest first.
     func pastChanges(_ search: PastSearch) async throws -> [PastChange]
+    /// Changes that `search` may mean, the newest first and unread; of those that fire nothing
+    /// because they came too late or were set aside, none.
+    ///
+    /// Their texts are looked at and not read, so that one may be of another record than asked for.
+    /// A page ends at ``RelayModel/Limits/maximumPageBytes`` too.
+    func loggedChanges(_ search: PastSearch) async throws -> LoggedChangePage
     /// When entries of the log were appended, of those that it still has.
     func moments(of positions: [LogPosition]) async throws -> [LogPosition: Timestamp]
     /// Where the last change of a record stands, as far as the relay remembers the record.
@@ -107,6 +113,47 @@ package struct PastChange: Sendable, Hashable {
         self.isStale = isStale
         self.change = change
         self.setAside = setAside
+    }
+}
+
+/// A change as it lies in the log.
+package struct LoggedPastChange: Sendable, Hashable {
+    /// Its place.
+    package var position: LogPosition
+    /// When it was appended.
+    package var appendedAt: Timestamp
+    /// Who sent it.
+    package var source: SourceName
+    /// The change.
+    package var change: LoggedChange
+    /// Whether it may say who may read the record; what says nothing of the kind, everybody may.
+    package var mayNameReaders: Bool
+    /// Whether it may say on which device, or by whom, it was made.
+    package var mayNameOrigin: Bool
+
+    package init(
+        position: LogPosition, appendedAt: Timestamp, source: SourceName, change: LoggedChange,
+        mayNameReaders: Bool = true, mayNameOrigin: Bool = true
+    ) {
+        self.position = position
+        self.appendedAt = appendedAt
+        self.source = source
+        self.change = change
+        self.mayNameReaders = mayNameReaders
+        self.mayNameOrigin = mayNameOrigin
+    }
+}
+
+/// Unread changes of the log, and how far back they were looked for.
+package struct LoggedChangePage: Sendable, Hashable {
+    /// The changes, the newest first.
+    package var changes: [LoggedPastChange]
+    /// Every entry from here on was looked at; where a search goes on.
+    package var before: LogPosition
+
+    package init(changes: [LoggedPastChange], before: LogPosition) {
+        self.changes = changes
+        self.before = before
     }
 }
 

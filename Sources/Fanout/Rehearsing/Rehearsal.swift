@@ -1,0 +1,152 @@
+import Matching
+import PredicateLanguage
+package import RelayModel
+package import Storage
+
+/// Judges changes of the past by a subscription that was not there, as if it had been.
+///
+/// The walk's own code judges, on a state that has nothing but the subscription. Nothing is kept or
+/// sent. Pure, but for the steps that a condition may take.
+package struct Rehearsal {
+    /// What came of one change.
+    package struct Verdict: Sendable {
+        /// Whether it would have fired the subscription.
+        package var fires = false
+        /// Whether it would have fired the subscription as it was saved.
+        package var firedFormerly = false
+        /// The pushes to the owner's devices, others' silent ones aside.
+        package var pushes = 0
+        /// What it did to its record.
+        package var operation: ChangeOperation
+    }
+
+    /// The subscription that is rehearsed.
+    package let subscription: Subscription
+    /// The devices of its owner.
+    private let devices: [DeviceVersion]
+    /// Fires by every change that the owner may be told of.
+    ///
+    /// It is asked first: a condition that is never judged on what is hidden tells nothing of it,
+    /// neither by errors nor by steps nor by the time that it takes.
+    private var witness: ShardState
+    private var subject: ShardState
+    /// The subscription as it was saved, if the two are compared.
+    private let former: Subscription?
+    private var formerState: ShardState?
+
+    private static let serial: UInt64 = 1
+
+    /// Begins a rehearsal of `subscription`, in place of `former` if that is given.
+    ///
+    /// - Throws: ``PredicateLanguage/PredicateError`` if a condition cannot be read.
+    package init(
+        of subscription: Subscription, insteadOf former: Subscription? = nil,
+        to devices: [PastDevice], mostSteps: Int = Limits.maximumStepsPerChange
+    ) throws {
+        self.subscription = subscription
+        self.devices = devices.map { $0.version(in: subscription.container) }
+        witness = try Self.state(of: Self.witness(of: subscription, former), mostSteps)
+        subject = try Self.state(of: subscription, mostSteps)
+        self.former = former
+        formerState = try former.map { try Self.state(of: $0, mostSteps) }
+    }
+
+    private static func state(
+        of subscription: Subscription, _ mostSteps: Int
+    ) throws -> ShardState {
+        var state = ShardState(indexSeed: 0, mostSteps: mostSteps)
+        try state.insert(
+            SubscriptionVersion(
+                serial: serial, subscription: subscription, activation: .start))
+        return state
+    }
+
+    /// Which changes are looked at: those of the record type, in the database, that the owner may
+    /// be told of, whatever they did.
+    private static func witness(
+        of subscription: Subscription, _ former: Subscription?
+    ) -> Subscription {
+        Subscription(
+            id: subscription.id, container: subscription.container,
+            database: subscription.database, owner: subscription.owner,
+            scope: .database(recordType: recordType(of: subscription, former)), firesOn: .all)
+    }
+
+    private static func recordType(
+        of subscription: Subscription, _ former: Subscription?
+    ) -> RecordType? {
+        let type = subscription.recordType
+        return former == nil || former?.recordType == type ? type : nil
+    }
+
+    /// The record type of every change that can matter; `nil` means any.
+    package static func recordTypeRead(
+        by subscription: Subscription, insteadOf former: Subscription?
+    ) -> RecordType? { recordType(of: subscription, former) }
+
+    /// Evaluations of the condition that had an error, so far.
+    package var errors: Int {
+        let errors = subject.index(of: subscription.container)?.errors[Self.serial] ?? 0
+        return Int(clamping: errors)
+    }
+
+    /// Judges one change; `nil` if there is none that the owner may be told of.
+    ///
+    /// - Throws: `DearChange` if a condition takes more steps than one change may, and what reading
+    ///   the change throws.
+    package mutating func judge(_ logged: LoggedPastChange) throws -> Verdict? {
+        guard let seen = try witness.fires(logged, subscription), seen.fires else { return nil }
+        var logged = logged
+        if let read = seen.read { logged.change = .read(read) }
+        var verdict = Verdict(operation: try Self.operation(of: logged.change))
+        verdict.fires = try subject.fires(logged, subscription)?.fires ?? false
+        if verdict.fires { verdict.pushes = try pushes(logged) }
+        if let former {
+            verdict.firedFormerly = try formerState?.fires(logged, former)?.fires ?? false
+        }
+        return verdict
+    }
+
+    /// Whether the owner may be told of a change.
+    package func mayTell(of change: RecordChange) -> Bool {
+        change.database == subscription.database && change.mayTell(subscription)
+            && (change.database == .public || change.owner == subscription.owner)
+    }
+
+    private func pushes(_ logged: LoggedPastChange) throws -> Int {
+        guard logged.mayNameOrigin, !devices.isEmpty, subscription.suppress != .none else {
+            return devices.count
+        }
+        let change = try logged.change.change()
+        return DeviceExpansion.devices(among: devices, for: subscription, of: change).count
+    }
+
+    private static let beginnings = ChangeOperation.allCases.map {
+        ($0, RecordChange.storedBeginning(of: $0))
+    }
+
+    private static func operation(of change: LoggedChange) throws -> ChangeOperation {
+        if case .stored(let text) = change,
+            let known = beginnings.first(where: { text.utf8.starts(with: $0.1) })
+        {
+            return known.0
+        }
+        return try change.change().operation
+    }
+}
+
+private extension ShardState {
+    /// Whether a change fires the one subscription that there is; what it asks about a record that
+    /// its owner might not read before is not even judged.
+    mutating func fires(
+        _ logged: LoggedPastChange, _ subscription: Subscription
+    ) throws -> (fires: Bool, read: RecordChange?)? {
+        if case .read(let change) = logged.change, !change.mayTell(subscription) {
+            return (false, change)
+        }
+        let found = try serials(
+            firedBy: logged.change, appendedAt: logged.appendedAt, isStale: false,
+            in: subscription.container, mayNameReaders: logged.mayNameReaders)
+        return found.map { (!$0.serials.isEmpty, $0.read) }
+    }
+}

@@ -1,0 +1,165 @@
+package import RelayModel
+package import Storage
+
+/// Counts what a rehearsal came to, from the newest change back.
+package struct RehearsalTally: Sendable {
+    /// Changes that are remembered of each kind, the newest.
+    private let most: Int
+    private let isOnce: Bool
+    private let wasOnce: Bool
+
+    /// Changes that were looked at.
+    package private(set) var lookedAt = 0
+    /// The first of them, and the last.
+    package private(set) var oldest: LoggedPastChange?
+    package private(set) var newest: LoggedPastChange?
+    /// Changes that match, of which one alone fires a subscription that fires once.
+    package private(set) var matched = 0
+    /// Those that matched the subscription as it was saved.
+    private var matchedFormerly = 0
+    /// Those that matched both.
+    private var matchedBoth = 0
+    private var every = Counts()
+    private var first: Match?
+    private var firstFormerly: Match?
+    private var examples: [LoggedPastChange] = []
+    private var formerExamples: [LoggedPastChange] = []
+    private var newExamples: [LoggedPastChange] = []
+    private var goneExamples: [LoggedPastChange] = []
+
+    /// How often, when and by what.
+    package struct Counts: Sendable, Hashable {
+        /// Changes that fire it.
+        package var fired = 0
+        /// Pushes to the devices that its owner has now.
+        package var pushes = 0
+        /// Of ``fired``, those of each operation.
+        package var byOperation: [ChangeOperation: Int] = [:]
+        /// Of ``fired``, those of each hour since 1970 that had any.
+        package var byHour: [Int64: Int] = [:]
+
+        mutating func add(_ verdict: Rehearsal.Verdict, at moment: Timestamp) {
+            fired += 1
+            pushes += verdict.pushes
+            byOperation[verdict.operation, default: 0] += 1
+            // Rounded down, before 1970 too.
+            byHour[(moment.seconds - (moment.seconds % 3600 + 3600) % 3600) / 3600, default: 0] += 1
+        }
+    }
+
+    private struct Match {
+        let change: LoggedPastChange
+        let verdict: Rehearsal.Verdict
+        let matchesBoth: Bool
+    }
+
+    /// Counts nothing yet; `most` changes are remembered of each kind.
+    package init(
+        of subscription: Subscription, insteadOf former: Subscription?, remembering most: Int
+    ) {
+        isOnce = subscription.firesOnce
+        wasOnce = former?.firesOnce ?? false
+        self.most = most
+    }
+
+    /// Takes in one change, which is older than those before.
+    package mutating func add(_ change: LoggedPastChange, _ verdict: Rehearsal.Verdict) {
+        lookedAt += 1
+        oldest = change
+        if newest == nil { newest = change }
+        let both = verdict.fires && verdict.firedFormerly
+        if both { matchedBoth += 1 }
+        if verdict.fires {
+            matched += 1
+            every.add(verdict, at: change.appendedAt)
+            first = Match(change: change, verdict: verdict, matchesBoth: both)
+            Self.keep(change, in: &examples, most)
+            if !both { Self.keep(change, in: &newExamples, most) }
+        }
+        if verdict.firedFormerly {
+            matchedFormerly += 1
+            firstFormerly = Match(change: change, verdict: verdict, matchesBoth: both)
+            // One more, because one may be left out.
+            Self.keep(change, in: &formerExamples, most + 1)
+            if !both { Self.keep(change, in: &goneExamples, most) }
+        }
+    }
+
+    private static func keep(
+        _ change: LoggedPastChange, in list: inout [LoggedPastChange], _ most: Int
+    ) {
+        if list.count < most { list.append(change) }
+    }
+
+    // MARK: What came of it
+
+    /// What would have fired: of a subscription that fires once, by the first change that matches.
+    package var counts: Counts {
+        guard isOnce else { return every }
+        var counts = Counts()
+        if let first { counts.add(first.verdict, at: first.change.appendedAt) }
+        return counts
+    }
+
+    /// The change by which a subscription that fires once would have fired.
+    package var once: LoggedPastChange? { isOnce ? first?.change : nil }
+
+    /// The newest changes that would have fired it.
+    package var firedExamples: [LoggedPastChange] {
+        isOnce ? [first?.change].compactMap(\.self).prefix(most).map(\.self) : examples
+    }
+
+    /// What a change of the subscription adds, and what it takes away.
+    package struct Difference: Sendable, Hashable {
+        /// How often it would have fired as it was saved.
+        package var firedFormerly = 0
+        /// Changes that fire it now, and did not.
+        package var added = 0
+        /// Changes that fired it, and do not now.
+        package var removed = 0
+        /// The newest of those added.
+        package var addedExamples: [LoggedPastChange] = []
+        /// The newest of those removed.
+        package var removedExamples: [LoggedPastChange] = []
+    }
+
+    /// How it differs from the subscription as it was saved.
+    package var difference: Difference {
+        var difference = Difference(
+            firedFormerly: wasOnce ? min(matchedFormerly, 1) : matchedFormerly)
+        let first = first?.change
+        let former = firstFormerly?.change
+        switch (isOnce, wasOnce) {
+        case (false, false):
+            difference.added = matched - matchedBoth
+            difference.removed = matchedFormerly - matchedBoth
+            difference.addedExamples = newExamples
+            difference.removedExamples = goneExamples
+        case (true, true):
+            guard first?.position != former?.position else { break }
+            difference.addedExamples = [first].compactMap(\.self)
+            difference.removedExamples = [former].compactMap(\.self)
+            difference.added = difference.addedExamples.count
+            difference.removed = difference.removedExamples.count
+        case (true, false):
+            let isShared = self.first?.matchesBoth == true
+            difference.addedExamples = isShared ? [] : [first].compactMap(\.self)
+            difference.added = difference.addedExamples.count
+            difference.removed = matchedFormerly - (isShared ? 1 : 0)
+            difference.removedExamples = rest(of: formerExamples, without: first)
+        case (false, true):
+            let isShared = firstFormerly?.matchesBoth == true
+            difference.added = matched - (isShared ? 1 : 0)
+            difference.addedExamples = rest(of: examples, without: former)
+            difference.removedExamples = isShared ? [] : [former].compactMap(\.self)
+            difference.removed = difference.removedExamples.count
+        }
+        return difference
+    }
+
+    private func rest(
+        of changes: [LoggedPastChange], without one: LoggedPastChange?
+    ) -> [LoggedPastChange] {
+        Array(changes.filter { $0.position != one?.position }.prefix(most))
+    }
+}

@@ -1,0 +1,52 @@
+import RelayModel
+
+/// What is coalesced of the changes that are read together.
+struct Coalescing {
+    private struct Place: Hashable {
+        let group: UInt32
+        let record: RecordID
+    }
+
+    /// Where the last change of a record stands among the frames.
+    private var last: [Place: Int] = [:]
+    /// The results that were changed.
+    private(set) var results: [UInt32: LiveContainer] = [:]
+
+    /// Has a change of a record take the place of the one before it.
+    mutating func replace(
+        _ record: RecordID, in group: LiveGroup, by index: Int, _ frames: inout [LiveGroupFrame]
+    ) {
+        let place = Place(group: group.number, record: record)
+        if let former = last.updateValue(index, forKey: place) {
+            frames[former] = LiveGroupFrame(group.number, nil)
+        }
+    }
+
+    /// Notes that a record of a result was changed, as it was a member before.
+    mutating func note(
+        _ record: RecordID, _ earlier: LiveRecord?, in group: LiveGroup,
+        of container: LiveContainer
+    ) {
+        if group.touched[record] == nil { group.touched.updateValue(earlier, forKey: record) }
+        results[group.number] = container
+    }
+}
+
+extension LiveEngine {
+    /// Writes what has become of the results that coalesce.
+    func finishCoalescing() {
+        let coalesced = coalescing
+        coalescing = Coalescing()
+        for (number, container) in coalesced.results.sorted(by: { $0.key < $1.key }) {
+            guard let group = container.groups[number], let members = group.members else {
+                continue
+            }
+            let items = members.difference(
+                since: group.touched, showing: group.query.desiredKeys)
+            group.touched.removeAll()
+            if !group.clients.isEmpty, let told = told(items, of: group, by: nil) {
+                frames.append(told)
+            }
+        }
+    }
+}

@@ -1,0 +1,223 @@
+import Live
+import RelayModel
+import Storage
+import Synchronization
+
+/// One client of `EventSource`, which sends neither headers nor a body: it has said before who it
+/// is and what it wants to see, and is known by a secret.
+///
+/// What it is told goes to its stream. A stream that is opened again begins where the last one was
+/// read to: what it wants to see is declared anew, from the token that browsers send back.
+final class HeldSession: Sendable {
+    private struct State {
+        var session: LiveSession
+        var hub: StreamHub
+        /// How often a stream was opened, or given up.
+        var turns = 0
+        /// Whether one was opened yet.
+        var isStreamed = false
+        /// Whether one is open.
+        var isOpen = false
+        /// Whether a frame of the client's is being worked.
+        var isWorking = false
+    }
+
+    let identity: LiveIdentity
+    private let door: LiveDoor
+    private let head: RelayRequest
+    private let state: Mutex<State>
+
+    init(
+        _ session: LiveSession, at hub: StreamHub, _ identity: LiveIdentity, _ door: LiveDoor,
+        head: RelayRequest
+    ) {
+        self.identity = identity
+        self.door = door
+        self.head = head
+        state = Mutex(State(session: session, hub: hub))
+    }
+
+    /// Whether nobody has ended it.
+    var isAlive: Bool { door.knows(stream: state.withLock { $0.session.number }) }
+
+    // MARK: Streams
+
+    /// Opens the stream, which takes the place of one that is open.
+    ///
+    /// - Parameter token: Where the last one was read to, as the browser says.
+    /// - Returns: What comes, and the number by which it is given up.
+    /// - Throws: ``LiveEnd`` if there is no room, or another one was opened meanwhile.
+    func open(from token: LiveToken?) async throws -> (hub: StreamHub, turn: Int) {
+        let (first, turn) = state.withLock { state -> (StreamHub?, Int) in
+            state.turns += 1
+            let isFirst = !state.isStreamed && token == nil
+            state.isStreamed = true
+            state.isOpen = true
+            return (isFirst ? state.hub : nil, state.turns)
+        }
+        if let first { return (first, turn) }
+        let hub = StreamHub(identity)
+        let session = LiveSession(door, at: hub, head: head)
+        let (former, past) = state.withLock { ($0.session, $0.hub) }
+        let who = former.identity ?? identity
+        let set = await door.engine.declared(by: former.number)
+        let notified = former.feed?.start
+        end(former, past, saying: Self.taken)
+        try door.arrive()
+        try await session.begin(as: who, nil)
+        door.note(hub, of: who, session.number)
+        let isMine = state.withLock { state in
+            guard state.turns == turn else { return false }
+            (state.session, state.hub) = (session, hub)
+            return true
+        }
+        guard isMine else {
+            end(session, hub, saying: Self.taken)
+            throw Self.taken
+        }
+        try await declare(set, by: session, who, from: token, notified: notified)
+        return (hub, turn)
+    }
+
+    private func declare(
+        _ set: LiveSet?, by session: LiveSession, _ identity: LiveIdentity,
+        from token: LiveToken?, notified: UInt64?
+    ) async throws {
+        guard var set else { return }
+        for index in set.queries.indices {
+            guard set.queries[index].query.kind != .notifications else {
+                // What was sent and never arrived is not known: it comes again, with its token.
+                set.queries[index].after = notified
+                continue
+            }
+            set.queries[index].since = token?.position
+            if let token, token.store != door.store { set.queries[index].reset = .foreign }
+        }
+        try await door.engine.reachHead()
+        try await session.declare(set, identity)
+    }
+
+    private func end(_ session: LiveSession, _ hub: StreamHub, saying end: LiveEnd) {
+        hub.post([.send(session.number, [end.bye(uuid: door.identifiers.uuid())])])
+        hub.end()
+        door.forget(stream: session.number)
+        session.end()
+    }
+
+    private static let taken = LiveEnd(
+        .taken, APIError(.conflict, "the session has been opened by another stream"))
+
+    /// Notes that a stream is read no more.
+    ///
+    /// - Returns: The number to ask by whether it was opened again; `nil` if that has happened.
+    func close(_ turn: Int) -> Int? {
+        state.withLock { state in
+            guard state.turns == turn else { return nil }
+            state.isOpen = false
+            state.turns += 1
+            return state.turns
+        }
+    }
+
+    /// Whether nothing has happened since it was given up.
+    func isIdle(since turn: Int) -> Bool {
+        state.withLock { $0.turns == turn && !$0.isOpen }
+    }
+
+    /// Ends it.
+    func end() {
+        let (session, hub) = state.withLock { ($0.session, $0.hub) }
+        hub.end()
+        door.forget(stream: session.number)
+        session.end()
+    }
+
+    // MARK: Frames
+
+    /// Works one frame of the client's; what comes of it goes to the stream.
+    ///
+    /// - Throws: ``LiveEnd`` if it cannot be read, or says goodbye; 429 while another is worked.
+    func take(_ frame: [UInt8]) async throws {
+        let session = state.withLock { state -> LiveSession? in
+            guard !state.isWorking else { return nil }
+            state.isWorking = true
+            return state.session
+        }
+        guard let session else {
+            throw APIError(
+                .throttled, "a frame is being worked; they are worked in order", retryAfter: 1)
+        }
+        defer { state.withLock { $0.isWorking = false } }
+        try await session.take(frame)
+        guard let identity = session.identity else { return }
+        // A user token may have been renewed.
+        let hub = state.withLock { $0.session === session ? $0.hub : nil }
+        if let hub { door.note(hub, of: identity, session.number) }
+    }
+}
+
+/// The sessions that are held for clients of `EventSource`.
+final class HeldSessions: Sendable {
+    /// How long one is held without a stream.
+    static let patience = Duration.seconds(60)
+
+    private let clock: any Clock<Duration>
+    private let sessions = Mutex<[String: HeldSession]>([:])
+
+    init(clock: any Clock<Duration>) {
+        self.clock = clock
+    }
+
+    /// Holds a session until a stream is opened, for a while.
+    func hold(_ session: HeldSession, as secret: String) {
+        let turn = sessions.withLock { sessions in
+            sessions[secret] = session
+            return 0
+        }
+        expire(secret, unlessOpenedAfter: turn)
+    }
+
+    /// The session of this secret.
+    ///
+    /// - Throws: 404 if there is none, or another container's.
+    func session(
+        _ secret: String, of container: String?, _ environment: String?
+    ) throws(APIError) -> HeldSession {
+        let session = sessions.withLock { $0[secret] }
+        let key = session?.identity.settings.key
+        guard let session, key?.container.rawValue == container,
+            key?.environment.rawValue == environment
+        else { throw Self.unknown }
+        guard session.isAlive else {
+            end(secret)
+            throw Self.unknown
+        }
+        return session
+    }
+
+    private static let unknown = APIError(
+        .notFound,
+        "there is no such session; one is held for \(patience.components.seconds) seconds without "
+            + "a stream")
+
+    /// Gives a stream up; its session is held for a while.
+    func close(_ turn: Int, of secret: String) {
+        guard let idle = sessions.withLock({ $0[secret] })?.close(turn) else { return }
+        expire(secret, unlessOpenedAfter: idle)
+    }
+
+    private func expire(_ secret: String, unlessOpenedAfter turn: Int) {
+        Task { [clock, weak self] in
+            try? await clock.sleep(for: Self.patience)
+            guard let self, let session = sessions.withLock({ $0[secret] }),
+                session.isIdle(since: turn)
+            else { return }
+            end(secret)
+        }
+    }
+
+    /// Ends a session.
+    func end(_ secret: String) {
+        sessions.withLock { $0.removeValue(forKey: secret) }?.end()
+    }
+}

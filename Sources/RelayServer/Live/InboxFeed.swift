@@ -1,0 +1,157 @@
+import Live
+import RelayModel
+import Storage
+import Synchronization
+
+/// Tells one client what comes into its user's inbox: each notification once, in the inbox's order.
+///
+/// The inbox is a feed with numbers of its own, so that these frames stand beside the walk through
+/// the log: each carries the `syncToken` by which a client goes on after it. More is read once the
+/// client has taken what it was sent.
+final class InboxFeed: Sendable {
+    /// Notifications that are read at a time.
+    private static let page = 50
+
+    /// The client's name for the query.
+    let id: String
+    let query: LiveQuery
+    /// Beyond which number it began.
+    let start: UInt64?
+    private let reset: LiveReset?
+    private let owner: InboxOwner
+    private let device: DeviceID?
+    private let number: UInt64
+    private let hub: any LiveHub
+    private let inboxes: any InboxRegistry
+    private let store: UUIDBytes
+    private let state = Mutex(State())
+
+    private struct State {
+        var task: Task<Void, Never>?
+        var isOver = false
+    }
+
+    /// Prepares to tell client `number` at `hub`.
+    init(
+        _ declared: DeclaredQuery, of identity: LiveIdentity, to number: UInt64,
+        at hub: any LiveHub,
+        from inboxes: any InboxRegistry, store: UUIDBytes
+    ) {
+        id = declared.id
+        query = declared.query
+        start = declared.after
+        reset = declared.reset
+        owner = InboxOwner(container: identity.settings.key, user: identity.user)
+        device = identity.device
+        self.number = number
+        self.hub = hub
+        self.inboxes = inboxes
+        self.store = store
+    }
+
+    /// Tells what there is, and goes on until it is ended.
+    func begin() async {
+        // Asked for before anything is read, so that nothing comes between.
+        let news = inboxes.inboxNews(of: owner)
+        if let reset { tell(reset) }
+        do {
+            var place = try await beginning()
+            // Whoever polls is answered with what there is.
+            let isComplete = try await tell(&place)
+            let first = place
+            let task = Task { [self] in await follow(news, from: first, isComplete) }
+            let isOver = state.withLock { state in
+                state.task = task
+                return state.isOver
+            }
+            if isOver { task.cancel() }
+        } catch {
+            gone(ErrorMapping(error).apiError)
+        }
+    }
+
+    /// Ends it.
+    func end() {
+        let task = state.withLock { state in
+            state.isOver = true
+            return state.task
+        }
+        task?.cancel()
+    }
+
+    /// Where it begins: at the client's place, at the oldest that is kept, or at the end.
+    private func beginning() async throws -> UInt64 {
+        if let start { return start }
+        guard query.beginning == .none else { return 0 }
+        var place: UInt64 = 0
+        while true {
+            let reading = try await inboxes.notifications(request(after: place))
+            guard case .page(_, let next, let isComplete) = reading else { return 0 }
+            place = next
+            if isComplete { return place }
+        }
+    }
+
+    private func request(after place: UInt64) -> InboxRequest {
+        InboxRequest(
+            owner: owner, database: query.inboxDatabase, after: place, limit: Self.page,
+            device: device)
+    }
+
+    private func follow(_ news: AsyncStream<Void>, from first: UInt64, _ isWhole: Bool) async {
+        var place = first
+        var isComplete = isWhole
+        var news = news.makeAsyncIterator()
+        while !Task.isCancelled {
+            if isComplete {
+                guard await news.next() != nil else { return }
+            } else {
+                let mark = LiveMark()
+                hub.post([.mark(number, mark)])
+                await mark.wait()
+            }
+            do {
+                isComplete = try await tell(&place)
+            } catch {
+                return gone(ErrorMapping(error).apiError)
+            }
+        }
+    }
+
+    /// Tells what comes after `place`; says whether that is all.
+    private func tell(_ place: inout UInt64) async throws -> Bool {
+        let reading = try await inboxes.notifications(request(after: place))
+        guard case .page(let notifications, let next, let isComplete) = reading else {
+            // What came after it is kept no longer.
+            tell(.expired)
+            place = 0
+            return false
+        }
+        place = next
+        let frames = notifications.map { notification in
+            LiveFrame([
+                "type": "notification", "id": .string(id), "notification": notification.json,
+                "syncToken": .string(
+                    NotificationToken(sequence: notification.sequence)
+                        .text(owner: owner, store: store)),
+            ])
+        }
+        if !frames.isEmpty { hub.post([.send(number, frames)]) }
+        return isComplete
+    }
+
+    /// Says that it begins with the oldest that is kept.
+    private func tell(_ reset: LiveReset) {
+        let frame = LiveFrame([
+            "type": "reset", "id": .string(id), "reason": .string(reset.rawValue),
+        ])
+        hub.post([.send(number, [frame])])
+    }
+
+    private func gone(_ error: APIError) {
+        guard !Task.isCancelled else { return }
+        var object: JSONObject = ["type": "gone", "id": .string(id)]
+        object.members += error.json(uuid: "").members.filter { $0.name != "uuid" }
+        hub.post([.send(number, [LiveFrame(object)])])
+    }
+}

@@ -1,0 +1,172 @@
+import Live
+import PredicateLanguage
+import RelayModel
+
+extension LiveQueryReading {
+    static let orderMembers = ["sortBy", "orderBy", "rules", "limit", "start", "end"]
+
+    /// Keys of one order, at most.
+    private static let maximumKeys = 3
+    /// Records of a limit, at most.
+    private static let maximumLimit = 1000
+
+    /// Reads the order of a result, its bounds and its limit.
+    func readOrder(
+        _ reader: JSONReader, _ definition: RecordTypeDefinition?, into query: inout LiveQuery
+    ) throws {
+        query.limit = try limit(reader)
+        if reader.value("orderBy") != nil {
+            query.firebase = try firebase(reader, definition)
+            return
+        }
+        if reader.value("rules") != nil {
+            throw reader.failure("rules", "is of an order by orderBy")
+        }
+        query.order = try keys(reader, definition)
+        query.start = try bound(reader, "start")
+        query.end = try bound(reader, "end")
+        guard query.order.isEmpty else { return }
+        for name in ["limit", "start", "end"] where reader.value(name) != nil {
+            throw reader.failure(name, "needs an order: name one in sortBy or orderBy")
+        }
+    }
+
+    private func keys(
+        _ reader: JSONReader, _ definition: RecordTypeDefinition?
+    ) throws -> [LiveSortKey] {
+        let elements = try reader.array("sortBy") ?? []
+        guard elements.count <= Self.maximumKeys else {
+            throw reader.failure("sortBy", "at most \(Self.maximumKeys) keys are allowed")
+        }
+        return try elements.enumerated().map { index, element in
+            let key = try JSONReader(element, path: reader.path(of: "sortBy[\(index)]"))
+            try key.allowOnly(["fieldName", "systemFieldName", "ascending"])
+            let name = try key.string("fieldName") == nil ? "systemFieldName" : "fieldName"
+            let field = try key.require("fieldName", try key.string(name))
+            guard isSortable(field, definition) else {
+                throw key.failure(
+                    name, "the field \(field.shortened) is not marked sortable, or unknown")
+            }
+            return LiveSortKey(field, isAscending: try key.bool("ascending") ?? true)
+        }
+    }
+
+    private func isSortable(_ field: String, _ definition: RecordTypeDefinition?) -> Bool {
+        definition?.fields[field]?.uses.contains(.sortable)
+            ?? (RecordSchema.isSystemField(field) || definition?.isInferred == true)
+    }
+
+    private func limit(_ reader: JSONReader) throws -> LiveLimit? {
+        guard let limit = try reader.reader("limit") else { return nil }
+        try limit.allowOnly(["first", "last"])
+        func count(_ name: String) throws -> Int? {
+            guard let count = try limit.integer(name) else { return nil }
+            guard (1...Int64(Self.maximumLimit)).contains(count) else {
+                throw limit.failure(name, "1 to \(Self.maximumLimit) are allowed")
+            }
+            return Int(count)
+        }
+        switch (try count("first"), try count("last")) {
+        case (let first?, nil): return .first(first)
+        case (nil, let last?): return .last(last)
+        default:
+            throw reader.failure("limit", "{\"first\": n} or {\"last\": n} is expected")
+        }
+    }
+
+    private func bound(_ reader: JSONReader, _ name: String) throws -> LiveBound? {
+        guard let bound = try reader.reader(name) else { return nil }
+        try bound.allowOnly(["value", "isIncluded"])
+        return LiveBound(try value(of: bound), isIncluded: try bound.bool("isIncluded") ?? true)
+    }
+
+    /// The value of a bound, which may be `null`.
+    private func value(of bound: JSONReader) throws -> FieldValue {
+        let value = try bound.require("value", bound.object["value"])
+        return try FieldValue(argument: value, path: bound.path(of: "value"))
+    }
+
+    // MARK: Firebase's and Wilddog's orders
+
+    private enum Rules: String, CaseIterable {
+        case firebase
+        case wilddog
+    }
+
+    private enum OwnOrder: String, CaseIterable {
+        case key
+        case value
+        case priority
+    }
+
+    private func firebase(
+        _ reader: JSONReader, _ definition: RecordTypeDefinition?
+    ) throws -> FirebaseQuery {
+        if reader.value("sortBy") != nil {
+            throw reader.failure("sortBy", "a query has one order: sortBy, or orderBy")
+        }
+        let rules: Rules = try reader.choice("rules") ?? .firebase
+        var query = FirebaseQuery(kinds: rules == .wilddog ? .sameAsBound : .ordered)
+        query = try ordered(query, reader, definition)
+        for name in ["start", "end"] {
+            guard let bound = try reader.reader(name) else { continue }
+            try bound.allowOnly(["value", "key", "isIncluded"])
+            let value = try value(of: bound)
+            let key = try bound.string("key")
+            let isIncluded = try bound.bool("isIncluded") ?? true
+            query = try Self.fitting(reader, name) { () throws(PredicateError) in
+                name == "start"
+                    ? try query.starting(at: value, key: key, isIncluded: isIncluded)
+                    : try query.ending(at: value, key: key, isIncluded: isIncluded)
+            }
+        }
+        return query
+    }
+
+    private func ordered(
+        _ query: FirebaseQuery, _ reader: JSONReader, _ definition: RecordTypeDefinition?
+    ) throws -> FirebaseQuery {
+        guard case .object? = reader.value("orderBy") else {
+            guard let order: OwnOrder = try? reader.choice("orderBy") else {
+                throw reader.failure(
+                    "orderBy", "key, value, priority or {\"child\": \"a/b\"} is expected")
+            }
+            let ordering: FirebaseQuery.Ordering =
+                switch order {
+                case .key: .key
+                case .value: .value
+                case .priority: .priority
+                }
+            if order != .key, let known = definition?.fields[order.rawValue],
+                !known.uses.contains(.sortable)
+            {
+                throw reader.failure(
+                    "orderBy", "the field \(order.rawValue) is not marked sortable")
+            }
+            return try Self.fitting(reader, "orderBy") { () throws(PredicateError) in
+                try query.ordered(by: ordering)
+            }
+        }
+        let order = try reader.require("orderBy", try reader.reader("orderBy"))
+        try order.allowOnly(["child"])
+        let path = try order.require("child", try order.string("child"))
+        let query = try Self.fitting(order, "child") { () throws(PredicateError) in
+            try query.ordered(byChild: path)
+        }
+        guard case .child(let names)? = query.ordering, let field = names.first,
+            isSortable(field, definition)
+        else {
+            throw order.failure(
+                "child", "the field \(path.shortened) is not marked sortable, or unknown")
+        }
+        return query
+    }
+
+    private static func fitting<Value>(
+        _ reader: JSONReader, _ member: String, _ body: () throws(PredicateError) -> Value
+    ) throws -> Value {
+        do throws(PredicateError) { return try body() } catch {
+            throw reader.failure(member, error.reason)
+        }
+    }
+}

@@ -1,0 +1,92 @@
+import Fanout
+import Matching
+import PredicateLanguage
+import RegularExpressions
+import RelayModel
+import Storage
+
+/// Judges changes one after the other, from the newest back, and counts.
+struct RehearsalCount {
+    private var rehearsal: Rehearsal
+    private let shown: RehearsalExamples
+    private let examples: Int
+    /// What came of it so far.
+    var answer: RehearseService.Answer
+    /// Changes that did not fire and are looked at closely.
+    private var close: [LoggedPastChange] = []
+
+    init(
+        of subject: RehearseService.Subject, to devices: [PastDevice], span: PastSpan,
+        settings: ContainerSettings, shard: UUIDBytes, examples: Int,
+        mostSteps: Int = Limits.maximumStepsPerChange
+    ) throws {
+        self.examples = examples
+        rehearsal = try Rehearsal(
+            of: subject.subscription, insteadOf: subject.former, to: devices,
+            mostSteps: mostSteps)
+        shown = RehearsalExamples(
+            of: subject.subscription, to: devices, span: span, settings: settings, shard: shard
+        ) { predicate, fields, moment in
+            try? PreparedPredicate(predicate).trace(onValue: .map(fields), now: moment)
+        }
+        answer = RehearseService.Answer(
+            subject: subject, devices: devices.count,
+            tally: RehearsalTally(
+                of: subject.subscription, insteadOf: subject.former, remembering: examples))
+    }
+
+    /// Judges one change; `false` if that ends the rehearsal.
+    mutating func take(_ change: LoggedPastChange) -> Bool {
+        do {
+            guard let verdict = try rehearsal.judge(change) else { return true }
+            answer.tally.add(change, verdict)
+            if !verdict.fires, close.count < RehearseService.mostClose { close.append(change) }
+            return true
+        } catch is DearChange {
+            answer.end = .steps
+            answer.dear = change.position
+            return false
+        } catch {
+            // What cannot be read was set aside by the walk, or will be.
+            return true
+        }
+    }
+
+    /// Evaluations that had an error, so far.
+    var errors: Int { rehearsal.errors }
+
+    /// Looks for a change on which the condition had an error, once one is known to be there.
+    mutating func noteErrors(
+        since before: Int, among changes: [LoggedPastChange], isOver: () -> Bool = { false }
+    ) {
+        answer.errors = rehearsal.errors
+        guard answer.errors > before, answer.errorExample == nil else { return }
+        for change in changes where !isOver() {
+            guard let past = shown.past(change), let read = past.change,
+                rehearsal.mayTell(of: read), let says = shown.error(on: change)
+            else { continue }
+            answer.errorExample = (past, says)
+            return
+        }
+    }
+
+    /// The answer, with its examples.
+    mutating func concluded(isOver: () -> Bool = { false }) throws -> RehearseService.Answer {
+        for change in close where !isOver() {
+            try Task.checkCancellation()
+            guard let explanation = shown.explanation(of: change) else { continue }
+            answer.closeCount += 1
+            guard explanation.isNear else { continue }
+            answer.nearCount += 1
+            if answer.near.count < examples, let past = shown.past(change) {
+                answer.near.append((past, explanation.sentence))
+            }
+        }
+        answer.examples = answer.tally.firedExamples.compactMap(shown.example)
+        guard answer.subject.former != nil else { return answer }
+        let difference = answer.tally.difference
+        answer.added = difference.addedExamples.compactMap(shown.past)
+        answer.removed = difference.removedExamples.compactMap(shown.past)
+        return answer
+    }
+}

@@ -1,0 +1,173 @@
+import Fanout
+import Matching
+import PredicateLanguage
+import RelayModel
+import Storage
+
+/// Says what a subscription would have done, had it been there: reads changes of the log, newest
+/// first, and hands them to the ``Fanout/Rehearsal``.
+///
+/// Nothing is written and nothing is sent. Between two turns it is asked whether the caller's time
+/// is over, and whether the caller has gone.
+struct RehearseService: Sendable {
+    let registry: any PastRegistry & SubscriptionRegistry
+    let knowledge: SubscriptionKnowledge
+    /// The containers' indexes, which say what predicates cost.
+    let indexes: IndexDirectory
+    let limits: RequestLimits
+    /// How long things are kept, for those who ask for what is gone.
+    let retention: Retention
+    /// Steps that a condition may take on one change, as those of saved ones.
+    var mostSteps = Limits.maximumStepsPerChange
+
+    /// Entries of the log that one rehearsal looks through, whosever they are.
+    static let lookedThrough = 1_000_000
+    /// Entries that are looked through in one read.
+    static let pageEntries = 20_000
+    /// Changes that one read brings.
+    static let pageChanges = 1000
+    /// Changes that did not fire, the newest, of which it is said how near they were: each of them
+    /// is judged slowly.
+    static let mostClose = 100
+
+    /// Why no more changes were looked at.
+    enum End: String, Sendable, Hashable, CaseIterable {
+        /// As many as were asked for.
+        case changes
+        /// All of the span that was asked for.
+        case since
+        /// All that there ever were.
+        case log
+        /// All that are kept.
+        case retention
+        /// As many entries of the log as one rehearsal looks through.
+        case entries
+        /// The time was over.
+        case time
+        /// The condition took too many steps.
+        case steps
+        /// All of a file, which no relay has.
+        case file
+    }
+
+    /// A subscription, and what it is compared with.
+    struct Subject: Sendable {
+        let subscription: Subscription
+        /// The saved one of the same name, or the one that was named.
+        var former: Subscription?
+        let cost: PredicateCost?
+        var warnings: [PredicateWarning] = []
+    }
+
+    /// What came of it.
+    struct Answer: Sendable {
+        let subject: Subject
+        let devices: Int
+        var tally: RehearsalTally
+        /// Why it ends where it ends.
+        var end = End.log
+        /// How long the log is kept, where that is why.
+        var logIsKept = ""
+        /// Where one would go on; `nil` where nothing is left.
+        var before: LogPosition?
+        /// Evaluations that had an error.
+        var errors = 0
+        /// One of them.
+        var errorExample: (change: PastChange, says: String)?
+        /// Those that did not fire by one comparison.
+        var near: [(change: PastChange, says: String)] = []
+        /// How many were near, of so many that were looked at closely.
+        var nearCount = 0
+        var closeCount = 0
+        /// The change on which the condition took too many steps.
+        var dear: LogPosition?
+        /// Changes that fire it, with the pushes.
+        var examples: [RehearsalExamples.Example] = []
+        /// Changes that a change of the subscription adds and removes.
+        var added: [PastChange] = []
+        var removed: [PastChange] = []
+    }
+
+    /// Rehearses for the user of `owner`.
+    func answer(
+        _ question: RehearseQuestion, of settings: ContainerSettings, for owner: SubscriptionOwner,
+        within allowance: QueryAllowance, at now: Timestamp
+    ) async throws -> Answer {
+        let subject = try await subject(question, settings, owner, at: now)
+        let span = try await registry.pastSpan()
+        let devices = try await registry.pastDevices(
+            of: owner.user, in: owner.container, .hearing(LogPosition(span.head.rawValue + 1)))
+        var run = try RehearsalRun(
+            service: self, question: question, subject: subject, devices: devices, span: span,
+            settings: settings, allowance: allowance)
+        try await run.find()
+        return try run.concluded()
+    }
+
+    // MARK: The subscription
+
+    private func subject(
+        _ question: RehearseQuestion, _ settings: ContainerSettings, _ owner: SubscriptionOwner,
+        at now: Timestamp
+    ) async throws -> Subject {
+        let known = try await knowledge.known(of: owner.container, for: .users, at: now)
+        guard let draft = question.draft else {
+            guard let id = question.saved, let saved = try await saved(id, of: owner) else {
+                throw missing(question.saved, owner)
+            }
+            return Subject(
+                subscription: saved, cost: try? cost(of: saved, .unbounded),
+                warnings: known.warnings(of: saved))
+        }
+        let reading = SubscriptionOperationReading(
+            owner: owner, limits: limits, schema: known.schema, assignedID: "draft")
+        let subscription = try reading.subscription(draft)
+        var subject = Subject(
+            subscription: subscription,
+            cost: try cost(of: subscription, limits.costs.narrowed(by: settings.costs)),
+            warnings: known.warnings(of: subscription))
+        if let id = question.saved {
+            subject.former = try await saved(id, of: owner)
+            if subject.former == nil { throw missing(id, owner) }
+        } else if draft.value("subscriptionID") != nil {
+            subject.former = try await saved(subscription.id, of: owner)
+        }
+        return subject
+    }
+
+    private func cost(
+        of subscription: Subscription, _ limits: CostLimits
+    ) throws -> PredicateCost {
+        try PredicateScales(indexes: indexes, limits: limits)
+            .weigh(subscription, path: "subscription")
+    }
+
+    /// The subscription as it is saved, also if it was disabled.
+    private func saved(
+        _ id: SubscriptionID, of owner: SubscriptionOwner
+    ) async throws -> Subscription? {
+        if let version = try await registry.subscription(id, of: owner) {
+            return version.subscription
+        }
+        return try await registry.disabledSubscriptions(of: owner)
+            .first { $0.version.subscription.id == id }?.version.subscription
+    }
+
+    private func missing(_ id: SubscriptionID?, _ owner: SubscriptionOwner) -> APIError {
+        APIError(
+            .notFound,
+            "subscriptionID: there is no subscription \"\(id?.rawValue ?? "")\" of "
+                + "\"\(owner.user)\" in the \(owner.database.rawValue) database")
+    }
+}
+
+private extension CostLimits {
+    /// Limits that refuse nothing: what is saved is saved.
+    static var unbounded: CostLimits {
+        var limits = CostLimits()
+        limits.perPredicate = .max
+        limits.perUser = .max
+        limits.perRecordType = .max
+        return limits
+    }
+}

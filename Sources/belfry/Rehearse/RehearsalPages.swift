@@ -1,0 +1,160 @@
+import RelayModel
+
+/// Answers of `rehearse`, each about earlier changes than the one before, added up to one.
+///
+/// Pure.
+struct RehearsalPages {
+    /// All of it, as one answer.
+    private(set) var answer: JSONObject = [:]
+    private(set) var pages = 0
+    /// Whether something fires once and is compared: what that adds and removes cannot be added up.
+    private(set) var isIndivisible = false
+
+    /// Changes that were looked at.
+    var lookedAt: Int { Int(clamping: Self.integer(answer, "lookedAt", "changes")) }
+
+    /// Where one goes on; `nil` if nothing is left, or nothing that a further call would find.
+    var before: String? {
+        let ends: [JSONValue] = ["changes", "entries", "time"]
+        guard !isIndivisible, let end = Self.value(answer, "lookedAt", "end"), ends.contains(end),
+            case .string(let before)? = Self.value(answer, "lookedAt", "before")
+        else { return nil }
+        return before
+    }
+
+    /// Adds an answer about earlier changes; returns whether it went on at all.
+    @discardableResult
+    mutating func add(_ page: JSONValue) -> Bool {
+        guard case .object(let older) = page else { return false }
+        defer { pages += 1 }
+        if pages == 0 {
+            answer = older
+            isIndivisible =
+                older["change"] != nil
+                && (older["once"] != nil || Self.value(older, "change", "once") != nil)
+            return true
+        }
+        let moved =
+            Self.value(older, "lookedAt", "before") != Self.value(answer, "lookedAt", "before")
+        addPlaces(older)
+        addCounts(older)
+        addExamples(older)
+        answer["sentence"] = .string(sentence)
+        return moved
+    }
+
+    // MARK: Adding up
+
+    private mutating func addPlaces(_ older: JSONObject) {
+        guard case .object(var places)? = answer["lookedAt"],
+            case .object(let earlier)? = older["lookedAt"]
+        else { return }
+        places["changes"] = Self.sum(places["changes"], earlier["changes"])
+        places["from"] = earlier["from"] ?? places["from"]
+        places["to"] = places["to"] ?? earlier["to"]
+        places["end"] = earlier["end"]
+        places["before"] = earlier["before"]
+        answer["lookedAt"] = .object(places)
+    }
+
+    private mutating func addCounts(_ older: JSONObject) {
+        for name in ["errors", "nearMisses", "change"] {
+            guard case .object(var object)? = answer[name], case .object(let earlier)? = older[name]
+            else { continue }
+            for member in ["count", "among", "firedBefore", "added", "removed"] {
+                guard let count = object[member] else { continue }
+                object[member] = Self.sum(count, earlier[member])
+            }
+            object["example"] = object["example"] ?? earlier["example"]
+            answer[name] = .object(object)
+        }
+        if older["once"] != nil {
+            // It would have fired earlier, and then no more.
+            for name in ["once", "fired", "pushes", "byOperation", "byDay", "byHour", "examples"] {
+                answer[name] = older[name]
+            }
+            return
+        }
+        guard answer["once"] == nil else { return }
+        for name in ["fired", "pushes"] { answer[name] = Self.sum(answer[name], older[name]) }
+        if case .object(var counts)? = answer["byOperation"],
+            case .object(let earlier)? = older["byOperation"]
+        {
+            for member in earlier.members {
+                counts[member.name] = Self.sum(counts[member.name], member.value)
+            }
+            answer["byOperation"] = .object(counts)
+        }
+        for (list, name) in [("byDay", "day"), ("byHour", "hour")] {
+            answer[list] = Self.times(older[list], answer[list], name)
+        }
+    }
+
+    /// Two lists of times, the earlier before, as one: the time in which they meet is in both.
+    private static func times(
+        _ earlier: JSONValue?, _ later: JSONValue?, _ name: String
+    ) -> JSONValue? {
+        guard case .array(var first)? = earlier, case .array(var second)? = later else {
+            return later
+        }
+        if case .object(var last)? = first.last, case .object(let next)? = second.first,
+            last[name] == next[name]
+        {
+            last["fired"] = sum(last["fired"], next["fired"])
+            first[first.count - 1] = .object(last)
+            second.removeFirst()
+        }
+        return .array(first + second)
+    }
+
+    /// Examples are the newest: only where a list was empty the earlier ones count.
+    private mutating func addExamples(_ older: JSONObject) {
+        func isEmpty(_ value: JSONValue?) -> Bool { value == nil || value == .array([]) }
+        if isEmpty(answer["examples"]) { answer["examples"] = older["examples"] }
+        for (name, lists) in [
+            ("nearMisses", ["examples"]), ("change", ["addedExamples", "removedExamples"]),
+        ] {
+            guard case .object(var object)? = answer[name], case .object(let earlier)? = older[name]
+            else { continue }
+            for list in lists where isEmpty(object[list]) { object[list] = earlier[list] }
+            answer[name] = .object(object)
+        }
+    }
+
+    private var sentence: String {
+        func text(_ path: String...) -> String { CommandOutput.shown(Self.value(answer, path)) }
+        var sentence =
+            "Would have fired \(text("fired")) times in \(text("lookedAt", "changes")) changes "
+            + "that it might watch, from position \(text("lookedAt", "from", "position")) "
+            + "(\(text("lookedAt", "from", "at"))) to \(text("lookedAt", "to", "position")) "
+            + "(\(text("lookedAt", "to", "at"))): \(text("pushes")) pushes to \(text("devices")) "
+            + "devices."
+        if answer["once"] != nil {
+            sentence += " It fires once: by the change at \(text("once", "position"))."
+        }
+        if answer["change"] != nil {
+            sentence +=
+                " As it is saved it would have fired \(text("change", "firedBefore")) times: "
+                + "\(text("change", "added")) are added, \(text("change", "removed")) removed."
+        }
+        return sentence
+    }
+
+    private static func sum(_ first: JSONValue?, _ second: JSONValue?) -> JSONValue {
+        guard case .integer(let first)? = first else { return second ?? 0 }
+        guard case .integer(let second)? = second else { return .integer(first) }
+        return .integer(first + second)
+    }
+
+    private static func integer(_ object: JSONObject, _ path: String...) -> Int64 {
+        if case .integer(let number)? = value(object, path) { number } else { 0 }
+    }
+
+    private static func value(_ object: JSONObject, _ path: String...) -> JSONValue? {
+        value(object, path)
+    }
+
+    private static func value(_ object: JSONObject, _ path: [String]) -> JSONValue? {
+        CommandOutput.value(at: path, in: .object(object))
+    }
+}

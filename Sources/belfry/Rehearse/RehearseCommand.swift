@@ -1,0 +1,180 @@
+import ArgumentParser
+import Foundation
+import RelayModel
+import RelayServer
+
+/// Asks what a subscription would have done.
+struct RehearseCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "rehearse",
+        abstract: "Tell what a subscription would have done, before it is saved.",
+        discussion: """
+            A running belfry dev is found by itself. The last changes of the log are judged as if \
+            the subscription had been there; nothing is saved or sent. Give a condition with \
+            --record-type, a draft as subscriptions/modify takes it (--draft), or the name of a \
+            saved subscription; a name and a draft are compared.
+
+              belfry rehearse --user carol --record-type Todo 'priority > 2'
+              belfry rehearse --user carol --subscription urgent
+              belfry rehearse --user carol --subscription urgent --draft urgent.json
+            """)
+
+    @OptionGroup var options: AdministrationOptions
+    @Option(name: .shortAndLong, help: "The container (default: that of belfry dev).")
+    var container: String?
+    @Option(name: .shortAndLong, help: "development or production.")
+    var environment = "development"
+
+    @Option(help: "As whose subscription it is rehearsed.") var user: String
+    @Option(help: "public, private or shared.") var scope: String?
+    @Option(help: "A saved subscription: rehearsed itself, or compared with what is given.")
+    var subscription: String?
+    @Option(help: "A file with the draft as JSON; - is the standard input.") var draft: String?
+    @Argument(help: "The condition of a draft, as NSPredicate text.") var condition: String?
+    @Option(
+        help: ArgumentHelp(
+            "Changes to judge instead of a relay's, one a line as the preset belfry takes them.",
+            valueName: "FILE.ndjson"))
+    var file: String?
+    @Option(help: "The record type of that condition.") var recordType: String?
+    @Option(help: "create, update or delete; may be repeated (default: create and update).")
+    var on: [String] = []
+    @Option(help: "For which updates: matches, entered, left or stayed.") var firesWhen: String?
+    @Option(help: "How many changes to look at (default: 10000).") var changes: Int?
+    @Option(help: "Changes from this moment on, as 2026-11-23T17:00:00Z.") var since: String?
+    @Option(help: "Changes before this moment.") var until: String?
+    @Option(help: "Changes after this position of the log.") var after: UInt64?
+    @Option(help: "Changes before this position of the log.") var before: UInt64?
+    @Option(help: "How many examples to show of each kind (0 to 10).") var examples: Int?
+
+    func validate() throws {
+        if condition != nil, recordType == nil, draft == nil {
+            throw ValidationError("--record-type: say of which records the condition speaks")
+        }
+        if file != nil {
+            let others: [Any?] = [subscription, changes, since, until, after, before]
+            guard others.allSatisfy({ $0 == nil }) else {
+                throw ValidationError("--file: the whole file is judged, by a draft alone")
+            }
+        }
+        guard draft != nil || recordType != nil || subscription != nil else {
+            throw ValidationError(
+                "say what is to be rehearsed: --record-type and a condition, --draft or "
+                    + "--subscription")
+        }
+        if let changes, !(1...Self.mostChanges).contains(changes) {
+            throw ValidationError("--changes: 1 to \(Self.mostChanges) is expected")
+        }
+        if draft != nil, recordType != nil || condition != nil {
+            throw ValidationError("--draft: the draft has its own record type and condition")
+        }
+    }
+
+    func run() async throws {
+        if let file {
+            return try await CommandFailure.told {
+                let answer = try rehearse(file)
+                let output = CommandOutput(answer, .text(try RehearsalText(answer).text))
+                print(output.text(asJSON: options.json))
+            }
+        }
+        try await options.run { client in
+            let pages = try await pages(client)
+            let answer = JSONValue.object(pages.answer)
+            let remark =
+                pages.isIndivisible && pages.lookedAt < wanted
+                ? "What fires once is compared in one call: nothing earlier was looked at." : nil
+            return CommandOutput(
+                answer, .text(try RehearsalText(answer).text), remark: remark)
+        }
+    }
+
+    /// Changes that one call looks at, at most.
+    private static let mostOfCall = 100_000
+    /// Changes that are looked at in all, at most.
+    private static let mostChanges = 100_000_000
+
+    private var wanted: Int { changes ?? 0 }
+
+    /// Asks as often as it takes, and says how far it is.
+    private func pages(_ client: AdministrationClient) async throws -> RehearsalPages {
+        var pages = RehearsalPages()
+        var body = try question()
+        while true {
+            if let changes {
+                body["changes"] = .integer(
+                    Int64(min(changes - pages.lookedAt, Self.mostOfCall)))
+            }
+            let answer = try await client.make(
+                .rehearse,
+                ["container": try DevAddress.place(container), "environment": environment],
+                body: .object(body))
+            guard pages.add(answer), pages.lookedAt < wanted, let before = pages.before else {
+                return pages
+            }
+            body["before"] = .string(before)
+            let line = "(\(pages.lookedAt) changes so far, back to position \(before))\n"
+            try? StandardStreams.write(Array(line.utf8), .error)
+        }
+    }
+
+    /// Judges the changes of a file, without any relay.
+    private func rehearse(_ path: String) throws -> JSONValue {
+        guard let draft = try dictionary(), let user = UserID(rawValue: user),
+            let database = DatabaseScope(rawValue: scope ?? "public"),
+            let name = ContainerID(rawValue: container ?? "file"),
+            let environment = ContainerEnvironment(rawValue: environment)
+        else {
+            throw CommandFailure(
+                .input, "--user, --scope, --container or --environment is not a name of one")
+        }
+        do {
+            var rehearsal = try FileRehearsal(
+                of: draft, user: user, database: database,
+                container: ContainerKey(container: name, environment: environment),
+                examples: examples ?? 3, at: World.real.now())
+            let lines = try InputFile(path).bytes()
+                .split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+            for (number, line) in lines.enumerated() where !line.isEmpty {
+                do {
+                    try rehearsal.take(Array(line))
+                } catch let error as APIError {
+                    throw CommandFailure(.input, "\(path):\(number + 1): \(error.reason)")
+                }
+            }
+            return try rehearsal.answer()
+        } catch let error as APIError {
+            throw CommandFailure(.input, error.reason)
+        }
+    }
+
+    private func question() throws -> JSONObject {
+        var body: JSONObject = ["user": .string(user)]
+        body["database"] = scope.map { .string($0) }
+        body["subscriptionID"] = subscription.map { .string($0) }
+        body["subscription"] = try dictionary()
+        body["since"] = since.map { .string($0) }
+        body["until"] = until.map { .string($0) }
+        body["after"] = after.map { .string(String($0)) }
+        body["before"] = before.map { .string(String($0)) }
+        body["examples"] = examples.map { .integer(Int64($0)) }
+        return body
+    }
+
+    private func dictionary() throws -> JSONValue? {
+        if let draft { return try JSONValue(parsing: try InputFile(draft).text()) }
+        guard let recordType else { return nil }
+        var query: JSONObject = ["recordType": .string(recordType)]
+        query["predicate"] = condition.map { .string($0) }
+        let operations = on.isEmpty ? ["create", "update"] : on
+        var members: JSONObject = [
+            "subscriptionType": "query", "query": .object(query),
+            "firesOn": .array(operations.map { .string($0) }),
+            "notificationInfo": ["alertBody": .string(recordType)],
+        ]
+        // A draft of a saved one has its name.
+        members["subscriptionID"] = subscription.map { .string($0) }
+        members["firesWhen"] = firesWhen.map { .string($0) }
+        return .object(members)
+    }
+}

@@ -1,0 +1,133 @@
+import Foundation
+import RelayModel
+import RelayTestKit
+import Testing
+
+@testable import belfry
+
+/// `belfry rehearse`, in a sandbox; what it shows stands in docs/rehearse.md.
+@Suite struct RehearseCommandTests {
+    @Test func `the sandbox rehearses, as the page about it shows`() async throws {
+        let home = try Folder.make()
+        let seed = home.appending(path: "seed.json")
+        try Data(
+            """
+            {"devices": [{"user": "carol", "deviceID": "carols-phone"},
+                {"user": "carol", "deviceID": "carols-tablet"}],
+             "subscriptions": [{"user": "carol", "subscription": {
+               "subscriptionID": "urgent", "subscriptionType": "query",
+               "query": {"recordType": "Todo", "predicate": "priority > 2 AND done = false"},
+               "firesOn": ["create"], "notificationInfo": {"alertBody": "Urgent"}}}]}
+            """.utf8
+        ).write(to: seed)
+        let sandbox = try await DevCommandTests.Sandbox.start(
+            ["--port", "0", "--seed", seed.path], home: home, until: "Sown from")
+        for arguments in [
+            ["Todo", "t1", "-f", "priority=1", "-f", "done=false"],
+            ["Todo", "t2", "-f", "priority=5", "-f", "done=false"],
+            ["Todo", "t3", "-f", "priority=2", "-f", "done=false"],
+        ] {
+            let run = try await Self.belfry(["trigger", "create"] + arguments, home)
+            #expect(run.code == 0, "\(run.complaint)")
+        }
+        let page = Self.masked(
+            try String(
+                contentsOf: URL(filePath: #filePath).deletingLastPathComponent()
+                    .appending(path: "../../docs/rehearse.md"), encoding: .utf8))
+        for question in [
+            ["--record-type", "Todo", "priority > 4"],
+            ["--subscription", "urgent", "--record-type", "Todo", "priority > 1"],
+        ] {
+            let run = try await Self.belfry(["rehearse", "--user", "carol"] + question, home)
+            #expect(run.code == 0, "\(run.complaint)")
+            let words = question.map { $0.contains(" ") ? "'\($0)'" : $0 }
+            let shown =
+                "$ belfry rehearse --user carol \(words.joined(separator: " "))\n\(run.output)"
+            #expect(
+                page.contains(Self.masked(shown).trimmingCharacters(in: .newlines)), "\(shown)")
+        }
+        let draft = home.appending(path: "draft.json")
+        try Data(
+            """
+            {"subscriptionID": "urgent", "subscriptionType": "query",
+             "query": {"recordType": "Todo"}, "firesOn": ["create"],
+             "notificationInfo": {"alertBody": "Todo"}}
+            """.utf8
+        ).write(to: draft)
+        let compared = try await Self.belfry(
+            ["rehearse", "--user", "carol", "--draft", draft.path, "--json"], home)
+        let answer = try JSONValue(parsing: compared.output)
+        #expect(answer.value(at: ["change", "added"]) == 2, "\(compared.output)")
+        try await expectRefusals(home, draft)
+        _ = await sandbox.end()
+    }
+
+    @Test func `the changes of a file are judged without a relay`() async throws {
+        let home = try Folder.make()
+        let file = home.appending(path: "changes.ndjson")
+        try Data(
+            """
+            {"operation":"create","recordType":"Todo","recordName":"t1","after":{"priority":5}}
+            {"operation":"create","recordType":"Todo","recordName":"t2","after":{"priority":1}}
+
+            {"operation":"create","recordType":"Todo","recordName":"t3","after":{"priority":9},\
+            "readers":["dave"]}
+            {"operation":"update","recordType":"Todo","recordName":"t1","after":{"priority":7}}
+
+            """.utf8
+        ).write(to: file)
+        let asked = [
+            "rehearse", "--user", "carol", "--file", file.path, "--record-type", "Todo",
+            "priority > 4",
+        ]
+        let run = try await Self.belfry(asked + ["--json"], home)
+        let answer = try JSONValue(parsing: run.output)
+        #expect(answer.value(at: ["fired"]) == 2, "\(run.output) \(run.complaint)")
+        #expect(answer.value(at: ["lookedAt", "changes"]) == 3)
+        #expect(answer.value(at: ["lookedAt", "end"]) == "file")
+        #expect(answer.value(at: ["byOperation", "update"]) == 1)
+        #expect(answer.value(at: ["examples", "0", "position"]) == "4")
+        #expect(
+            answer.value(at: ["examples", "0", "devices", "0", "payload", "aps", "alert"])
+                == "Todo")
+        let text = try await Self.belfry(asked, home)
+        #expect(text.output.contains("That is the whole file."), "\(text.output)")
+        let both = try await Self.belfry(asked + ["--subscription", "urgent"], home)
+        #expect(both.complaint.contains("--file: the whole file is judged"))
+        let wrong = try await Self.belfry(asked.dropLast() + ["priority >"], home)
+        #expect(wrong.complaint.contains("subscription.query"), "\(wrong.complaint)")
+        try Data("{\"operation\":\"create\"}\n".utf8).write(to: file)
+        let refused = try await Self.belfry(asked, home)
+        #expect(refused.code == 66)
+        #expect(refused.complaint.contains("changes.ndjson:1: "), "\(refused.complaint)")
+    }
+
+    private func expectRefusals(_ home: URL, _ draft: URL) async throws {
+        for (arguments, complaint) in [
+            ([], "say what is to be rehearsed"),
+            (["--draft", draft.path, "--record-type", "Todo"], "--draft: the draft has its own"),
+            (["priority > 1"], "--record-type: say of which records"),
+            (["--draft", "/nowhere"], "there is no file /nowhere"),
+            (["--subscription", "none"], "there is no subscription \"none\" of \"carol\""),
+            (["--record-type", "Todo", "priority >"], "subscription.query"),
+            (["--subscription", "urgent", "--changes", "0"], "--changes: 1 to"),
+        ] as [([String], String)] {
+            let refused = try await Self.belfry(["rehearse", "--user", "carol"] + arguments, home)
+            #expect(refused.code != 0)
+            #expect(refused.complaint.contains(complaint), "\(refused.complaint)")
+        }
+    }
+
+    private static func belfry(
+        _ arguments: [String], _ home: URL
+    ) async throws -> BuiltBelfry.Ending {
+        try await BuiltBelfry.run(arguments, environment: ["HOME": home.path])
+    }
+
+    /// A text with what differs from run to run written alike.
+    private static func masked(_ text: String) -> String {
+        text.replacing(#/\d{4}-\d\d-\d\dT[\d:.]+Z/#, with: "T")
+            .replacing(#/by (day|hour) .*/#, with: "when")
+            .replacing(#/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/#, with: "U")
+    }
+}

@@ -1,0 +1,183 @@
+import Fanout
+import Matching
+import PredicateLanguage
+import RelayModel
+import RelayTestKit
+import Storage
+import Testing
+
+/// How a rehearsal judges and counts.
+@Suite struct RehearsalTests {
+    private static func logged(
+        _ position: UInt64, _ change: RecordChange, at seconds: Int64 = 1_700_000_000,
+        mayNameReaders: Bool = true, mayNameOrigin: Bool = true
+    ) throws -> LoggedPastChange {
+        LoggedPastChange(
+            position: LogPosition(position), appendedAt: Timestamp(seconds: seconds),
+            source: Fixtures.identifier("database"), change: .stored(try change.storedText()),
+            mayNameReaders: mayNameReaders, mayNameOrigin: mayNameOrigin)
+    }
+
+    private static func price(
+        _ price: Int64, _ operation: ChangeOperation = .create
+    )
+        -> RecordChange
+    {
+        Fixtures.change(operation, fields: ["price": .integer(price)])
+    }
+
+    private static func device(_ name: String) -> PastDevice {
+        PastDevice(
+            serial: UInt64(name.utf8.count), id: Fixtures.identifier(name),
+            owner: Fixtures.identifier("alice"), gateway: .apns, gatewayEnvironment: .development,
+            topic: nil, registeredAt: Fixtures.moment, activation: .start, ended: nil)
+    }
+
+    private static func cheap(_ bound: Int = 100) -> Subscription {
+        Fixtures.subscription("cheap", where: "price < \(bound)")
+    }
+
+    /// What the positions came to, the newest first.
+    private static func tally(
+        _ changes: [LoggedPastChange], of subscription: Subscription,
+        insteadOf former: Subscription? = nil, remembering most: Int = 2
+    ) throws -> RehearsalTally {
+        var rehearsal = try Rehearsal(of: subscription, insteadOf: former, to: [])
+        var tally = RehearsalTally(of: subscription, insteadOf: former, remembering: most)
+        for change in changes.sorted(by: { $0.position > $1.position }) {
+            if let verdict = try rehearsal.judge(change) { tally.add(change, verdict) }
+        }
+        return tally
+    }
+
+    // MARK: Judging
+
+    @Test func `what the owner may not be told of, or it cannot watch, is not even counted`()
+        throws
+    {
+        var hidden = Self.price(1)
+        hidden.readers = ["bob"]
+        var shown = Self.price(1)
+        shown.readers = ["alice"]
+        var foreign = Self.price(1)
+        foreign.database = .private
+        foreign.owner = Fixtures.identifier("alice")
+        var snapshot = Self.price(1)
+        snapshot.isSnapshot = true
+        var rehearsal = try Rehearsal(of: Self.cheap(), to: [])
+        for (change, isSeen) in [
+            (Self.price(1), true), (hidden, false), (shown, true), (foreign, false),
+            (snapshot, false),
+            (Fixtures.change(of: "Artist", fields: ["price": .integer(1)]), false),
+        ] {
+            let verdict = try rehearsal.judge(try Self.logged(1, change))
+            #expect((verdict != nil) == isSeen)
+            #expect(verdict?.fires ?? true)
+        }
+    }
+
+    @Test func `a text that names no readers and no origin is not read, and judged alike`()
+        throws
+    {
+        let devices = [Self.device("phone"), Self.device("tablet")]
+        for subscription in [Self.cheap(), Self.cheap(0)] {
+            var rehearsal = try Rehearsal(of: subscription, to: devices)
+            for operation in ChangeOperation.allCases {
+                let change = Self.price(1, operation)
+                let slow = try rehearsal.judge(try Self.logged(1, change))
+                let fast = try rehearsal.judge(
+                    try Self.logged(1, change, mayNameReaders: false, mayNameOrigin: false))
+                #expect(slow?.fires == fast?.fires)
+                #expect(slow?.pushes == fast?.pushes)
+                #expect(slow?.operation == operation && fast?.operation == operation)
+            }
+        }
+    }
+
+    @Test func `the device that made the change is not counted`() throws {
+        var change = Self.price(1)
+        change.origin = ChangeOrigin(
+            deviceID: Fixtures.identifier("phone"), userID: Fixtures.identifier("alice"))
+        var subscription = Self.cheap()
+        for (suppress, pushes) in [(.device, 1), (.user, 0), (.none, 2)]
+            as [(OriginSuppression, Int)]
+        {
+            subscription.suppress = suppress
+            var rehearsal = try Rehearsal(
+                of: subscription, to: [Self.device("phone"), Self.device("tablet")])
+            #expect(try rehearsal.judge(try Self.logged(1, change))?.pushes == pushes)
+        }
+    }
+
+    @Test func `a condition that takes too many steps ends it`() throws {
+        let subscription = Fixtures.subscription("dear", where: "title LIKE \"*a*b*\"")
+        let change = Fixtures.change(
+            fields: ["title": .string(String(repeating: "ab", count: 2000))])
+        var usual = try Rehearsal(of: subscription, to: [])
+        #expect(try usual.judge(try Self.logged(1, change))?.fires == true)
+        var bounded = try Rehearsal(of: subscription, to: [], mostSteps: 1)
+        #expect(throws: DearChange.self) {
+            _ = try bounded.judge(try Self.logged(1, change))
+        }
+    }
+
+    // MARK: Counting
+
+    @Test func `it is counted by operation and by hour, also before 1970`() throws {
+        let changes = [
+            try Self.logged(1, Self.price(1), at: -1),
+            try Self.logged(2, Self.price(1, .update), at: 0),
+            try Self.logged(3, Self.price(200), at: 3599),
+            try Self.logged(4, Self.price(1), at: 3599),
+            try Self.logged(5, Self.price(1), at: 3600),
+        ]
+        let tally = try Self.tally(changes, of: Self.cheap())
+        #expect(tally.lookedAt == 5)
+        #expect(tally.counts.fired == 4)
+        #expect(tally.counts.byOperation == [.create: 3, .update: 1])
+        #expect(tally.counts.byHour == [-1: 1, 0: 2, 1: 1])
+        #expect(tally.firedExamples.map(\.position) == [5, 4].map { LogPosition($0) })
+        #expect(tally.oldest?.position == LogPosition(1))
+        #expect(tally.newest?.position == LogPosition(5))
+    }
+
+    @Test func `what fires once is fired by the first change that matches`() throws {
+        var once = Self.cheap()
+        once.firesOnce = true
+        let changes = try [200, 1, 2, 3].enumerated().map {
+            try Self.logged(UInt64($0.offset + 1), Self.price($0.element))
+        }
+        let tally = try Self.tally(changes, of: once)
+        #expect(tally.counts.fired == 1)
+        #expect(tally.matched == 3)
+        #expect(tally.once?.position == LogPosition(2))
+        #expect(tally.firedExamples.map(\.position) == [LogPosition(2)])
+        #expect(try Self.tally(Array(changes.prefix(1)), of: once).counts.fired == 0)
+    }
+
+    /// A draft and what is saved, either of which may fire once, and what is added and removed.
+    static let differences: [(Bool, Bool, [UInt64], [UInt64])] = [
+        // The draft matches 2, 3 and 4; what is saved matches 1, 2 and 3.
+        (false, false, [4], [1]), (true, true, [2], [1]), (true, false, [], [3, 1]),
+        (false, true, [4, 3, 2], [1]),
+    ]
+
+    @Test(arguments: differences)
+    func `the difference of two subscriptions is that of what fires them`(
+        isOnce: Bool, wasOnce: Bool, added: [UInt64], removed: [UInt64]
+    ) throws {
+        var draft = Fixtures.subscription("s", where: "price >= 2 AND price <= 4")
+        draft.firesOnce = isOnce
+        var saved = Fixtures.subscription("s", where: "price >= 1 AND price <= 3")
+        saved.firesOnce = wasOnce
+        let changes = try (1...5).map { try Self.logged($0, Self.price(Int64($0))) }
+        let difference = try Self.tally(
+            changes, of: draft, insteadOf: saved, remembering: 9
+        ).difference
+        #expect(difference.firedFormerly == (wasOnce ? 1 : 3))
+        #expect(difference.addedExamples.map(\.position.rawValue) == added)
+        #expect(difference.added == added.count)
+        #expect(difference.removedExamples.map(\.position.rawValue) == removed)
+        #expect(difference.removed == removed.count)
+    }
+}

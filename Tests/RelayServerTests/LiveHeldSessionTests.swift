@@ -1,0 +1,120 @@
+import RelayModel
+import RelayServer
+import RelayTestKit
+import Testing
+
+/// Streams for `EventSource`, whose client has said before who it is.
+@Suite(.serialized, .timeLimit(.minutes(30))) struct LiveHeldSessionTests {
+    typealias Live = LiveScenarioTests
+
+    /// Holds a session of alice's that shows all artworks; returns the path of its calls.
+    private static func hold(_ relay: RunningRelay) async throws -> String {
+        let body: JSONValue = [
+            "ckAPIToken": .string(relay.container.apiToken),
+            "ckWebAuthToken": .string(SampleContainer.userToken("alice")), "format": "plain",
+            "set": [
+                "version": 1, "queries": [["id": "all", "recordType": "Artwork"]],
+            ],
+        ]
+        let answer = try await relay.client.call(
+            "POST", Live.path(relay) + "/sessions", body: body.text
+        ).expect(200)
+        #expect(answer["seconds"] == 60)
+        guard case .string(let secret)? = answer["session"] else {
+            Issue.record("a session has a secret: \(answer.text)")
+            return ""
+        }
+        #expect(secret.utf8.count == 48)
+        return Live.path(relay) + "/sessions/" + secret
+    }
+
+    private static func listen(
+        _ relay: RunningRelay, _ path: String, from token: String? = nil
+    ) async throws -> RawConnection {
+        let stream = try await RawConnection.open(try await relay.relay.ports.port(of: "http"))
+        let place = token.map { "Last-Event-ID: \($0)\r\n" } ?? ""
+        try await stream.send("GET \(path)/stream HTTP/1.1\r\nHost: localhost\r\n\(place)\r\n")
+        return stream
+    }
+
+    private static func token(in text: String) throws -> String {
+        let line = try #require(text.split(separator: "\n").last { $0.hasPrefix("id: ") })
+        return String(line.dropFirst(4))
+    }
+
+    @Test func `a stream that is opened again goes on where it was read to`() async throws {
+        try await RunningRelay.with { relay in
+            try await Live.keep(relay)
+            try await relay.container.post(Live.artwork("create", "a0", ["price": 5]))
+            let path = try await Self.hold(relay)
+            let stream = try await Self.listen(relay, path)
+            let first = await stream.hear(until: "\"type\":\"at\"")
+            #expect(first.contains("text/event-stream") && first.contains("retry: "))
+            #expect(first.contains(#""recordName":"a0""#))
+            try await stream.finish()
+            // What happens meanwhile is told to whoever comes back, and nothing twice.
+            try await relay.container.post(Live.artwork("create", "a1", ["price": 7]))
+            let again = try await Self.listen(relay, path, from: try Self.token(in: first))
+            let missed = await again.hear(until: "\"state\":\"complete\"")
+            #expect(missed.contains(#""isResumed":true"#), "\(missed)")
+            #expect(missed.contains(#""recordName":"a1""#) && !missed.contains("\"a0\""))
+            // Without a token it begins with the result as it is.
+            let anew = try await Self.listen(relay, path)
+            let whole = await anew.hear(until: "\"state\":\"complete\"")
+            #expect(whole.contains("\"a0\"") && whole.contains("\"a1\""))
+            #expect(await again.hear(until: "0\r\n\r\n").contains("4409"))
+        }
+    }
+
+    @Test func `its frames are posted, and what comes of them is streamed`() async throws {
+        try await RunningRelay.with { relay in
+            try await Live.keep(relay)
+            let path = try await Self.hold(relay)
+            let stream = try await Self.listen(relay, path)
+            _ = await stream.hear(until: "\"type\":\"at\"")
+            let edit: JSONValue = [
+                "type": "set", "version": 2, "base": 1,
+                "add": [
+                    ["id": "dear", "recordType": "Artwork", "query": ["predicate": "price > 5"]]
+                ],
+            ]
+            try await relay.client.call("POST", path, body: edit.text).expect(200)
+            #expect(await stream.hear(until: "\"complete\"").contains("\"id\":\"dear\""))
+            try await relay.client.call("POST", path, body: #"{"type":"fence","id":"f"}"#)
+                .expect(200)
+            #expect(await stream.hear(until: "\"fenced\"").contains("\"id\":\"f\""))
+            let bad = try await relay.client.call("POST", path, body: "{")
+            #expect(bad.status == 400)
+            let hello = try await relay.client.call("POST", path, body: #"{"type":"hello"}"#)
+            #expect(hello.status == 400 && hello.text.contains("was said before"))
+            // The edit holds when the stream is opened again.
+            let again = try await Self.listen(relay, path)
+            #expect(await again.hear(until: "\"complete\"").contains("\"id\":\"dear\""))
+            try await relay.client.call("POST", path, body: #"{"type":"bye"}"#).expect(200)
+            _ = await again.hear(until: "0\r\n\r\n")
+            let gone = try await relay.client.call(
+                "POST", path, body: #"{"type":"fence","id":"g"}"#)
+            #expect(gone.status == 404)
+        }
+    }
+
+    @Test func `nobody gets in without the secret, or after signing out`() async throws {
+        try await RunningRelay.with { relay in
+            try await Live.keep(relay)
+            let path = try await Self.hold(relay)
+            let wrong = String(path.dropLast(1)) + (path.hasSuffix("0") ? "1" : "0")
+            let foreign = path.replacing("/development/", with: "/production/")
+            for path in Set([wrong, foreign]).subtracting([path]) {
+                let refused = try await relay.client.call("GET", path + "/stream")
+                #expect(refused.status == 404, "\(refused.text)")
+            }
+            let stream = try await Self.listen(relay, path)
+            _ = await stream.hear(until: "\"type\":\"at\"")
+            try await relay.container.call("users/signOut", [:], as: "alice", in: "public")
+                .expect(200)
+            #expect(await stream.hear(until: "0\r\n\r\n").contains("4403"))
+            let refused = try await relay.client.call("GET", path + "/stream")
+            #expect(refused.status == 404)
+        }
+    }
+}

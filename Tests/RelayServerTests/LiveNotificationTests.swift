@@ -1,0 +1,134 @@
+import RelayModel
+import RelayServer
+import RelayTestKit
+import Testing
+
+/// What saved subscriptions fired, told to who is connected.
+@Suite(.serialized, .timeLimit(.minutes(30))) struct LiveNotificationTests {
+    typealias Live = LiveScenarioTests
+
+    private static func set(_ version: Int64, _ members: JSONObject = [:]) -> JSONValue {
+        var query: JSONObject = ["id": "n", "kind": "notifications"]
+        query.members += members.members
+        return ["type": "set", "version": .integer(version), "queries": [.object(query)]]
+    }
+
+    private static func prepare(_ relay: RunningRelay) async throws {
+        try await relay.client.administer(
+            "PATCH", relay.container.path, ["keepsInbox": true]
+        ).expect(200)
+        for device in SampleDevice.usual { try await relay.container.register(device) }
+        try await relay.container.save(.query("mine", #"artist = "artist-1""#))
+    }
+
+    @Test func `each notification is told once, and a client goes on after the last`() async throws
+    {
+        try await RunningRelay.with { relay in
+            try await Self.prepare(relay)
+            try await relay.container.post(.change("create", "a1"))
+            let page = try await Live.open(relay)
+            try await page.send(Self.set(1))
+            let state = await page.frame("state")
+            #expect(state?["queries"]?.value(at: ["0", "id"]) == "n")
+            #expect(state?["queries"]?.value(at: ["0", "group"]) == nil)
+            let first = await page.frame("notification")
+            #expect(first?["id"] == "n")
+            #expect(first?["notification"]?.value(at: ["subscriptionID"]) == "mine")
+            try await relay.container.post(.change("create", "a2"))
+            let second = await page.frame("notification")
+            #expect(
+                second?["notification"]?.value(at: ["payload", "ck", "qry", "rid"]) == "a2",
+                "\(String(describing: second))")
+            // Marking it read elsewhere is told too.
+            let read = second?["notification"]?.value(at: ["notificationID"]) ?? .null
+            try await relay.container.call(
+                "notifications/markRead", ["notificationIDs": [read]], as: "alice", in: "public"
+            ).expect(200)
+            let marked = await page.frame("notification")
+            #expect(marked?["notification"]?.value(at: ["notificationID"]) == read)
+            #expect(marked?["notification"]?.value(at: ["isRead"]) == true)
+            try await page.close()
+
+            try await relay.container.post(.change("create", "a3"))
+            let again = try await Live.open(relay)
+            try await again.send(Self.set(1, ["since": marked?["syncToken"] ?? .null]))
+            let missed = await again.frame("notification")
+            #expect(missed?["notification"]?.value(at: ["payload", "ck", "qry", "rid"]) == "a3")
+            // Who wants the news alone is told nothing of before.
+            try await again.send(Self.set(2, ["initial": "none"]))
+            try await again.send(["type": "fence", "id": "f"])
+            _ = await again.frame("fenced")
+            try await relay.container.post(.change("create", "a4"))
+            let news = await again.frame("notification")
+            #expect(news?["notification"]?.value(at: ["payload", "ck", "qry", "rid"]) == "a4")
+            try await again.close()
+        }
+    }
+
+    @Test func `an inbox is its user's alone, and another's token begins anew`() async throws {
+        try await RunningRelay.with { relay in
+            try await Self.prepare(relay)
+            try await relay.container.post(.change("create", "a1"))
+            let alice = try await Live.open(relay)
+            try await alice.send(Self.set(1))
+            let token = await alice.frame("notification")?["syncToken"] ?? .null
+            let bob = try await Live.open(relay, as: "bob")
+            try await bob.send(Self.set(1, ["since": token]))
+            #expect(await bob.frame("reset")?["reason"] == "foreign")
+            try await bob.send(["type": "fence", "id": "f"])
+            let frames = await bob.frames(until: "fenced")
+            #expect(!frames.contains { $0["type"] == "notification" })
+            try await alice.close()
+            try await bob.close()
+        }
+    }
+
+    @Test func `what cannot be asked of an inbox is refused where it stands`() async throws {
+        try await RunningRelay.with { relay in
+            let page = try await Live.open(relay)
+            try await page.send(Self.set(1))
+            func refusal(_ page: LiveConnection) async -> String {
+                let state = await page.frame("state") ?? [:]
+                #expect(state["state"] == "error")
+                return JSONValue.object(state).text
+            }
+            #expect(await refusal(page).contains("keeps no notifications"))
+            try await page.close()
+            try await Self.prepare(relay)
+            let again = try await Live.open(relay)
+            try await again.send(Self.set(1, ["recordType": "Artwork"]))
+            #expect(await refusal(again).contains("recordType: is not of notifications"))
+            try await again.send(Self.set(2, ["since": "nonsense"]))
+            #expect(await refusal(again).contains("since: a syncToken"))
+            let two: JSONValue = [
+                "type": "set", "version": 3,
+                "queries": [
+                    ["id": "a", "kind": "notifications"],
+                    ["id": "b", "kind": "notifications", "database": "public"],
+                ],
+            ]
+            try await again.send(two)
+            #expect(await refusal(again).contains("one query of notifications"))
+            try await again.close()
+        }
+    }
+
+    @Test func `who does not read is sent no more than it takes, and misses nothing`() async throws
+    {
+        try await RunningRelay.with { relay in
+            try await Self.prepare(relay)
+            for number in 0..<120 {
+                try await relay.container.post(.change("create", "b\(number)"))
+            }
+            let page = try await Live.open(relay)
+            try await page.send(Self.set(1))
+            var names: [JSONValue] = []
+            while names.count < 120, let told = await page.frame("notification") {
+                names.append(
+                    told["notification"]?.value(at: ["payload", "ck", "qry", "rid"]) ?? .null)
+            }
+            #expect(Set(names).count == 120)
+            try await page.close()
+        }
+    }
+}

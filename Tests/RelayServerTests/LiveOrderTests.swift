@@ -1,0 +1,135 @@
+import RelayModel
+import RelayTestKit
+import Testing
+
+/// Firebase's and Wilddog's orders of results, over real sockets.
+@Suite(.serialized, .timeLimit(.minutes(30))) struct LiveOrderTests {
+    typealias Live = LiveScenarioTests
+
+    private static func set(_ members: JSONObject) -> JSONValue {
+        var query: JSONObject = ["id": "q", "recordType": "Artwork"]
+        query.members += members.members
+        return ["type": "set", "version": 1, "queries": [.object(query)]]
+    }
+
+    /// The names that a query shows, in its order.
+    private static func names(
+        _ relay: RunningRelay, _ members: JSONObject
+    ) async throws -> [String] {
+        let page = try await Live.open(relay)
+        try await page.send(set(members))
+        let frames = await page.frames(until: "at")
+        try await page.close()
+        guard
+            case .array(let records)? = frames.first(where: { $0["type"] == "result" })?["records"]
+        else { return ["\(frames)"] }
+        return records.compactMap { $0.value(at: ["recordName"]) }.map { name in
+            if case .string(let name) = name { name } else { "\(name)" }
+        }
+    }
+
+    @Test func `records stand as Firebase's and Wilddog's children do`() async throws {
+        try await RunningRelay.with { relay in
+            try await Live.keep(relay)
+            for (name, fields): (String, JSONObject) in [
+                ("10", ["rank": 3, "value": "x", "priority": 2]), ("9", ["rank": "b"]),
+                ("b", ["rank": true, "deep": ["$map": ["x": 1]]]), ("a", ["rank": .number(1.5)]),
+                ("c", [:]),
+            ] {
+                try await relay.container.post(Live.artwork("create", name, fields))
+            }
+            let child: JSONObject = ["orderBy": ["child": "rank"]]
+            // Nothing, false, true, numbers, texts.
+            #expect(try await Self.names(relay, child) == ["c", "b", "a", "10", "9"])
+            var bounded = child
+            bounded["end"] = ["value": 2]
+            #expect(try await Self.names(relay, bounded) == ["c", "b", "a"])
+            bounded["rules"] = "wilddog"
+            #expect(try await Self.names(relay, bounded) == ["a"])
+            #expect(
+                try await Self.names(relay, ["orderBy": "key"]) == ["9", "10", "a", "b", "c"])
+            #expect(
+                try await Self.names(
+                    relay, ["orderBy": "key", "start": ["value": "10"], "end": ["value": "b"]])
+                    == ["10", "a", "b"])
+            #expect(
+                try await Self.names(
+                    relay,
+                    [
+                        "orderBy": "priority", "start": ["value": .null, "key": "b"],
+                        "limit": ["first": 2],
+                    ]) == ["b", "c"])
+            #expect(
+                try await Self.names(relay, ["orderBy": "value", "limit": ["first": 2]])
+                    == ["10", "9"])
+        }
+    }
+
+    @Test func `a newcomer inside pushes the child at the boundary out`() async throws {
+        try await RunningRelay.with { relay in
+            try await Live.keep(relay)
+            for (name, rank) in [("a", 1), ("b", 2), ("c", 3)] {
+                try await relay.container.post(
+                    Live.artwork("create", name, ["rank": .integer(Int64(rank))]))
+            }
+            let page = try await Live.open(relay)
+            try await page.send(
+                Self.set(["orderBy": ["child": "rank"], "limit": ["last": 2]]))
+            _ = await page.frames(until: "at")
+            try await relay.container.post(Live.artwork("create", "d", ["rank": .number(2.5)]))
+            let items = await page.frame("items")?["items"]
+            #expect(items?.value(at: ["0", "op"]) == "removed")
+            #expect(items?.value(at: ["0", "record", "recordName"]) == "b")
+            #expect(items?.value(at: ["1", "record", "recordName"]) == "d")
+            #expect(items?.value(at: ["1", "previous"]) == .null)
+            try await relay.container.post(Live.artwork("update", "c", ["rank": "text"]))
+            let moved = await page.frame("items")?["items"]
+            #expect(moved?.value(at: ["0", "op"]) == "changed")
+            #expect(moved?.value(at: ["0", "moved"]) == true)
+            #expect(moved?.value(at: ["0", "previous"]) == "d")
+            try await page.close()
+        }
+    }
+
+    @Test func `an order that cannot be is refused where it stands`() async throws {
+        try await RunningRelay.with { relay in
+            try await Live.keep(relay)
+            let page = try await Live.open(relay)
+            let refused: [(JSONObject, String)] = [
+                (["orderBy": "rank"], "orderBy: key, value, priority or"),
+                (["orderBy": 5], "orderBy: key, value, priority or"),
+                (["orderBy": ["child": ""]], "orderBy.child: a child path has names"),
+                (["orderBy": ["child": "$key"]], "orderBy.child: $key has an ordering"),
+                (["orderBy": "key", "sortBy": [["fieldName": "rank"]]], "sortBy: a query has one"),
+                (["rules": "wilddog"], "rules: is of an order by orderBy"),
+                (["orderBy": "key", "rules": "parse"], "rules: \"parse\" is unknown"),
+                (["orderBy": "key", "start": ["value": 5]], "start: a bound of keys is one text"),
+                (["orderBy": "value", "start": [:]], "start.value: is required"),
+                (
+                    ["orderBy": "value", "end": ["value": ["$map": [:]]]],
+                    "end: a bound is a text, number, boolean or nothing"
+                ),
+                (
+                    [
+                        "orderBy": "value", "rules": "wilddog", "start": ["value": 5],
+                        "end": ["value": "a"],
+                    ], "end: the two bounds are of one kind"
+                ),
+                (["kind": "changes", "orderBy": "key"], "orderBy: is of a result"),
+            ]
+            for (members, reason) in refused {
+                try await page.send(Self.set(members))
+                let state = await page.frame("state")
+                #expect(state?["state"] == "error")
+                guard
+                    case .string(let text)? = state?["queries"]?.value(at: ["0", "error", "reason"])
+                else {
+                    Issue.record("\(reason): \(String(describing: state))")
+                    continue
+                }
+                #expect(text.contains(reason), "\(text)")
+            }
+            try await page.close()
+        }
+    }
+}
