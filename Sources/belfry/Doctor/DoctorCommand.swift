@@ -48,7 +48,7 @@ struct DoctorCommand: AsyncParsableCommand {
             let overview = try await client.make(.overview)
             let answered = World.real.now()
             let middle = asked.advanced(by: answered.duration(since: asked) / 2)
-            return try await checkup(overview, at: middle)
+            return try examined(overview, at: middle)
         }
         let diagnosis = checkup.diagnosis
         print(
@@ -56,7 +56,7 @@ struct DoctorCommand: AsyncParsableCommand {
         if diagnosis.isBad(strict: strict) { throw ExitCode.failure }
     }
 
-    private func checkup(_ overview: JSONValue, at now: Timestamp) async throws -> Checkup {
+    private func examined(_ overview: JSONValue, at now: Timestamp) throws -> Checkup {
         var checkup = Checkup(overview: overview, now: now, isRunning: options.database == nil)
         checkup.backup = try newestBackup()
         checkup.bounds.backupAge = .seconds(backupHours * 3600)
@@ -77,12 +77,11 @@ struct DoctorCommand: AsyncParsableCommand {
     private func newestBackup() throws -> Checkup.Backup {
         guard let backups else { return .notNamed }
         let manager = FileManager.default
-        var isFolder: ObjCBool = false
-        guard manager.fileExists(atPath: backups, isDirectory: &isFolder) else {
-            return .missing(path: backups)
-        }
-        let names = isFolder.boolValue ? try manager.contentsOfDirectory(atPath: backups) : []
-        let paths = isFolder.boolValue ? names.map { "\(backups)/\($0)" } : [backups]
+        guard let kind = try? manager.attributesOfItem(atPath: backups)[.type] as? FileAttributeType
+        else { return .missing(path: backups) }
+        let isFolder = kind == .typeDirectory
+        let names = isFolder ? try manager.contentsOfDirectory(atPath: backups) : []
+        let paths = isFolder ? names.map { "\(backups)/\($0)" } : [backups]
         let files = paths.compactMap { path -> (Date, String)? in
             guard !path.hasSuffix("-wal"), !path.hasSuffix("-shm"),
                 let attributes = try? manager.attributesOfItem(atPath: path),
