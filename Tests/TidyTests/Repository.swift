@@ -40,6 +40,14 @@ struct Repository {
         return File(path: path, lines: text.components(separatedBy: "\n"))
     }
 
+    /// What people read: the pages at the top, and those of the documentation.
+    static var documents: [File] {
+        get throws {
+            try ["README.md", "CONTRIBUTING.md", "SECURITY.md"].map(file)
+                + files(in: "docs", suffix: ".md")
+        }
+    }
+
     static let swift: [File] = {
         let folders = ["Sources", "Tests", "Migrations"]
         return folders.flatMap { (try? files(in: $0, suffix: ".swift")) ?? [] }

@@ -65,10 +65,7 @@ import Testing
     }
 
     @Test func `a markdown file has one title`() throws {
-        let documents =
-            try Repository.files(in: "docs", suffix: ".md") + [
-                Repository.file("README.md")
-            ]
+        let documents = try Repository.documents
         var finds: [String] = []
         for file in documents {
             var isCode = false
@@ -84,10 +81,7 @@ import Testing
 
     /// A link that leads nowhere is worse than none.
     @Test func `links between documents lead somewhere`() throws {
-        let documents =
-            try Repository.files(in: "docs", suffix: ".md") + [
-                Repository.file("README.md")
-            ]
+        let documents = try Repository.documents
         var finds: [String] = []
         for file in documents {
             let folder = Repository.top.appending(path: file.path).deletingLastPathComponent()
@@ -105,10 +99,9 @@ import Testing
 
     /// What was moved since is looked for in vain; records and the changelog speak of their day.
     @Test func `files and folders that documents name are there`() throws {
-        let documents =
-            try Repository.files(in: "docs", suffix: ".md").filter {
-                !$0.path.contains("decisions/") && !$0.path.hasSuffix("changelog.md")
-            } + [Repository.file("README.md")]
+        let documents = try Repository.documents.filter {
+            !$0.path.contains("decisions/") && !$0.path.hasSuffix("changelog.md")
+        }
         var finds: [String] = []
         for file in documents {
             for (number, line) in file.numbered {
