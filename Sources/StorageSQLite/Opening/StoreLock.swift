@@ -191,15 +191,24 @@ final class StoreLock: Sendable {
 
     /// The process that has the `flock` of a file, as the kernel tells it.
     private static func locker(of file: FileIdentity) -> Int32? {
-        let lines = (try? String(contentsOfFile: "/proc/locks", encoding: .utf8)) ?? ""
-        for line in lines.split(separator: "\n") {
-            let words = line.split(separator: " ")
-            // 1: FLOCK ADVISORY WRITE 1234 08:01:5678 0 EOF
-            guard words.count > 5, words[1] == "FLOCK",
-                words[5].split(separator: ":").last == Substring("\(file.inode)")
-            else { continue }
-            return Int32(words[4])
+        // One reading can leave out a lock while others on the machine come and go.
+        for _ in 0..<5 {
+            for words in kernelLocks(of: file) where words[1] == "FLOCK" {
+                return Int32(words[4])
+            }
         }
         return nil
+    }
+
+    /// The words of each line about a file in one reading of the kernel's list of locks.
+    ///
+    /// The list is read in pieces, and changes between them: a lock that is held can be missing.
+    static func kernelLocks(of file: FileIdentity) -> [[Substring]] {
+        let lines = (try? String(contentsOfFile: "/proc/locks", encoding: .utf8)) ?? ""
+        return lines.split(separator: "\n").map { $0.split(separator: " ") }.filter { words in
+            // 1: FLOCK ADVISORY WRITE 1234 08:01:5678 0 EOF
+            words.count > 5
+                && words[5].split(separator: ":").last == Substring("\(file.inode)")
+        }
     }
 }

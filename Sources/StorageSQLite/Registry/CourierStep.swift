@@ -49,23 +49,25 @@ struct CourierStep: Sendable {
     /// composed.
     private func address(of delivery: CourierDelivery, in db: Database) throws -> Address? {
         guard let container = try db.containerIfKnown(delivery.container) else { return nil }
-        let statement = try db.cachedStatement(
-            sql: """
-                SELECT courier.id, device.token, device.owner FROM device
-                    JOIN user ON user.id = device.owner
-                    JOIN courier ON courier.token = device.token
-                WHERE device.container = ? AND device.deviceID = ? AND device.ended IS NULL
-                    AND device.gateway = 'courier' AND user.name = ?
-                """)
         let row = try Row.fetchOne(
-            statement,
-            arguments: [container.id, delivery.deviceID.rawValue, delivery.owner.rawValue])
+            db.cachedStatement(sql: Self.addressStatement),
+            arguments: [container.id, delivery.owner.rawValue, delivery.deviceID.rawValue])
         guard let row else { return nil }
         let stored = StoredRow(row: row, table: "device")
         return Address(
             courier: row["id"], token: try stored.identifier("token"), container: container.id,
             owner: row["owner"])
     }
+
+    /// Begins with the user, because users who share an ID of a device may be many.
+    static let addressStatement = """
+        SELECT courier.id, device.token, device.owner FROM user
+            CROSS JOIN device INDEXED BY deviceActiveID
+                ON device.container = user.container AND device.owner = user.id
+            CROSS JOIN courier ON courier.token = device.token
+        WHERE user.container = ? AND user.name = ? AND device.deviceID = ?
+            AND device.ended IS NULL AND device.gateway = 'courier'
+        """
 
     private func insert(
         _ delivery: CourierDelivery, for address: Address, in db: Database

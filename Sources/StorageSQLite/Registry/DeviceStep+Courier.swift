@@ -47,15 +47,18 @@ extension DeviceStep {
     /// Ends the couriers of a user that are too many, the least recently polled first.
     func endSurplusCouriers(of owner: UserID, in commit: inout OpenCommit) throws {
         let serials = try UInt64.fetchAll(
-            commit.db,
-            sql: """
-                SELECT device.serial FROM device
-                    JOIN user ON user.id = device.owner
-                    JOIN courier ON courier.token = device.token
-                WHERE device.container = ? AND user.name = ? AND device.ended IS NULL
-                    AND device.gateway = 'courier'
-                ORDER BY courier.polledAt DESC, courier.id DESC LIMIT -1 OFFSET ?
-                """, arguments: [container.id, owner.rawValue, Limits.maximumCouriersPerUser])
+            commit.db, sql: Self.surplusStatement,
+            arguments: [container.id, owner.rawValue, Limits.maximumCouriersPerUser])
         try endAndTell(serials.sorted(), in: &commit)
     }
+
+    /// Begins with the user, because a search that begins with the container reads all its devices.
+    static let surplusStatement = """
+        SELECT device.serial FROM user
+            CROSS JOIN device INDEXED BY deviceOwner ON device.owner = user.id
+            CROSS JOIN courier ON courier.token = device.token
+        WHERE user.container = ? AND user.name = ? AND device.ended IS NULL
+            AND device.gateway = 'courier'
+        ORDER BY courier.polledAt DESC, courier.id DESC LIMIT -1 OFFSET ?
+        """
 }

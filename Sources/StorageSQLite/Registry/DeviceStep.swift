@@ -81,16 +81,20 @@ struct DeviceStep {
         _ id: DeviceID, of user: UserID, in commit: inout OpenCommit
     ) throws -> Bool {
         let serials = try UInt64.fetchAll(
-            commit.db,
-            sql: """
-                SELECT serial FROM device JOIN user ON user.id = device.owner
-                WHERE device.container = ? AND deviceID = ? AND ended IS NULL AND user.name = ?
-                """,
-            arguments: [container.id, id.rawValue, user.rawValue])
+            commit.db, sql: Self.forgottenStatement,
+            arguments: [container.id, user.rawValue, id.rawValue])
         try dropBadge(id, of: user, in: commit)
         try endAndTell(serials, in: &commit)
         return !serials.isEmpty
     }
+
+    /// Begins with the user, because users who share an ID of a device may be many.
+    static let forgottenStatement = """
+        SELECT serial FROM user
+            CROSS JOIN device INDEXED BY deviceActiveID
+                ON device.container = user.container AND device.owner = user.id
+        WHERE user.container = ? AND user.name = ? AND deviceID = ? AND ended IS NULL
+        """
 
     /// Ends the devices whose token the gateway declared dead, unless they registered it anew.
     func forget(_ tokens: [DeadToken], in commit: inout OpenCommit) throws {

@@ -114,13 +114,7 @@ struct InboxStep: Sendable {
     /// Subscriptions that one change fires share the ID.
     func markRead(_ id: UUIDBytes, of owner: Int64, in db: Database) throws -> Bool {
         let rows = try Row.fetchAll(
-            db.cachedStatement(
-                sql: """
-                    SELECT notification.sequence, readAt, inbox.container
-                    FROM notification JOIN inbox ON inbox.owner = notification.owner
-                    WHERE notification.owner = ? AND notificationID = ?
-                    ORDER BY notification.sequence
-                    """), arguments: [owner, Data(id.bytes)])
+            db.cachedStatement(sql: Self.sharingStatement), arguments: [owner, Data(id.bytes)])
         let update = try db.cachedStatement(
             sql: """
                 UPDATE notification SET sequence = ?, readAt = ?, changedAt = ?
@@ -139,4 +133,13 @@ struct InboxStep: Sendable {
         }
         return !rows.isEmpty
     }
+
+    /// Names its index, because the order would have the whole inbox read.
+    static let sharingStatement = """
+        SELECT notification.sequence, readAt, inbox.container
+        FROM notification INDEXED BY notificationID
+            JOIN inbox ON inbox.owner = notification.owner
+        WHERE notification.owner = ? AND notificationID = ?
+        ORDER BY notification.sequence
+        """
 }

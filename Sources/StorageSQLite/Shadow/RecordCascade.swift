@@ -51,13 +51,14 @@ extension ShadowRows {
     func records(
         deletedWith target: RecordID, limit: Int, in db: Database
     ) throws -> [ShadowRecord] {
-        let statement = try db.cachedStatement(
-            sql: """
-                SELECT * FROM shadowRecord
-                WHERE \(Self.zoneCondition) AND deletedWith = ? LIMIT ?
-                """)
-        return try Row.fetchAll(
-            statement, arguments: zone(target.zoneID) + [target.recordName.rawValue, limit]
+        try Row.fetchAll(
+            db.cachedStatement(sql: Self.deletedWithStatement),
+            arguments: zone(target.zoneID) + [target.recordName.rawValue, limit]
         ).map(ShadowRecord.init(row:))
     }
+
+    static let deletedWithStatement = """
+        SELECT * FROM shadowRecord INDEXED BY shadowRecordDeletedWith
+        WHERE \(zoneCondition) AND deletedWith = ? LIMIT ?
+        """
 }

@@ -28,15 +28,17 @@ struct ShadowRows {
 
     /// The same, with the size of their texts.
     func scanned(named id: RecordID, in db: Database) throws -> [ScannedRecord] {
-        let statement = try db.cachedStatement(
-            sql: """
-                SELECT * FROM shadowRecord
-                WHERE \(Self.zoneCondition) AND recordName = ? AND isKept = 1
-                """)
-        return try Row.fetchAll(
-            statement, arguments: zone(id.zoneID) + [id.recordName.rawValue]
+        try Row.fetchAll(
+            db.cachedStatement(sql: Self.namedStatement),
+            arguments: zone(id.zoneID) + [id.recordName.rawValue]
         ).map(ScannedRecord.init(row:))
     }
+
+    /// Names its index, because the key has as many columns of the zone and would be read whole.
+    static let namedStatement = """
+        SELECT * FROM shadowRecord INDEXED BY shadowRecordName
+        WHERE \(zoneCondition) AND recordName = ? AND isKept = 1
+        """
 
     /// Writes a record as it is now, and notes in its zone that something changed.
     func write(_ record: ShadowRecord, version: Int64?, in db: Database) throws {
