@@ -84,5 +84,9 @@ package struct Migration: Sendable, Hashable {
             name: "v0017_keepPast",
             sql: String(decoding: PackageResources.v0017_keepPast_sql, as: UTF8.self),
             checksum: "a1b3a0b59f90dfcc197395bee0afacfee7ee671d408b7f0cee3531bd932bdc64"),
+        Migration(
+            name: "v0018_markRequests",
+            sql: String(decoding: PackageResources.v0018_markRequests_sql, as: UTF8.self),
+            checksum: "e54386421dc9c9c47330da0e9a26e9ebf2281d9ecfc809365813144c187fe070"),
     ]
 }

@@ -1,6 +1,7 @@
 import RelayModel
 import RelayTestKit
 import Storage
+import StorageSQLite
 import Synchronization
 import Testing
 
@@ -119,6 +120,43 @@ import Testing
         #expect(state.resets == [])
         let changes = state.changes["changes"] ?? []
         #expect(changes == Array(Set(changes)).sorted(), "each change once, in order")
+    }
+
+    @Test("an `at` never divides the changes of a request, however many there are")
+    func keepsRequestsWhole() async throws {
+        let scenario = try await LiveScenario()
+        let sizes = [1, 300, 2, 255, 1, 900, 3]
+        let client = ModelClient(1, as: .user(Fixtures.identifier("alice")))
+        try await scenario.withEngine { engine in
+            await engine.connect(1, at: client, of: Fixtures.container, as: client.reader)
+            try await engine.declare(["all": LiveScenario.query(.changes)], version: 1, by: client)
+            await client.wait { $0.isComplete }
+            // Several are there to be read while the first is told.
+            try await withThrowingTaskGroup(of: Void.self) { tasks in
+                for (number, size) in sizes.enumerated() {
+                    tasks.addTask {
+                        try await scenario.append(
+                            (0..<size).map { index in
+                                RecordChange(
+                                    .create, of: LiveScenario.type,
+                                    RecordID(
+                                        recordName: Fixtures.identifier("r\(number)-\(index)")))
+                            })
+                    }
+                }
+                try await tasks.waitForAll()
+            }
+            try await engine.fence("f", of: 1)
+        }
+        let log = try await scenario.store.entries(after: .start, limit: 2000)
+        let requests = log.indices.filter { !log[$0].continuesRequest }
+        #expect(requests.count >= sizes.count)
+        let ends = Set(requests + [log.count]).map { end in
+            log[..<end].count { if case .change = $0.body { true } else { false } }
+        }
+        let told = client.state.withLock { $0.ends }
+        #expect(told.last == sizes.reduce(0, +))
+        #expect(Set(told).isSubset(of: Set(ends)), "\(told) of \(ends.sorted())")
     }
 
     @Test("of what is read together a query tells one change, or the last of each record")

@@ -37,6 +37,8 @@ final class ModelClient: LiveHub {
         var isComplete = false
         /// Frames that wait for their `at`.
         var open: [JSONObject] = []
+        /// How many changes were told up to each `at`.
+        var ends: [Int] = []
     }
 
     let number: UInt64
@@ -83,6 +85,7 @@ final class ModelClient: LiveHub {
                 for frame in state.open { Self.apply(frame, &state) }
                 state.open = []
                 state.at = token
+                state.ends.append(state.changes.values.reduce(0) { $0 + $1.count })
             } else {
                 state.open.append(object)
             }
@@ -209,8 +212,13 @@ struct LiveScenario {
 
     /// Appends a change, as a source posts it.
     func append(_ change: RecordChange) async throws {
+        try await append([change])
+    }
+
+    /// Appends the changes of one request.
+    func append(_ changes: [RecordChange]) async throws {
         _ = try await store.append(
-            [ChangeToAppend(change, key: nil)], container: Fixtures.container,
+            changes.map { ChangeToAppend($0, key: nil) }, container: Fixtures.container,
             source: Fixtures.identifier("db"), at: Fixtures.moment)
     }
 

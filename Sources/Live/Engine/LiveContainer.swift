@@ -18,7 +18,10 @@ final class LiveContainer {
     }
 
     /// What is kept of the records of one type.
-    struct Table {
+    ///
+    /// One object, because whoever looks at a value of it while another part changes copies all
+    /// records that are shown.
+    final class Table {
         var boxes: [RecordID: Box] = [:]
         /// The results on it.
         var groups: Set<UInt32> = []
@@ -81,8 +84,10 @@ final class LiveContainer {
         case .result:
             results.insert(indexed)
             if let shelf = Self.shelf(of: group.query) {
-                tables[shelf, default: Table()].groups.insert(group.number)
-                tables[shelf]?.unread.insert(group.number)
+                let table = tables[shelf] ?? Table()
+                table.groups.insert(group.number)
+                table.unread.insert(group.number)
+                tables[shelf] = table
             }
         case .changes:
             changes.insert(indexed)
@@ -112,17 +117,15 @@ final class LiveContainer {
     }
 
     private func remove(_ group: LiveGroup, from shelf: Shelf) {
-        tables[shelf]?.groups.remove(group.number)
-        tables[shelf]?.unread.remove(group.number)
+        guard let table = tables[shelf] else { return }
+        table.groups.remove(group.number)
+        table.unread.remove(group.number)
         for member in group.members?.all ?? [] {
-            tables[shelf]?.boxes[member.record.id]?.groups.remove(group.number)
-            if tables[shelf]?.boxes[member.record.id]?.groups.isEmpty == true {
-                tables[shelf]?.boxes[member.record.id] = nil
-            }
+            let id = member.record.id
+            table.boxes[id]?.groups.remove(group.number)
+            if table.boxes[id]?.groups.isEmpty == true { table.boxes[id] = nil }
         }
-        if tables[shelf]?.groups.isEmpty == true, tables[shelf]?.loading == nil {
-            tables[shelf] = nil
-        }
+        if table.groups.isEmpty, table.loading == nil { tables[shelf] = nil }
     }
 
     // MARK: Matching

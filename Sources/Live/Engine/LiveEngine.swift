@@ -83,9 +83,12 @@ package actor LiveEngine {
         let head = try await patience.attempt { [log] in try await log.head() }
         isFollowing = true
         advancePast(head)
+        // Entries whose request goes on behind what was read.
+        var held: [FollowedEntry] = []
         while true {
             try Task.checkCancellation()
             if containers.isEmpty {
+                held = []
                 // Nobody wants to see anything.
                 let head = try await patience.attempt { [log] in try await log.head() }
                 // Somebody may have come meanwhile, as of the position until now.
@@ -94,28 +97,46 @@ package actor LiveEngine {
                 try await log.waitForGrowth(beyond: head)
                 continue
             }
-            let entries: [FollowedEntry]
             do {
-                let last = position
-                entries = try await patience.attempt { [log] in
+                let last = held.last?.position ?? position
+                held += try await patience.attempt { [log] in
                     try await log.followedEntries(after: last, limit: LiveSettings.entriesPerRead)
                 }
             } catch StorageError.unreadable(let entry) {
+                try await work(held[...])
+                held = []
                 // Nobody can be shown it; the follower sets it aside and says so.
                 advancePast(entry.position)
                 continue
             }
-            guard !entries.isEmpty else {
+            guard !held.isEmpty else {
                 try await log.waitForGrowth(beyond: position)
                 continue
             }
-            for entry in entries {
-                work(entry)
-                // A query that ends with one change is told no other one.
-                if !ending.isEmpty { try await advance(to: entry.position) }
-            }
-            try await advance(to: entries.last?.position ?? position)
+            let whole = Self.wholeRequests(of: held, upTo: try await log.head())
+            try await work(held.prefix(whole))
+            held.removeFirst(whole)
         }
+    }
+
+    /// How many of the entries are of requests that have been read to their ends.
+    ///
+    /// A request is durable as a whole, so that the last one ends where the log does.
+    private static func wholeRequests(of entries: [FollowedEntry], upTo head: LogPosition) -> Int {
+        guard let last = entries.last, last.position < head,
+            entries.count < LiveSettings.mostHeld
+        else { return entries.count }
+        return entries.lastIndex { !$0.continuesRequest } ?? 0
+    }
+
+    private func work(_ entries: ArraySlice<FollowedEntry>) async throws {
+        guard let last = entries.last else { return }
+        for entry in entries {
+            work(entry)
+            // A query that ends with one change is told no other one.
+            if !ending.isEmpty { try await advance(to: entry.position) }
+        }
+        try await advance(to: last.position)
     }
 
     private func advancePast(_ position: LogPosition) {
@@ -239,10 +260,8 @@ package actor LiveEngine {
         if change.isUnkept, box == nil { return }
         let later = change.keptAfter(entry.position, at: entry.appendedAt, base: box?.record)
             .map { granted($0, shelf, container) }
-        if table.loading != nil {
-            container.tables[shelf]?.loading?.note(
-                change.recordID, entry.position, later, most: LiveSettings.mostAside)
-        }
+        table.loading?.note(
+            change.recordID, entry.position, later, most: LiveSettings.mostAside)
         let matched: Set<UInt32>
         do throws(DearChange) {
             matched =
@@ -262,8 +281,7 @@ package actor LiveEngine {
                 of: container)
             if isMember { members.insert(number) }
         }
-        guard container.tables[shelf] != nil else { return }
-        container.tables[shelf]?.boxes[change.recordID] =
+        table.boxes[change.recordID] =
             members.isEmpty ? nil : later.map { LiveContainer.Box(record: $0, groups: members) }
         bound(members, later, in: container)
     }

@@ -2,6 +2,8 @@
 package struct LiveSettings: Sendable, Hashable {
     /// Entries of the log that are read at a time.
     static let entriesPerRead = 256
+    /// Entries that wait for the end of their request; of more it is told in pieces.
+    static let mostHeld = 10_000
     /// What may happen to records while they are read, before the reading begins anew.
     static let mostAside = 10_000
     /// How long a group without members is kept, so that a page that is loaded anew finds it.

@@ -20,7 +20,8 @@ struct FollowedEntryReading {
     func entries(after position: LogPosition, limit: Int) throws -> [FollowedEntry] {
         let statement = try db.cachedStatement(
             sql: """
-                SELECT position, appendedAt, container, kind, isStale, body, source
+                SELECT position, appendedAt, container, kind, isStale, body, source,
+                    continuesRequest
                 FROM logEntry WHERE position > ? ORDER BY position LIMIT ?
                 """)
         let rows = try Row.fetchCursor(statement, arguments: [position.stored, limit])
@@ -63,7 +64,7 @@ struct FollowedEntryReading {
         }
         return FollowedEntry(
             position: position, appendedAt: Timestamp(stored: row[1]), container: container,
-            body: body)
+            body: body, continuesRequest: row[7])
     }
 }
 

@@ -10,7 +10,8 @@ extension LogEntry {
             let container = try stored.containerKey()
             self.init(
                 position: position, appendedAt: stored.moment("appendedAt"), container: container,
-                body: try LogEntryBody(stored, container: container))
+                body: try LogEntryBody(stored, container: container),
+                continuesRequest: row["continuesRequest"])
         } catch let error as JSONContractError {
             throw StorageError.damaged(
                 path: "logEntry", reason: "entry \(position): \(error)")

@@ -22,6 +22,8 @@ struct OpenCommit {
     private(set) var appended: [StoredEntry] = []
     /// What changes in a row ask for again and again.
     private var known = KnownRows()
+    /// How many entries were appended before the request that is run.
+    private var requestStart = 0
 
     /// Begins after `head`.
     init(_ db: Database, head: LogPosition, quotas: Quotas) {
@@ -80,6 +82,7 @@ struct OpenCommit {
     ) throws -> @Sendable () -> Void {
         // Only what comes from outside leaves containers and schemas as they are.
         defer { if request.lane == .own { known = KnownRows() } }
+        requestStart = appended.count
         return switch isolation {
         case .together: try request.perform(&self)
         case .each: try attempt { (value: try request.perform(&$0), keep: true) }
@@ -153,18 +156,21 @@ struct OpenCommit {
         _ body: LogEntryBody, storedBody: String, in container: StoredContainer, at now: Timestamp
     ) throws -> LogPosition {
         let position = head.next
+        let continues = appended.count > requestStart
         let statement = try db.cachedStatement(
             sql: """
-                INSERT INTO logEntry (position, container, appendedAt, kind, source, isStale, body)
-                VALUES (?, ?, ?, ?, ?, ?, ?)
+                INSERT INTO logEntry
+                    (position, container, appendedAt, kind, source, isStale, body, continuesRequest)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?)
                 """)
         try statement.execute(arguments: [
             position.stored, container.id, now.stored, body.kind.rawValue, body.source?.rawValue,
-            body.isStale, storedBody,
+            body.isStale, storedBody, continues,
         ])
         head = position
         let entry = LogEntry(
-            position: position, appendedAt: now, container: container.key, body: body)
+            position: position, appendedAt: now, container: container.key, body: body,
+            continuesRequest: continues)
         appended.append(StoredEntry(entry: entry, bytes: storedBody.utf8.count))
         return position
     }

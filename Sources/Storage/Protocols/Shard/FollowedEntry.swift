@@ -11,21 +11,25 @@ package struct FollowedEntry: Sendable {
     package let container: ContainerKey
     /// What it says.
     package let body: FollowedBody
+    /// Whether the request that appended the entry before it appended it too.
+    package let continuesRequest: Bool
 
     package init(
-        position: LogPosition, appendedAt: Timestamp, container: ContainerKey, body: FollowedBody
+        position: LogPosition, appendedAt: Timestamp, container: ContainerKey, body: FollowedBody,
+        continuesRequest: Bool = false
     ) {
         self.position = position
         self.appendedAt = appendedAt
         self.container = container
         self.body = body
+        self.continuesRequest = continuesRequest
     }
 
     /// An entry that has been read.
     package init(_ entry: LogEntry) {
         self.init(
             position: entry.position, appendedAt: entry.appendedAt, container: entry.container,
-            body: FollowedBody(entry.body))
+            body: FollowedBody(entry.body), continuesRequest: entry.continuesRequest)
     }
 }
 

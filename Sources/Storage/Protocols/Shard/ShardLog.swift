@@ -59,15 +59,19 @@ package struct LogEntry: Sendable, Hashable {
     package let container: ContainerKey
     /// What it says.
     package let body: LogEntryBody
+    /// Whether the request that appended the entry before it appended it too.
+    package let continuesRequest: Bool
 
     /// Creates an entry as it was read.
     package init(
-        position: LogPosition, appendedAt: Timestamp, container: ContainerKey, body: LogEntryBody
+        position: LogPosition, appendedAt: Timestamp, container: ContainerKey, body: LogEntryBody,
+        continuesRequest: Bool = false
     ) {
         self.position = position
         self.appendedAt = appendedAt
         self.container = container
         self.body = body
+        self.continuesRequest = continuesRequest
     }
 }
 
