@@ -115,23 +115,6 @@ extension RelayStore {
             """, [cutoff, cutoff, portion], portion)
     }
 
-    private func pruneShadows(
-        _ retention: Retention, at now: Timestamp, _ portion: Int
-    ) async throws -> Int {
-        guard let age = retention.shadowAge else { return 0 }
-        let cutoff = try await read { db in
-            try LogCutoff(db: db).lastPosition(appendedBy: now.advanced(by: .zero - age))
-        }
-        guard let cutoff else { return 0 }
-        return try await delete(
-            """
-            DELETE FROM shadowRecord WHERE (container, database, owner, zoneOwner, zoneName,
-                recordType, recordName) IN (
-                SELECT container, database, owner, zoneOwner, zoneName, recordType, recordName
-                FROM shadowRecord WHERE position <= ? AND isDeleted = 0 AND source <> ? LIMIT ?)
-            """, [cutoff, SourceName.cloudKit.rawValue, portion], portion)
-    }
-
     // MARK: What was set aside
 
     private func pruneParked(

@@ -122,6 +122,57 @@ import Testing
         #expect(changes == Array(Set(changes)).sorted(), "each change once, in order")
     }
 
+    @Test("what retention takes leaves results, also of who was away", arguments: [false, true])
+    func forgets(isAway: Bool) async throws {
+        let scenario = try await LiveScenario()
+        try await scenario.modify([LiveScenario.edit(.forceReplace, "r0", ["price": .integer(1)])])
+        var changes = ["old", "older"].map { name in
+            RecordChange(
+                .create, of: LiveScenario.type, RecordID(recordName: Fixtures.identifier(name)))
+        }
+        for index in changes.indices { changes[index].after = RecordImage(["price": .integer(2)]) }
+        try await scenario.append(changes)
+        let queries = [
+            "all": LiveScenario.query(.result), "changes": LiveScenario.query(.changes),
+            "top": LiveScenario.query(
+                .result, order: [LiveSortKey("price", isAscending: false)], limit: .first(1)),
+        ]
+        let client = ModelClient(1, as: .user(Fixtures.identifier("alice")))
+        @Sendable func shown(_ id: String) -> [String] {
+            client.state.withLock { $0.shown[id]?.keys.sorted() ?? [] }
+        }
+        @Sendable func join(_ engine: LiveEngine, _ version: Int64) async throws {
+            await engine.connect(1, at: client, of: Fixtures.container, as: client.reader)
+            try await engine.declare(queries, version: version, by: client)
+            await client.wait { $0.isComplete }
+        }
+        @Sendable func prune() async throws {
+            var retention = Retention()
+            (retention.shadowAge, retention.logAge) = (.seconds(1), nil)
+            let later = Fixtures.moment.advanced(by: .seconds(86_400))
+            #expect(try await scenario.store.prune(retention, at: later).shadows == 2)
+        }
+        try await scenario.withEngine { engine in
+            try await join(engine, 1)
+            #expect(shown("all") == ["old", "older", "r0"])
+            guard !isAway else { return }
+            try await prune()
+            try await engine.fence("f", of: 1)
+        }
+        if isAway {
+            try await prune()
+            client.state.withLock { state in
+                (state.groups, state.names, state.open) = ([], [:], [])
+            }
+            try await scenario.withEngine { try await join($0, 2) }
+        }
+        #expect(shown("all") == ["r0"])
+        #expect(shown("top") == ["r0"])
+        let state = client.state.withLock { $0 }
+        #expect(state.resets == [])
+        #expect(state.changes["changes"] ?? [] == [])
+    }
+
     @Test("an `at` never divides the changes of a request, however many there are")
     func keepsRequestsWhole() async throws {
         let scenario = try await LiveScenario()

@@ -38,8 +38,11 @@ extension Explainer {
             return nil
         }
         if change.isSnapshot {
-            explanation.fail(
-                .appended, "the change was a row of a snapshot, and those fire nothing", facts)
+            let what =
+                change.operation == .delete
+                ? "the record was only dropped from what is kept, and that fires nothing"
+                : "the change was a row of a snapshot, and those fire nothing"
+            explanation.fail(.appended, what, facts)
             return nil
         }
         explanation.pass(

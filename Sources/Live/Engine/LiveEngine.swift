@@ -307,6 +307,7 @@ package actor LiveEngine {
     ) -> Bool {
         let fate: LiveItem.Reason =
             switch change.operation {
+            case .delete where change.isSnapshot: .forgotten
             case .delete: .deleted
             case .create where change.isSnapshot: .loaded
             case .create: .created

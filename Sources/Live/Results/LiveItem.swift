@@ -25,6 +25,8 @@ struct LiveItem: Sendable {
         case left
         /// The user may not read it any more.
         case unreadable
+        /// The relay does not keep it any longer, because nothing changed it for long.
+        case forgotten
     }
 
     var operation: Operation

@@ -46,7 +46,8 @@ package enum ShardLogConformance {
             LogEntry(
                 position: LogPosition(UInt64(index + 1)), appendedAt: Sample.moment(9),
                 container: Sample.container,
-                body: .change(change, source: Sample.source, isStale: false))
+                body: .change(change, source: Sample.source, isStale: false),
+                continuesRequest: index > 0)
         }
         #expect(try await store.entries(after: .start, limit: 10) == expected)
         let reopened = try await factory.reopen(store)
