@@ -40,11 +40,14 @@ import Testing
     /// What the positions came to, the newest first.
     private static func tally(
         _ changes: [LoggedPastChange], of subscription: Subscription,
-        insteadOf former: Subscription? = nil, remembering most: Int = 2
+        insteadOf former: Subscription? = nil, remembering most: Int = 2,
+        order: RehearsalTally.Order = .newestFirst
     ) throws -> RehearsalTally {
         var rehearsal = try Rehearsal(of: subscription, insteadOf: former, to: [])
-        var tally = RehearsalTally(of: subscription, insteadOf: former, remembering: most)
-        for change in changes.sorted(by: { $0.position > $1.position }) {
+        var tally = RehearsalTally(
+            of: subscription, insteadOf: former, remembering: most, order: order)
+        let sorted = changes.sorted { $0.position > $1.position }
+        for change in order == .newestFirst ? sorted : sorted.reversed() {
             if let verdict = try rehearsal.judge(change) { tally.add(change, verdict) }
         }
         return tally
@@ -91,6 +94,33 @@ import Testing
                 #expect(slow?.pushes == fast?.pushes)
                 #expect(slow?.operation == operation && fast?.operation == operation)
             }
+        }
+    }
+
+    @Test(arguments: [false, true], [nil, false, true] as [Bool?])
+    func `a file's order comes to the same as the log's`(isOnce: Bool, wasOnce: Bool?) throws {
+        var subscription = Self.cheap()
+        subscription.firesOnce = isOnce
+        let former = wasOnce.map { wasOnce in
+            var former = Self.cheap(40)
+            former.firesOnce = wasOnce
+            return former
+        }
+        let prices: [Int64] = [120, 30, 99, 39, 200, 41, 7, 100, 60, 38]
+        for count in 0...prices.count {
+            let changes = try prices.prefix(count).enumerated().map { number, price in
+                try Self.logged(
+                    UInt64(number + 1), Self.price(price), at: 1_700_000_000 + Int64(number) * 999)
+            }
+            let log = try Self.tally(changes, of: subscription, insteadOf: former)
+            let file = try Self.tally(
+                changes, of: subscription, insteadOf: former, order: .oldestFirst)
+            #expect(file.counts == log.counts)
+            #expect(file.difference == log.difference)
+            #expect(file.firedExamples == log.firedExamples)
+            #expect(file.once == log.once)
+            #expect(file.oldest == log.oldest && file.newest == log.newest)
+            #expect(file.lookedAt == count && file.matched == log.matched)
         }
     }
 

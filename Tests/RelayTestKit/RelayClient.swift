@@ -64,6 +64,15 @@ package struct RelayClient: Sendable {
             ["Authorization": "Bearer \(Self.adminToken)"], body?.text)
     }
 
+    /// The same with a body that is not JSON.
+    package func administer(
+        _ method: String, _ path: String, text: String
+    ) async throws -> Reply {
+        try await send(
+            method, "\(adminURL)/admin/1/\(path)",
+            ["Authorization": "Bearer \(Self.adminToken)"], text)
+    }
+
     private func send(
         _ method: String, _ url: String, _ headers: [String: String], _ body: String?
     ) async throws -> Reply {

@@ -132,12 +132,17 @@ package struct SampleContainer: Sendable {
     package func call(
         _ action: String, _ body: JSONValue?, as user: String, in database: String?
     ) async throws -> RelayClient.Reply {
+        try await client.call(
+            body == nil ? "GET" : "POST", target(of: action, as: user, in: database),
+            body: body?.text)
+    }
+
+    /// Where a user's client makes a call.
+    package func target(of action: String, as user: String, in database: String?) -> String {
         let module = database == nil ? "device" : "database"
         let place = database.map { "/\($0)" } ?? ""
-        let target =
-            "/\(module)/1/\(key.container)/\(key.environment.rawValue)\(place)/\(action)"
+        return "/\(module)/1/\(key.container)/\(key.environment.rawValue)\(place)/\(action)"
             + "?ckAPIToken=\(apiToken)&ckWebAuthToken=\(Self.userToken(user))"
-        return try await client.call(body == nil ? "GET" : "POST", target, body: body?.text)
     }
 
     /// A user token as the application's identity provider would issue it, good forever.

@@ -1,16 +1,25 @@
 package import RelayModel
 package import Storage
 
-/// Counts what a rehearsal came to, from the newest change back.
+/// Counts what a rehearsal came to.
 package struct RehearsalTally: Sendable {
+    /// In which order changes come.
+    package enum Order: Sendable, Hashable {
+        /// From the newest back, as a log is read.
+        case newestFirst
+        /// As they happened, as a file has them.
+        case oldestFirst
+    }
+
     /// Changes that are remembered of each kind, the newest.
     private let most: Int
+    private let order: Order
     private let isOnce: Bool
     private let wasOnce: Bool
 
     /// Changes that were looked at.
     package private(set) var lookedAt = 0
-    /// The first of them, and the last.
+    /// The first of them that happened, and the last.
     package private(set) var oldest: LoggedPastChange?
     package private(set) var newest: LoggedPastChange?
     /// Changes that match, of which one alone fires a subscription that fires once.
@@ -55,40 +64,53 @@ package struct RehearsalTally: Sendable {
 
     /// Counts nothing yet; `most` changes are remembered of each kind.
     package init(
-        of subscription: Subscription, insteadOf former: Subscription?, remembering most: Int
+        of subscription: Subscription, insteadOf former: Subscription?, remembering most: Int,
+        order: Order = .newestFirst
     ) {
+        self.order = order
         isOnce = subscription.firesOnce
         wasOnce = former?.firesOnce ?? false
         self.most = most
     }
 
-    /// Takes in one change, which is older than those before.
+    /// Takes in the next change of the order.
     package mutating func add(_ change: LoggedPastChange, _ verdict: Rehearsal.Verdict) {
         lookedAt += 1
-        oldest = change
-        if newest == nil { newest = change }
+        if oldest == nil || order == .newestFirst { oldest = change }
+        if newest == nil || order == .oldestFirst { newest = change }
         let both = verdict.fires && verdict.firedFormerly
         if both { matchedBoth += 1 }
         if verdict.fires {
             matched += 1
             every.add(verdict, at: change.appendedAt)
-            first = Match(change: change, verdict: verdict, matchesBoth: both)
-            Self.keep(change, in: &examples, most)
-            if !both { Self.keep(change, in: &newExamples, most) }
+            note(Match(change: change, verdict: verdict, matchesBoth: both), as: &first)
+            keep(change, in: &examples, most)
+            if !both { keep(change, in: &newExamples, most) }
         }
         if verdict.firedFormerly {
             matchedFormerly += 1
-            firstFormerly = Match(change: change, verdict: verdict, matchesBoth: both)
+            note(Match(change: change, verdict: verdict, matchesBoth: both), as: &firstFormerly)
             // One more, because one may be left out.
-            Self.keep(change, in: &formerExamples, most + 1)
-            if !both { Self.keep(change, in: &goneExamples, most) }
+            keep(change, in: &formerExamples, most + 1)
+            if !both { keep(change, in: &goneExamples, most) }
         }
     }
 
-    private static func keep(
+    private func note(_ match: Match, as first: inout Match?) {
+        if first == nil || order == .newestFirst { first = match }
+    }
+
+    /// Keeps the newest `most` in a list, which is in the order of the newest first.
+    private func keep(
         _ change: LoggedPastChange, in list: inout [LoggedPastChange], _ most: Int
     ) {
-        if list.count < most { list.append(change) }
+        switch order {
+        case .newestFirst:
+            if list.count < most { list.append(change) }
+        case .oldestFirst:
+            list.insert(change, at: 0)
+            if list.count > most { list.removeLast() }
+        }
     }
 
     // MARK: What came of it

@@ -157,7 +157,7 @@ extension AdministrationCall {
         overview, listTokens, createToken, revokeToken, audit, secrets, listContainers,
         showContainer, createContainer, setContainer, listKeys, createKey, revokeKey, listSources,
         showSource, setSource, rotateSource, deleteSource, listRefusals, showSchema, replaceSchema,
-        keepRecords, showIndex, explain, rehearse, listSubscriptions, checkSubscription,
+        keepRecords, showIndex, explain, rehearse, rehearseChanges, listSubscriptions, checkSubscription,
         deleteSubscription,
         listDevices, forgetDevice, listChanges, listenEvents, listParked, replayParked, dropParked,
         listNotifications, listCouriers, listSessions, revokeSessions, listLiveClients,

@@ -11,6 +11,8 @@ struct AdministrationRoute: Sendable {
 
     /// The call.
     let call: AdministrationCall
+    /// How much of its body is held.
+    let bodyLimit: RelayRoute.BodyLimit
     /// How long it may take.
     let patience: RelayRoute.Patience
     /// What answers it.
@@ -18,28 +20,31 @@ struct AdministrationRoute: Sendable {
 
     /// Answers a call.
     init(
-        _ call: AdministrationCall, patience: RelayRoute.Patience = .prompt,
-        respond: @escaping Respond
+        _ call: AdministrationCall, bodyLimit: RelayRoute.BodyLimit = .request,
+        patience: RelayRoute.Patience = .prompt, respond: @escaping Respond
     ) {
         self.call = call
+        self.bodyLimit = bodyLimit
         self.patience = patience
         self.respond = respond
     }
 
     /// Answers a call to which it is all the same whose token makes it.
     init(
-        _ call: AdministrationCall, patience: RelayRoute.Patience = .prompt,
-        respond: @escaping RelayRoute.Respond
+        _ call: AdministrationCall, bodyLimit: RelayRoute.BodyLimit = .request,
+        patience: RelayRoute.Patience = .prompt, respond: @escaping RelayRoute.Respond
     ) {
         self.init(
-            call, patience: patience, respond: { request, _ in try await respond(request) })
+            call, bodyLimit: bodyLimit, patience: patience,
+            respond: { request, _ in try await respond(request) })
     }
 
     /// The route for those tokens that may make the call.
     func admitted(by access: AdministrationAccess) -> RelayRoute {
         let need = AdministrationNeed(of: call)
         return RelayRoute(
-            .administration, call.method, call.path, patience: patience, effect: call.effect,
+            .administration, call.method, call.path, bodyLimit: bodyLimit, patience: patience,
+            effect: call.effect,
             admit: { [respond] head in
                 let administrator = try await access.admit(head)
                 return RelayRoute.Admission { request in

@@ -21,7 +21,8 @@ struct ClientAdmission: Sendable {
     /// A client's call, for those who may make it.
     func route(
         _ method: String, _ path: String, for callers: CallerRule.Callers = .users,
-        in databases: CallerRule.Databases = .ofPath, patience: RelayRoute.Patience = .prompt,
+        in databases: CallerRule.Databases = .ofPath,
+        bodyLimit: RelayRoute.BodyLimit = .request, patience: RelayRoute.Patience = .prompt,
         effect: RelayRoute.Effect? = nil, tokens: CallerRule.Tokens = .renewed,
         respond: @escaping Respond
     ) -> RelayRoute {
@@ -29,7 +30,7 @@ struct ClientAdmission: Sendable {
             callers: callers, databases: databases, tokens: tokens,
             effect: effect ?? RelayRoute.Effect(of: method))
         return RelayRoute(
-            .client, method, path, patience: patience, effect: effect,
+            .client, method, path, bodyLimit: bodyLimit, patience: patience, effect: effect,
             admit: { head in try await recognize(head, rule, respond) })
     }
 

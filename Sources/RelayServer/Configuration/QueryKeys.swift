@@ -23,5 +23,8 @@ extension ConfigurationKeys {
         ConfigurationKey(
             "queries.seconds", time: \.queries.time, in: .seconds(1), 1...3600,
             "How long one query may take before its page ends."),
+        ConfigurationKey(
+            "queries.uploadSeconds", time: \.queries.uploadTime, in: .seconds(1), 1...3600,
+            "How long one rehearsal by changes that are sent along may take."),
     ]
 }

@@ -31,8 +31,10 @@ package struct RelayRequest: Sendable {
     package var headers: HTTPFields
     /// The named parts of the path, decoded.
     package var parameters: [String: String]
-    /// The body, byte for byte.
+    /// The body, byte for byte; empty where ``upload`` has it.
     package var body: [UInt8]
+    /// The lines of a body that is read as it comes.
+    var upload: UploadedLines?
     /// Names this one request in answers and logs.
     package var uuid: String
     /// When it arrived, by the relay's clock.

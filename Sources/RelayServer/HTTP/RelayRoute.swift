@@ -9,6 +9,8 @@ package struct RelayRoute: Sendable {
         case request
         /// What a change source posts.
         case webhook
+        /// It is never held whole: what answers the call reads its lines as they come.
+        case lines
     }
 
     /// How long a call may take.

@@ -89,9 +89,13 @@ struct RequestHandler: Sendable {
                 try turnstile.use(key: key, of: container)
             }
             held.container = admission.container?.key
-            let maximum = maximumBody(of: route)
-            call.body = try await readBody(
-                request, goOn, maximum: min(maximum, admission.maximumBody ?? maximum), &held)
+            if let maximum = maximumBody(of: route) {
+                call.body = try await readBody(
+                    request, goOn, maximum: min(maximum, admission.maximumBody ?? maximum), &held)
+            } else {
+                goOn.send()
+                call.upload = UploadedLines(parts: request.body, longestLine: limits.webhookBytes)
+            }
             // Waiting for it took its time: signatures and tokens are judged as of now.
             call.receivedAt = now()
             respond = admission.respond
@@ -130,10 +134,12 @@ struct RequestHandler: Sendable {
         var isWhole = false
     }
 
-    private func maximumBody(of route: RelayRoute) -> Int {
+    /// How much of a body is held; `nil` where it is read as it comes.
+    private func maximumBody(of route: RelayRoute) -> Int? {
         switch route.bodyLimit {
         case .request: limits.requestBytes
         case .webhook: limits.webhookBytes
+        case .lines: nil
         }
     }
 

@@ -19,6 +19,8 @@ package final class QueryAdmission: Sendable {
         package var time: Duration = .seconds(10)
         /// Rehearsals that run at a time.
         package var rehearsals = 2
+        /// How long a rehearsal by changes that are sent along may take.
+        package var uploadTime: Duration = .seconds(60)
         /// How long a query reads before it is another one's turn.
         package var turn: Duration = .milliseconds(10)
 
@@ -48,7 +50,7 @@ package final class QueryAdmission: Sendable {
     /// - Throws: 429 if there is none; what `body` throws.
     func run<Value: Sendable>(
         _ party: QueryParty, of container: ContainerKey, places quota: Int? = nil,
-        _ body: (QueryAllowance) async throws -> Value
+        isUpload: Bool = false, _ body: (QueryAllowance) async throws -> Value
     ) async throws -> Value {
         let quota = quota ?? settings.placesOfContainer
         do {
@@ -70,7 +72,8 @@ package final class QueryAdmission: Sendable {
         }
         return try await body(
             QueryAllowance(
-                rows: settings.rows, time: settings.time, turn: settings.turn, clock: clock,
+                rows: settings.rows, time: isUpload ? settings.uploadTime : settings.time,
+                turn: settings.turn, clock: clock,
                 onCut: { [cut] in cut.increment() }))
     }
 }
@@ -81,7 +84,7 @@ extension QueryAdmission {
     /// - Throws: 429 if there is none; what `body` throws.
     func rehearse<Value: Sendable>(
         _ party: QueryParty, of container: ContainerKey, places quota: Int? = nil,
-        _ body: (QueryAllowance) async throws -> Value
+        isUpload: Bool = false, _ body: (QueryAllowance) async throws -> Value
     ) async throws -> Value {
         do {
             try rehearsals.withLock { places throws(APIError) in
@@ -92,7 +95,7 @@ extension QueryAdmission {
             throw error
         }
         defer { rehearsals.withLock { $0.leave(party, of: container) } }
-        return try await run(party, of: container, places: quota, body)
+        return try await run(party, of: container, places: quota, isUpload: isUpload, body)
     }
 }
 

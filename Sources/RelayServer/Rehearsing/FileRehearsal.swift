@@ -3,44 +3,63 @@ import Fanout
 package import RelayModel
 import Storage
 
-/// Rehearses a draft by changes that no relay has: those of a file, in the form in which the preset
-/// `belfry` takes them.
+/// Rehearses a subscription by changes that stand in no log: those of a file, in the form in which
+/// the preset `belfry` takes them, oldest first.
 ///
-/// There is no log, and there are no readers but those that changes name; a device is made up, so
-/// that there is a push to be seen. Pure.
+/// Each is judged as it comes, and only those that are shown are kept. A change's place is its
+/// number. Pure.
 package struct FileRehearsal {
-    /// Changes that are kept, to be judged from the newest back.
-    package static let mostChanges = 200_000
+    /// Changes that one rehearsal judges.
+    package static let mostChanges = 1_000_000
 
-    private let subject: RehearseService.Subject
-    private let settings: ContainerSettings
     private let source: ChangeSource
-    private let examples: Int
     private let now: Timestamp
-    private var changes: [LoggedPastChange] = []
+    private var count: RehearsalCount
+    private var taken = 0
+    /// Whether nothing more is judged, because the condition took too many steps.
+    private(set) var hasEnded = false
 
-    /// Prepares to rehearse `draft` as a subscription of `user`; a change that says no moment
-    /// counts as of `now`.
+    /// Prepares to rehearse `draft` as a subscription of `user`, of whom and of whose container
+    /// nothing is known: a device is made up, so that there is a push to be seen. A change that
+    /// says no moment counts as of `now`.
     ///
     /// - Throws: 400 as a save would answer.
     package init(
         of draft: JSONValue, user: UserID, database: DatabaseScope, container: ContainerKey,
         examples: Int, at now: Timestamp
     ) throws(APIError) {
-        guard let name = SourceName(rawValue: "file") else {
-            preconditionFailure("a source name that is one")
-        }
         let owner = SubscriptionOwner(container: container, database: database, user: user)
         do {
-            subject = try Self.subject(draft, of: owner)
+            try self.init(
+                of: try Self.subject(draft, of: owner), to: Self.devices(of: owner, at: now),
+                settings: ContainerSettings(key: container, topics: ["file"]),
+                examples: examples, at: now)
         } catch {
             throw ErrorMapping(error).apiError
         }
-        settings = ContainerSettings(key: container, topics: ["file"])
+    }
+
+    /// Prepares to rehearse for a user of a container.
+    init(
+        of subject: RehearseService.Subject, to devices: [PastDevice],
+        settings: ContainerSettings, examples: Int, at now: Timestamp,
+        mostSteps: Int = Limits.maximumStepsPerChange
+    ) throws {
+        guard let name = SourceName(rawValue: "file") else {
+            preconditionFailure("a source name that is one")
+        }
         source = ChangeSource(
             name: name, preset: .belfry, verification: SourceVerification(.none))
-        self.examples = examples
         self.now = now
+        // Where the file ends is not known yet, and all of it is settled.
+        let span = PastSpan(
+            first: LogPosition(1), head: LogPosition(.max), settled: LogPosition(.max),
+            endedFrom: .start, receiptsFrom: LogPosition(1))
+        count = try RehearsalCount(
+            of: subject, to: devices, span: span, settings: settings,
+            shard: UUIDBytes(high: 0, low: 0), examples: examples, mostSteps: mostSteps,
+            order: .oldestFirst)
+        count.answer.end = .file
     }
 
     private static func subject(
@@ -57,14 +76,10 @@ package struct FileRehearsal {
                 .weigh(subscription, path: "subscription"))
     }
 
-    /// Takes one change, which came after those before.
+    /// Judges what one line says, which came after those before: a change, or a list of changes.
     ///
     /// - Throws: 400 that says what is wrong with it, or that there are too many.
     package mutating func take(_ body: [UInt8]) throws {
-        guard changes.count < Self.mostChanges else {
-            throw APIError(
-                .badRequest, "there are more changes than the \(Self.mostChanges) of a file")
-        }
         let batch: DecodedBatch
         do {
             batch = try source.decode(WebhookRequest(body: body, receivedAt: now))
@@ -73,12 +88,7 @@ package struct FileRehearsal {
         }
         for item in batch.items {
             switch item {
-            case .change(let change, _):
-                changes.append(
-                    LoggedPastChange(
-                        position: LogPosition(UInt64(changes.count + 1)),
-                        appendedAt: change.occurredAt ?? now, source: source.name,
-                        change: .stored(try change.storedText())))
+            case .change(let change, _): try judge(change)
             case .parked(let parked): throw APIError(.badRequest, parked.reason)
             case .refused(let path, let reason):
                 throw APIError(.badRequest, path.isEmpty ? reason : "\(path): \(reason)")
@@ -87,29 +97,44 @@ package struct FileRehearsal {
         }
     }
 
-    /// What the draft would have done, as a relay answers it.
-    package func answer() throws -> JSONValue {
-        let head = LogPosition(UInt64(changes.count))
-        let span = PastSpan(
-            first: LogPosition(1), head: head, settled: head, endedFrom: .start,
-            receiptsFrom: LogPosition(1))
-        var count = try RehearsalCount(
-            of: subject, to: Self.devices(of: subject.subscription.owner, at: now), span: span,
-            settings: settings, shard: UUIDBytes(high: 0, low: 0), examples: examples)
-        count.answer.end = .file
-        for change in changes.reversed() {
-            guard count.take(change) else { break }
+    private mutating func judge(_ change: RecordChange) throws {
+        guard !hasEnded else { return }
+        guard taken < Self.mostChanges else {
+            throw APIError(
+                .badRequest, "there are more changes than the \(Self.mostChanges) of a file")
         }
-        count.noteErrors(since: 0, among: changes.reversed())
-        return try count.concluded().json
+        taken += 1
+        let logged = LoggedPastChange(
+            position: LogPosition(UInt64(taken)), appendedAt: change.occurredAt ?? now,
+            source: source.name, change: .stored(try change.storedText()))
+        let errors = count.errors
+        hasEnded = !count.take(logged)
+        if count.errors > errors { count.noteErrors(since: errors, among: [logged]) }
     }
 
-    private static func devices(of user: UserID, at now: Timestamp) -> [PastDevice] {
+    /// Ends it before the end of the file, because its time is over.
+    mutating func end() {
+        hasEnded = true
+        count.answer.end = .time
+    }
+
+    /// What the subscription would have done, by the changes so far.
+    mutating func concluded(
+        isOver: () -> Bool = { false }
+    ) throws -> RehearseService.Answer {
+        try count.concluded(isOver: isOver)
+    }
+
+    /// The same, as a relay answers it.
+    package mutating func answer() throws -> JSONValue { try concluded().json }
+
+    private static func devices(of owner: SubscriptionOwner, at now: Timestamp) -> [PastDevice] {
         guard let id = DeviceID(rawValue: "device") else { return [] }
         return [
             PastDevice(
-                serial: 1, id: id, owner: user, gateway: .apns, gatewayEnvironment: .development,
-                topic: nil, registeredAt: now, activation: .start, ended: nil)
+                serial: 1, id: id, owner: owner.user, gateway: .apns,
+                gatewayEnvironment: .development, topic: nil, registeredAt: now,
+                activation: .start, ended: nil)
         ]
     }
 }

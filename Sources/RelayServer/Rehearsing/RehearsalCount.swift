@@ -1,3 +1,4 @@
+import DequeModule
 import Fanout
 import Matching
 import PredicateLanguage
@@ -5,22 +6,25 @@ import RegularExpressions
 import RelayModel
 import Storage
 
-/// Judges changes one after the other, from the newest back, and counts.
+/// Judges changes one after the other, and counts.
 struct RehearsalCount {
     private var rehearsal: Rehearsal
     private let shown: RehearsalExamples
     private let examples: Int
     /// What came of it so far.
     var answer: RehearseService.Answer
-    /// Changes that did not fire and are looked at closely.
-    private var close: [LoggedPastChange] = []
+    private let order: RehearsalTally.Order
+    /// Changes that did not fire and are looked at closely, the newest.
+    private var close: Deque<LoggedPastChange> = []
 
     init(
         of subject: RehearseService.Subject, to devices: [PastDevice], span: PastSpan,
         settings: ContainerSettings, shard: UUIDBytes, examples: Int,
-        mostSteps: Int = Limits.maximumStepsPerChange
+        mostSteps: Int = Limits.maximumStepsPerChange,
+        order: RehearsalTally.Order = .newestFirst
     ) throws {
         self.examples = examples
+        self.order = order
         rehearsal = try Rehearsal(
             of: subject.subscription, insteadOf: subject.former, to: devices,
             mostSteps: mostSteps)
@@ -32,7 +36,8 @@ struct RehearsalCount {
         answer = RehearseService.Answer(
             subject: subject, devices: devices.count,
             tally: RehearsalTally(
-                of: subject.subscription, insteadOf: subject.former, remembering: examples))
+                of: subject.subscription, insteadOf: subject.former, remembering: examples,
+                order: order))
     }
 
     /// Judges one change; `false` if that ends the rehearsal.
@@ -40,7 +45,7 @@ struct RehearsalCount {
         do {
             guard let verdict = try rehearsal.judge(change) else { return true }
             answer.tally.add(change, verdict)
-            if !verdict.fires, close.count < RehearseService.mostClose { close.append(change) }
+            if !verdict.fires { lookClosely(at: change) }
             return true
         } catch is DearChange {
             answer.end = .steps
@@ -49,6 +54,16 @@ struct RehearsalCount {
         } catch {
             // What cannot be read was set aside by the walk, or will be.
             return true
+        }
+    }
+
+    private mutating func lookClosely(at change: LoggedPastChange) {
+        switch order {
+        case .newestFirst:
+            if close.count < RehearseService.mostClose { close.append(change) }
+        case .oldestFirst:
+            close.prepend(change)
+            if close.count > RehearseService.mostClose { close.removeLast() }
         }
     }
 

@@ -17,6 +17,9 @@ struct RehearseQuestion: Sendable {
         "examples",
     ]
 
+    /// Those of them that speak of no log, for changes that are sent along.
+    static let membersOfUpload = ["subscription", "subscriptionID", "examples"]
+
     /// The draft as it was given.
     var draft: JSONReader?
     /// A saved subscription: the one that is rehearsed, or that the draft is compared with.

@@ -12,8 +12,26 @@ struct RehearseRoutes: Sendable {
         [
             clients.route(
                 "POST", RelayRoute.database + "/subscriptions/rehearse", patience: .watched,
-                effect: .reads, respond: rehearse)
+                effect: .reads, respond: rehearse),
+            clients.route(
+                "POST", RelayRoute.database + "/subscriptions/rehearse/changes",
+                bodyLimit: .lines, patience: .watched, effect: .reads, respond: rehearseChanges),
         ]
+    }
+
+    private func rehearseChanges(
+        _ request: RelayRequest, _ admitted: AdmittedCaller
+    ) async throws -> RelayAnswer {
+        let owner = try SubscriptionOwner(admitted)
+        let settings = admitted.settings
+        let answer = try await queries.rehearse(
+            .user(owner.user), of: settings.key, places: settings.quotas.limits[.queries],
+            isUpload: true
+        ) { allowance in
+            try await RehearsalUpload(request, besides: SubscriptionRoutes.idleMembers)
+                .answer(by: service, of: settings, within: allowance) { _ in owner }
+        }
+        return RelayAnswer(json: answer.json)
     }
 
     private func rehearse(
@@ -41,15 +59,39 @@ struct RehearseAdministration: AdministrationTable {
     let queries: QueryAdmission
 
     var routes: [AdministrationRoute] {
-        [AdministrationRoute(.rehearse, patience: .watched, respond: rehearse)]
+        [
+            AdministrationRoute(.rehearse, patience: .watched, respond: rehearse),
+            AdministrationRoute(
+                .rehearseChanges, bodyLimit: .lines, patience: .watched,
+                respond: rehearseChanges),
+        ]
+    }
+
+    private func rehearseChanges(_ request: RelayRequest) async throws -> RelayAnswer {
+        let settings = try await registry.settings(in: request)
+        let answer = try await queries.rehearse(.server, of: settings.key, isUpload: true) {
+            allowance in
+            try await RehearsalUpload(request, besides: ["user", "database"])
+                .answer(by: service, of: settings, within: allowance) { body in
+                    try Self.owner(body, in: settings.key)
+                }
+        }
+        return RelayAnswer(json: answer.json)
+    }
+
+    /// As whom the operator rehearses.
+    private static func owner(
+        _ body: JSONReader, in container: ContainerKey
+    ) throws -> SubscriptionOwner {
+        SubscriptionOwner(
+            container: container, database: try body.choice("database") ?? .public,
+            user: try body.require("user", try body.identifier("user")))
     }
 
     private func rehearse(_ request: RelayRequest) async throws -> RelayAnswer {
         let settings = try await registry.settings(in: request)
         let body = try AdministrationCall.rehearse.body(of: request)
-        let owner = SubscriptionOwner(
-            container: settings.key, database: try body.choice("database") ?? .public,
-            user: try body.require("user", try body.identifier("user")))
+        let owner = try Self.owner(body, in: settings.key)
         let question = try RehearseQuestion(body)
         let answer = try await queries.rehearse(.server, of: settings.key) { allowance in
             try await service.answer(
@@ -59,7 +101,47 @@ struct RehearseAdministration: AdministrationTable {
     }
 }
 
+/// Changes that are sent along, one a line, after a first line that says what is rehearsed.
+private struct RehearsalUpload {
+    private let lines: UploadedLines
+    private let members: [String]
+    private let receivedAt: Timestamp
+
+    init(_ request: RelayRequest, besides members: [String]) throws(APIError) {
+        guard let lines = request.upload else {
+            preconditionFailure("the route of an upload reads its body as it comes")
+        }
+        self.lines = lines
+        self.members = RehearseQuestion.membersOfUpload + members
+        receivedAt = request.receivedAt
+    }
+
+    func answer(
+        by service: RehearseService, of settings: ContainerSettings,
+        within allowance: QueryAllowance, for owner: (JSONReader) throws -> SubscriptionOwner
+    ) async throws -> RehearseService.Answer {
+        try await service.answer(by: lines, of: settings, within: allowance, at: receivedAt) {
+            line in
+            let body = try JSONReader(try JSONValue(parsing: Array(line)))
+            try body.allowOnly(members)
+            return (try RehearseQuestion(body), try owner(body))
+        }
+    }
+}
+
 extension AdministrationCall {
+    package static let rehearseChanges = AdministrationCall(
+        "POST", "\(container)/rehearse/changes",
+        "The same by changes that are sent along, application/x-ndjson of any length: the first "
+            + "line says what is rehearsed (subscription, subscriptionID, user, database, "
+            + "examples), every other one is a change as the preset belfry takes it, oldest "
+            + "first.",
+        answers: [
+            Answer(200, .component("Rehearsal")),
+            Answer(429, .component("Error"), "Too many rehearsals are under way."),
+        ],
+        effect: .reads)
+
     package static let rehearse = AdministrationCall(
         "POST", "\(container)/rehearse",
         "Tells what a user's subscription would have done: a draft, a saved one, or what a draft "

@@ -104,6 +104,62 @@ struct RehearseService: Sendable {
         return try run.concluded()
     }
 
+    /// Rehearses by changes that are sent along, in the preset `belfry`'s own words: with the
+    /// schema, the devices and the saved subscriptions of the container. `read` says what the
+    /// first line asks for, and as whom.
+    func answer(
+        by lines: UploadedLines, of settings: ContainerSettings,
+        within allowance: QueryAllowance, at now: Timestamp,
+        _ read: (ArraySlice<UInt8>) throws -> (RehearseQuestion, SubscriptionOwner)
+    ) async throws -> Answer {
+        var begun: FileRehearsal?
+        var isTurnOver = allowance.beginTurn()
+        try await lines.read { line, number in
+            guard var rehearsal = begun.take() else {
+                let (question, owner) = try read(line)
+                begun = try await rehearsal(question, settings, owner, at: now)
+                return true
+            }
+            defer { begun = rehearsal }
+            if isTurnOver() {
+                if allowance.isOver {
+                    allowance.noteCut()
+                    rehearsal.end()
+                }
+                // Others run on the same processors.
+                await Task.yield()
+                try Task.checkCancellation()
+                isTurnOver = allowance.beginTurn()
+            }
+            guard !rehearsal.hasEnded else { return false }
+            do {
+                try rehearsal.take(Array(line))
+            } catch let error as APIError {
+                throw error.inLine(number)
+            }
+            return true
+        }
+        guard var begun else {
+            throw APIError(
+                .badRequest,
+                "line 1: say what is to be rehearsed, as {\"subscription\": …}; changes follow")
+        }
+        return try begun.concluded(isOver: { allowance.isOver })
+    }
+
+    private func rehearsal(
+        _ question: RehearseQuestion, _ settings: ContainerSettings, _ owner: SubscriptionOwner,
+        at now: Timestamp
+    ) async throws -> FileRehearsal {
+        let span = try await registry.pastSpan()
+        return try FileRehearsal(
+            of: try await subject(question, settings, owner, at: now),
+            to: try await registry.pastDevices(
+                of: owner.user, in: owner.container,
+                .hearing(LogPosition(span.head.rawValue + 1))),
+            settings: settings, examples: question.examples, at: now, mostSteps: mostSteps)
+    }
+
     // MARK: The subscription
 
     private func subject(
@@ -158,6 +214,13 @@ struct RehearseService: Sendable {
             .notFound,
             "subscriptionID: there is no subscription \"\(id?.rawValue ?? "")\" of "
                 + "\"\(owner.user)\" in the \(owner.database.rawValue) database")
+    }
+}
+
+private extension APIError {
+    /// The same, of one line of what was sent.
+    func inLine(_ number: Int) -> APIError {
+        APIError(code, "line \(number): \(reason)", retryAfter: retryAfter, details: details)
     }
 }
 

@@ -153,8 +153,24 @@ struct AdministrationClient: Sendable {
         _ call: AdministrationCall, _ parts: [String: String] = [:],
         query: [(String, String?)] = [], body: JSONValue? = nil
     ) async throws -> JSONValue {
-        let answer = try await transport.call(
-            call.method, call.target(parts, query: query), body: body)
+        try Self.success(
+            try await transport.call(call.method, call.target(parts, query: query), body: body))
+    }
+
+    /// Makes a call whose body is a file, and that must succeed.
+    ///
+    /// - Returns: The answer.
+    /// - Throws: ``CommandFailure`` with the relay's reason.
+    func upload(
+        _ call: AdministrationCall, _ parts: [String: String] = [:], _ file: UploadedFile
+    ) async throws -> JSONValue {
+        try Self.success(
+            try await transport.upload(call.method, call.target(parts, query: []), file))
+    }
+
+    private static func success(
+        _ answer: (status: Int, json: JSONValue)
+    ) throws(CommandFailure) -> JSONValue {
         guard answer.status >= 300 else { return answer.json }
         var reason = "HTTP \(answer.status)"
         if case .object(let object) = answer.json, case .string(let text)? = object["reason"] {

@@ -19,6 +19,13 @@ protocol AdministrationTransport: Sendable {
         _ method: String, _ path: String, body: JSONValue?
     ) async throws -> (status: Int, json: JSONValue)
 
+    /// Makes one call whose body is sent as it is read.
+    ///
+    /// - Throws: As ``call(_:_:body:)``.
+    func upload(
+        _ method: String, _ path: String, _ file: UploadedFile
+    ) async throws -> (status: Int, json: JSONValue)
+
     /// Gives back what the transport holds.
     func close() async
 }
@@ -83,8 +90,25 @@ struct HTTPTransport: AdministrationTransport {
         request.method = .init(rawValue: method)
         request.headers.add(name: "Authorization", value: "Bearer \(token)")
         if let body { request.body = .bytes(ByteBuffer(bytes: body.utf8)) }
+        return try await answer(to: request, within: .seconds(60))
+    }
+
+    func upload(
+        _ method: String, _ path: String, _ file: UploadedFile
+    ) async throws -> (status: Int, json: JSONValue) {
+        var request = HTTPClientRequest(url: url + path)
+        request.method = .init(rawValue: method)
+        request.headers.add(name: "Authorization", value: "Bearer \(token)")
+        request.headers.add(name: "Content-Type", value: "application/x-ndjson")
+        request.body = .stream(file, length: .unknown)
+        return try await answer(to: request, within: .hours(1))
+    }
+
+    private func answer(
+        to request: HTTPClientRequest, within time: TimeAmount
+    ) async throws -> (status: Int, json: JSONValue) {
         do {
-            let response = try await execute(request)
+            let response = try await execute(request, within: time)
             let answer = try await response.body.collect(upTo: 64 * 1024 * 1024)
             let text = Array(answer.readableBytesView)
             guard let json = try? JSONValue(stored: text) else {
@@ -103,13 +127,15 @@ struct HTTPTransport: AdministrationTransport {
     }
 
     /// Makes the call with the first client that knows the other end.
-    private func execute(_ request: HTTPClientRequest) async throws -> HTTPClientResponse {
+    private func execute(
+        _ request: HTTPClientRequest, within time: TimeAmount
+    ) async throws -> HTTPClientResponse {
         for client in clients.dropLast() {
             do {
-                return try await client.execute(request, timeout: .seconds(60))
+                return try await client.execute(request, timeout: time)
             } catch is OtherCertificate {}
         }
-        return try await clients[clients.count - 1].execute(request, timeout: .seconds(60))
+        return try await clients[clients.count - 1].execute(request, timeout: time)
     }
 
     func close() async {
@@ -148,6 +174,15 @@ struct FileTransport: AdministrationTransport {
         _ method: String, _ path: String, body: JSONValue?
     ) async throws -> (status: Int, json: JSONValue) {
         let answer = try await relay.call(method, path, body: body?.utf8 ?? [])
+        return (answer.status, (try? JSONValue(stored: answer.body)) ?? .null)
+    }
+
+    func upload(
+        _ method: String, _ path: String, _ file: UploadedFile
+    ) async throws -> (status: Int, json: JSONValue) {
+        var body: [UInt8] = []
+        for try await part in file { body.append(contentsOf: part.readableBytesView) }
+        let answer = try await relay.call(method, path, body: body)
         return (answer.status, (try? JSONValue(stored: answer.body)) ?? .null)
     }
 

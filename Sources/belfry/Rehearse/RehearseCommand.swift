@@ -36,6 +36,12 @@ struct RehearseCommand: AsyncParsableCommand {
             "Changes to judge instead of a relay's, one a line as the preset belfry takes them.",
             valueName: "FILE.ndjson"))
     var file: String?
+    @Option(
+        help: ArgumentHelp(
+            "The same, judged by the relay: with the schema, the devices and the saved "
+                + "subscriptions of the container.",
+            valueName: "FILE.ndjson"))
+    var upload: String?
     @Option(help: "The record type of that condition.") var recordType: String?
     @Option(help: "create, update or delete; may be repeated (default: create and update).")
     var on: [String] = []
@@ -51,11 +57,13 @@ struct RehearseCommand: AsyncParsableCommand {
         if condition != nil, recordType == nil, draft == nil {
             throw ValidationError("--record-type: say of which records the condition speaks")
         }
-        if file != nil {
-            let others: [Any?] = [subscription, changes, since, until, after, before]
-            guard others.allSatisfy({ $0 == nil }) else {
-                throw ValidationError("--file: the whole file is judged, by a draft alone")
-            }
+        let ofLog: [Any?] = [changes, since, until, after, before]
+        let ofRelay = ofLog + [subscription, upload]
+        if file != nil, !ofRelay.allSatisfy({ $0 == nil }) {
+            throw ValidationError("--file: the whole file is judged, by a draft alone")
+        }
+        if upload != nil, !ofLog.allSatisfy({ $0 == nil }) {
+            throw ValidationError("--upload: the whole file is judged, and nothing of the log")
         }
         guard draft != nil || recordType != nil || subscription != nil else {
             throw ValidationError(
@@ -78,6 +86,14 @@ struct RehearseCommand: AsyncParsableCommand {
                 print(output.text(asJSON: options.json))
             }
         }
+        if let upload {
+            return try await options.run { client in
+                let answer = try await client.upload(
+                    .rehearseChanges, try place,
+                    UploadedFile(firstLine: .object(try question()), path: upload))
+                return CommandOutput(answer, .text(try RehearsalText(answer).text))
+            }
+        }
         try await options.run { client in
             let pages = try await pages(client)
             let answer = JSONValue.object(pages.answer)
@@ -96,6 +112,12 @@ struct RehearseCommand: AsyncParsableCommand {
 
     private var wanted: Int { changes ?? 0 }
 
+    private var place: [String: String] {
+        get throws {
+            ["container": try DevAddress.place(container), "environment": environment]
+        }
+    }
+
     /// Asks as often as it takes, and says how far it is.
     private func pages(_ client: AdministrationClient) async throws -> RehearsalPages {
         var pages = RehearsalPages()
@@ -106,9 +128,7 @@ struct RehearseCommand: AsyncParsableCommand {
                     Int64(min(changes - pages.lookedAt, Self.mostOfCall)))
             }
             let answer = try await client.make(
-                .rehearse,
-                ["container": try DevAddress.place(container), "environment": environment],
-                body: .object(body))
+                .rehearse, try place, body: .object(body))
             guard pages.add(answer), pages.lookedAt < wanted, let before = pages.before else {
                 return pages
             }

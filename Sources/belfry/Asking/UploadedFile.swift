@@ -1,0 +1,53 @@
+import Foundation
+import NIOCore
+import RelayModel
+
+/// A file that is sent as it is read, after a first line; `-` is what is piped in.
+struct UploadedFile: AsyncSequence, Sendable {
+    /// What comes before the file, as one line.
+    let firstLine: JSONValue
+    /// The file.
+    let path: String
+
+    struct AsyncIterator: AsyncIteratorProtocol {
+        /// Bytes that are read and sent at once.
+        private static let portion = 262_144
+        /// Bytes after which it is said how far it is.
+        private static let step = 32 * 1024 * 1024
+
+        private var first: JSONValue?
+        private let path: String
+        private var handle: FileHandle?
+        private var sent = 0
+
+        init(_ file: UploadedFile) {
+            first = file.firstLine
+            path = file.path
+        }
+
+        mutating func next() async throws -> ByteBuffer? {
+            if let line = first.take() { return ByteBuffer(bytes: line.utf8 + [UInt8(ascii: "\n")]) }
+            let handle = try handle ?? open()
+            self.handle = handle
+            guard let data = try handle.read(upToCount: Self.portion), !data.isEmpty else {
+                return nil
+            }
+            sent += data.count
+            if sent / Self.step > (sent - data.count) / Self.step {
+                let line = "(\(sent >> 20) MiB sent so far)\n"
+                try? StandardStreams.write(Array(line.utf8), .error)
+            }
+            return ByteBuffer(bytes: data)
+        }
+
+        private func open() throws -> FileHandle {
+            if path == "-" { return .standardInput }
+            guard let handle = FileHandle(forReadingAtPath: path) else {
+                throw CommandFailure(.input, "the file \(path) cannot be read")
+            }
+            return handle
+        }
+    }
+
+    func makeAsyncIterator() -> AsyncIterator { AsyncIterator(self) }
+}
