@@ -154,15 +154,18 @@ package struct AdministrationCall: Sendable {
 extension AdministrationCall {
     /// Every call, in the order of the documentation.
     package static let all: [AdministrationCall] = [
-        overview, listTokens, createToken, revokeToken, audit, secrets, listContainers,
+        overview, showLogging, setLogging, renewCertificates, listTokens, createToken, revokeToken,
+        audit, secrets, listContainers,
         showContainer, createContainer, setContainer, listKeys, createKey, revokeKey, listSources,
         showSource, setSource, rotateSource, deleteSource, listRefusals, showSchema, replaceSchema,
         keepRecords, showIndex, explain, rehearse, listSubscriptions, checkSubscription,
         deleteSubscription,
-        listDevices, forgetDevice, listChanges, listenEvents, listParked, replayParked, dropParked,
+        listDevices, forgetDevice, listChanges, showChange, listenEvents, listParked, replayParked,
+        dropParked,
         listNotifications, listCouriers, listSessions, revokeSessions, listLiveClients,
         listLiveGroups,
-        listDeliveries, showDelivery, listReceipts, listRetries, listDeadLetters,
+        listDeliveries, listContainerDeliveries, showDelivery, listReceipts, listRetries,
+        listDeadLetters,
         redriveDeadLetters, resume, dropDeadLetters,
     ]
 }

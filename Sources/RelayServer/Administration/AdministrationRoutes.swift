@@ -42,7 +42,9 @@ struct AdministrationRoute: Sendable {
             .administration, call.method, call.path, patience: patience, effect: call.effect,
             admit: { [respond] head in
                 let administrator = try await access.admit(head)
-                return RelayRoute.Admission { request in
+                return RelayRoute.Admission(
+                    who: administrator.isMain ? "admin.token" : "administrativeToken"
+                ) { request in
                     try await access.answer(request, by: administrator, need, respond)
                 }
             })
