@@ -88,5 +88,9 @@ package struct Migration: Sendable, Hashable {
             name: "v0018_markRequests",
             sql: String(decoding: PackageResources.v0018_markRequests_sql, as: UTF8.self),
             checksum: "e54386421dc9c9c47330da0e9a26e9ebf2281d9ecfc809365813144c187fe070"),
+        Migration(
+            name: "v0022_listNewest",
+            sql: String(decoding: PackageResources.v0022_listNewest_sql, as: UTF8.self),
+            checksum: "dec7243a2ea2b05ca79309a9d82d437a18ff9636fea569e567cca21910e861fd"),
     ]
 }

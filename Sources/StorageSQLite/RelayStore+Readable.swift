@@ -59,9 +59,9 @@ extension RelayStore {
                         sql: """
                             INSERT OR REPLACE INTO deadLetter
                                 (container, deliveryID, position, "offset", subscriptionSerial,
-                                deviceSerial, body, attempts, status, reason, endedAt)
+                                deviceSerial, body, owner, attempts, status, reason, endedAt)
                             SELECT container, deliveryID, position, "offset", subscriptionSerial,
-                                deviceSerial, body, attempts, 0, ?, ?
+                                deviceSerial, body, owner, attempts, 0, ?, ?
                             FROM retry WHERE deliveryID = ?
                             """,
                         arguments: [DeadLetter.unreadableReason, now.stored, id.stored])

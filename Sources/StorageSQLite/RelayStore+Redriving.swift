@@ -17,9 +17,10 @@ extension RelayStore {
                 sql: """
                     INSERT INTO retry
                         (deliveryID, container, position, "offset", subscriptionSerial,
-                        deviceSerial, attempts, dueAt, decidedAt, reason, body, lane, collapses)
+                        deviceSerial, attempts, dueAt, decidedAt, reason, body, owner, lane,
+                        collapses)
                     SELECT deliveryID, container, position, "offset", subscriptionSerial,
-                        deviceSerial, 0, ?, ?, reason, body,
+                        deviceSerial, 0, ?, ?, reason, body, owner,
                         json_extract(body, '$.gatewayEnvironment') || ' '
                             || json_extract(body, '$.topic'),
                         json_type(body, '$.collapsing') IS NOT NULL

@@ -66,6 +66,13 @@ package final class RelayStore: Sendable {
         path: String, settings: StoreSettings, migrations: [Migration]
     ) throws -> RelayStore {
         let path = try StorePlace.resolve(path)
+        // A lock is not left behind where there is nothing to lock.
+        let isThere = ["", "-wal", StoreWitness.ending].contains {
+            FileManager.default.fileExists(atPath: path + $0)
+        }
+        guard isThere || settings.creation == .whenMissing else {
+            throw StorageError.missing(path: path)
+        }
         let lock = try StoreLock(databasePath: path)
         do {
             let connections = StoreConnections(path: path, settings: settings, lock: lock)

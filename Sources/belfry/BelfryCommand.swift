@@ -17,7 +17,7 @@ struct BelfryCommand: AsyncParsableCommand {
         let process = ProcessInfo.processInfo
         ProcessMemory.limitArenas(
             environment: process.environment, processors: process.activeProcessorCount)
-        OneLineStream.bootstrap()
+        ProcessLog.own.bootstrap()
         let arguments = Array(process.arguments.dropFirst())
         if let slip = CommandSlip(arguments, below: Self.self) {
             try? StandardStreams.write(Array("\(slip)".utf8), .error)

@@ -14,7 +14,8 @@ struct ServeCommand: AsyncParsableCommand {
         abstract: "Run the relay.",
         discussion: """
             Settings come from flags, from variables that begin with BELFRY_, and from the file \
-            that --config names, in this order; docs/configuration.md lists them. Example: \
+            that --config names, in this order. SIGHUP reads the certificate's files again; \
+            SIGUSR1 logs at the level debug for ten minutes, SIGUSR2 as configured. Example: \
             belfry serve --storage-path /var/lib/belfry/relay.sqlite --http-port 8080
             """)
 
@@ -23,7 +24,7 @@ struct ServeCommand: AsyncParsableCommand {
 
     func run() async throws {
         if settings.contains("--help") || settings.contains("-h") {
-            print(BelfryCommand.helpMessage(for: Self.self))
+            print(BelfryCommand.helpMessage(for: Self.self) + "\n" + SettingsHelp.text)
             return
         }
         let environment = ProcessInfo.processInfo.environment
@@ -38,8 +39,10 @@ struct ServeCommand: AsyncParsableCommand {
     private func serve(_ configuration: RelayConfiguration, _ remarks: [String]) async throws {
         let metrics = PrometheusMetrics()
         MetricsSystem.bootstrap(metrics)
-        var logger = Logger(label: "belfry")
-        logger.logLevel = configuration.logLevel
+        let log = ProcessLog.own
+        log.form = configuration.logForm
+        log.levels.configure(configuration.logLevel)
+        let logger = Logger(label: "belfry")
         for setting in configuration.description.split(separator: "\n") {
             logger.info("configuration", metadata: ["setting": "\(setting)"])
         }
@@ -47,11 +50,64 @@ struct ServeCommand: AsyncParsableCommand {
             logger.warning("configuration", metadata: ["problem": "\(remark)"])
         }
         let relay = try await Relay(
-            configuration, world: .real, metrics: metrics, logger: logger)
-        try await ServiceGroup(
-            configuration: ServiceGroupConfiguration(
-                services: [.init(service: relay)], gracefulShutdownSignals: [.sigterm, .sigint],
-                logger: Logger(label: "belfry.signals", factory: { _ in SwiftLogNoOpLogHandler() }))
-        ).run()
+            configuration, world: .real, metrics: metrics, logger: logger,
+            levels: log.levels)
+        try await withThrowingTaskGroup(of: Void.self) { tasks in
+            tasks.addTask { await Self.heed(relay, log.levels, logger) }
+            defer { tasks.cancelAll() }
+            try await ServiceGroup(
+                configuration: ServiceGroupConfiguration(
+                    services: [.init(service: relay)], gracefulShutdownSignals: [.sigterm, .sigint],
+                    logger: Logger(
+                        label: "belfry.signals", factory: { _ in SwiftLogNoOpLogHandler() }))
+            ).run()
+        }
+    }
+
+    /// How long a signal makes the log talkative: who sends one looks at it now.
+    private static let talkative = Duration.seconds(600)
+
+    /// Does what signals ask for that do not end the relay.
+    private static func heed(_ relay: Relay, _ levels: LogLevels, _ logger: Logger) async {
+        for await signal in await UnixSignalsSequence(trapping: .sighup, .sigusr1, .sigusr2) {
+            switch signal {
+            case .sighup: relay.renewCertificates()
+            case .sigusr1: levels.set(.debug, for: talkative)
+            default: levels.set(nil)
+            }
+            logger.notice(
+                "took a signal",
+                metadata: ["signal": "\(signal)", "level": "\(levels.standing().level)"])
+        }
+    }
+}
+
+/// All settings, as a text: from the one place where they are declared.
+enum SettingsHelp {
+    private static let width = 79
+
+    static var text: String {
+        let blocks = ConfigurationKeys.all.map { key -> String in
+            let standard = key.isSecret ? nil : key.defaultText
+            let value = standard.map { $0.isEmpty ? "none" : $0 } ?? "not set"
+            return "  \(key.flag)  (\(value); \(key.variable))\n"
+                + wrapped("\(key.summary) It is \(key.rule).", indent: 10)
+        }
+        return "SETTINGS, each with its default and its variable:\n"
+            + blocks.joined(separator: "\n")
+    }
+
+    private static func wrapped(_ text: String, indent: Int) -> String {
+        let margin = String(repeating: " ", count: indent)
+        var lines: [String] = []
+        var line = margin
+        for word in text.split(separator: " ") {
+            if line.count + 1 + word.count > width, line != margin {
+                lines.append(line)
+                line = margin
+            }
+            line += (line == margin ? "" : " ") + word
+        }
+        return (lines + [line]).joined(separator: "\n")
     }
 }

@@ -10,6 +10,7 @@ import Testing
 
     @Test func `a container with keys and a source is set up on a file`() async throws {
         let store = try TemporaryStore()
+        try await BuiltBelfry.makeStore(at: store.path)
         let file = ["--database", store.path, "--json"]
         let create = try await BuiltBelfry.run(
             ["containers", "create", "--topic", "com.example.Art"] + Self.container + file)

@@ -23,6 +23,12 @@ enum BuiltBelfry {
         }
     }
 
+    /// Makes a new store, which no other command does.
+    static func makeStore(at path: String) async throws {
+        let ending = try await run(["migrate", "--database", path])
+        guard ending.code == 0 else { throw LogEnded(description: ending.complaint) }
+    }
+
     /// Runs a command to its end, with `input` piped in, and with no variables but the path and
     /// those of `environment`.
     static func run(

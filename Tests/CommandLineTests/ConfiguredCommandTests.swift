@@ -26,6 +26,7 @@ import Testing
     @Test func `check looks at the file that the configuration names`() async throws {
         let folder = try Folder.make()
         let store = folder.appending(path: "named.sqlite").path
+        try await BuiltBelfry.makeStore(at: store)
         let created = try await BuiltBelfry.run(
             [
                 "containers", "create", "-c", "iCloud.com.example.Art", "--topic",

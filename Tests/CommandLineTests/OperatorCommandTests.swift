@@ -45,6 +45,7 @@ import Testing
         let gateway = try await SampleGateway.start(in: folder)
         switch place {
         case .file:
+            try await BuiltBelfry.makeStore(at: file)
             try await body(
                 Shell(place: ["--database", file], environment: Self.noReserve), folder, gateway)
         case .relay:
@@ -301,7 +302,7 @@ import Testing
         #expect(subscriptions.value(at: ["subscriptions", "0", "userRecordName"]) == "alice")
         let devices = try await shell.json(
             "devices", "list", "-c", "iCloud.com.example.Art", "--user", "alice")
-        #expect(devices.value(at: ["devices", "1", "deviceID"]) == "tablet")
+        #expect(devices.value(at: ["devices", "0", "deviceID"]) == "tablet")
         #expect(devices.value(at: ["devices", "2"]) == nil)
         #expect(!devices.text.contains(SampleDevice.usual[1].token))
         let changes = try await shell.json("changes", "list", "-c", "iCloud.com.example.Art")

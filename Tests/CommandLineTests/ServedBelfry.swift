@@ -112,8 +112,12 @@ final class LogLines: Sendable {
 
     /// The port of a listener, once it is served.
     func port(of listener: String) async throws -> Int {
-        let line = try await line { $0.contains("listener=\(listener)") && $0.contains("serving") }
-        guard let match = line.firstMatch(of: /address=[^ ]*:([0-9]+)/), let port = Int(match.1)
+        let line = try await line {
+            ($0.contains("listener=\(listener)") || $0.contains("\"listener\":\"\(listener)\""))
+                && $0.contains("serving")
+        }
+        guard let match = line.firstMatch(of: /address(?:=|":")[^ "]*:([0-9]+)/),
+            let port = Int(match.1)
         else { throw LogEnded(description: line) }
         return port
     }

@@ -164,13 +164,14 @@ import Testing
 
             let page = try await relay.admin(.get, Self.container + "/subscriptions?limit=1")
             #expect(list(page, "subscriptions").count == 1)
-            guard case .string(let after)? = page["after"] else {
+            guard case .string(let before)? = page["before"] else {
                 Issue.record("\(page.text)")
                 return
             }
+            #expect(member(list(page, "subscriptions").first, "userRecordName") == "_bob")
             let next = try await relay.admin(
-                .get, Self.container + "/subscriptions?after=\(after)")
-            #expect(member(list(next, "subscriptions").first, "userRecordName") == "_bob")
+                .get, Self.container + "/subscriptions?before=\(before)")
+            #expect(member(list(next, "subscriptions").first, "userRecordName") == "_alice")
             let deleted = try await relay.admin(
                 .delete, Self.container + "/subscriptions/public/_bob/q%2F1")
             #expect(deleted.status == 200, "\(deleted.text)")

@@ -28,16 +28,19 @@ import Testing
     /// next begins.
     private static func page(
         _ relay: TestRelay, _ query: String
-    ) async throws -> (ids: [String], after: String?) {
+    ) async throws -> (ids: [String], after: String?, before: String?) {
         let answer = try await relay.admin(.get, path + query)
         #expect(answer.status == 200, "\(answer.text)")
-        guard case .array(let elements)? = answer["subscriptions"] else { return ([], nil) }
+        guard case .array(let elements)? = answer["subscriptions"] else { return ([], nil, nil) }
         let ids = elements.compactMap { element -> String? in
             guard case .string(let id)? = element.value(at: ["subscriptionID"]) else { return nil }
             return element.value(at: ["disabled", "reason"]) == nil ? id : id + "!"
         }
-        guard case .string(let after)? = answer["after"] else { return (ids, nil) }
-        return (ids, after)
+        func place(_ name: String) -> String? {
+            guard case .string(let place)? = answer[name] else { return nil }
+            return place
+        }
+        return (ids, place("after"), place("before"))
     }
 
     @Test func `the operator's list has those that were disabled, and why`() async throws {
@@ -45,7 +48,7 @@ import Testing
             for (number, user) in ["_alice", "_alice", "_bob", "_bob", "_alice"].enumerated() {
                 try await Self.save(relay, "s\(number)", as: user)
             }
-            #expect(try await Self.page(relay, "").ids == ["s0", "s1", "s2", "s3", "s4"])
+            #expect(try await Self.page(relay, "").ids == ["s4", "s3", "s2", "s1", "s0"])
             var serials: [UInt64] = []
             for user in ["_alice", "_bob"] {
                 let owner = SubscriptionOwner(
@@ -59,9 +62,12 @@ import Testing
                         position: LogPosition(position), container: TestRelay.container,
                         dearest: serials, reason: "it took too many steps"), at: TestRelay.now)
             }
-            #expect(try await Self.page(relay, "").ids == ["s0", "s1!", "s2", "s3!", "s4"])
-            #expect(try await Self.page(relay, "?user=_alice").ids == ["s0", "s1!", "s4"])
+            #expect(try await Self.page(relay, "").ids == ["s4", "s3!", "s2", "s1!", "s0"])
+            #expect(try await Self.page(relay, "?user=_alice").ids == ["s4", "s1!", "s0"])
             #expect(try await Self.page(relay, "?user=_carol").ids == [])
+            #expect(try await Self.page(relay, "?state=disabled").ids == ["s3!", "s1!"])
+            #expect(try await Self.page(relay, "?state=active").ids == ["s4", "s2", "s0"])
+            #expect(try await Self.page(relay, "?recordType=Poem").ids == [])
             // Every size of pages leads through all of them, once and in order.
             for limit in 1...6 {
                 var all: [String] = []
@@ -73,6 +79,17 @@ import Testing
                     after = page.after
                 }
                 #expect(all == ["s0", "s1!", "s2", "s3!", "s4"], "\(limit)")
+            }
+            for limit in 1...6 {
+                var all: [String] = []
+                var before: String? = ""
+                while let begin = before, all.count < 10 {
+                    let page = try await Self.page(relay, "?limit=\(limit)\(begin)")
+                    #expect(page.ids.count <= limit)
+                    all += page.ids
+                    before = page.before.map { "&before=\($0)" }
+                }
+                #expect(all == ["s4", "s3!", "s2", "s1!", "s0"], "\(limit)")
             }
             let shown = try await relay.admin(.get, Self.path)
             #expect(

@@ -155,15 +155,17 @@ import Testing
             try await Self.fill(relay, zone: nil, 7)
             let first = try await relay.admin(.get, "\(Self.admin)/changes?limit=100")
             #expect((3...6).contains(Self.list(first, "changes").count))
-            guard case .string(let after)? = first["after"] else {
-                Issue.record("there is no after")
+            guard case .string(let before)? = first["before"] else {
+                Issue.record("there is no before")
                 return
             }
             let second = try await relay.admin(
-                .get, "\(Self.admin)/changes?limit=100&after=\(after)")
+                .get, "\(Self.admin)/changes?limit=100&before=\(before)")
             #expect(
                 Self.list(first, "changes").count + Self.list(second, "changes").count == 7)
-            #expect(second["after"] == nil)
+            #expect(second["before"] == nil)
+            let oldest = try await relay.admin(.get, "\(Self.admin)/changes?limit=1&after=0")
+            #expect(oldest["after"] == "1")
             for number in 1...3 as ClosedRange<Int64> {
                 _ = try await relay.store.park(
                     ParkedChange(
@@ -173,10 +175,13 @@ import Testing
             }
             let parked = try await relay.admin(.get, "\(Self.admin)/changes/parked?limit=100")
             #expect(Self.list(parked, "parked").count == 2)
-            #expect(parked["after"] == "2")
+            #expect(parked["before"] == "2")
             let rest = try await relay.admin(
-                .get, "\(Self.admin)/changes/parked?limit=100&after=2")
+                .get, "\(Self.admin)/changes/parked?limit=100&before=2")
             #expect(Self.list(rest, "parked").count == 1)
+            let parkedFirst = try await relay.admin(
+                .get, "\(Self.admin)/changes/parked?limit=100&after=0")
+            #expect(Self.list(parkedFirst, "parked").count == 2 && parkedFirst["after"] == "2")
         }
     }
 }

@@ -56,6 +56,68 @@ import Testing
         #expect(steps.filter { $0.contains(" \(table) ") } == [search])
     }
 
+    /// Whatever a list is narrowed by, its rows come from an index in the order of the list:
+    /// nothing is sorted but what a quota bounds.
+    @Test(arguments: [
+        (
+            ListStatements.changesOfType,
+            "logEntryRecord (container=? AND recordType=? AND position<?)"
+        ),
+        (ListStatements.positionsOfRecord, "logEntryRecord (container=? AND recordType=?)"),
+        (ListStatements.nextType, "logEntryRecord (container=? AND recordType>?)"),
+        (
+            ListStatements.retries, "retryPosition (container=? AND (position,deliveryID)<(?,?))"
+        ),
+        (
+            ListStatements.retriesOfUser,
+            "retryOwner (container=? AND owner=? AND (position,deliveryID)<(?,?))"
+        ),
+        (
+            ListStatements.letters,
+            "deadLetterContainer (container=? AND (endedAt,deliveryID)<(?,?))"
+        ),
+        (
+            ListStatements.lettersOfUser,
+            "deadLetterOwner (container=? AND owner=? AND (endedAt,deliveryID)<(?,?))"
+        ),
+        (
+            ListStatements.lettersOfReason,
+            "deadLetterReason (container=? AND reason=? AND (endedAt,deliveryID)<(?,?))"
+        ),
+        (ListStatements.ofChange("retry"), "retryPosition (container=? AND position=?)"),
+        (ListStatements.ofChange("deadLetter"), "deadLetterPosition (container=? AND position=?)"),
+        (ListStatements.subscriptions, "subscriptionListed (container=? AND serial<?)"),
+        (
+            ListStatements.subscriptionsOfType,
+            "subscriptionType (container=? AND recordType=? AND serial<?)"
+        ),
+        (ListStatements.devices, "deviceListed (container=? AND serial<?)"),
+        (ListStatements.parked, "parkedChangeContainer (container=? AND number<?)"),
+        (
+            ListStatements.parkedOfSource,
+            "parkedChangeSource (container=? AND source=? AND number<?)"
+        ),
+    ])
+    func `lists are narrowed by an index and not sorted`(
+        statement: String, index: String
+    ) async throws {
+        let steps = try await plan(of: Self.filled(statement), arguments: [])
+        let searches = steps.filter { $0.hasPrefix("SEARCH") && $0.contains("INDEX \(index)") }
+        #expect(searches.count == 1, "\(steps)")
+        #expect(!steps.contains { $0.contains("TEMP B-TREE") || $0.hasPrefix("SCAN") }, "\(steps)")
+    }
+
+    @Test func `all changes are listed in the order of the log`() async throws {
+        let steps = try await plan(of: Self.filled(ListStatements.changes), arguments: [])
+        #expect(steps.contains("SEARCH logEntry USING INTEGER PRIMARY KEY (rowid<?)"), "\(steps)")
+        #expect(!steps.contains { $0.contains("TEMP B-TREE") }, "\(steps)")
+    }
+
+    /// A statement whose numbered parameters have a value.
+    private static func filled(_ statement: String) -> String {
+        statement.replacing(/\?[0-9]*/) { _ in "1" }
+    }
+
     private func plan(
         of statement: String, arguments: StatementArguments? = nil
     ) async throws -> [String] {

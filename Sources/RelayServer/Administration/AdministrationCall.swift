@@ -155,15 +155,18 @@ extension AdministrationCall {
     /// Every call, in the order of the documentation.
     package static let all: [AdministrationCall] = [
         overview, signIn, showSession, signOut, createSessionCode, showConsole, showSeries,
-        listTokens, createToken, revokeToken, audit, secrets, listContainers,
+        showLogging, setLogging, renewCertificates, listTokens, createToken, revokeToken, audit,
+        secrets, listContainers,
         showContainer, createContainer, setContainer, listKeys, createKey, revokeKey, listSources,
         showSource, setSource, rotateSource, deleteSource, listRefusals, showSchema, replaceSchema,
-        keepRecords, showIndex, explain, rehearse, rehearseChanges, listSubscriptions, checkSubscription,
-        deleteSubscription,
-        listDevices, forgetDevice, listChanges, listenEvents, listParked, replayParked, dropParked,
+        keepRecords, showIndex, explain, rehearse, rehearseChanges, listSubscriptions,
+        checkSubscription, deleteSubscription,
+        listDevices, forgetDevice, listChanges, showChange, listenEvents, listParked, replayParked,
+        dropParked,
         listNotifications, listCouriers, listSessions, revokeSessions, listLiveClients,
         listLiveGroups,
-        listDeliveries, showDelivery, listReceipts, listRetries, listDeadLetters,
+        listDeliveries, listContainerDeliveries, showDelivery, listReceipts, listRetries,
+        listDeadLetters,
         redriveDeadLetters, resume, dropDeadLetters,
     ]
 }

@@ -10,8 +10,12 @@ extension AdministrationCall {
     package static let listSubscriptions = AdministrationCall(
         listing: "subscriptions", AdministrationRows.subscription,
         at: "\(container)/subscriptions",
-        "Lists subscriptions by serial; those that were disabled have `disabled`, with why.",
-        query: [.user, .after, .limit], next: .maybe("after", .text))
+        "Lists subscriptions, the newest first, or by serial after one; those that were disabled "
+            + "have `disabled`, with why.",
+        query: [
+            .user, .recordType, .maybe("state", .words(of: SubscriptionState.self)), .before,
+            .after, .limit,
+        ], next: .maybe("after", .text), besides: [.before])
 
     package static let checkSubscription = AdministrationCall(
         "POST", "\(container)/subscriptions/check",
@@ -84,7 +88,9 @@ extension AdministrationCall {
 
     package static let listDevices = AdministrationCall(
         listing: "devices", AdministrationRows.device, at: "\(container)/devices",
-        "Lists devices by serial.", query: [.user, .after, .limit], next: .maybe("after", .text))
+        "Lists devices, the newest first, or by serial after one.",
+        query: [.user, .device, .before, .after, .limit], next: .maybe("after", .text),
+        besides: [.before])
 
     package static let forgetDevice = AdministrationCall(
         "DELETE", "\(container)/devices/{device}", "Forgets a device.", query: [.user],
@@ -122,7 +128,22 @@ extension AdministrationCall {
 
     package static let listChanges = AdministrationCall(
         listing: "changes", AdministrationRows.change, at: "\(container)/changes",
-        "Lists changes of the log.", query: [.after, .limit], next: .maybe("after", .text))
+        "Lists changes of the log, the newest first, or in the order of the log after a position.",
+        query: [
+            .recordType, .record, .source, .user, .maybe("state", .words(of: ChangeState.self)),
+            .before, .after, .limit,
+        ], next: .maybe("after", .text), besides: [.before])
+
+    package static let showChange = AdministrationCall(
+        "GET", "\(container)/changes/{position}",
+        "Shows a change with its images and its readers.",
+        answers: [
+            Answer(
+                200,
+                AdministrationRows.change.form.and([
+                    .maybe("setAside", .text), .always("settled", .flag),
+                ]))
+        ])
 
     package static let listenEvents = AdministrationCall(
         "GET", "\(container)/events",
@@ -147,7 +168,9 @@ extension AdministrationCall {
 
     package static let listParked = AdministrationCall(
         listing: "parked", AdministrationRows.parked, at: "\(container)/changes/parked",
-        "Lists parked changes.", query: [.after, .limit], next: .maybe("after", .text))
+        "Lists parked changes, the newest first, or by number after one.",
+        query: [.source, .before, .after, .limit], next: .maybe("after", .text),
+        besides: [.before])
 
     package static let replayParked = AdministrationCall(
         "POST", "\(container)/changes/parked/{number}/replay",
@@ -158,7 +181,8 @@ extension AdministrationCall {
         ], list: List(member: "results", columns: changeResults))
 
     private static let changeResults: [AdministrationColumn] = [
-        .init("status", "status"), .init("position", "position"), .init("reason", "reason"),
+        .init("number", "number"), .init("status", "status"), .init("position", "position"),
+        .init("reason", "reason"),
     ]
 
     private static let partlyAppended =
@@ -179,11 +203,27 @@ extension AdministrationCall {
 
     package static let listRetries = AdministrationCall(
         listing: "retries", AdministrationRows.retry, at: "\(container)/retries",
-        "Lists deliveries that wait to be tried again.", query: [.limit])
+        "Lists deliveries that wait to be tried again, those of the newest changes first.",
+        query: deliveryFilter + [.before, .limit], next: .before)
+
+    /// What lists of deliveries are narrowed by: names of subscriptions and devices are a user's.
+    private static let deliveryFilter: [JSONForm.Member] = [
+        .user, .subscription, .device, .recordType, .record, .reason,
+    ]
 
     package static let listDeadLetters = AdministrationCall(
         listing: "deadLetters", AdministrationRows.deadLetter, at: "\(container)/deadLetters",
-        "Lists dead letters.", query: [.maybe("reason", .text), .limit])
+        "Lists dead letters, the newest first.", query: deliveryFilter + [.before, .limit],
+        next: .before)
+
+    package static let listContainerDeliveries = AdministrationCall(
+        listing: "deliveries", AdministrationRows.delivery, at: "\(container)/deliveries",
+        "Lists a container's deliveries with what they came to, the newest first.",
+        query: [
+            .maybe("position", .count), .maybe("subscriptionSerial", .count),
+            .maybe("deviceSerial", .count), .maybe("state", .words(of: DeliveryStanding.self)),
+            .user, .subscription, .device, .recordType, .record, .before, .limit,
+        ], next: .before)
 
     package static let redriveDeadLetters = AdministrationCall(
         "POST", "\(container)/deadLetters/redrive", "Makes retries of dead letters.",

@@ -54,6 +54,37 @@ extension AdministrationCall {
             Answer(200, .members([.always("encrypted", .flag), .maybe("keyID", .text)]))
         ])
 
+    // MARK: The running process
+
+    package static let showLogging = AdministrationCall(
+        "GET", "/admin/1/log", "Says what is logged at the least.", answers: [logging])
+
+    package static let setLogging = AdministrationCall(
+        "PATCH", "/admin/1/log",
+        "Says what is logged at the least, for some minutes or until the relay ends; null is what "
+            + "the configuration says.",
+        body: .members(
+            [
+                .always("level", .words(LogLevels.words).orNull()),
+                .maybe("minutes", .number(from: 1, to: 10_080)),
+            ], example: ["level": "debug", "minutes": 10]),
+        answers: [logging])
+
+    private static let logging = Answer(
+        200,
+        .members([
+            .always("level", .words(LogLevels.words)),
+            .always("configured", .words(LogLevels.words)), .maybe("until", .text),
+        ]))
+
+    package static let renewCertificates = AdministrationCall(
+        "POST", "/admin/1/certificates/renew",
+        "Reads the files of the listeners' certificate again.",
+        answers: [
+            Answer(200, .members([.always("renewed", .flag)])),
+            Answer(400, .component("Error"), "The files cannot be used; the old one goes on."),
+        ])
+
     // MARK: Deliveries
 
     package static let listDeliveries = AdministrationCall(
@@ -62,8 +93,13 @@ extension AdministrationCall {
         query: [
             .maybe("position", .count), .maybe("subscriptionSerial", .count),
             .maybe("deviceSerial", .count), .maybe("state", .words(of: DeliveryStanding.self)),
-            .limit,
-        ])
+        ] + ofContainer + [.before, .limit], next: .before)
+
+    /// What narrows by names, which are those of one container.
+    private static let ofContainer: [JSONForm.Member] = [
+        .maybe("container", .name), .maybe("environment", .words(of: ContainerEnvironment.self)),
+        .user, .subscription, .device, .recordType, .record,
+    ]
 
     package static let showDelivery = AdministrationCall(
         "GET", "/admin/1/deliveries/{delivery}", "Shows a delivery with all its attempts.",
@@ -84,6 +120,6 @@ extension AdministrationCall {
         query: [
             .maybe("deliveryID", .text), .maybe("position", .count),
             .maybe("subscriptionSerial", .count), .maybe("deviceSerial", .count),
-            .maybe("outcome", .text), .limit,
-        ])
+            .maybe("outcome", .text),
+        ] + ofContainer + [.before, .limit], next: .before)
 }

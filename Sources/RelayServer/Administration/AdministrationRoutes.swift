@@ -59,7 +59,9 @@ struct AdministrationRoute: Sendable {
             effect: call.effect,
             admit: { [respond, credentials] head in
                 let administrator = try await access.admit(head, by: credentials)
-                return RelayRoute.Admission { request in
+                return RelayRoute.Admission(
+                    who: administrator.isMain ? "admin.token" : "administrativeToken"
+                ) { request in
                     try await access.answer(request, by: administrator, need, respond)
                 }
             })

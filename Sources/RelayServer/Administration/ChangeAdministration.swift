@@ -4,13 +4,15 @@ import Storage
 
 /// The log's changes, and what was parked: list, replay, delete.
 struct ChangeAdministration: AdministrationTable {
-    let registry: any ContainerRegistry & SourceRegistry & ParkedChangeRegistry
+    let registry:
+        any ContainerRegistry & SourceRegistry & ParkedChangeRegistry & ListRegistry & PastRegistry
     let log: any ShardLog
     let intake: ChangeIntake
 
     var routes: [AdministrationRoute] {
         [
             AdministrationRoute(.listChanges, respond: list),
+            AdministrationRoute(.showChange, respond: show),
             AdministrationRoute(.listParked, respond: parked),
             AdministrationRoute(.replayParked, respond: replay),
             AdministrationRoute(.dropParked, respond: delete),
@@ -20,10 +22,56 @@ struct ChangeAdministration: AdministrationTable {
     /// Entries of the log that one list looks through, whosever they are.
     private static let lookedAt = 100_000
 
-    /// Log entries of the container after the parameter `after`, at most `limit` and at most a page
-    /// of bytes; the answer's `after` goes on.
+    /// Changes of the container, the newest first, before the parameter `before`; with `after`
+    /// those after it, in the order of the log.
     private func list(_ request: RelayRequest) async throws -> RelayAnswer {
         let container = try await registry.key(in: request)
+        let before = try request.numberBefore().map { LogPosition($0) }
+        var filter = ChangeListFilter()
+        filter.recordType = try request.parameter("recordType")
+        filter.recordName = try request.parameter("record")
+        filter.source = try request.parameter("source")
+        filter.user = try request.parameter("user")
+        filter.isStale = try request.word("state", of: ChangeState.self).map { $0 == .stale }
+        guard request.query["after"] == nil else {
+            guard filter == ChangeListFilter() else {
+                throw APIError(
+                    .badRequest, "after: the order of the log is not narrowed by anything")
+            }
+            return try await listAscending(request, of: container)
+        }
+        let page = try await registry.listedChanges(
+            of: container, filter, before: before, PageBounds(rows: try request.limit()))
+        return AdministrationCall.listChanges.answer(
+            page.elements.compactMap(Self.row),
+            next: page.next.map { ("before", .string($0.description)) })
+    }
+
+    /// A change with everything that is known of it; what it fired is for `explain`.
+    private func show(_ request: RelayRequest) async throws -> RelayAnswer {
+        let position = LogPosition(try request.pathNumber("position"))
+        let container = try await registry.key(in: request)
+        guard let past = try await registry.pastChange(at: position, of: container) else {
+            throw APIError(
+                .notFound, "there is no change of \(container) at position \(position)")
+        }
+        var shown = Self.row(past) ?? ["position": .string(position.description)]
+        shown["setAside"] = past.setAside.map { .string($0) }
+        shown["settled"] = .bool(try await registry.pastSpan().settled >= position)
+        return RelayAnswer(json: .object(shown))
+    }
+
+    private static func row(_ past: PastChange) -> JSONObject? {
+        guard let change = past.change else { return nil }
+        return AdministrationRows.change.json(
+            (past.position, past.appendedAt, past.source, change, past.isStale))
+    }
+
+    /// Log entries of the container after the parameter `after`, at most `limit` and at most a page
+    /// of bytes; the answer's `after` goes on.
+    private func listAscending(
+        _ request: RelayRequest, of container: ContainerKey
+    ) async throws -> RelayAnswer {
         var page = AnswerPage(limit: try request.limit())
         var rows: [JSONObject] = []
         var position = LogPosition(try request.number("after") ?? 0)
@@ -45,9 +93,18 @@ struct ChangeAdministration: AdministrationTable {
             next: page.isFull || room <= 0 ? ("after", .string(position.description)) : nil)
     }
 
-    /// What is parked, after the number `after`, at most `limit` and at most a page of bytes; the
-    /// answer's `after` goes on.
+    /// What is parked, the newest first, before the number `before`; with `after` by ascending
+    /// number after it. At most `limit`, and at most a page of bytes.
     private func parked(_ request: RelayRequest) async throws -> RelayAnswer {
+        let before = try request.numberBefore()
+        guard request.query["after"] != nil else {
+            let page = try await registry.listedParked(
+                of: try await registry.key(in: request), source: try request.parameter("source"),
+                before: before, PageBounds(rows: try request.limit()))
+            return AdministrationCall.listParked.answer(
+                page.elements.map(AdministrationRows.parked.json),
+                next: page.next.map { ("before", .string(String($0))) })
+        }
         let limit = try request.limit()
         let changes = try await registry.parkedChanges(
             of: try await registry.key(in: request), after: try request.number("after") ?? 0,

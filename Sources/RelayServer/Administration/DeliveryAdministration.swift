@@ -4,7 +4,7 @@ import Storage
 
 /// Receipts, retries and dead letters: list, redrive, drop.
 struct DeliveryAdministration: AdministrationTable {
-    let registry: any ContainerRegistry & DeliveryRegistry & DeadLetterRegistry
+    let registry: any ContainerRegistry & DeliveryRegistry & DeadLetterRegistry & ListRegistry
     /// What waits, and why.
     let halts: @Sendable () -> [HaltInForce]
     /// Ends the halts of a container, and says how many there were.
@@ -24,29 +24,32 @@ struct DeliveryAdministration: AdministrationTable {
     }
 
     private func receipts(_ request: RelayRequest) async throws -> RelayAnswer {
-        var filter = ReceiptFilter()
+        var filter = try await request.receiptFilter(registry)
         if let text = request.query["deliveryID"] {
-            filter.deliveryID = try Self.deliveryID(text, place: "deliveryID")
+            filter.receipt.deliveryID = try Self.deliveryID(text, place: "deliveryID")
         }
-        filter.position = try request.number("position").map { LogPosition($0) }
-        filter.subscriptionSerial = try request.number("subscriptionSerial")
-        filter.deviceSerial = try request.number("deviceSerial")
-        if let word = request.query["outcome"] { filter.outcome = try Self.outcome(word) }
-        let receipts = try await registry.receipts(
-            matching: filter, limit: try request.limit())
+        if let word = request.query["outcome"] { filter.receipt.outcome = try Self.outcome(word) }
+        let page = try await registry.listedReceipts(
+            filter, before: try request.receiptPlace(), PageBounds(rows: try request.limit()))
+        let names = try await registry.names(of: page.elements)
         return AdministrationCall.listReceipts.answer(
-            receipts.map(AdministrationRows.receipt.json))
+            page.elements.map { AdministrationRows.receipt.json(NamedReceipt($0, names)) },
+            next: page.next?.member)
     }
 
     private func retries(_ request: RelayRequest) async throws -> RelayAnswer {
-        let retries = try await registry.retries(
-            of: try await registry.key(in: request), limit: try request.limit())
+        let container = try await registry.key(in: request)
+        let filter = try await DeliveryQuestion(request).filter(
+            of: container, reason: request.query["reason"], registry)
+        let page = try await registry.listedRetries(
+            of: container, filter, before: try request.deliveryPlace(),
+            PageBounds(rows: try request.limit()))
         let halts = halts()
         return AdministrationCall.listRetries.answer(
-            retries.map {
+            page.elements.map {
                 AdministrationRows.retry.json(
                     WaitingRetry($0, among: halts, at: request.receivedAt))
-            })
+            }, next: page.next?.member)
     }
 
     /// Lets what is halted go at once.
@@ -56,11 +59,14 @@ struct DeliveryAdministration: AdministrationTable {
     }
 
     private func deadLetters(_ request: RelayRequest) async throws -> RelayAnswer {
-        let letters = try await registry.deadLetters(
-            of: try await registry.key(in: request), reason: request.query["reason"],
-            limit: try request.limit())
+        let container = try await registry.key(in: request)
+        let filter = try await DeliveryQuestion(request).filter(
+            of: container, reason: request.query["reason"], registry)
+        let page = try await registry.listedDeadLetters(
+            of: container, filter, before: try request.deliveryPlace(),
+            PageBounds(rows: try request.limit()))
         return AdministrationCall.listDeadLetters.answer(
-            letters.map(AdministrationRows.deadLetter.json))
+            page.elements.map(AdministrationRows.deadLetter.json), next: page.next?.member)
     }
 
     private func redrive(_ request: RelayRequest) async throws -> RelayAnswer {

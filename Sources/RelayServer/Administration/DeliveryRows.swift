@@ -91,24 +91,35 @@ extension AdministrationRows {
             .init("status", "status"), .init("ended", "at"), .init("reason", "reason"),
         ])
 
-    static let receipt = AdministrationRow<DeliveryReceipt>(
-        [
-            .always("deliveryID", .text) { .string($0.deliveryID.description) },
-            .always("position", .text) { .string($0.ordinal.position.description) },
-            .always("offset", .integer) { .integer(Int64($0.ordinal.offset)) },
-            .always("subscriptionSerial", .text) { .string(String($0.subscriptionSerial)) },
-            .always("deviceSerial", .text) { .string(String($0.deviceSerial)) },
+    /// Which delivery a receipt is of, in numbers and, as far as they are known still, in names.
+    private static let receipted: [AdministrationRow<NamedReceipt>.Member] = [
+        .always("deliveryID", .text) { .string($0.receipt.deliveryID.description) },
+        .always("position", .text) { .string($0.receipt.ordinal.position.description) },
+        .always("offset", .integer) { .integer(Int64($0.receipt.ordinal.offset)) },
+        .always("subscriptionSerial", .text) { .string(String($0.receipt.subscriptionSerial)) },
+        .always("deviceSerial", .text) { .string(String($0.receipt.deviceSerial)) },
+        .maybe("userRecordName", .text) { $0.subscription.map { .string($0.owner.rawValue) } },
+        .maybe("subscriptionID", .text) { $0.subscription.map { .string($0.id.rawValue) } },
+        .maybe("deviceID", .text) { $0.device.map { .string($0.rawValue) } },
+        .always("status", .integer) { .integer(Int64($0.receipt.status)) },
+        .always("reason", .text) { .string($0.receipt.reason) },
+        .always("at", .text) { .string($0.receipt.at.iso8601) },
+    ]
+
+    private static let receiptedColumns: [AdministrationColumn] = [
+        .init("delivery", "deliveryID"), .init("position", "position"),
+        .init("user", "userRecordName"), .init("subscription", "subscriptionID"),
+        .init("device", "deviceID"),
+    ]
+
+    static let receipt = AdministrationRow<NamedReceipt>(
+        receipted + [
             .always("outcome", .words(DeliveryReceipt.Outcome.allCases.map(\.word))) {
-                .string($0.outcome.word)
+                .string($0.receipt.outcome.word)
             },
-            .always("status", .integer) { .integer(Int64($0.status)) },
-            .always("reason", .text) { .string($0.reason) },
-            .always("attempt", .integer) { .integer(Int64($0.attempt)) },
-            .always("at", .text) { .string($0.at.iso8601) },
+            .always("attempt", .integer) { .integer(Int64($0.receipt.attempt)) },
         ],
-        columns: [
-            .init("delivery", "deliveryID"), .init("position", "position"),
-            .init("subscription", "subscriptionSerial"), .init("device", "deviceSerial"),
+        columns: receiptedColumns + [
             .init("outcome", "outcome"), .init("status", "status"),
             .init("attempt", "attempt"), .init("at", "at"), .init("reason", "reason"),
         ])
@@ -121,28 +132,38 @@ extension AdministrationRows {
 
     /// What the newest receipt says of a whole delivery, and where that stands.
     static let delivery = AdministrationRow<
-        (newest: DeliveryReceipt, standing: DeliveryStanding)
+        (newest: NamedReceipt, standing: DeliveryStanding)
     >(
-        [
-            .always("deliveryID", .text) { .string($0.newest.deliveryID.description) },
+        receipted.map { $0.of { $0.newest } } + [
             .always("state", .words(of: DeliveryStanding.self)) {
                 .string($0.standing.rawValue)
             },
-            .always("position", .text) { .string($0.newest.ordinal.position.description) },
-            .always("offset", .integer) { .integer(Int64($0.newest.ordinal.offset)) },
-            .always("subscriptionSerial", .text) {
-                .string(String($0.newest.subscriptionSerial))
-            },
-            .always("deviceSerial", .text) { .string(String($0.newest.deviceSerial)) },
-            .always("attempts", .integer) { .integer(Int64($0.newest.attempt)) },
-            .always("status", .integer) { .integer(Int64($0.newest.status)) },
-            .always("reason", .text) { .string($0.newest.reason) },
-            .always("at", .text) { .string($0.newest.at.iso8601) },
+            .always("attempts", .integer) { .integer(Int64($0.newest.receipt.attempt)) },
         ],
-        columns: [
-            .init("delivery", "deliveryID"), .init("position", "position"),
-            .init("subscription", "subscriptionSerial"), .init("device", "deviceSerial"),
+        columns: receiptedColumns + [
             .init("state", "state"), .init("attempts", "attempts"), .init("status", "status"),
             .init("at", "at"), .init("reason", "reason"),
         ])
+}
+
+/// A receipt with what its subscription and its device are called, as far as that is still known.
+struct NamedReceipt: Sendable {
+    let receipt: DeliveryReceipt
+    let subscription: VersionNames.Subscription?
+    let device: DeviceID?
+
+    init(_ receipt: DeliveryReceipt, _ names: VersionNames) {
+        self.receipt = receipt
+        subscription = names.subscriptions[receipt.subscriptionSerial]
+        device = names.devices[receipt.deviceSerial]
+    }
+}
+
+extension ListRegistry {
+    /// What the subscriptions and devices of receipts are called.
+    func names(of receipts: [DeliveryReceipt]) async throws -> VersionNames {
+        try await names(
+            subscriptions: Set(receipts.map(\.subscriptionSerial)),
+            devices: Set(receipts.map(\.deviceSerial)))
+    }
 }

@@ -93,4 +93,12 @@ extension JSONForm.Member {
     static let limit = maybe("limit", .number(from: 1, to: 1000))
     static let after = maybe("after", .count)
     static let user = maybe("user", .name)
+    /// What lists stand before; the answer's own says where they go on.
+    static let before = maybe("before", .text)
+    static let source = maybe("source", .name)
+    static let recordType = maybe("recordType", .name)
+    static let record = maybe("record", .text)
+    static let subscription = maybe("subscription", .name)
+    static let device = maybe("device", .name)
+    static let reason = maybe("reason", .text)
 }

@@ -7,7 +7,7 @@ import Storage
 /// A receipt is of one attempt; what a delivery came to is said by the newest, and by the row that
 /// it has if it waits or is dead: one that is redriven waits, and its newest receipt is of its end.
 struct OneDeliveryAdministration: AdministrationTable {
-    let registry: any DeliveryRegistry
+    let registry: any ContainerRegistry & DeliveryRegistry & ListRegistry
     /// What waits, and why.
     let halts: @Sendable () -> [HaltInForce]
 
@@ -17,32 +17,52 @@ struct OneDeliveryAdministration: AdministrationTable {
     var routes: [AdministrationRoute] {
         [
             AdministrationRoute(.listDeliveries, respond: list),
+            AdministrationRoute(.listContainerDeliveries, respond: list),
             AdministrationRoute(.showDelivery, respond: show),
         ]
     }
 
     private func list(_ request: RelayRequest) async throws -> RelayAnswer {
-        var filter = ReceiptFilter()
-        filter.position = try request.number("position").map { LogPosition($0) }
-        filter.subscriptionSerial = try request.number("subscriptionSerial")
-        filter.deviceSerial = try request.number("deviceSerial")
-        let wanted = try request.query["state"].map(Self.standing)
+        let filter = try await request.receiptFilter(registry)
+        let wanted = try request.word("state", of: DeliveryStanding.self)
         let limit = try request.limit()
-        let receipts = try await registry.receipts(
-            matching: filter, limit: Self.receiptLimit)
+        let begin = try request.receiptPlace()
+        var place = begin
         var known: Set<DeliveryID> = []
-        // The newest receipt of each says what it came to.
-        let newest = receipts.filter { known.insert($0.deliveryID).inserted }
-        let redriven = try await registry.waiting(
-            among: newest.filter { DeliveryStanding($0.outcome) == .dead }.map(\.deliveryID))
-        let found = newest.lazy.map { receipt in
-            (
-                receipt,
-                redriven.contains(receipt.deliveryID) ? .waiting : DeliveryStanding(receipt.outcome)
-            )
-        }.filter { wanted == nil || wanted == $0.1 }
+        var found: [(DeliveryReceipt, DeliveryStanding)] = []
+        var looked = 0
+        repeat {
+            // As many as are wanted still, so that the next page goes on behind the last one.
+            let page = try await registry.listedReceipts(
+                filter, before: place, PageBounds(rows: limit - found.count))
+            looked += page.elements.count
+            // The newest receipt of each says what it came to.
+            let newest = page.elements.filter { known.insert($0.deliveryID).inserted }
+            found += try await standings(of: newest, isFirstPage: begin == nil)
+                .filter { wanted == nil || wanted == $0.1 }
+            place = page.next
+        } while place != nil && found.count < limit && looked < Self.receiptLimit
+        let names = try await registry.names(of: found.map(\.0))
         return AdministrationCall.listDeliveries.answer(
-            found.prefix(limit).map { AdministrationRows.delivery.json(($0, $1)) })
+            found.map { AdministrationRows.delivery.json((NamedReceipt($0, names), $1)) },
+            next: place?.member)
+    }
+
+    /// What has become of deliveries: their rows say more than their receipts.
+    ///
+    /// What is no retry any more, and has a receipt that it is one, has a newer receipt on an
+    /// earlier page, or was ended without an attempt.
+    private func standings(
+        of receipts: [DeliveryReceipt], isFirstPage: Bool
+    ) async throws -> [(DeliveryReceipt, DeliveryStanding)] {
+        let open = receipts.filter { DeliveryStanding($0.outcome) != .delivered }
+        let waiting = try await registry.waiting(among: open.map(\.deliveryID))
+        return receipts.compactMap { receipt in
+            if waiting.contains(receipt.deliveryID) { return (receipt, .waiting) }
+            let standing = DeliveryStanding(receipt.outcome)
+            guard standing == .waiting else { return (receipt, standing) }
+            return isFirstPage ? (receipt, .dead) : nil
+        }
     }
 
     private func show(_ request: RelayRequest) async throws -> RelayAnswer {
@@ -59,7 +79,9 @@ struct OneDeliveryAdministration: AdministrationTable {
                 "there is no receipt of the delivery \(id): it is not settled, or its receipts are "
                     + "no longer kept")
         }
-        var shown = AdministrationRows.delivery.json((newest, DeliveryStanding(newest.outcome)))
+        let names = try await registry.names(of: [newest])
+        var shown = AdministrationRows.delivery.json(
+            (NamedReceipt(newest, names), DeliveryStanding(newest.outcome)))
         switch exception {
         case .retry(let retry):
             shown["state"] = .string(DeliveryStanding.waiting.rawValue)
@@ -72,16 +94,42 @@ struct OneDeliveryAdministration: AdministrationTable {
         case nil: break
         }
         shown["receipts"] = .array(
-            receipts.reversed().map { .object(AdministrationRows.receipt.json($0)) })
+            receipts.reversed().map {
+                .object(AdministrationRows.receipt.json(NamedReceipt($0, names)))
+            })
         return RelayAnswer(json: .object(shown))
     }
+}
 
-    private static func standing(_ word: String) throws(APIError) -> DeliveryStanding {
-        guard let standing = DeliveryStanding(rawValue: word) else {
-            let words = DeliveryStanding.allCases.map(\.rawValue).joined(separator: ", ")
-            throw APIError(
-                .badRequest, "state: \"\(word.shortened)\" is unknown; allowed are \(words)")
+extension RelayRequest {
+    /// What the parameters narrow a list of receipts to.
+    ///
+    /// - Throws: 400 that names what cannot be, 404 if there is no such container.
+    func receiptFilter(
+        _ registry: any ContainerRegistry & ListRegistry
+    ) async throws -> ReceiptListFilter {
+        var filter = ReceiptListFilter()
+        filter.receipt.position = try number("position").map { LogPosition($0) }
+        filter.receipt.subscriptionSerial = try number("subscriptionSerial")
+        filter.receipt.deviceSerial = try number("deviceSerial")
+        let question = try DeliveryQuestion(self)
+        if parameters["container"] != nil {
+            let key = try await registry.key(in: self)
+            filter.container = key
+            try await question.narrow(&filter, to: key, registry)
+            return filter
         }
-        return standing
+        guard !question.isEmpty else { return filter }
+        guard let container: ContainerID = try parameter("container") else {
+            throw APIError(
+                .badRequest, "container: is needed beside user and record: names are a container's")
+        }
+        let environment = try word("environment", of: ContainerEnvironment.self) ?? .development
+        let key = ContainerKey(container: container, environment: environment)
+        guard try await registry.container(key) != nil else {
+            throw APIError(.notFound, "there is no container \(key)")
+        }
+        try await question.narrow(&filter, to: key, registry)
+        return filter
     }
 }

@@ -3,7 +3,7 @@ import Storage
 
 /// Subscriptions and devices, for whoever has to help a user: list, delete.
 struct SubscriptionAdministration: AdministrationTable {
-    let registry: any ContainerRegistry & SubscriptionRegistry & DeviceRegistry
+    let registry: any ContainerRegistry & SubscriptionRegistry & DeviceRegistry & ListRegistry
 
     var routes: [AdministrationRoute] {
         [
@@ -14,11 +14,51 @@ struct SubscriptionAdministration: AdministrationTable {
         ]
     }
 
-    /// Subscriptions of the container by serial, after the parameter `after`, at most `limit`;
-    /// with `user` those of one user.
+    /// Subscriptions of the container, the newest first, at most `limit`; with `after` by serial.
     ///
     /// Those that were disabled stand among the others, with why.
     private func list(_ request: RelayRequest) async throws -> RelayAnswer {
+        let before = try request.numberBefore()
+        guard request.query["after"] != nil else {
+            return try await listNewest(request, before: before)
+        }
+        return try await listAscending(request)
+    }
+
+    private func listNewest(
+        _ request: RelayRequest, before: UInt64?
+    ) async throws -> RelayAnswer {
+        let container = try await registry.key(in: request)
+        var filter = SubscriptionListFilter()
+        filter.user = try request.parameter("user")
+        filter.recordType = try request.parameter("recordType")
+        let state = try request.word("state", of: SubscriptionState.self)
+        let bounds = PageBounds(rows: try request.limit())
+        var lines: [Line] = []
+        var ends: [UInt64] = []
+        if state != .disabled {
+            let page = try await registry.listedSubscriptions(
+                of: container, filter, before: before, bounds)
+            lines += page.elements.map { ($0.serial, Self.json($0, $0.json)) }
+            ends += page.next.map { [$0] } ?? []
+        }
+        if state != .active {
+            let page = try await registry.listedDisabled(
+                of: container, filter, before: before, bounds)
+            lines += page.elements.map { ($0.version.serial, Self.json($0.version, $0.json)) }
+            ends += page.next.map { [$0] } ?? []
+        }
+        // Both lists are known down to here.
+        let end = ends.max() ?? 0
+        let known = lines.filter { $0.serial >= end }.sorted { $0.serial > $1.serial }
+        let shown = known.prefix(bounds.rows)
+        let next = shown.count < known.count ? shown.last?.serial : ends.max()
+        return AdministrationCall.listSubscriptions.answer(
+            shown.map { AdministrationRows.subscription.json($0.json) },
+            next: next.map { ("before", .string(String($0))) })
+    }
+
+    private func listAscending(_ request: RelayRequest) async throws -> RelayAnswer {
         let container = try await registry.key(in: request)
         let user: UserID? = try request.parameter("user")
         let after = try request.number("after") ?? 0
@@ -65,6 +105,18 @@ struct SubscriptionAdministration: AdministrationTable {
     }
 
     private func devices(_ request: RelayRequest) async throws -> RelayAnswer {
+        let before = try request.numberBefore()
+        guard request.query["after"] != nil else {
+            var filter = DeviceListFilter()
+            filter.user = try request.parameter("user")
+            filter.device = try request.parameter("device")
+            let page = try await registry.listedDevices(
+                of: try await registry.key(in: request), filter, before: before,
+                PageBounds(rows: try request.limit()))
+            return AdministrationCall.listDevices.answer(
+                page.elements.map(AdministrationRows.device.json),
+                next: page.next.map { ("before", .string(String($0))) })
+        }
         let page = try await registry.devicePage(
             of: try await registry.key(in: request), owner: try request.parameter("user"),
             after: try request.number("after") ?? 0, PageBounds(rows: try request.limit()))

@@ -78,7 +78,9 @@ struct ClientAdmission: Sendable {
         let known =
             head.announcesBody
             ? try await judgeUser(of: head, rule, judge, key) : Known(judge: judge, key: key)
-        return RelayRoute.Admission(container: judge.settings, key: key.id) { request in
+        return RelayRoute.Admission(
+            container: judge.settings, key: key.id, who: key.kind.rawValue
+        ) { request in
             try await answer(request, rule, known, respond)
         }
     }

@@ -42,7 +42,7 @@ struct ChangeRoutes: Sendable {
             try source.recognize(webhook(request))
         }
         return RelayRoute.Admission(
-            container: settings, key: "source/\(source.name)", respond: post)
+            container: settings, key: "source/\(source.name)", who: "source", respond: post)
     }
 
     /// The source that the path names, and the settings of its container.

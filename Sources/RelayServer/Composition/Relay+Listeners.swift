@@ -6,7 +6,6 @@ import HummingbirdCore
 import HummingbirdTLS
 import Logging
 import NIOCore
-import NIOSSL
 import RelayModel
 import ServiceLifecycle
 import Storage
@@ -108,6 +107,19 @@ extension Relay {
                 reserveBytes: reserve)
         }
         dependencies.turns = walk.turns
+        dependencies.accessLog = configuration.accessLog
+        dependencies.logLevels = levels
+        if let certificate {
+            dependencies.renewCertificates = {
+                do throws(ConfigurationError) {
+                    return try certificate.renew()
+                } catch {
+                    throw APIError(
+                        .badRequest,
+                        error.problems.joined(separator: "; ") + "; the old certificate goes on")
+                }
+            }
+        }
         dependencies.events = events
         dependencies.console = console
         dependencies.series = series
@@ -154,27 +166,8 @@ extension Relay {
         let http1 = HTTP1Channel.Configuration(
             additionalChannelHandlers: [limiter.watch(), ClientWatch(), WholeAnswers()]
                 + (sockets.map { [LiveUpgrade($0)] } ?? []))
-        guard let files = configuration.tls else { return .http1(configuration: http1) }
-        let chain = try Self.read("tls.certificateFile", files.certificate) {
-            try NIOSSLCertificate.fromPEMFile($0)
-        }
-        let key = try Self.read("tls.privateKeyFile", files.privateKey) {
-            try NIOSSLPrivateKey(file: $0, format: .pem)
-        }
-        var tls = TLSConfiguration.makeServerConfiguration(
-            certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key))
-        tls.minimumTLSVersion = .tlsv12
-        return try .tls(.http1(configuration: http1), tlsConfiguration: tls)
-    }
-
-    private static func read<Contents>(
-        _ key: String, _ path: String, _ body: (String) throws -> Contents
-    ) throws(ConfigurationError) -> Contents {
-        do {
-            return try body(path)
-        } catch {
-            throw ConfigurationError(["\(key): the file \(path) cannot be read as PEM: \(error)"])
-        }
+        guard let certificate else { return .http1(configuration: http1) }
+        return try .tls(.http1(configuration: http1), tlsConfiguration: certificate.configuration)
     }
 }
 

@@ -39,6 +39,10 @@ package final class Relay: Service {
     let walk: ShardWalk
     /// The ports that the listeners got.
     package let ports = ServedPorts()
+    /// What is logged at the least, for whoever changes it.
+    let levels: LogLevels?
+    /// The certificate of the listeners; `nil` without TLS.
+    let certificate: ServedCertificate?
 
     /// Opens the store and prepares the rooms; nothing is served yet.
     ///
@@ -47,20 +51,25 @@ package final class Relay: Service {
     ///   - world: Clocks and chance.
     ///   - metrics: Where the calls' metrics go.
     ///   - logger: Hears what an operator should know.
+    ///   - levels: Says what is logged, and may be told otherwise.
     ///   - watch: Is told what became of each change.
     /// - Throws: ``Storage/StorageError`` if the store cannot be used,
     ///   ``Gateway/GatewaySetupError``
     ///   if the gateway cannot.
     package init(
         _ configuration: RelayConfiguration, world: World, metrics: PrometheusMetrics,
-        logger: Logger, watch: ChangeWatch? = nil
+        logger: Logger, levels: LogLevels? = nil, watch: ChangeWatch? = nil
     ) async throws {
+        self.levels = levels
         self.configuration = configuration
         self.world = world
         self.metrics = metrics
         self.logger = logger
         // What the configuration gets wrong is said before a store is opened, or made.
         let settings = try CurlGatewaySettings(configuration.gateway)
+        certificate = try configuration.tls.map { files throws(ConfigurationError) in
+            try ServedCertificate(files, logger: logger)
+        }
         let patience = StorePatience(clock: world.clock) { error in
             logger.error("cannot open the store yet", metadata: ["reason": "\(error)"])
         }
@@ -133,7 +142,7 @@ package final class Relay: Service {
             + [
                 LoopService { try await self.upkeep.run() },
                 LoopService { try await self.sampleSeries() },
-            ] + (try listeners())
+            ] + (certificate.map { [watch($0)] } ?? []) + (try listeners())
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
                 services: services.map {
@@ -182,6 +191,21 @@ package final class Relay: Service {
         Upkeep(
             store, settings: configuration.upkeep, world: world, logger: logger,
             progress: { [walk] in walk.settled })
+    }
+
+    /// Looks now and then whether the files of the certificate have changed.
+    private func watch(_ certificate: ServedCertificate) -> any Service {
+        LoopService { [world] in
+            while true {
+                try await world.clock.sleep(for: .seconds(5))
+                certificate.look()
+            }
+        }
+    }
+
+    /// Reads the files of the certificate again, and tells what came of it.
+    package func renewCertificates() {
+        certificate?.look()
     }
 
     /// Returns once everything in the log as it stands is settled.

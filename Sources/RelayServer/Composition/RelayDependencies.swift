@@ -94,6 +94,12 @@ package struct RelayDependencies: Sendable {
     package var retention = Retention()
     /// Ends the halts of a container, and says how many there were.
     package var resume: @Sendable (ContainerKey) -> Int = { _ in 0 }
+    /// Which requests are logged.
+    var accessLog = AccessLog.Settings()
+    /// What is logged at the least, for whoever changes it; `nil` where nothing runs.
+    package var logLevels: LogLevels?
+    /// Reads the files of the listeners' certificate again; `nil` where there are none.
+    var renewCertificates: (@Sendable () throws -> Bool)?
     /// What happens to changes, for listeners; `nil` where nobody follows.
     package var events: WalkEvents?
     /// Who is signed in at the console.

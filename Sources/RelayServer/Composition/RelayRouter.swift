@@ -18,6 +18,7 @@ package enum RelayRouter {
         let handler = RequestHandler(
             turnstile: dependencies.turnstile, proxies: dependencies.proxies,
             limits: dependencies.limits, meter: RequestMeter(dependencies.metrics),
+            accessLog: AccessLog(dependencies.accessLog, logger: dependencies.logger),
             now: dependencies.now, identifiers: RandomIdentifiers(dependencies.randomBytes))
         router.add(middleware: NotFoundMiddleware(handler: handler))
         let served = routes(dependencies).filter { surfaces.contains($0.surface) }

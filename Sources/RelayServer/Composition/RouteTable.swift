@@ -139,6 +139,8 @@ struct RouteTable: Sendable {
                 backlog: relay.backlog, halts: relay.halts, boundsReached: relay.boundsReached,
                 ledger: relay.sourceLedger, answers: relay.answers, health: relay.health,
                 now: relay.now, startedAt: relay.startedAt),
+            ProcessAdministration(
+                levels: relay.logLevels, renewCertificates: relay.renewCertificates),
             ContainerAdministration(
                 registry: registry, halts: relay.halts, saved: relay.containerSaved),
             KeyAdministration(

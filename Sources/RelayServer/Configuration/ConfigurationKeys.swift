@@ -142,7 +142,21 @@ package enum ConfigurationKeys {
 
     private static let operation = [
         ConfigurationKey(
-            "log.level", choice: \.logLevel, "What is logged at the least."),
+            "log.level", choice: \.logLevel,
+            "What is logged at the least, unless belfry log level says something else meanwhile."),
+        ConfigurationKey(
+            "log.format", choice: \.logForm,
+            "How a line of the log is written: for people, or as one JSON object."),
+        ConfigurationKey(
+            "log.access", choice: \.accessLog.choice,
+            "Which requests have a line in the log, at the level info; none holds a token, a "
+                + "secret, a parameter or a body."),
+        ConfigurationKey(
+            "log.accessSample", number: \.accessLog.sample, 1...1_000_000,
+            "Of so many of these requests one has a line; those answered 5xx have one always."),
+        ConfigurationKey(
+            "log.accessPerSecond", number: \.accessLog.perSecond, 1...1_000_000,
+            "The lines of requests in a second at the most; how many were left out is told."),
         ConfigurationKey(
             "shutdown.graceSeconds", time: \.shutdownGrace, in: .seconds(1), 0...3600,
             "How long what is in flight may take to finish at the end."),

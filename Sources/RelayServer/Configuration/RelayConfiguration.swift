@@ -109,6 +109,10 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
     package var delivery = DeliveryBounds()
     /// What is logged at least.
     package var logLevel = Logger.Level.info
+    /// How lines of the log are written.
+    package var logForm = LogForm.text
+    /// Which requests are logged.
+    var accessLog = AccessLog.Settings()
     /// How long what is in flight may take to finish at the end.
     package var shutdownGrace = Duration.seconds(20)
     /// How long things are kept, and when changes are refused.

@@ -37,6 +37,8 @@ package struct RelayRoute: Sendable {
         var container: ContainerSettings?
         /// What its key, or its change source, is counted as.
         var key: String?
+        /// What kind of caller it is, for the access log: never a name or a secret.
+        var who: String?
         /// The longest body that is read, where that is less than the limit for all.
         var maximumBody: Int?
         /// What answers the whole request, once its body is there: it holds what the head told,

@@ -16,6 +16,7 @@ struct RequestHandler: Sendable {
     let proxies: TrustedProxies
     let limits: RequestLimits
     let meter: RequestMeter
+    let accessLog: AccessLog
     let now: @Sendable () -> Timestamp
     let identifiers: RandomIdentifiers
 
@@ -46,9 +47,18 @@ struct RequestHandler: Sendable {
         turnstile.giveMemory(held.bytes, of: held.container)
         // What nobody reads is not waited for, unless it is short.
         if !held.isWhole, Self.isLong(request) { answer.headers[.connection] = "close" }
+        let ended = now()
+        let duration = ended.duration(since: began)
         meter.record(
             answer.status, method: request.method.rawValue, path: place?.path ?? "unknown",
-            now().duration(since: began))
+            duration)
+        accessLog.write(
+            AccessLog.Entry(
+                method: request.method.rawValue,
+                path: AccessLog.path(place, place?.parameters(of: context) ?? [:]),
+                status: answer.status, bytes: answer.stream == nil ? answer.body.count : nil,
+                duration: duration, address: peer?.client, request: uuid,
+                container: held.container, who: held.who), status: answer.status, at: ended)
         var fields = Self.commonFields(
             uuid: uuid, pages: place?.pages ?? .anybody, origin: request.headers[.origin])
         // What a file says of itself is believed.
@@ -91,6 +101,7 @@ struct RequestHandler: Sendable {
                 try turnstile.use(key: key, of: container)
             }
             held.container = admission.container?.key
+            held.who = admission.who
             if let maximum = maximumBody(of: route) {
                 call.body = try await readBody(
                     request, goOn, maximum: min(maximum, admission.maximumBody ?? maximum), &held)
@@ -129,9 +140,10 @@ struct RequestHandler: Sendable {
         }
     }
 
-    /// What is held of one body.
+    /// What is held of one body, and for whom.
     private struct HeldBody {
         var container: ContainerKey?
+        var who: String?
         var bytes = 0
         var isWhole = false
     }

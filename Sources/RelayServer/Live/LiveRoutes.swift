@@ -65,7 +65,7 @@ struct LiveRoutes: Sendable {
         }
         let known = try await admission(head)
         return RelayRoute.Admission(
-            container: known.caller.settings, key: known.key.id,
+            container: known.caller.settings, key: known.key.id, who: known.key.kind.rawValue,
             maximumBody: LiveSession.frameBytes
         ) { request in
             // Much may have happened while the body came.
@@ -173,7 +173,7 @@ struct LiveRoutes: Sendable {
             head.parameters["secret"] ?? "", of: head.parameters["container"],
             head.parameters["environment"])
         return RelayRoute.Admission(
-            container: session.identity.settings, key: session.identity.keyID,
+            container: session.identity.settings, key: session.identity.keyID, who: "live",
             maximumBody: LiveSession.frameBytes
         ) { request in
             do {

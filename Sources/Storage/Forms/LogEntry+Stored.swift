@@ -26,6 +26,12 @@ extension LogEntryBody {
         if case .change(_, let source, _) = self { source } else { nil }
     }
 
+    /// The record of a change.
+    package var record: (type: RecordType, name: RecordName)? {
+        guard case .change(let change, _, _) = self else { return nil }
+        return (change.recordType, change.recordID.recordName)
+    }
+
     /// Whether it is a change that came too late.
     package var isStale: Bool {
         if case .change(_, _, let isStale) = self { isStale } else { false }

@@ -86,8 +86,8 @@ struct SettleStep: Sendable {
             sql: """
                 INSERT INTO retry
                     (container, deliveryID, position, "offset", subscriptionSerial, deviceSerial,
-                    body, attempts, dueAt, decidedAt, reason, lane, collapses)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                    body, owner, attempts, dueAt, decidedAt, reason, lane, collapses)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 ON CONFLICT DO UPDATE SET attempts = excluded.attempts, dueAt = excluded.dueAt,
                     decidedAt = excluded.decidedAt, reason = excluded.reason, body = excluded.body
                 """)
@@ -106,8 +106,8 @@ struct SettleStep: Sendable {
             sql: """
                 INSERT OR REPLACE INTO deadLetter
                     (container, deliveryID, position, "offset", subscriptionSerial, deviceSerial,
-                    body, attempts, status, reason, endedAt)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                    body, owner, attempts, status, reason, endedAt)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """)
         try statement.execute(
             arguments: try columns(of: delivery, in: db)
@@ -122,6 +122,7 @@ struct SettleStep: Sendable {
             try db.container(delivery.container).id, delivery.id.stored,
             delivery.ordinal.position.stored, Int64(delivery.ordinal.offset),
             stored.owed.subscriptionSerial.stored, stored.owed.deviceSerial.stored, stored.body,
+            delivery.owner.rawValue,
         ]
     }
 

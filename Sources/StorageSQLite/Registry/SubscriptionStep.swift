@@ -112,14 +112,14 @@ struct SubscriptionStep {
             sql: """
                 INSERT INTO subscription
                     (container, owner, database, subscriptionID, contentDigest, firesOnce, body,
-                    activation)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+                    activation, recordType)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """)
         try statement.execute(arguments: [
             container.id, user, owner.database.rawValue, subscription.id.rawValue,
             Data(content.digest),
             subscription.firesOnce, try subscription.storedText(),
-            commit.next.stored,
+            commit.next.stored, subscription.recordType?.rawValue,
         ])
         let version = SubscriptionVersion(
             serial: UInt64(clamping: commit.db.lastInsertedRowID), subscription: subscription,

@@ -160,12 +160,14 @@ struct OpenCommit {
         let statement = try db.cachedStatement(
             sql: """
                 INSERT INTO logEntry
-                    (position, container, appendedAt, kind, source, isStale, body, continuesRequest)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+                    (position, container, appendedAt, kind, source, isStale, body, continuesRequest,
+                    recordType, recordName)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """)
         try statement.execute(arguments: [
             position.stored, container.id, now.stored, body.kind.rawValue, body.source?.rawValue,
-            body.isStale, storedBody, continues,
+            body.isStale, storedBody, continues, body.record?.type.rawValue,
+            body.record?.name.rawValue,
         ])
         head = position
         let entry = LogEntry(

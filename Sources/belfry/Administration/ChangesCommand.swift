@@ -5,35 +5,54 @@ import RelayServer
 /// Changes in the log, and what could not be mapped.
 struct ChangesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "changes", abstract: "Lists changes; lists, replays and drops parked ones.",
-        subcommands: [List.self, Parked.self, Replay.self, Drop.self])
+        commandName: "changes",
+        abstract: "Lists, shows and follows changes; lists, replays and drops parked ones.",
+        subcommands: [
+            List.self, Show.self, Tail.self, Parked.self, Replay.self, Drop.self,
+        ])
 
     struct List: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Lists changes in the log.")
+        static let configuration = CommandConfiguration(
+            abstract: "Lists changes in the log, the newest first.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: ContainerOptions
-        @Option(help: "Those after this position.") var after: UInt64?
+        @OptionGroup var records: RecordOptions
+        @Option(help: "Those that this source sent.") var source: String?
+        @Option(help: "Those in this user's own database, or made by this user.") var user: String?
+        @Option(help: "applied or stale.") var state: String?
+        @Option(help: "Those before this position.") var before: UInt64?
+        @Option(help: "Those after this position instead, in the order of the log.")
+        var after: UInt64?
         @Option(help: "How many to show at most.") var limit = 100
 
         func run() async throws {
-            try await options.make(
+            try await options.list(
                 .listChanges, container.parts,
-                query: [("after", after.map(String.init)), ("limit", String(limit))])
+                query: records.query + [
+                    ("source", source), ("user", user), ("state", state),
+                    ("before", before.map(String.init)), ("after", after.map(String.init)),
+                    ("limit", String(limit)),
+                ])
         }
     }
 
     struct Parked: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Lists what sources sent and could not be mapped.")
+            abstract: "Lists what sources sent and could not be mapped, the newest first.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: ContainerOptions
-        @Option(help: "Those after this number.") var after: UInt64?
+        @Option(help: "Those of this source.") var source: String?
+        @Option(help: "Those before this number.") var before: UInt64?
+        @Option(help: "Those after this number instead, the oldest first.") var after: UInt64?
         @Option(help: "How many to show at most.") var limit = 100
 
         func run() async throws {
-            try await options.make(
+            try await options.list(
                 .listParked, container.parts,
-                query: [("after", after.map(String.init)), ("limit", String(limit))])
+                query: [
+                    ("source", source), ("before", before.map(String.init)),
+                    ("after", after.map(String.init)), ("limit", String(limit)),
+                ])
         }
     }
 
@@ -44,22 +63,41 @@ struct ChangesCommand: AsyncParsableCommand {
         @OptionGroup var container: ContainerOptions
         @Argument(help: "Their numbers.") var numbers: [UInt64]
 
+        /// One that fails does not keep the others from being tried.
         func run() async throws {
+            var failed = 0
             try await options.run { client in
                 var results: [JSONValue] = []
                 for number in numbers {
-                    let answer = try await client.make(
-                        .replayParked, container.parts(["number": String(number)]))
-                    results.append(contentsOf: Self.results(answer))
+                    do {
+                        let answer = try await client.make(
+                            .replayParked, container.parts(["number": String(number)]))
+                        results += Self.results(answer, number)
+                    } catch let failure as CommandFailure where failure.kind.concernsOne {
+                        failed += 1
+                        results.append([
+                            "number": .integer(Int64(clamping: number)), "status": "failed",
+                            "reason": .string(failure.description),
+                        ])
+                    }
                 }
-                return CommandOutput(["results": .array(results)], to: .replayParked)
+                let remark =
+                    failed == 0
+                    ? nil : "\(failed) of \(numbers.count) could not be replayed, and stay parked."
+                return CommandOutput(
+                    ["results": .array(results)], to: .replayParked, remark: remark)
             }
+            if failed > 0 { throw ExitCode(CommandFailure.Kind.refused.rawValue) }
         }
 
-        private static func results(_ answer: JSONValue) -> [JSONValue] {
+        private static func results(_ answer: JSONValue, _ number: UInt64) -> [JSONValue] {
             guard case .object(let object) = answer, case .array(let results)? = object["results"]
             else { return [] }
-            return results
+            return results.map { result in
+                guard case .object(var object) = result else { return result }
+                object["number"] = .integer(Int64(clamping: number))
+                return .object(object)
+            }
         }
     }
 

@@ -23,17 +23,22 @@ struct DeliveriesCommand: AsyncParsableCommand {
         @Option(help: "Those of one subscription, by serial.") var subscriptionSerial: UInt64?
         @Option(help: "Those of one device, by serial.") var deviceSerial: UInt64?
         @Option(help: "delivered, waiting or dead.") var state: String?
-        @Option(help: "How many to show at most.") var limit = 100
+        @OptionGroup var names: NamedContainerOptions
+        @OptionGroup var page: PageOptions
 
         func run() async throws {
-            try await options.make(
-                .listDeliveries,
-                query: [
-                    ("position", position.map(String.init)),
-                    ("subscriptionSerial", subscriptionSerial.map(String.init)),
-                    ("deviceSerial", deviceSerial.map(String.init)), ("state", state),
-                    ("limit", String(limit)),
-                ])
+            let query = [
+                ("position", position.map(String.init)),
+                ("subscriptionSerial", subscriptionSerial.map(String.init)),
+                ("deviceSerial", deviceSerial.map(String.init)), ("state", state),
+            ]
+            if let container = names.parts {
+                try await options.list(
+                    .listContainerDeliveries, container,
+                    query: query + names.deliveries.query + page.query)
+            } else {
+                try await options.list(.listDeliveries, query: query + page.query)
+            }
         }
     }
 
@@ -71,29 +76,33 @@ struct DeliveriesCommand: AsyncParsableCommand {
         @Option(help: "Those of one subscription, by serial.") var subscriptionSerial: UInt64?
         @Option(help: "Those of one device, by serial.") var deviceSerial: UInt64?
         @Option(help: "accepted, deferred, unregistered or dead.") var outcome: String?
-        @Option(help: "How many to show at most.") var limit = 100
+        @OptionGroup var names: NamedContainerOptions
+        @OptionGroup var page: PageOptions
 
         func run() async throws {
-            try await options.make(
+            try await options.list(
                 .listReceipts,
                 query: [
                     ("deliveryID", deliveryID), ("position", position.map(String.init)),
                     ("subscriptionSerial", subscriptionSerial.map(String.init)),
                     ("deviceSerial", deviceSerial.map(String.init)), ("outcome", outcome),
-                    ("limit", String(limit)),
-                ])
+                ] + names.query + page.query)
         }
     }
 
     struct Retries: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Lists deliveries that wait to be tried again.")
+            abstract: "Lists deliveries that wait to be tried again, those of the newest first.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: ContainerOptions
-        @Option(help: "How many to show at most.") var limit = 100
+        @OptionGroup var deliveries: DeliveryOptions
+        @Option(help: "Those with this reason.") var reason: String?
+        @OptionGroup var page: PageOptions
 
         func run() async throws {
-            try await options.make(.listRetries, container.parts, query: [("limit", String(limit))])
+            try await options.list(
+                .listRetries, container.parts,
+                query: deliveries.query + [("reason", reason)] + page.query)
         }
     }
 
@@ -103,13 +112,14 @@ struct DeliveriesCommand: AsyncParsableCommand {
             abstract: "Lists deliveries that ended without success, the newest first.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: ContainerOptions
+        @OptionGroup var deliveries: DeliveryOptions
         @Option(help: "Those with this reason.") var reason: String?
-        @Option(help: "How many to show at most.") var limit = 100
+        @OptionGroup var page: PageOptions
 
         func run() async throws {
-            try await options.make(
+            try await options.list(
                 .listDeadLetters, container.parts,
-                query: [("reason", reason), ("limit", String(limit))])
+                query: deliveries.query + [("reason", reason)] + page.query)
         }
     }
 
@@ -155,5 +165,30 @@ struct DeadLetterOptions: ParsableArguments {
         body["reason"] = reason.map { .string($0) }
         if all { body["all"] = true }
         return .object(body)
+    }
+}
+
+/// Whose deliveries are listed, and in which container the names are.
+struct NamedContainerOptions: ParsableArguments {
+    @Option(name: .shortAndLong, help: "The container of the user or the record.")
+    var container: String?
+    @Option(name: .shortAndLong, help: "development or production.")
+    var environment = "development"
+    @OptionGroup var deliveries: DeliveryOptions
+
+    func validate() throws {
+        guard container != nil || deliveries.isEmpty else {
+            throw ValidationError("--container: is needed beside --user and --record")
+        }
+    }
+
+    /// The parts of the path of a call about the container; `nil` for all containers.
+    var parts: [String: String]? {
+        container.map { ["container": $0, "environment": environment] }
+    }
+
+    var query: [(String, String?)] {
+        guard let container else { return [] }
+        return [("container", container), ("environment", environment)] + deliveries.query
     }
 }

@@ -11,18 +11,23 @@ struct SubscriptionsCommand: AsyncParsableCommand {
 
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Lists the subscriptions; of those that were disabled, why.")
+            abstract: "Lists the subscriptions, the newest first; of those disabled, why.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: ContainerOptions
         @Option(help: "Those of this user.") var user: String?
-        @Option(help: "Those after this serial.") var after: UInt64?
+        @Option(help: "Those on records of this type.") var type: String?
+        @Option(help: "active or disabled.") var state: String?
+        @Option(help: "Those before this serial.") var before: UInt64?
+        @Option(help: "Those after this serial instead, the oldest first.") var after: UInt64?
         @Option(help: "How many to show at most.") var limit = 100
 
         func run() async throws {
-            try await options.make(
+            try await options.list(
                 .listSubscriptions, container.parts,
                 query: [
-                    ("user", user), ("after", after.map(String.init)), ("limit", String(limit)),
+                    ("user", user), ("recordType", type), ("state", state),
+                    ("before", before.map(String.init)), ("after", after.map(String.init)),
+                    ("limit", String(limit)),
                 ])
         }
     }
@@ -71,18 +76,21 @@ struct DevicesCommand: AsyncParsableCommand {
 
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Lists the devices; of tokens, the beginning.")
+            abstract: "Lists the devices, the newest first; of tokens, the beginning.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: ContainerOptions
         @Option(help: "Those of this user.") var user: String?
-        @Option(help: "Those after this serial.") var after: UInt64?
+        @Option(help: "Those with this ID.") var device: String?
+        @Option(help: "Those before this serial.") var before: UInt64?
+        @Option(help: "Those after this serial instead, the oldest first.") var after: UInt64?
         @Option(help: "How many to show at most.") var limit = 100
 
         func run() async throws {
-            try await options.make(
+            try await options.list(
                 .listDevices, container.parts,
                 query: [
-                    ("user", user), ("after", after.map(String.init)), ("limit", String(limit)),
+                    ("user", user), ("device", device), ("before", before.map(String.init)),
+                    ("after", after.map(String.init)), ("limit", String(limit)),
                 ])
         }
     }

@@ -121,6 +121,7 @@ struct SecretsCommand: AsyncParsableCommand {
         func run() async throws {
             do {
                 var settings = try await configuration().store
+                settings.creation = .never
                 guard let key = SecretKey(text: try InputFile(newKeyFile).text()) else {
                     throw ConfigurationError(["--new-key-file: the key must be \(SecretKey.rule)"])
                 }

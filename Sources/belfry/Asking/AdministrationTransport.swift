@@ -44,6 +44,9 @@ struct CommandFailure: Error, Sendable, Hashable, CustomStringConvertible {
         case broken = 70
         /// The configuration cannot be used.
         case configuration = 78
+
+        /// Whether what fails is one call, and the next may succeed.
+        var concernsOne: Bool { self == .refused || self == .broken }
     }
 
     let kind: Kind
@@ -151,8 +154,8 @@ struct FileTransport: AdministrationTransport {
     init(path: String, configuration: RelayConfiguration) throws {
         do {
             var settings = configuration.store
-            // Whoever names a file to a command says that there is to be one.
-            settings.creation = .whenMissing
+            // Who mistypes a name must be told, and not be shown an empty store.
+            settings.creation = .never
             store = try RelayStore.open(path: path, settings: settings)
         } catch let error as StorageError {
             throw CommandFailure(.unavailable, "\(path) cannot be opened: \(error)")

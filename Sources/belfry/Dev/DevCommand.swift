@@ -92,12 +92,13 @@ struct DevCommand: AsyncParsableCommand {
         try await sandbox.furnish(at: world.now())
         let metrics = PrometheusMetrics()
         MetricsSystem.bootstrap(metrics)
-        var logger = Logger(label: "belfry") { OneLineStream.handler(label: $0) }
-        logger.logLevel = logLevel
+        let logger = Logger(label: "belfry") { ProcessLog.own.handler(label: $0) }
+        ProcessLog.own.levels.configure(logLevel)
         let chronicle = DevChronicle()
         let relay = try await Relay(
             try await relayConfiguration(of: sandbox, gatewayPort: gateway.port), world: world,
-            metrics: metrics, logger: logger, watch: chronicle.watch)
+            metrics: metrics, logger: logger, levels: ProcessLog.own.levels,
+            watch: chronicle.watch)
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
                 services: [.init(service: relay)], gracefulShutdownSignals: [.sigterm, .sigint],

@@ -1,5 +1,4 @@
 import Foundation
-import Logging
 import Synchronization
 
 /// Where the log goes: one line for one event, whatever clients, sources and systems wrote into it.
@@ -8,20 +7,14 @@ import Synchronization
 struct OneLineStream: TextOutputStream, Sendable {
     private static let turn = Mutex(())
 
-    /// Says that every logger writes here.
-    static func bootstrap() {
-        LoggingSystem.bootstrap { handler(label: $0) }
-    }
-
-    /// A logger's end.
-    static func handler(label: String) -> StreamLogHandler {
-        StreamLogHandler(label: label, stream: OneLineStream())
-    }
-
     /// Writes one event.
     mutating func write(_ string: String) {
-        let line = Self.line(string)
-        Self.turn.withLock { _ in
+        Self.put(Self.line(string))
+    }
+
+    /// Writes a line that is one already.
+    static func put(_ line: String) {
+        turn.withLock { _ in
             // There is nobody to tell that there is nobody who listens.
             try? StandardStreams.write(Array(line.utf8), .error)
         }

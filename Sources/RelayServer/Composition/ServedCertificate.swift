@@ -1,0 +1,143 @@
+import Foundation
+import Logging
+import NIOCore
+import NIOSSL
+import Synchronization
+
+/// The certificate of the listeners, which is read again when its files change.
+///
+/// A handshake takes what was read last; connections that are open keep theirs. Files that cannot
+/// be used together are told of, once, and the certificate before goes on. A lock: all is short,
+/// and the files are read outside of it.
+final class ServedCertificate: Sendable {
+    private struct State {
+        var override: NIOSSLContextConfigurationOverride
+        /// What the files were when they were read last, whether they could be used or not.
+        var read: Marks
+    }
+
+    /// By what a changed file is known: it is written anew, or another takes its name.
+    private struct Marks: Equatable {
+        let certificate: Mark?
+        let privateKey: Mark?
+    }
+
+    private struct Mark: Equatable {
+        let seconds: Int
+        let nanoseconds: Int
+        let size: Int64
+        let file: UInt64
+
+        /// The mark of a file; `nil` if there is none.
+        init?(_ path: String) {
+            var answer = stat()
+            guard unsafe stat(path, &answer) == 0 else { return nil }
+            seconds = answer.st_mtim.tv_sec
+            nanoseconds = answer.st_mtim.tv_nsec
+            size = Int64(answer.st_size)
+            file = UInt64(answer.st_ino)
+        }
+    }
+
+    private let files: RelayConfiguration.TLSFiles
+    private let logger: Logger
+    private let state: Mutex<State>
+    /// What the listeners are made with: later handshakes ask for what holds then.
+    let beginning: TLSConfiguration
+
+    /// Reads the files.
+    ///
+    /// - Throws: ``ConfigurationError`` that names the file that cannot be used.
+    init(_ files: RelayConfiguration.TLSFiles, logger: Logger) throws(ConfigurationError) {
+        self.files = files
+        self.logger = logger
+        let marks = Self.marks(of: files)
+        let (configuration, override) = try Self.read(files)
+        beginning = configuration
+        state = Mutex(State(override: override, read: marks))
+    }
+
+    /// The settings of a listener.
+    var configuration: TLSConfiguration {
+        var configuration = beginning
+        configuration.sslContextCallback = { [self] _, promise in
+            promise.succeed(state.withLock { $0.override })
+        }
+        return configuration
+    }
+
+    /// The chain that handshakes get now.
+    var chain: [NIOSSLCertificateSource] { state.withLock { $0.override.certificateChain ?? [] } }
+
+    /// Reads the files again; says whether they had changed.
+    ///
+    /// - Throws: ``ConfigurationError`` if they cannot be used; then what was read before goes on.
+    @discardableResult
+    func renew() throws(ConfigurationError) -> Bool {
+        let marks = Self.marks(of: files)
+        let isNew = state.withLock { state in
+            defer { state.read = marks }
+            return state.read != marks
+        }
+        let (_, override) = try Self.read(files)
+        state.withLock { $0.override = override }
+        return isNew
+    }
+
+    /// Looks whether the files have changed, and reads them if so; tells what came of it.
+    ///
+    /// Whoever writes two files writes one first: what does not fit together is tried again with
+    /// the next change.
+    func look() {
+        guard state.withLock({ $0.read }) != Self.marks(of: files) else { return }
+        do {
+            _ = try renew()
+            logger.notice("the certificate was renewed", metadata: ["file": "\(files.certificate)"])
+        } catch {
+            logger.error(
+                "a new certificate cannot be used, and the one before goes on",
+                metadata: ["reason": "\(error.problems.joined(separator: "; "))"])
+        }
+    }
+
+    private static func marks(of files: RelayConfiguration.TLSFiles) -> Marks {
+        Marks(certificate: Mark(files.certificate), privateKey: Mark(files.privateKey))
+    }
+
+    private static func read(
+        _ files: RelayConfiguration.TLSFiles
+    ) throws(ConfigurationError) -> (TLSConfiguration, NIOSSLContextConfigurationOverride) {
+        let chain = try contents("tls.certificateFile", files.certificate) {
+            try NIOSSLCertificate.fromPEMFile($0)
+        }
+        let key = try contents("tls.privateKeyFile", files.privateKey) {
+            try NIOSSLPrivateKey(file: $0, format: .pem)
+        }
+        var override = NIOSSLContextConfigurationOverride()
+        override.certificateChain = chain.map { .certificate($0) }
+        override.privateKey = .privateKey(key)
+        var configuration = TLSConfiguration.makeServerConfiguration(
+            certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key))
+        configuration.minimumTLSVersion = .tlsv12
+        do {
+            // A key that is not the certificate's is found here, and not at a client's handshake.
+            _ = try NIOSSLContext(configuration: configuration)
+        } catch {
+            throw ConfigurationError([
+                "tls.privateKeyFile: \(files.privateKey) is not the key of the certificate in "
+                    + "\(files.certificate): \(error)"
+            ])
+        }
+        return (configuration, override)
+    }
+
+    private static func contents<Contents>(
+        _ key: String, _ path: String, _ body: (String) throws -> Contents
+    ) throws(ConfigurationError) -> Contents {
+        do {
+            return try body(path)
+        } catch {
+            throw ConfigurationError(["\(key): the file \(path) cannot be read as PEM: \(error)"])
+        }
+    }
+}

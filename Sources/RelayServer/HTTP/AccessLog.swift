@@ -1,0 +1,139 @@
+import Logging
+import RelayModel
+import Synchronization
+
+/// The access log: one line for a request, without anything secret.
+///
+/// Of the path stand the parts that name containers, sources and places; a part that may be a
+/// secret, or a person, stands as its name in braces. Parameters, header fields and bodies are
+/// never in it.
+final class AccessLog: Sendable {
+    /// Which requests are written.
+    enum Choice: String, Sendable, Hashable, CaseIterable {
+        case off
+        /// Those that were refused, or failed.
+        case refused
+        case all
+    }
+
+    /// How much is written.
+    struct Settings: Sendable, Hashable {
+        /// Which requests.
+        var choice = Choice.off
+        /// One of so many; what failed for a fault of the relay's is written always.
+        var sample = 1
+        /// Lines in a second.
+        var perSecond = 200
+    }
+
+    /// What a line says.
+    struct Entry: Sendable {
+        var method: String
+        var path: String
+        var status: Int
+        /// Of the answer's body; `nil` while it is still being written.
+        var bytes: Int?
+        var duration: Duration
+        var address: ClientAddress?
+        var request: String
+        var container: ContainerKey?
+        var who: String?
+    }
+
+    private let settings: Settings
+    private let share: Mutex<AccessShare>
+    private let logger: Logger
+
+    init(_ settings: Settings, logger: Logger) {
+        self.settings = settings
+        share = Mutex(AccessShare(settings))
+        self.logger = logger
+    }
+
+    /// The parts of a path that say no secret.
+    private static let openParts: Set<String> = [
+        "container", "environment", "database", "source", "recordType", "position", "number",
+        "delivery",
+    ]
+
+    /// A path with its open parts filled in; of one that the relay does not have nothing is said,
+    /// because it may be a mistyped secret.
+    static func path(_ place: RelayPlace?, _ parameters: [String: String]) -> String {
+        guard let place else { return "unknown" }
+        let parts = place.path.split(separator: "/", omittingEmptySubsequences: false)
+        return parts.map { part in
+            guard part.hasPrefix("{"), part.hasSuffix("}") else { return String(part) }
+            let name = String(part.dropFirst().dropLast())
+            guard openParts.contains(name), let value = parameters[name] else {
+                return String(part)
+            }
+            return value.shortened
+        }.joined(separator: "/")
+    }
+
+    /// Writes a line, unless it is not wanted or there are too many.
+    func write(_ entry: @autoclosure () -> Entry, status: Int, at now: Timestamp) {
+        guard settings.choice != .off else { return }
+        let verdict = share.withLock { $0.take(status, at: now) }
+        if verdict.leftOut > 0 {
+            logger.info("requests left out of the log", metadata: ["count": "\(verdict.leftOut)"])
+        }
+        guard verdict.isWritten else { return }
+        let entry = entry()
+        var metadata: Logger.Metadata = [
+            "method": "\(entry.method)", "path": "\(entry.path)", "status": "\(entry.status)",
+            "ms": "\(Self.milliseconds(entry.duration))", "uuid": "\(entry.request)",
+        ]
+        metadata["bytes"] = entry.bytes.map { "\($0)" }
+        metadata["address"] = entry.address.map { "\($0)" }
+        metadata["container"] = entry.container.map { "\($0)" }
+        metadata["who"] = entry.who.map { "\($0)" }
+        logger.info("request", metadata: metadata)
+    }
+
+    /// With one digit behind the point.
+    private static func milliseconds(_ duration: Duration) -> String {
+        let tenths = Int(duration / .microseconds(100))
+        return "\(tenths / 10).\(tenths % 10)"
+    }
+}
+
+/// Decides which requests the access log has.
+struct AccessShare: Sendable {
+    private let settings: AccessLog.Settings
+    private var seen = 0
+    private var second: Int64 = 0
+    private var written = 0
+    private var leftOut = 0
+
+    init(_ settings: AccessLog.Settings) {
+        self.settings = settings
+    }
+
+    /// Whether a request is written, and how many were left out in an earlier second that nobody
+    /// was told of yet.
+    mutating func take(
+        _ status: Int, at now: Timestamp
+    ) -> (isWritten: Bool, leftOut: Int) {
+        let told = begin(now.seconds)
+        guard settings.choice == .all || status >= 400 else { return (false, told) }
+        seen += 1
+        guard status >= 500 || (seen - 1).isMultiple(of: max(1, settings.sample)) else {
+            return (false, told)
+        }
+        guard written < settings.perSecond else {
+            leftOut += 1
+            return (false, told)
+        }
+        written += 1
+        return (true, told)
+    }
+
+    private mutating func begin(_ second: Int64) -> Int {
+        guard second != self.second else { return 0 }
+        self.second = second
+        written = 0
+        defer { leftOut = 0 }
+        return leftOut
+    }
+}

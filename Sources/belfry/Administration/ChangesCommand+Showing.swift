@@ -1,0 +1,135 @@
+import ArgumentParser
+import RelayModel
+import RelayServer
+
+extension ChangesCommand {
+    /// One change, with everything that came of it.
+    struct Show: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Shows a change: its images, what it fired, and what became of the pushes.")
+        @OptionGroup var options: AdministrationOptions
+        @OptionGroup var container: ContainerOptions
+        @Argument(help: "The position of the change.") var position: UInt64
+
+        /// Explanations and deliveries that are shown.
+        private static let most = "50"
+
+        func run() async throws {
+            try await options.run { client in
+                let place = String(position)
+                let change = try await client.make(
+                    .showChange, container.parts(["position": place]))
+                let explained = try await client.make(
+                    .explain, container.parts, query: [("position", place), ("limit", Self.most)])
+                let deliveries = try await client.make(
+                    .listDeliveries, query: [("position", place), ("limit", Self.most)])
+                var answer: JSONObject = ["change": change, "explained": explained]
+                if case .object(let object) = deliveries {
+                    answer["deliveries"] = object["deliveries"]
+                }
+                let text = try Self.text(change, explained, deliveries)
+                return CommandOutput(.object(answer), .text(text))
+            }
+        }
+
+        private static func text(
+            _ change: JSONValue, _ explained: JSONValue, _ deliveries: JSONValue
+        ) throws -> String {
+            [
+                CommandOutput(change, .json).text(asJSON: false),
+                try ExplanationText(explained, showsSteps: false).text,
+                "DELIVERIES\n"
+                    + CommandOutput(deliveries, to: .listDeliveries).text(asJSON: false),
+            ].joined(separator: "\n\n")
+        }
+    }
+
+    /// Changes as they come.
+    struct Tail: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Shows the last changes, and then those that come, until it is stopped.",
+            discussion: """
+                A line has the position, the moment, the source, the operation and the record, and \
+                says of a change that came too late that it is stale. belfry listen shows what \
+                changes fire.
+                """)
+        @OptionGroup var options: AdministrationOptions
+        @OptionGroup var container: ContainerOptions
+        @Option(help: "How many of the last changes to begin with.") var lines = 10
+        @Flag(help: "End behind the last one instead of waiting for more.") var once = false
+
+        /// Between two looks at the head of the log.
+        private static let pause = Duration.milliseconds(500)
+
+        func validate() throws {
+            guard (0...1000).contains(lines) else {
+                throw ValidationError("--lines: must be 0 to 1000")
+            }
+        }
+
+        func run() async throws {
+            try await CommandFailure.told {
+                try await options.withClient { client in
+                    var place = try await begin(client)
+                    while !once {
+                        place = try await goOn(client, after: place)
+                        try await Task.sleep(for: Self.pause)
+                    }
+                }
+            }
+        }
+
+        /// Shows the last changes; returns after which position it goes on.
+        private func begin(_ client: AdministrationClient) async throws -> String {
+            let answer = try await client.make(
+                .listChanges, container.parts, query: [("limit", String(max(1, lines)))])
+            let changes = Self.changes(in: answer)
+            for change in changes.prefix(lines).reversed() { try show(change) }
+            return changes.first.flatMap(Self.position) ?? "0"
+        }
+
+        private func goOn(
+            _ client: AdministrationClient, after place: String
+        ) async throws -> String {
+            let answer = try await client.make(
+                .listChanges, container.parts, query: [("after", place), ("limit", "1000")])
+            let changes = Self.changes(in: answer)
+            for change in changes { try show(change) }
+            if case .object(let object) = answer, case .string(let next)? = object["after"] {
+                return next
+            }
+            return changes.last.flatMap(Self.position) ?? place
+        }
+
+        private func show(_ change: JSONValue) throws {
+            let line: String
+            if options.json {
+                line = change.text
+            } else {
+                let paths = [
+                    ["position"], ["appendedAt"], ["source"], ["change", "op"], ["change", "type"],
+                    ["change", "name"],
+                ]
+                let cells = paths.map {
+                    CommandOutput.shown(CommandOutput.value(at: $0, in: change))
+                }
+                let isStale = CommandOutput.value(at: ["stale"], in: change) == true
+                line = cells.prefix(4).joined(separator: "  ") + "  \(cells[4])/\(cells[5])"
+                    + (isStale ? "  stale" : "")
+            }
+            try StandardStreams.write(Array("\(line)\n".utf8), .output)
+        }
+
+        private static func changes(in answer: JSONValue) -> [JSONValue] {
+            guard case .object(let object) = answer, case .array(let changes)? = object["changes"]
+            else { return [] }
+            return changes
+        }
+
+        private static func position(of change: JSONValue) -> String? {
+            guard case .string(let position)? = CommandOutput.value(at: ["position"], in: change)
+            else { return nil }
+            return position
+        }
+    }
+}

@@ -1,0 +1,82 @@
+import ArgumentParser
+import RelayModel
+import RelayServer
+
+/// A record, as people write it.
+struct RecordArgument: ExpressibleByArgument, Hashable {
+    let type: String
+    let name: String
+
+    /// Reads a type, a slash, and a name, which may have slashes of its own.
+    init?(argument: String) {
+        guard let slash = argument.firstIndex(of: "/"), slash != argument.startIndex else {
+            return nil
+        }
+        type = String(argument[..<slash])
+        name = String(argument[argument.index(after: slash)...])
+        if name.isEmpty { return nil }
+    }
+}
+
+/// Of which records something is listed.
+struct RecordOptions: ParsableArguments {
+    @Option(help: "Those of records of this type.") var type: String?
+    @Option(help: "Those of this record, as Type/name.") var record: RecordArgument?
+
+    var query: [(String, String?)] {
+        [("recordType", record?.type ?? type), ("record", record?.name)]
+    }
+}
+
+/// Whose deliveries are listed, by the names of things.
+struct DeliveryOptions: ParsableArguments {
+    @Option(help: "Those of this user.") var user: String?
+    @Option(help: "Those of this subscription of the user.") var subscription: String?
+    @Option(help: "Those of this device of the user.") var device: String?
+    @OptionGroup var records: RecordOptions
+
+    func validate() throws {
+        guard user != nil || subscription == nil && device == nil else {
+            throw ValidationError(
+                "--user: is needed beside --subscription and --device: users may have the same")
+        }
+    }
+
+    var query: [(String, String?)] {
+        [("user", user), ("subscription", subscription), ("device", device)] + records.query
+    }
+
+    /// Whether anything is named.
+    var isEmpty: Bool { user == nil && records.type == nil && records.record == nil }
+}
+
+/// How much of a list is shown, and from where.
+struct PageOptions: ParsableArguments {
+    @Option(help: "Those before this place, which the list before said.") var before: String?
+    @Option(help: "How many to show at most.") var limit = 100
+
+    var query: [(String, String?)] { [("before", before), ("limit", String(limit))] }
+}
+
+extension AdministrationOptions {
+    /// Makes a call that lists, and says how the list goes on.
+    func list(
+        _ call: AdministrationCall, _ parts: [String: String] = [:],
+        query: [(String, String?)] = []
+    ) async throws {
+        try await run { client in
+            let answer = try await client.make(call, parts, query: query)
+            return CommandOutput(answer, to: call, remark: Self.more(answer))
+        }
+    }
+
+    /// How a list goes on.
+    private static func more(_ answer: JSONValue) -> String? {
+        guard case .object(let object) = answer else { return nil }
+        for name in ["before", "after"] {
+            guard case .string(let place)? = object[name] else { continue }
+            return "There may be more: --\(name) \(place)"
+        }
+        return nil
+    }
+}

@@ -1,0 +1,134 @@
+import Foundation
+import GatewaySimulator
+import Logging
+import RelayModel
+import RelayServer
+import RelayTestKit
+import Storage
+import StorageSQLite
+import Testing
+
+@testable import belfry
+
+/// What an operator does by hand.
+@Suite struct OperatorKitTests {
+    @Test(arguments: [
+        "overview", "containers list", "keys list -c c", "changes list -c c", "audit",
+        "changes tail --once -c c", "deliveries list", "check", "backup copy", "secrets status",
+        "containers create -c iCloud.com.example.Art --topic com.example.Art",
+        "sessions list -c c", "notifications couriers -c c", "explain --change 1 -c c",
+    ])
+    func `a mistyped file is told, and not made`(command: String) async throws {
+        let folder = try Folder.make()
+        let file = folder.appending(path: "mistyped.sqlite").path
+        var words = command.split(separator: " ").map(String.init)
+        if words[0] == "backup" { words[1] = folder.appending(path: words[1]).path }
+        let ending = try await BuiltBelfry.run(words + ["--database", file])
+        #expect(ending.code != 0 && ending.complaint.contains(file), "\(ending.complaint)")
+        let left = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+        #expect(!left.contains { $0.hasPrefix("mistyped") || $0.hasPrefix("copy") }, "\(left)")
+    }
+
+    @Test func `the help of serve has every setting`() async throws {
+        let help = try await BuiltBelfry.run(["serve", "--help"])
+        #expect(help.code == 0)
+        for key in ConfigurationKeys.all {
+            #expect(help.output.contains("\n  \(key.flag)  ("), "\(key.name)")
+            #expect(help.output.contains(key.variable), "\(key.name)")
+        }
+        #expect(help.output.split(separator: "\n").allSatisfy { $0.count <= 120 })
+    }
+
+    @Test func `replaying goes on past a failure, and says so at the end`() async throws {
+        let home = try TemporaryStore()
+        let store = try home.open()
+        let key = ContainerKey(
+            container: Sample.identifier("iCloud.com.example.Art"), environment: .development)
+        try await store.save(ContainerSettings(key: key, topics: ["t"]), at: Sample.moment(0))
+        try await store.save(
+            StoredSource(
+                container: key, name: Sample.source,
+                definition: [
+                    "name": "postgres", "preset": "belfry", "verification": ["scheme": "none"],
+                ],
+                savedAt: Sample.moment(0)))
+        var numbers: [String] = []
+        let good = #"{"operation":"create","recordType":"Art","recordName":"a","after":{}}"#
+        for (index, body) in [#"{"nothing":1}"#, good, #"{"x":2}"#].enumerated() {
+            let number = try await store.park(
+                ParkedChange(
+                    container: key, source: Sample.source, reason: "r", path: "",
+                    body: Array(
+                        #"{"reason":"r","path":"","raw":\#(body),"headers":{}}"#.utf8), headers: [:],
+                    receivedAt: Sample.moment(Int64(index))))
+            numbers.append(String(number))
+        }
+        await store.close()
+        let ending = try await BuiltBelfry.run(
+            ["changes", "replay", "-c", key.container.rawValue, "--database", home.path, "--json"]
+                + numbers + ["99"])
+        #expect(ending.code == 1, "\(ending.output)\(ending.complaint)")
+        guard case .array(let results)? = try ending.member("results") else {
+            Issue.record("\(ending.output)")
+            return
+        }
+        #expect(results.count == 4)
+        let told = results.compactMap { $0.value(at: ["number"])?.text }
+        #expect(told == numbers + ["99"])
+        let failed = results.filter { $0.value(at: ["status"]) == "failed" }
+        #expect(failed.count == 3, "\(ending.output)")
+    }
+
+    // MARK: The log
+
+    @Test func `a line in JSON is one object in one line, whatever is in it`() throws {
+        let line = LogLine(
+            at: Timestamp(seconds: 0), level: "info", logger: "belfry",
+            message: "a\n\u{202e}b\u{85}",
+            metadata: [
+                "level": "mine", "path": "\u{2028}ü✓", "list": ["x", ["y": "z"]],
+            ])
+        let text = line.json
+        #expect(text.hasSuffix("\n") && text.dropLast().allSatisfy { !$0.isNewline })
+        #expect(!text.contains("\u{202e}") && text.contains("ü✓"))
+        guard case .object(let object) = try JSONValue(parsing: text) else {
+            Issue.record("\(text)")
+            return
+        }
+        #expect(object["message"] == "a\n\u{202e}b\u{85}")
+        #expect(object["level"] == "info" && object["level_"] == "mine")
+        #expect(object["path"] == "\u{2028}ü✓" && object["at"] == .string(Timestamp(seconds: 0).iso8601))
+        #expect(object["list"] == ["x", ["y": "z"]])
+    }
+
+    @Test func `lines are JSON from the first on, requests have theirs, and levels change`()
+        async throws
+    {
+        let home = try TemporaryStore()
+        let gateway = try await SampleGateway.start(in: try Folder.make())
+        let relay = try await ServedBelfry.start(
+            on: home.path, for: gateway,
+            [
+                "--log-format": "json", "--log-access": "all", "--log-level": "info",
+            ])
+        let secret = "topsecret"
+        _ = try await relay.client.call("GET", "/nothing/\(secret)?token=\(secret)")
+        _ = try await relay.client.call("GET", "/healthz?x=\(secret)")
+        #expect(await relay.end() == 0)
+        await gateway.simulated.stop()
+        let lines = relay.logged.split(separator: "\n")
+        var requests: [JSONValue] = []
+        for line in lines where line.hasPrefix("{") {
+            let json = try JSONValue(parsing: String(line))
+            if json.value(at: ["message"]) == "request" { requests.append(json) }
+        }
+        #expect(!relay.logged.contains(secret))
+        let paths = requests.compactMap { $0.value(at: ["path"]) }
+        #expect(paths.contains("unknown") && paths.contains("/healthz"), "\(paths)")
+        for request in requests {
+            #expect(request.value(at: ["uuid"]) != nil)
+            #expect(request.value(at: ["ms"]) != nil)
+            #expect(request.value(at: ["address"]) == "127.0.0.1")
+        }
+    }
+}
