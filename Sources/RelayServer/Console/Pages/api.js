@@ -65,17 +65,16 @@ export class Relay {
     return answer;
   }
 
-  /** All pages of a list; `next` is the member that goes on. Tells how many there are so far. */
-  async all(path, query, member, { next = "after", most = 100_000, signal, tell } = {}) {
-    const rows = [];
-    let after = query?.[next];
-    do {
-      const answer = await this.get(path, { limit: 1000, ...query, [next]: after }, signal);
-      rows.push(...answer[member]);
-      after = answer[next];
-      tell?.(rows.length, after !== undefined);
-    } while (after !== undefined && rows.length < most);
-    return { rows, hasMore: after !== undefined };
+  /** A list, page by page: `rows` and `hasMore` of the first, and `more` for the next. */
+  async list(path, query, member, signal) {
+    let place = {};
+    const page = async () => {
+      const answer = await this.get(path, { limit: 1000, ...query, ...place }, signal);
+      // A list goes on towards the older (`before`) or the newer (`after`), as it is ordered.
+      place = answer.before !== undefined ? { before: answer.before } : { after: answer.after };
+      return { rows: answer[member], hasMore: (answer.before ?? answer.after) !== undefined, answer };
+    };
+    return { ...(await page()), more: page };
   }
 }
 

@@ -153,7 +153,7 @@ function showCounts(current) {
 }
 
 async function readCounts(current) {
-  if (session?.container) return;
+  if (!session || session.container) return;
   const overview = await relay.get("/admin/1/overview");
   counts = Object.fromEntries(overview.containers.map((one) => [`${one.container}/${one.environment}`, one]));
   showCounts(current);
@@ -253,6 +253,7 @@ async function begin() {
   [about, containers] = await Promise.all([relay.get("/admin/1/console"), lists]);
   showFrame();
   await show();
+  if (!frame) return;
   const recount = () => readCounts(containerOf(read(location.href).params)).catch(() => {});
   recount();
   clearInterval(begin.timer);

@@ -22,8 +22,8 @@ async function showAll(host, context) {
     keep(values);
     look();
   }, field("State", choice("state", [["", "all"], "delivered", "waiting", "dead"], params.state)),
-  field("User", input("user", params.user)), field("Subscription", input("subscription", params.subscription)),
-  field("Device", input("device", params.device)), field("Change at position", input("position", params.position, { inputmode: "numeric" })),
+  field("User", input("user", params.user)), field("Subscription", input("subscription", params.subscription, { title: "Beside a user" })),
+  field("Device", input("device", params.device, { title: "Beside a user" })), field("Change at position", input("position", params.position, { inputmode: "numeric" })),
   h("button", null, "Filter"));
   fill(host, head("Deliveries", "What became of pushes, the newest first.",
     link(context.to("deadletters"), "Dead letters")), form, waitingPart(context), place);
@@ -31,22 +31,15 @@ async function showAll(host, context) {
   function look() {
     return load(place, async () => {
       const query = filtersOf(params, names);
-      const page = (before) => relay.get(`${base}/deliveries`, { ...query, before, limit: 1000 }, signal);
-      const first = await page();
-      let { before } = first;
-      if (!first.deliveries.length) {
+      const list = await relay.list(`${base}/deliveries`, query, "deliveries", signal);
+      if (!list.rows.length) {
         return names.some((name) => params[name]) ? empty("No delivery fits", "Nothing of what is kept has these filters.",
           button("Show all", () => context.go("deliveries", context.current)))
           : empty("No delivery yet", "A delivery is one push to one device. It is there once a change fired a subscription of somebody with a device.",
             link(context.to("tail"), "See changes as they come"));
       }
       return table({
-        label: "Deliveries", rows: first.deliveries, hasMore: before !== undefined, columns: columns(context),
-        more: async () => {
-          const next = await page(before);
-          before = next.before;
-          return { rows: next.deliveries, hasMore: before !== undefined };
-        },
+        label: "Deliveries", ...list, columns: columns(context),
       });
     }, signal);
   }
@@ -78,10 +71,10 @@ function columns(context) {
 /** What waits to be tried again. */
 function waitingPart({ relay, signal, base, ...context }) {
   const place = h("div");
-  relay.get(`${base}/retries`, { limit: 1000 }, signal).then(({ retries }) => {
-    if (!retries.length) return;
-    fill(place, section(`${retries.length === 1000 ? "1,000 or more" : count(retries.length)} waiting to be tried again`, table({
-      label: "Waiting deliveries", rows: retries, columns: [
+  relay.list(`${base}/retries`, {}, "retries", signal).then((list) => {
+    if (!list.rows.length) return;
+    fill(place, section(`${list.hasMore || list.rows.length === 1000 ? "1,000 or more" : count(list.rows.length)} waiting to be tried again`, table({
+      label: "Waiting deliveries", ...list, columns: [
         { title: "Due", value: (row) => row.pause.until, cell: (row) => when(row.pause.until) },
         { title: "Waits for", value: (row) => row.pause.kind, cell: (row) => badge(words(row.pause.kind), "warn") },
         { title: "Reason", value: (row) => row.pause.reason, cell: (row) => said(row.pause.reason, 80) },
@@ -149,16 +142,14 @@ async function showDead(host, context) {
 
   function look() {
     return load(place, async () => {
-      const page = (before) => relay.get(`${base}/deadLetters`, { reason: params.reason, before, limit: 1000 }, signal);
-      const first = await page();
-      let { before } = first;
-      const rows = first.deadLetters;
+      const list = await relay.list(`${base}/deadLetters`, { reason: params.reason }, "deadLetters", signal);
+      const { rows } = list;
       if (!rows.length) {
         return params.reason ? empty("None with this reason", "Dead letters are kept with the reason that the gateway gave.",
           button("Show all", () => context.go("deadletters", context.current)))
           : empty("No dead letters", "Every push that was owed has been accepted, or is tried again still.", link(context.to("deliveries"), "See deliveries"));
       }
-      const isAll = before === undefined && rows.length < 1000;
+      const isAll = !list.hasMore && rows.length < 1000;
       const which = params.reason ? `all with the reason ${params.reason}` : "all dead letters";
       const choiceOf = params.reason ? { reason: params.reason } : { all: true };
       const number = isAll ? counted(rows.length, "dead letter") : "All of them, also those that are not shown,";
@@ -166,14 +157,9 @@ async function showDead(host, context) {
       return [byReason.length > 1 && h("div", { class: "pill-list" }, byReason.slice(0, 12).map(([reason, list]) =>
         button(h("span", null, said(reason, 60), ` ${count(list.length)}${isAll ? "" : "+"}`), () => context.go("deadletters", { ...context.current, reason }), { kind: "small" }))),
       table({
-        label: "Dead letters", rows, hasMore: before !== undefined,
+        label: "Dead letters", ...list,
         actions: mayChange ? [button(params.reason ? "Redrive these" : "Redrive all", () => act("redrive", choiceOf, which, number), { kind: "small primary" }),
           button(params.reason ? "Drop these" : "Drop all", () => act("drop", choiceOf, which, number), { kind: "small" })] : [],
-        more: async () => {
-          const next = await page(before);
-          before = next.before;
-          return { rows: next.deadLetters, hasMore: before !== undefined };
-        },
         columns: [
           { title: "Ended", value: (row) => row.at, cell: (row) => when(row.at) },
           { title: "Reason", value: (row) => row.reason, cell: (row) => badge(said(row.reason, 40), "bad") },

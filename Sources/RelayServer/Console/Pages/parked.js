@@ -9,20 +9,13 @@ export async function show(host, context) {
   const place = h("div");
   fill(host, head("Parked changes", "What sources sent and could not be mapped. Mend the source's mapping or the change itself, then replay it: it is appended at the end of the log."), place);
   const look = () => load(place, async () => {
-    const page = (after) => relay.get(`${base}/changes/parked`, { after, limit: 500 }, signal);
-    const first = await page();
-    let { after } = first;
-    if (!first.parked.length) {
+    const list = await relay.list(`${base}/changes/parked`, { limit: 200 }, "parked", signal);
+    if (!list.rows.length) {
       return empty("Nothing is parked", "Changes that cannot be mapped are kept here, where their source is set to park them.", link(context.to("containers", { tab: "sources" }), "See the sources"));
     }
     const all = table({
-      label: "Parked changes", rows: first.parked, hasMore: after !== undefined,
+      label: "Parked changes", ...list,
       actions: mayChange ? [button("Replay all", () => replayAll(all), { kind: "small primary" })] : [],
-      more: async () => {
-        const next = await page(after);
-        ({ after } = next);
-        return { rows: next.parked, hasMore: after !== undefined };
-      },
       columns: [
         { title: "Number", align: "end", value: (row) => row.number }, { title: "Received", value: (row) => row.receivedAt, cell: (row) => when(row.receivedAt) },
         { title: "Source", value: (row) => row.source, cell: (row) => link(context.to("containers", { tab: "sources", source: row.source }), said(row.source)) },

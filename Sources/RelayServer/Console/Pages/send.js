@@ -103,6 +103,7 @@ class ChangeForm {
       this.fieldsOf = new Map(recordTypes.map(({ name, fields }) => [name, fields]));
       if (!this.recordType.value && recordTypes.length) this.recordType.value = recordTypes[0].name;
       if (!this.rows.length) this.#propose();
+      this.element.dispatchEvent(new Event("input", { bubbles: true }));
     }).catch(() => this.#add());
     this.recordType.addEventListener("change", () => this.rows.every(({ value }) => !value.value) && this.#propose());
     const add = button("Add a field", () => this.#add(), { kind: "small" });

@@ -70,9 +70,10 @@ export async function show(host, context) {
     state, hold, clear), form, note, place);
   const wanted = { recordType: params.recordType, user: params.user, subscription: params.subscription };
   let after = (await relay.get(`${base}/events`, wanted, signal)).after;
+  state.className = "live on";
+  state.textContent = "listening";
   if (!params.user && !params.subscription) {
-    const rows = await latest(context, past);
-    journal.recall(rows.filter(({ change }) => !params.recordType || change.type === params.recordType));
+    journal.recall(await latest(context, past, { recordType: params.recordType }));
     for (const entry of journal.entries) add(entry, false);
   }
   showEmpty();
@@ -108,15 +109,9 @@ export async function show(host, context) {
 }
 
 /** The latest changes of the container, the newest first. */
-export async function latest({ relay, signal, base, session }, limit) {
-  let last = { after: undefined };
-  if (!session.container) {
-    const { head } = await relay.get("/admin/1/overview", {}, signal);
-    const from = BigInt(head) - BigInt(limit * 4);
-    last = { after: from > 0n ? String(from) : undefined };
-  }
-  const { changes } = await relay.get(`${base}/changes`, { ...last, limit: 1000 }, signal);
-  return changes.reverse().slice(0, limit);
+export async function latest({ relay, signal, base }, limit, query) {
+  const { changes } = await relay.get(`${base}/changes`, { ...query, limit }, signal);
+  return changes.sort((one, other) => (BigInt(one.position) < BigInt(other.position) ? 1 : -1));
 }
 
 // MARK: One change
@@ -202,11 +197,10 @@ class Item {
   }
 
   async #deliveries() {
-    const { relay, signal, session } = this.context;
+    const { relay, signal, base } = this.context;
     const intro = h("p", { class: "dim" }, "It came before this page was opened. ",
       link(this.context.to("explain", { position: this.entry.position }), "Explain it"));
-    if (session.container) return intro;
-    const { deliveries } = await relay.get("/admin/1/deliveries", { position: this.entry.position, limit: 100 }, signal);
+    const { deliveries } = await relay.get(`${base}/deliveries`, { position: this.entry.position, limit: 100 }, signal);
     return [intro, deliveries.length ? h("ul", { class: "tree" }, deliveries.map((one) => h("li", { class: "row" }, badge(one.state, tones[one.state]),
       one.deviceID && said(one.deviceID, 60), one.userRecordName && h("span", null, "of ", said(one.userRecordName, 60)),
       !one.deviceID && h("span", null, "device ", code(one.deviceSerial)), when(one.at),

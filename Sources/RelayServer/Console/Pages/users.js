@@ -18,20 +18,13 @@ async function showList(host, context) {
   }, field("Name begins with", input("prefix", params.prefix)), h("button", null, "Find"));
   fill(host, head("Users", "Everybody who has a device or a subscription in this container."), form, place);
   const look = () => load(place, async () => {
-    const page = (after) => relay.get(`${base}/users`, { prefix: params.prefix, after, limit: 1000 }, signal);
-    const first = await page();
-    let { after } = first;
-    if (!first.users.length) {
+    const list = await relay.list(`${base}/users`, { prefix: params.prefix }, "users", signal);
+    if (!list.rows.length) {
       return params.prefix ? empty("Nobody is called so", "Names are compared letter by letter, capitals too.")
         : empty("No user yet", "A user is there as soon as an application registers a device for them, or saves a subscription.", link(context.to("containers", { tab: "keys" }), "See the keys that applications use"));
     }
     return table({
-      label: "Users", rows: first.users, hasMore: after !== undefined,
-      more: async () => {
-        const next = await page(after);
-        ({ after } = next);
-        return { rows: next.users, hasMore: after !== undefined };
-      },
+      label: "Users", ...list,
       columns: [
         { title: "User", value: (row) => row.userRecordName, cell: (row) => link(context.to("users", { user: row.userRecordName }), said(row.userRecordName, 100)) },
         { title: "Devices", align: "end", value: (row) => row.devices }, { title: "Subscriptions", align: "end", value: (row) => row.subscriptions },
@@ -54,7 +47,7 @@ async function showUser(host, context) {
 }
 
 async function devices({ relay, base, signal, mayChange }, user, again) {
-  const { rows } = await relay.all(`${base}/devices`, { user }, "devices", { signal });
+  const { rows } = await relay.list(`${base}/devices`, { user }, "devices", signal);
   const forget = (row) => ask({
     title: `Forget ${row.deviceID}?`, word: "Forget",
     says: `No push goes to this device of ${user} any more, until its application registers it anew. What waits for it becomes a dead letter.`,
@@ -89,7 +82,8 @@ function healthOf(one) {
 
 async function subscriptions(context, user, again) {
   const { relay, base, signal, mayChange } = context;
-  const { rows } = await relay.all(`${base}/subscriptions`, { user }, "subscriptions", { signal });
+  const list = await relay.list(`${base}/subscriptions`, { user }, "subscriptions", signal);
+  const { rows } = list;
   const remove = (row) => ask({
     title: `Delete ${row.subscriptionID}?`, word: "Delete",
     says: `${user} is no longer told of changes by it. The application can save it anew; what it missed until then is not made up for.`,
@@ -104,7 +98,7 @@ async function subscriptions(context, user, again) {
       link(context.to("explain", { subscription: row.subscriptionID, user }), "What fired it?"), link(context.to("rehearse", { subscription: row.subscriptionID, user }), "Rehearse a change of it"),
       button("Close", () => close()))), { wide: true });
   return section(counted(rows.length, "subscription"), rows.length ? table({
-    label: "Subscriptions", rows, columns: [
+    label: "Subscriptions", ...list, columns: [
       { title: "Subscription", value: (row) => row.subscriptionID, cell: (row) => button(said(row.subscriptionID, 50), () => open(row), { kind: "link" }) },
       { title: "Database", value: (row) => row.database }, { title: "Record type", value: (row) => row.query?.recordType ?? row.recordType ?? "" },
       { title: "Watches", value: watches, cell: (row) => code(watches(row), 70) }, { title: "Fires on", value: (row) => (row.firesOn ?? []).join(", ") },
@@ -117,10 +111,11 @@ async function subscriptions(context, user, again) {
 
 async function inbox(context, user) {
   const { relay, base, signal } = context;
-  const { rows, hasMore } = await relay.all(`${base}/notifications/${encodeURIComponent(user)}`, {}, "notifications", { most: 5000, signal });
+  const list = await relay.list(`${base}/notifications/${encodeURIComponent(user)}`, {}, "notifications", signal);
+  const { rows, hasMore } = list;
   if (!rows.length) return section("Inbox", h("p", { class: "dim" }, "Empty. Inboxes are kept where the container's setting keepsInbox says so."));
   return section(`Inbox, ${counted(rows.length, "notification")}${hasMore ? " and more" : ""}`, table({
-    label: "Inbox", rows: rows.reverse(), columns: [
+    label: "Inbox", ...list, columns: [
       { title: "Created", value: (row) => row.createdAt, cell: (row) => when(row.createdAt) }, { title: "Subscription", value: (row) => row.subscriptionID },
       { title: "Type", value: (row) => row.notificationType }, { title: "Read", value: (row) => row.readAt ?? "", cell: (row) => when(row.readAt) },
       { title: "Notification", value: (row) => row.notificationID, cell: (row) => button("Open", () => dialog("Notification", () => json(row, "notification"), { wide: true }), { kind: "small quiet" }) },
