@@ -61,19 +61,25 @@ export class Browser {
     return new Promise((resolve, reject) => this.#waiting.set(id, { resolve, reject }));
   }
 
-  async open(url) {
+  /** A new tab, of a class that knows its page. */
+  async open(url, Kind = Tab) {
     const { targetId } = await this.send("Target.createTarget", { url: "about:blank" });
     const { sessionId } = await this.send("Target.attachToTarget", { targetId, flatten: true });
-    const tab = new Tab(this, sessionId, targetId);
+    const tab = new Kind(this, sessionId, targetId);
     this.#tabs.set(sessionId, tab);
     for (const domain of ["Page", "Runtime", "Log", "Network"]) await tab.send(`${domain}.enable`);
     if (url) await tab.go(url);
     return tab;
   }
 
+  /** Sends all of its processes a signal, as a laptop stops them that sleeps. */
+  signal(name) {
+    process.kill(-this.process.pid, name);
+  }
+
   stop() {
     try {
-      process.kill(-this.process.pid, "SIGKILL");
+      this.signal("SIGKILL");
     } catch {}
   }
 }

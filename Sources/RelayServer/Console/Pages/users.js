@@ -1,6 +1,6 @@
 // Users: their devices, their subscriptions with how they fare, their inbox.
 import { code, fill, h, link, said, when } from "./dom.js";
-import { ask, badge, button, dialog, empty, field, filters, head, input, json, load, section, tell } from "./parts.js";
+import { ask, badge, button, dialog, empty, facts, field, filters, head, input, json, load, section, tell } from "./parts.js";
 import { path } from "./route.js";
 import { table } from "./table.js";
 import { count, counted } from "./text.js";
@@ -72,12 +72,22 @@ export function watches(one) {
   return one.query?.canonicalPredicate || (one.subscriptionType === "zone" ? (one.zoneWide ? "the whole database" : `zone ${one.zoneID?.zoneName ?? one.zoneID ?? ""}`) : "every record");
 }
 
-function healthOf(one) {
-  if (one.disabled) return badge("disabled", "bad");
-  const { health } = one;
+/** How a subscription fares, in a word. */
+function healthOf({ disabled, health }) {
+  if (disabled) return badge("disabled", "bad");
   if (!health) return "–";
-  if (health.lastError) return badge("errors", "warn");
-  return health.fired ? badge(`fired ${count(Number(health.fired))}`, "good") : badge("never fired");
+  if (health.errors) return badge(counted(health.errors.count, "error"), "warn");
+  if (health.undelivered) return badge(`${count(health.undelivered.count)} not delivered`, "warn");
+  return health.fired ? badge(`fired ${count(health.fired)}`, "good") : badge("never fired");
+}
+
+/** The same in full. */
+function healthFacts({ health }) {
+  const last = (event, more) => event && h("span", null, when(event.at), more && [": ", said(more, 400)]);
+  return facts(["Fired", `${count(health.fired)} times`], ["Last fired", last(health.lastFired)],
+    health.errors && ["Errors of its condition", count(health.errors.count)], health.errors && ["Last error", last(health.errors.last, health.errors.last?.says)],
+    health.unreached && ["Reached no device", count(health.unreached.count)], health.unreached && ["Last without a device", last(health.unreached.last, health.unreached.last?.says)],
+    health.undelivered && ["Not delivered", count(health.undelivered.count)], health.undelivered && ["Last not delivered", last(health.undelivered.last, health.undelivered.last?.reason)]);
 }
 
 async function subscriptions(context, user, again) {
@@ -94,7 +104,7 @@ async function subscriptions(context, user, again) {
     },
   });
   const open = (row) => dialog(row.subscriptionID, (close) => h("div", { class: "stack" }, row.disabled && h("p", null, badge("disabled", "bad"), " ", said(row.disabled.reason, 400)),
-    row.health && section("Health", json(row.health, "health")), json(row, "subscription"), h("div", { class: "actions end" },
+    row.health && section("How it fares", healthFacts(row)), json(row, "subscription"), h("div", { class: "actions end" },
       link(context.to("explain", { subscription: row.subscriptionID, user }), "What fired it?"), link(context.to("rehearse", { subscription: row.subscriptionID, user }), "Rehearse a change of it"),
       button("Close", () => close()))), { wide: true });
   return section(counted(rows.length, "subscription"), rows.length ? table({
