@@ -128,7 +128,7 @@ let package = Package(
             resources: [
                 .embedInCode("OpenAPI/openapi.json"), .embedInCode("Live/belfry-live.js"),
                 .embedInCode("Live/belfry-live.d.ts"), .embedInCode("Live/live-page.js"),
-                .embedInCode("Live/live.html"),
+                .embedInCode("Live/live.html"), .embedInCode("Console/Pages"),
             ]),
         .target(
             name: "GatewaySimulator",
@@ -218,7 +218,7 @@ let package = Package(
         .testTarget(
             name: "RelayServerTests",
             dependencies: [
-                "RelayModel", "RelayServer", "Storage", "StorageSQLite", "Gateway",
+                "RelayModel", "RelayServer", "Storage", "StorageSQLite", "Gateway", "Delivery",
                 "GatewaySimulator", "RelayTestKit", coreMetrics, crypto, httpTypes, hummingbird,
                 hummingbirdTesting, jwt, logging, nioCore, nioPosix, serviceLifecycle,
             ]),

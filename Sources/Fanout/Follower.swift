@@ -236,6 +236,7 @@ package struct Follower: ~Copyable {
             let found = try state.firedSerials(
                 by: change, appendedAt: entry.appendedAt, isStale: isStale, in: entry.container)
             meter.countChange(matches: found?.serials.count ?? 0)
+            pulse?.judged(matches: found?.serials.count ?? 0)
             if found?.serials.isEmpty != false {
                 watch(change, isStale ? .stale : .judged, entry)
             }

@@ -59,6 +59,8 @@ package final class FollowerPulse: Sendable {
     package static let patience: Duration = .seconds(8)
 
     private let state = Mutex(State())
+    private let changes = Atomic<UInt64>(0)
+    private let matches = Atomic<UInt64>(0)
     private let clock: @Sendable () -> Duration
 
     /// Creates a pulse at rest; `clock` is a clock that never goes back.
@@ -86,6 +88,17 @@ package final class FollowerPulse: Sendable {
             guard let entry = state.rest(at: now) else { return }
             state.work[entry.container]?.entries += 1
         }
+    }
+
+    /// A change was judged, and fired so many subscriptions.
+    func judged(matches count: Int) {
+        changes.wrappingAdd(1, ordering: .relaxed)
+        matches.wrappingAdd(UInt64(count), ordering: .relaxed)
+    }
+
+    /// The changes that were judged since the start, and the subscriptions that they fired.
+    package var judged: (changes: UInt64, matches: UInt64) {
+        (changes.load(ordering: .relaxed), matches.load(ordering: .relaxed))
     }
 
     /// What whose entries took since the last call, of those that are done.

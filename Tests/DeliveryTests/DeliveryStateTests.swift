@@ -268,6 +268,7 @@ extension [DeliveryAction] {
             switch action {
             case .began(let requests): "began \(requests.count)"
             case .ended(let ends): "ended \(ends.count)"
+            case .tellAnswers(let answers): "tellAnswers \(answers.count)"
             case .count: "count"
             case .showHalts(let count): "showHalts \(count)"
             case .showProgress: "showProgress"

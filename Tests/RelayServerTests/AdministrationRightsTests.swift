@@ -62,10 +62,14 @@ import Testing
             #expect(routes.count > 35)
             for route in routes {
                 let isOfContainer = route.path.hasPrefix("/admin/1/containers/{container}/")
-                let reads = route.method == "GET" || route.path.hasSuffix("/rehearse")
+                let reads =
+                    route.method == "GET" || route.path.hasSuffix("/rehearse")
+                    || route.path.hasSuffix("/subscriptions/check")
+                let isOwn =
+                    route.path.hasPrefix("/admin/1/session") || route.path == "/admin/1/console"
                 let expected = [
-                    (reading, reads), (changing, reads || isOfContainer), (own, isOfContainer),
-                    (foreign, false),
+                    (reading, reads || isOwn), (changing, reads || isOfContainer || isOwn),
+                    (own, isOfContainer || isOwn), (foreign, isOwn),
                 ]
                 for (token, isLetIn) in expected {
                     let method = try #require(HTTPRequest.Method(route.method))

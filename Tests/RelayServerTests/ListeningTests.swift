@@ -56,7 +56,16 @@ import Testing
             #expect(change["events", "0", "leftOut"] == ["phone"])
             _ = try await relay.arrivals()
             let all = try await Self.listen(relay, "after=\(place)")
-            #expect(Self.kinds(all) == ["change", "match", "push"], "\(all.text)")
+            #expect(Self.kinds(all) == ["change", "match", "push", "answer"], "\(all.text)")
+            #expect(all["events", "3", "deviceID"] == "tablet")
+            #expect(all["events", "3", "deliveryID"] == all["events", "2", "deliveryID"])
+            #expect(all["events", "3", "recordName"] == "w1")
+            let said = try #require(all["events", "3", "answer"])
+            #expect(said.value(at: ["attempt"]) == 1)
+            #expect(said.value(at: ["outcome"]) == "accepted")
+            #expect(said.value(at: ["status"]) == 200)
+            #expect(said.value(at: ["becomes"]) == "accepted")
+            #expect(said.value(at: ["milliseconds"]) != nil)
             #expect(all["events", "1", "subscriptionID"] == "new")
             #expect(all["events", "2", "deviceID"] == "tablet")
             #expect(all["events", "2", "recordType"] == "Artwork")
@@ -74,7 +83,7 @@ import Testing
 
     @Test(arguments: [
         ("after=x", "after: \"x\" is not what an answer had"),
-        ("only=pushes", "only: \"pushes\" is unknown; allowed are change, match, push"),
+        ("only=pushes", "only: \"pushes\" is unknown; allowed are change, match, push, answer"),
         ("hold=31", "hold: must be 0 to 30 seconds"), ("limit=0", "limit: must be 1 to 1000"),
     ]) func `what cannot be meant is refused`(query: String, reason: String) async throws {
         try await RunningRelay.with { relay in

@@ -33,6 +33,7 @@ struct TestRelay: Sendable {
         limits: RequestLimits = RequestLimits(),
         adminToken: String? = Self.adminToken,
         queries: QueryAdmission.Settings = QueryAdmission.Settings(),
+        adjusting adjust: (inout RelayDependencies) -> Void = { _ in },
         _ body: @escaping @Sendable (TestRelay) async throws -> Void
     ) async throws {
         let directory = FileManager.default.temporaryDirectory
@@ -43,6 +44,7 @@ struct TestRelay: Sendable {
         var dependencies = dependencies(
             store, readiness: readiness, limits: limits, adminToken: adminToken)
         dependencies.queries = QueryAdmission(settings: queries, clock: ContinuousClock())
+        adjust(&dependencies)
         try await prepare(store)
         try await serve(store, dependencies, body)
     }

@@ -8,6 +8,8 @@ enum DeliveryAction: Sendable {
     case began([PushRequest])
     /// The flow hears that these pushes of the log are not with the gateway any more.
     case ended([PushEnd])
+    /// Whoever listens hears what was answered.
+    case tellAnswers([AnsweredAttempt])
     /// The metrics count what happened.
     case count(DeliveryMeter.Tally)
     /// The metrics show how many halts are in force.

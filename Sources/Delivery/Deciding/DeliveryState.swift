@@ -20,6 +20,10 @@ struct DeliveryState: ~Copyable, Sendable {
     private var ends: [PushEnd]?
     /// What is not yet counted.
     private var tally = DeliveryMeter.Tally()
+    /// What was counted since the start.
+    private(set) var totals = DeliveryTotals()
+    /// What was answered and not told yet, while somebody listens.
+    private var answered: [AnsweredAttempt]?
     private var settledSinceStep = 0
 
     /// Goes on at `mark`.
@@ -194,6 +198,7 @@ struct DeliveryState: ~Copyable, Sendable {
 
     private mutating func countRest(into actions: inout [DeliveryAction]) {
         guard !tally.isEmpty else { return }
+        totals.add(tally)
         actions.append(.count(tally))
         tally = DeliveryMeter.Tally()
     }
@@ -201,7 +206,12 @@ struct DeliveryState: ~Copyable, Sendable {
     // MARK: Answers
 
     /// Settles what the gateway answered; a ticket that it answers twice is ignored.
-    mutating func take(_ completions: [PushCompletion], at now: Timestamp) -> [DeliveryAction] {
+    ///
+    /// `isHeard` says whether somebody listens to each answer.
+    mutating func take(
+        _ completions: [PushCompletion], isHeard: Bool = false, at now: Timestamp
+    ) -> [DeliveryAction] {
+        answered = isHeard ? [] : nil
         var news = HaltNews()
         var told: [AlarmBook.Alarm] = []
         var hasRangeRoom = false
@@ -220,6 +230,8 @@ struct DeliveryState: ~Copyable, Sendable {
             self.ends = []
         }
         if hasRangeRoom { actions.append(.wake(.ranges)) }
+        if let answered, !answered.isEmpty { actions.append(.tellAnswers(answered)) }
+        answered = nil
         // Counted first: whoever sees the progress pass a delivery finds it in the metrics.
         countRest(into: &actions)
         actions.append(.wake(.steps))
@@ -239,6 +251,12 @@ struct DeliveryState: ~Copyable, Sendable {
         let judgement = rules.judge(
             completion, of: owed, attempts: attempts, at: now, news: &news)
         tally.add(judgement.outcome, of: delivery)
+        // What never got to a connection was not answered by anybody.
+        if completion.latency > .zero { totals.add(latency: completion.latency) }
+        answered?.append(
+            AnsweredAttempt(
+                judgement.outcome, judgement.resolution, of: delivery, attempts: attempts,
+                latency: completion.latency, at: now))
         answers.note(judgement.outcome, of: delivery, at: now)
         settle(ticket, judgement.resolution, of: delivery, at: now)
         return alarms.note(judgement.outcome, of: delivery, at: now)

@@ -30,6 +30,7 @@ package final class DeliveryLedger: Sendable {
     private let state: Mutex<DeliveryState>
     private let wallClock: @Sendable () -> Timestamp
     private let flow: PushFlow?
+    private let watch: AnswerWatch?
     private let meter: DeliveryMeter
     let settings: DeliverySettings
     let logger: Logger
@@ -46,11 +47,13 @@ package final class DeliveryLedger: Sendable {
     ///   - logger: Hears what somebody should act on.
     ///   - metrics: Where it counts.
     ///   - flow: Is told how many pushes of each container are with the gateway.
+    ///   - watch: Is told of answers while somebody listens.
     package init(
         at mark: ProgressMark, settings: DeliverySettings = DeliverySettings(),
         judge: OutcomeJudge = OutcomeJudge(), now: @escaping @Sendable () -> Timestamp,
         generator: any RandomNumberGenerator & Sendable, logger: Logger,
-        metrics: any MetricsFactory = MetricsSystem.factory, flow: PushFlow? = nil
+        metrics: any MetricsFactory = MetricsSystem.factory, flow: PushFlow? = nil,
+        watch: AnswerWatch? = nil
     ) {
         state = Mutex(
             DeliveryState(
@@ -58,6 +61,7 @@ package final class DeliveryLedger: Sendable {
                 tellsEnds: flow != nil))
         self.settings = settings
         self.flow = flow
+        self.watch = watch
         self.logger = logger
         wallClock = now
         meter = DeliveryMeter(metrics)
@@ -67,7 +71,8 @@ package final class DeliveryLedger: Sendable {
     ///
     /// It runs on the gateway's thread.
     package func take(_ completions: [PushCompletion]) {
-        decideNow { $0.take(completions, at: $1) }
+        let isHeard = watch?.isOn() ?? false
+        decideNow { $0.take(completions, isHeard: isHeard, at: $1) }
     }
 
     // MARK: Deciding and acting
@@ -117,6 +122,7 @@ package final class DeliveryLedger: Sendable {
         switch action {
         case .began(let requests): flow?.began(requests)
         case .ended(let ends): flow?.ended(ends)
+        case .tellAnswers(let answers): watch?.tell(answers)
         case .count(let tally): meter.count(tally)
         case .showHalts(let count): meter.show(halts: count)
         case .showProgress(let mark, let inFlight): meter.show(mark, inFlight: inFlight)
@@ -154,6 +160,9 @@ package final class DeliveryLedger: Sendable {
 
     /// How many deliveries and retries are open or not yet recorded.
     package var inFlight: Int { withState { $0.tracker.inFlight } }
+
+    /// What was counted since the start.
+    package var totals: DeliveryTotals { withState { $0.totals } }
 
     /// The progress as it is recorded.
     package var recordedMark: ProgressMark { withState { $0.tracker.recordedMark } }

@@ -128,6 +128,9 @@ package final class DeliveryWorker: Sendable {
     /// How many deliveries and retries are open or not yet recorded.
     package var inFlight: Int { ledger.inFlight }
 
+    /// What was counted since the start.
+    package var totals: DeliveryTotals { ledger.totals }
+
     /// The progress as it is recorded.
     package var recordedMark: ProgressMark { ledger.recordedMark }
 

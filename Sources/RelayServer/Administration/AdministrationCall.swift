@@ -154,7 +154,8 @@ package struct AdministrationCall: Sendable {
 extension AdministrationCall {
     /// Every call, in the order of the documentation.
     package static let all: [AdministrationCall] = [
-        overview, listTokens, createToken, revokeToken, audit, secrets, listContainers,
+        overview, signIn, showSession, signOut, createSessionCode, showConsole, showSeries,
+        listTokens, createToken, revokeToken, audit, secrets, listContainers,
         showContainer, createContainer, setContainer, listKeys, createKey, revokeKey, listSources,
         showSource, setSource, rotateSource, deleteSource, listRefusals, showSchema, replaceSchema,
         keepRecords, showIndex, explain, rehearse, listSubscriptions, checkSubscription,

@@ -31,7 +31,7 @@ extension AdministrationCall {
                     .always("canonical", .text), .always("predicateCost", .object),
                     .always("warnings", .list(of: .component("SubscriptionWarning"))),
                 ]))
-        ], list: List(member: "warnings", columns: warningColumns))
+        ], list: List(member: "warnings", columns: warningColumns), effect: .reads)
 
     private static let warningColumns: [AdministrationColumn] = [
         .init("warning", "warning"), .init("reason", "reason"), .init("hint", "hint"),
@@ -127,7 +127,8 @@ extension AdministrationCall {
     package static let listenEvents = AdministrationCall(
         "GET", "\(container)/events",
         "Waits for what happens to changes, from now on or after a place in it: changes that are "
-            + "judged, subscriptions that they fire, pushes as they are handed over to be sent.",
+            + "judged, subscriptions that they fire, pushes as they are handed over to be sent, "
+            + "and what the gateway says to each attempt.",
         query: [
             .maybe("after", .text), .maybe("hold", .number(from: 0, to: 30)),
             .maybe("only", .text), .maybe("recordType", .name), .user,

@@ -9,20 +9,31 @@ struct AdministrationRoute: Sendable {
     /// What answers a call that was let in.
     typealias Respond = @Sendable (RelayRequest, Administrator) async throws -> RelayAnswer
 
+    /// What a caller may prove itself by.
+    enum Credentials: Sendable, Hashable {
+        /// A token, or the cookie of a session that was begun with one.
+        case tokenOrSession
+        /// A token, or a code that counts once: for what begins a session.
+        case tokenOrCode
+    }
+
     /// The call.
     let call: AdministrationCall
     /// How long it may take.
     let patience: RelayRoute.Patience
+    /// What its caller proves itself by.
+    let credentials: Credentials
     /// What answers it.
     let respond: Respond
 
     /// Answers a call.
     init(
         _ call: AdministrationCall, patience: RelayRoute.Patience = .prompt,
-        respond: @escaping Respond
+        by credentials: Credentials = .tokenOrSession, respond: @escaping Respond
     ) {
         self.call = call
         self.patience = patience
+        self.credentials = credentials
         self.respond = respond
     }
 
@@ -40,8 +51,8 @@ struct AdministrationRoute: Sendable {
         let need = AdministrationNeed(of: call)
         return RelayRoute(
             .administration, call.method, call.path, patience: patience, effect: call.effect,
-            admit: { [respond] head in
-                let administrator = try await access.admit(head)
+            admit: { [respond, credentials] head in
+                let administrator = try await access.admit(head, by: credentials)
                 return RelayRoute.Admission { request in
                     try await access.answer(request, by: administrator, need, respond)
                 }
@@ -68,6 +79,11 @@ struct AdministrationToken: Sendable {
     /// - Throws: ``AuthenticationRefusal`` if it has none at all.
     func matches(_ request: RelayRequest) throws(AuthenticationRefusal) -> Bool {
         Secrets.matches(try text(of: request), verifier: Secrets.verifier(of: expected))
+    }
+
+    /// Whether this is the token's verifier.
+    func hasVerifier(_ verifier: String) -> Bool {
+        ConstantTime.equal(verifier.utf8, Secrets.verifier(of: expected).utf8)
     }
 
     /// The token that the request has.

@@ -12,22 +12,31 @@ struct Administrator: Sendable, Hashable {
     let mayChange: Bool
     /// The container that it is good for; `nil` for all of them.
     let container: ContainerKey?
+    /// The token's verifier, by which a session finds it again.
+    let verifier: String
+    /// The session of the console that makes the call in the token's place, if one does.
+    var session: ConsoleSession?
 
-    /// The token of the configuration.
-    static let main = Administrator(
-        label: "admin.token", isMain: true, mayChange: true, container: nil)
+    /// The token of the configuration, by its verifier.
+    static func main(_ verifier: String) -> Administrator {
+        Administrator(
+            label: "admin.token", isMain: true, mayChange: true, container: nil, verifier: verifier)
+    }
 
-    private init(label: String, isMain: Bool, mayChange: Bool, container: ContainerKey?) {
+    private init(
+        label: String, isMain: Bool, mayChange: Bool, container: ContainerKey?, verifier: String
+    ) {
         self.label = label
         self.isMain = isMain
         self.mayChange = mayChange
         self.container = container
+        self.verifier = verifier
     }
 
     init(_ token: AdminToken) {
         self.init(
             label: "\(token.label) (\(token.id))", isMain: false, mayChange: token.mayChange,
-            container: token.container)
+            container: token.container, verifier: token.verifier)
     }
 }
 
@@ -38,9 +47,12 @@ struct AdministrationNeed: Sendable, Hashable {
     let effect: RelayRoute.Effect
     /// Whether everything that it touches belongs to the container that its path names.
     let isOfContainer: Bool
+    /// Whether it is about the caller alone, and so every token may make it.
+    let isOwn: Bool
 
     init(of call: AdministrationCall) {
         effect = call.effect
+        isOwn = AdministrationCall.own.contains { call.path == $0 || call.path.hasPrefix($0 + "/") }
         isOfContainer =
             call.path == AdministrationCall.container
             || call.path.hasPrefix(AdministrationCall.container + "/")
@@ -52,7 +64,7 @@ struct AdministrationNeed: Sendable, Hashable {
     func check(
         _ administrator: Administrator, _ request: RelayRequest
     ) throws(AuthenticationRefusal) {
-        if administrator.isMain { return }
+        if administrator.isMain || isOwn { return }
         guard effect == .reads || administrator.mayChange else {
             throw .notAllowed("this token may read only")
         }
@@ -77,21 +89,47 @@ struct AdministrationAccess: Sendable {
     /// The token of the configuration; `nil` closes the surface.
     let expected: String?
     let registry: any AdministrationRegistry
+    let sessions: ConsoleSessions
+    let cookie: ConsoleCookie
     let turnstile: Turnstile
     let logger: Logger
 
     /// Says whose token a request has, as soon as its head is there.
     ///
-    /// Tokens are compared when it is their turn, so that nobody guesses many.
+    /// Tokens are compared when it is their turn, so that nobody guesses many. A session's secret
+    /// cannot be guessed, and one that has ended is no guess.
     ///
     /// - Throws: ``AuthenticationRefusal`` that says what is wrong with it, and 429.
-    func admit(_ request: RelayRequest) async throws -> Administrator {
+    func admit(
+        _ request: RelayRequest, by credentials: AdministrationRoute.Credentials
+    ) async throws -> Administrator {
+        if credentials == .tokenOrSession, let secret = cookie.secret(in: request) {
+            return try await administrator(signedInBy: secret, request)
+        }
         // A request without any token is no guess.
         _ = try AdministrationToken(expected).text(of: request)
         return try await turnstile.judge(
             request.peer, wrong: AuthenticationRefusal.self
         ) {
-            try await administrator(of: request)
+            try await administrator(of: request, by: credentials)
+        }
+    }
+
+    /// Whose session it is; it ends with its token.
+    private func administrator(
+        signedInBy secret: String, _ request: RelayRequest
+    ) async throws -> Administrator {
+        try ConsoleCookie.checkOrigin(of: request)
+        let session = try sessions.use(secret, at: request.receivedAt)
+        do {
+            var administrator = try await administrator(
+                withTokenOf: session.token, at: request.receivedAt)
+            administrator.session = session
+            return administrator
+        } catch let error as AuthenticationRefusal {
+            sessions.endAll(with: session.token)
+            guard case .adminToken(let reason) = error else { throw error }
+            throw AuthenticationRefusal.adminSession("its token does not count: \(reason)")
         }
     }
 
@@ -127,14 +165,30 @@ struct AdministrationAccess: Sendable {
     /// Whose token the request has.
     ///
     /// - Throws: ``AuthenticationRefusal`` that says what is wrong with it.
-    private func administrator(of request: RelayRequest) async throws -> Administrator {
+    private func administrator(
+        of request: RelayRequest, by credentials: AdministrationRoute.Credentials
+    ) async throws -> Administrator {
         let token = try AdministrationToken(expected)
-        if try token.matches(request) { return .main }
-        let verifier = Secrets.verifier(of: try token.text(of: request))
+        let text = try token.text(of: request)
+        if try token.matches(request) { return .main(Secrets.verifier(of: text)) }
+        if credentials == .tokenOrCode,
+            let verifier = sessions.redeem(text, at: request.receivedAt)
+        {
+            return try await administrator(withTokenOf: verifier, at: request.receivedAt)
+        }
+        return try await administrator(
+            withTokenOf: Secrets.verifier(of: text), at: request.receivedAt)
+    }
+
+    /// Whose token it is that has this verifier, as long as it counts.
+    private func administrator(
+        withTokenOf verifier: String, at now: Timestamp
+    ) async throws -> Administrator {
+        if try AdministrationToken(expected).hasVerifier(verifier) { return .main(verifier) }
         guard let known = try await registry.adminToken(verifier: verifier) else {
             throw AuthenticationRefusal.adminToken("it is another one")
         }
-        guard known.isLive(at: request.receivedAt) else {
+        guard known.isLive(at: now) else {
             throw AuthenticationRefusal.adminToken(
                 known.revokedAt == nil ? "it has ended" : "it was revoked")
         }

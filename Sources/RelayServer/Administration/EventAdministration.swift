@@ -1,3 +1,4 @@
+import Delivery
 import RelayModel
 import Storage
 
@@ -70,6 +71,14 @@ struct EventAdministration: AdministrationTable {
 }
 
 extension AdministrationRows {
+    private static let answerForm = JSONForm.members([
+        .always("attempt", .number(from: 1)),
+        .always("outcome", .words(of: AnsweredAttempt.Outcome.self)),
+        .always("status", .integer), .always("reason", .text), .maybe("meaning", .text),
+        .always("becomes", .words(of: SettledEnding.self)), .maybe("nextAt", .text),
+        .maybe("milliseconds", JSONForm(["type": "number"])),
+    ])
+
     /// An event of the walk.
     static let event = AdministrationRow<(number: UInt64, event: WalkEvent)>(
         [
@@ -101,6 +110,7 @@ extension AdministrationRows {
             .maybe("deviceID", .text) { $0.event.device.map { .string($0.rawValue) } },
             .maybe("deliveryID", .text) { $0.event.delivery.map { .string($0.description) } },
             .maybe("notification", .object) { $0.event.notification.map(\.shown) },
+            .maybe("answer", answerForm) { $0.event.answer.map(\.shown) },
         ],
         columns: [
             .init("number", "number"), .init("kind", "kind"), .init("at", "at"),
@@ -108,7 +118,25 @@ extension AdministrationRows {
             .init("record type", "recordType"), .init("record", "recordName"),
             .init("fired", "fired"), .init("user", "userRecordName"),
             .init("subscription", "subscriptionID"), .init("device", "deviceID"),
+            .init("answer", "answer.reason"), .init("becomes", "answer.becomes"),
         ])
+}
+
+extension WalkEvent.Answer {
+    /// The answer, with what became of the push.
+    var shown: JSONValue {
+        var object: JSONObject = [
+            "attempt": .integer(Int64(attempt)), "outcome": .string(outcome.rawValue),
+            "status": .integer(Int64(status)), "reason": .string(reason),
+        ]
+        if !meaning.isEmpty { object["meaning"] = .string(meaning) }
+        object["becomes"] = .string(becomes.rawValue)
+        object["nextAt"] = dueAt.map { .string($0.iso8601) }
+        if latency > .zero {
+            object["milliseconds"] = .number((latency / .microseconds(1)).rounded() / 1000)
+        }
+        return .object(object)
+    }
 }
 
 extension PushNotification {

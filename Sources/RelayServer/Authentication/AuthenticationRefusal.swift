@@ -29,11 +29,13 @@ package enum AuthenticationRefusal: AnsweredError, Sendable, Hashable {
     case notAllowed(String)
     /// The administrative token is wrong or missing.
     case adminToken(String)
+    /// The session of the console has ended.
+    case adminSession(String)
 
     /// Whether `error` refuses credentials that are wrong; to be asked to sign in is no fault.
     static func isBehind(_ error: any Error) -> Bool {
         switch error as? AuthenticationRefusal {
-        case .userRequired, .userTokenExpired, .notAllowed: false
+        case .userRequired, .userTokenExpired, .notAllowed, .adminSession: false
         case nil: error is VerificationError
         default: true
         }
@@ -63,6 +65,7 @@ package enum AuthenticationRefusal: AnsweredError, Sendable, Hashable {
         case .badUserHeader(let reason): APIError(.badRequest, "X-Belfry-User: \(reason)")
         case .notAllowed(let reason): APIError(.accessDenied, reason)
         case .adminToken(let reason): failed("admin token: \(reason)")
+        case .adminSession(let reason): failed("session: \(reason)")
         }
     }
 

@@ -36,7 +36,7 @@ extension Relay {
         if listening.showsMetrics { surfaces.insert(.metrics) }
         let limiter = limiter("http", clients, connections)
         guard !configuration.sharesListener else {
-            surfaces.insert(.administration)
+            surfaces.formUnion([.administration, .console])
             return live.services
                 + [
                     try listener(
@@ -50,7 +50,7 @@ extension Relay {
                 configuration.http, dependencies, surfaces: surfaces, limiter, live.sockets),
             try listener(
                 configuration.admin, dependencies,
-                surfaces: [.administration, .operation, .metrics],
+                surfaces: [.administration, .console, .operation, .metrics],
                 self.limiter("admin", listening.administrativeListener, connections), nil),
             live.drain,
         ]
@@ -109,6 +109,8 @@ extension Relay {
         }
         dependencies.turns = walk.turns
         dependencies.events = events
+        dependencies.console = console
+        dependencies.series = series
         dependencies.resume = { [gateway, walk] key in
             gateway.credentialChanged(for: key)
             return walk.worker.resume(key)

@@ -31,6 +31,10 @@ package final class Relay: Service {
     let indexes = IndexDirectory()
     /// What happens to changes, for listeners.
     let events: WalkEvents
+    /// Who is signed in at the console.
+    let console: ConsoleSessions
+    /// How the last hour went.
+    let series: SeriesBook
     /// The walk of the one shard that a store on one file has.
     let walk: ShardWalk
     /// The ports that the listeners got.
@@ -79,11 +83,16 @@ package final class Relay: Service {
             [gate = store.gate] in gate.count(.share)
         }
         queries = QueryAdmission(settings: configuration.queries, clock: world.clock)
+        console = ConsoleSessions(configuration.console) { world.randomBytes($0) }
+        series = SeriesBook(identifiers: RandomIdentifiers { world.randomBytes($0) })
+        let events = WalkEvents(clock: world.clock, now: world.now) { world.randomBytes($0) }
+        self.events = events
         let ledger = DeliveryLedger(
             at: try await shard.mark(), settings: DeliverySettings(configuration.delivery),
             judge: OutcomeJudge(
                 retries: RetryPolicy(maximumAttempts: configuration.delivery.maximumAttempts)),
-            now: world.now, generator: world.generator, logger: logger, flow: turns.flow)
+            now: world.now, generator: world.generator, logger: logger, flow: turns.flow,
+            watch: events.answers)
         gateway = try CurlPushGateway(
             settings: settings,
             world: GatewayWorld(
@@ -101,7 +110,6 @@ package final class Relay: Service {
         let worker = DeliveryWorker(
             on: ledger, recordingTo: shard,
             through: GatewaySwitch(apns: gateway, courier: courier), clock: world.clock)
-        events = WalkEvents(clock: world.clock, now: world.now) { world.randomBytes($0) }
         walk = ShardWalk(
             of: shard, worker: worker, turns: turns, snapshots: snapshots,
             in: WalkSurroundings(
@@ -122,7 +130,10 @@ package final class Relay: Service {
                 LoopService { await self.tokens.write() },
                 LoopService { await self.courier.run() },
             ] + walk.following
-            + [LoopService { try await self.upkeep.run() }] + (try listeners())
+            + [
+                LoopService { try await self.upkeep.run() },
+                LoopService { try await self.sampleSeries() },
+            ] + (try listeners())
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
                 services: services.map {

@@ -96,6 +96,10 @@ package struct RelayDependencies: Sendable {
     package var resume: @Sendable (ContainerKey) -> Int = { _ in 0 }
     /// What happens to changes, for listeners; `nil` where nobody follows.
     package var events: WalkEvents?
+    /// Who is signed in at the console.
+    package var console: ConsoleSessions
+    /// How the last hour went; `nil` where nobody follows.
+    var series: SeriesBook?
     /// The bounds that are reached, each with what people should know.
     package var boundsReached: @Sendable () -> [IntakeBound: String] = { [:] }
 
@@ -131,5 +135,6 @@ package struct RelayDependencies: Sendable {
         seen = SeenChanges(log)
         courier = CourierPolls(queue: registry, clock: clock, now: now)
         queries = QueryAdmission(clock: clock)
+        console = ConsoleSessions(randomBytes: randomBytes)
     }
 }

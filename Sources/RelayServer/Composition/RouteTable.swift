@@ -24,7 +24,8 @@ struct RouteTable: Sendable {
 
     /// Every call, in the order of the documentation.
     var routes: [RelayRoute] {
-        subscriptions + devices + records + live + users + changes + operation + administration
+        subscriptions + devices + records + live + users + changes + console + operation
+            + administration
     }
 
     private var subscriptions: [RelayRoute] {
@@ -102,21 +103,37 @@ struct RouteTable: Sendable {
         ).routes
     }
 
+    private var operations: OperationRoutes {
+        OperationRoutes(readiness: relay.readiness, renderMetrics: relay.renderMetrics)
+    }
+
+    /// Before the others: where it is served, it answers at the bare address.
+    private var console: [RelayRoute] {
+        guard relay.console.settings.isEnabled else { return [] }
+        return ConsoleFiles().routes { [operations] _ in operations.root }
+    }
+
     private var operation: [RelayRoute] {
-        OperationRoutes(readiness: relay.readiness, renderMetrics: relay.renderMetrics).routes
+        operations.routes
             + OpenAPIRoutes(publicURL: relay.publicURL).routes + LivePages.routes
     }
 
     private var administration: [RelayRoute] {
         let access = AdministrationAccess(
-            expected: relay.adminToken, registry: relay.registry, turnstile: relay.turnstile,
-            logger: relay.logger)
+            expected: relay.adminToken, registry: relay.registry, sessions: relay.console,
+            cookie: cookie, turnstile: relay.turnstile, logger: relay.logger)
         return tables.flatMap(\.routes).map { $0.admitted(by: access) }
     }
+
+    private var cookie: ConsoleCookie { ConsoleCookie(scheme: relay.scheme) }
 
     private var tables: [any AdministrationTable] {
         let registry = relay.registry
         return [
+            SessionAdministration(sessions: relay.console, cookie: cookie),
+            ConsoleAdministration(
+                settings: relay.console.settings, series: relay.series, publicURL: relay.publicURL,
+                retention: relay.retention, now: relay.now, startedAt: relay.startedAt),
             OverviewAdministration(
                 registry: registry, log: relay.log, progress: relay.progress,
                 backlog: relay.backlog, halts: relay.halts, boundsReached: relay.boundsReached,

@@ -63,6 +63,9 @@ final class ShardWalk: Sendable {
         ]
     }
 
+    /// The changes that were judged since the start, and the subscriptions that they fired.
+    var judged: (changes: UInt64, matches: UInt64) { pulse.judged }
+
     /// How far deliveries are settled.
     var settled: LogPosition { worker.recordedMark.position }
 

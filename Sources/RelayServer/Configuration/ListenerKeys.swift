@@ -38,6 +38,16 @@ extension ConfigurationKeys {
             "admin.connections", number: \.listening.operators, 4...10_000,
             "The connections at the administrative surface's own port at a time."),
         ConfigurationKey(
+            "console.enabled", isOn: \.console.isEnabled,
+            "Whether the operator's console is served, at /console/ of the administrative "
+                + "surface."),
+        ConfigurationKey(
+            "console.idleMinutes", time: \.console.idle, in: .minute, 1...1440,
+            "How long somebody stays signed in at the console without a call."),
+        ConfigurationKey(
+            "console.sessionHours", time: \.console.whole, in: .hour, 1...720,
+            "How long somebody stays signed in at the console at the most."),
+        ConfigurationKey(
             "rates.address", number: \.listening.rates.address, 0...1_000_000,
             "The requests of one address in a second, twice as many at once; 0 for any number. "
                 + "Unless given 10000, and any number of this machine's own addresses."),

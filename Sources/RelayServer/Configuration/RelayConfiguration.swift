@@ -83,6 +83,8 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
     package var listening = ListenerSettings()
     /// The token of the administrative surface; `nil` closes it.
     package var adminToken: String?
+    /// The operator's console.
+    package var console = ConsoleSettings()
     /// The certificate chain in PEM form.
     var certificateFile: String?
     /// The private key of the certificate in PEM form.

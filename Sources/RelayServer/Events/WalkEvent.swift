@@ -1,3 +1,4 @@
+import Delivery
 import Fanout
 package import RelayModel
 import Storage
@@ -14,6 +15,8 @@ package struct WalkEvent: Sendable {
         case match
         /// A push that it owes was handed over to be sent.
         case push
+        /// An attempt to send it ended.
+        case answer
     }
 
     /// The change that it is about, as far as it is known.
@@ -21,6 +24,29 @@ package struct WalkEvent: Sendable {
         let operation: ChangeOperation
         let recordType: RecordType
         let recordName: RecordName
+    }
+
+    /// What the gateway said to an attempt, without its delivery: that has a token.
+    struct Answer: Sendable, Hashable {
+        let attempt: UInt16
+        let outcome: AnsweredAttempt.Outcome
+        let status: Int
+        let reason: String
+        let meaning: String
+        let becomes: SettledEnding
+        let dueAt: Timestamp?
+        let latency: Duration
+
+        init(_ attempt: AnsweredAttempt) {
+            self.attempt = attempt.attempt
+            outcome = attempt.outcome
+            status = attempt.status
+            reason = attempt.reason
+            meaning = attempt.meaning
+            becomes = attempt.ending
+            dueAt = attempt.dueAt
+            latency = attempt.latency
+        }
     }
 
     let kind: Kind
@@ -42,6 +68,8 @@ package struct WalkEvent: Sendable {
     var device: DeviceID?
     var delivery: DeliveryID?
     var notification: PushNotification?
+    /// How an attempt ended, and what became of the push.
+    var answer: Answer?
 
     /// The outcomes of changes.
     static let outcomes = ["judged", "snapshot", "stale", "setAside"]
@@ -90,6 +118,18 @@ extension WalkEvent {
         event.device = delivery.deviceID
         event.delivery = delivery.id
         event.notification = delivery.notification
+        return event
+    }
+
+    /// An attempt that ended.
+    static func answer(_ attempt: AnsweredAttempt) -> WalkEvent {
+        let delivery = attempt.delivery
+        var event = WalkEvent(kind: .answer, at: attempt.at, position: delivery.ordinal.position)
+        event.user = delivery.owner
+        event.subscription = delivery.subscriptionID
+        event.device = delivery.deviceID
+        event.delivery = delivery.id
+        event.answer = Answer(attempt)
         return event
     }
 }

@@ -1,3 +1,4 @@
+package import Delivery
 package import Fanout
 package import RelayModel
 import ServiceLifecycle
@@ -119,6 +120,15 @@ package final class WalkEvents: Sendable {
         guard listened.load(ordering: .relaxed) > 0, !deliveries.isEmpty else { return }
         let now = now()
         append(deliveries.map { ($0.delivery.container, .push($0.delivery, at: now)) })
+    }
+
+    /// What the ledger tells of answers.
+    package var answers: AnswerWatch {
+        AnswerWatch { [self] in
+            listened.load(ordering: .relaxed) > 0
+        } tell: { [self] answers in
+            append(answers.map { ($0.delivery.container, .answer($0)) })
+        }
     }
 
     private func isListened(to container: ContainerKey) -> Bool {

@@ -27,6 +27,9 @@ extension HTTPField.Name {
     /// The version of WebSockets.
     static let secWebSocketVersion = unchecked("Sec-WebSocket-Version")
 
+    /// What a page tells others of where it came from (W3C, Referrer Policy).
+    static let referrerPolicy = unchecked("Referrer-Policy")
+
     /// The same in the clients of January 2016.
     static let session = unchecked("X-Apple-CloudKit-Session")
 

@@ -65,6 +65,8 @@ package struct RelayRoute: Sendable {
         case metrics
         /// The administrative calls.
         case administration
+        /// The files of the operator's console.
+        case console
     }
 
     /// What pages of other origins may do with answers.
@@ -145,7 +147,7 @@ extension RelayRoute.Surface {
         switch self {
         case .client, .changes: .named
         case .operation: .anybody
-        case .metrics, .administration: .none
+        case .metrics, .administration, .console: .none
         }
     }
 }

@@ -49,9 +49,11 @@ struct RequestHandler: Sendable {
         meter.record(
             answer.status, method: request.method.rawValue, path: place?.path ?? "unknown",
             now().duration(since: began))
-        answer.headers.append(
-            contentsOf: Self.commonFields(
-                uuid: uuid, pages: place?.pages ?? .anybody, origin: request.headers[.origin]))
+        var fields = Self.commonFields(
+            uuid: uuid, pages: place?.pages ?? .anybody, origin: request.headers[.origin])
+        // What a file says of itself is believed.
+        if answer.headers[.cacheControl] != nil { fields[.cacheControl] = nil }
+        answer.headers.append(contentsOf: fields)
         return Self.response(answer, to: request.method)
     }
 
@@ -191,8 +193,8 @@ struct RequestHandler: Sendable {
     /// What browsers must be told before they let a page read the answer.
     ///
     /// The page's own origin is named, because a client that sends its request with credentials
-    /// gets nothing to read under `*`. The relay takes no cookies, so nobody is let in by it; and
-    /// yet it is done only for the calls that pages make, never for the operator's.
+    /// gets nothing to read under `*`. These calls take no cookies, so nobody is let in by it; and
+    /// it is never done for the operator's, of which the console's take one.
     private static func commonFields(
         uuid: String, pages: RelayRoute.Pages, origin: String?
     ) -> HTTPFields {
@@ -234,7 +236,10 @@ struct RequestHandler: Sendable {
     ) -> Response {
         var fields = answer.headers
         fields[.contentType] = answer.contentType
-        fields[.contentLength] = answer.status == 204 ? nil : String(answer.body.count)
+        // What is not sent again says its own length (RFC 9110, §8.6).
+        if answer.status != 304 {
+            fields[.contentLength] = answer.status == 204 ? nil : String(answer.body.count)
+        }
         let hasBody = method != .head && !answer.body.isEmpty
         if let stream = answer.stream {
             fields[.contentLength] = nil

@@ -10,13 +10,7 @@ struct OperationRoutes: Sendable {
 
     var routes: [RelayRoute] {
         [
-            // Who looks at the bare address shall know what answers there, and where to go on.
-            RelayRoute(open: .operation, "GET", "/") { _ in
-                RelayAnswer(json: [
-                    "service": "belfry", "calls": "/openapi.json", "health": "/healthz",
-                    "readiness": "/readyz", "live": "/live",
-                ])
-            },
+            RelayRoute(open: .operation, "GET", "/") { _ in root },
             // Alive is whoever answers.
             RelayRoute(open: .operation, "GET", "/healthz") { _ in
                 RelayAnswer(json: ["status": "ok"])
@@ -27,6 +21,14 @@ struct OperationRoutes: Sendable {
                     text: renderMetrics(), contentType: "text/plain; version=0.0.4; charset=utf-8")
             },
         ]
+    }
+
+    /// Who looks at the bare address shall know what answers there, and where to go on.
+    var root: RelayAnswer {
+        RelayAnswer(json: [
+            "service": "belfry", "calls": "/openapi.json", "health": "/healthz",
+            "readiness": "/readyz", "live": "/live",
+        ])
     }
 
     private func ready(_ request: RelayRequest) async throws -> RelayAnswer {

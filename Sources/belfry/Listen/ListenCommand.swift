@@ -18,7 +18,7 @@ struct ListenCommand: AsyncParsableCommand {
 
     /// What is shown, as it is typed.
     enum Shown: String, CaseIterable, ExpressibleByArgument, Sendable {
-        case change, match, push
+        case change, match, push, answer
     }
 
     @OptionGroup var options: AdministrationOptions
@@ -27,7 +27,7 @@ struct ListenCommand: AsyncParsableCommand {
     @Option(name: .shortAndLong, help: "development or production.")
     var environment = "development"
 
-    @Option(help: "change, match or push; may be repeated. All three without it.")
+    @Option(help: "change, match, push or answer; may be repeated. All of them without it.")
     var only: [Shown] = []
     @Option(help: "Only what happens to records of this type.")
     var recordType: String?
@@ -154,10 +154,22 @@ struct EventLine {
         switch kind {
         case "change": "\(record): \(outcome)\(leftOut)"
         case "match": "\(record): \(member("subscriptionID")) of \(member("userRecordName"))"
+        case "answer":
+            "\(record): to \(member("deviceID")) of \(member("userRecordName")): \(answered)"
         default:
             "\(record): to \(member("deviceID")) of \(member("userRecordName")) by "
                 + "\(member("subscriptionID")): \(shown)"
         }
+    }
+
+    /// What the gateway said, and what became of the push if that is something else.
+    private var answered: String {
+        guard case .object(let answer)? = event["answer"] else { return "" }
+        let words = ["status", "reason"].map { CommandOutput.shown(answer[$0]) }
+            .filter { !$0.isEmpty && $0 != "0" }.joined(separator: " ")
+        let becomes = CommandOutput.shown(answer["becomes"])
+        let next = answer["nextAt"].map { "; tried again at \(CommandOutput.shown($0))" } ?? ""
+        return words + (becomes == "accepted" ? "" : "; \(becomes)") + next
     }
 
     private var record: String {

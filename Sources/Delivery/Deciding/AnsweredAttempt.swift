@@ -1,0 +1,84 @@
+import Gateway
+package import RelayModel
+
+/// What the gateway said to one attempt, and what became of its delivery.
+package struct AnsweredAttempt: Sendable {
+    /// How the attempt ended.
+    package enum Outcome: String, Sendable, Hashable, CaseIterable {
+        /// The gateway took the push.
+        case accepted
+        /// It refused it.
+        case refused
+        /// The answer is lost.
+        case unknown
+        /// It was not sent.
+        case notSent
+    }
+
+    /// The delivery.
+    package let delivery: Delivery
+    /// Which attempt it was, from 1.
+    package let attempt: UInt16
+    /// How it ended.
+    package let outcome: Outcome
+    /// The status of HTTP; 0 if there was none.
+    package let status: Int
+    /// The gateway's word, or why there was no answer; never text that may repeat a token.
+    package let reason: String
+    /// What it means, for people; empty if the reason says it.
+    package let meaning: String
+    /// What became of the delivery.
+    package let ending: SettledEnding
+    /// When it is tried again, if it is.
+    package let dueAt: Timestamp?
+    /// From the hand-over to a connection to the answer; zero if it never got there.
+    package let latency: Duration
+    /// When the answer was judged.
+    package let at: Timestamp
+
+    init(
+        _ outcome: PushOutcome, _ resolution: Resolution, of delivery: Delivery, attempts: UInt16,
+        latency: Duration, at now: Timestamp
+    ) {
+        let answer = GatewayAnswers.Answer(outcome, from: delivery.gatewayEnvironment, at: now)
+        self.delivery = delivery
+        attempt = attempts < .max ? attempts + 1 : .max
+        self.outcome = Outcome(outcome)
+        status = answer.status
+        reason = answer.reason
+        meaning = answer.meaning
+        ending = resolution.ending
+        dueAt = resolution.dueAt
+        self.latency = latency
+        at = now
+    }
+}
+
+extension AnsweredAttempt.Outcome {
+    init(_ outcome: PushOutcome) {
+        self =
+            switch outcome {
+            case .accepted: .accepted
+            case .refused: .refused
+            case .unknown: .unknown
+            case .notSent: .notSent
+            }
+    }
+}
+
+/// Who watches attempts being answered.
+///
+/// It is told on the gateway's thread, and puts aside what it is told at once.
+package struct AnswerWatch: Sendable {
+    /// Whether anybody wants to know; it is asked once for each batch of answers.
+    package let isOn: @Sendable () -> Bool
+    /// Is told of answers.
+    package let tell: @Sendable ([AnsweredAttempt]) -> Void
+
+    package init(
+        isOn: @escaping @Sendable () -> Bool, tell: @escaping @Sendable ([AnsweredAttempt]) -> Void
+    ) {
+        self.isOn = isOn
+        self.tell = tell
+    }
+}

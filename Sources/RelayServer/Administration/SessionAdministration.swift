@@ -1,0 +1,78 @@
+import RelayModel
+import Storage
+
+/// Who is signed in at the console: begin, show, end.
+struct SessionAdministration: AdministrationTable {
+    let sessions: ConsoleSessions
+    let cookie: ConsoleCookie
+
+    var routes: [AdministrationRoute] {
+        [
+            AdministrationRoute(.signIn, by: .tokenOrCode, respond: signIn),
+            AdministrationRoute(.showSession) { request, administrator in
+                RelayAnswer(json: .object(administrator.json(sessions.settings)))
+            },
+            AdministrationRoute(.signOut, respond: signOut),
+            AdministrationRoute(.createSessionCode, respond: createCode),
+        ]
+    }
+
+    private func signIn(
+        _ request: RelayRequest, _ administrator: Administrator
+    ) async throws -> RelayAnswer {
+        // Another site that could sign somebody in would see what they do.
+        if request.header("Sec-Fetch-Site") != nil || request.header("Origin") != nil {
+            try ConsoleCookie.checkOrigin(of: request)
+        }
+        let begun = try sessions.begin(with: administrator.verifier, at: request.receivedAt)
+        var administrator = administrator
+        administrator.session = begun.session
+        var answer = RelayAnswer(
+            status: 201, json: .object(administrator.json(sessions.settings)))
+        cookie.give(begun.secret, to: request, in: &answer)
+        return answer
+    }
+
+    private func signOut(_ request: RelayRequest) async throws -> RelayAnswer {
+        guard let secret = cookie.secret(in: request) else {
+            throw APIError(.badRequest, "the call was made with a token, and ends no session")
+        }
+        sessions.end(secret)
+        var answer = RelayAnswer(json: ["signedOut": true])
+        cookie.take(from: request, in: &answer)
+        return answer
+    }
+
+    private func createCode(
+        _ request: RelayRequest, _ administrator: Administrator
+    ) async throws -> RelayAnswer {
+        let made = sessions.makeCode(for: administrator.verifier, at: request.receivedAt)
+        return RelayAnswer(
+            status: 201,
+            json: [
+                "code": .string(made.code), "path": .string(ConsoleSessions.path(with: made.code)),
+                "expiresAt": .string(made.endsAt.iso8601),
+            ])
+    }
+}
+
+extension Administrator {
+    /// Who it is, and until when.
+    func json(_ settings: ConsoleSettings) -> JSONObject {
+        var object: JSONObject = [
+            "label": .string(label),
+            "access": .string(isMain ? "main" : mayChange ? "change" : "read"),
+        ]
+        if let container {
+            object["container"] = .string(container.container.rawValue)
+            object["environment"] = .string(container.environment.rawValue)
+        }
+        object["signedIn"] = .bool(session != nil)
+        if let session {
+            object["startedAt"] = .string(session.startedAt.iso8601)
+            object["endsAt"] = .string(session.end(settings).iso8601)
+            object["idleEndsAt"] = .string(session.idleEnd(settings).iso8601)
+        }
+        return object
+    }
+}

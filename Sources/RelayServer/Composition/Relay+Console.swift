@@ -1,0 +1,40 @@
+import Delivery
+import RelayModel
+import Storage
+import StorageSQLite
+
+extension Relay {
+    /// The path of the console, with a code that signs in once as the token of the configuration;
+    /// `nil` if there is no such token, or no console.
+    package var consolePath: String? {
+        guard console.settings.isEnabled, let token = configuration.adminToken else { return nil }
+        let made = console.makeCode(for: Secrets.verifier(of: token), at: world.now())
+        return ConsoleSessions.path(with: made.code)
+    }
+
+    /// Takes a row of the last hour at each step.
+    func sampleSeries() async throws {
+        var watch = world.clock.measureStart()
+        series.take(try await seriesReading(), at: world.now(), after: .zero)
+        while true {
+            try await world.clock.sleep(for: series.settings.step)
+            let step = watch.elapsed()
+            watch = world.clock.measureStart()
+            // What the store does not tell now, it tells at the next step.
+            guard let reading = try? await seriesReading() else { continue }
+            series.take(reading, at: world.now(), after: step)
+        }
+    }
+
+    private func seriesReading() async throws -> SeriesReading {
+        var reading = SeriesReading()
+        (reading.changes, reading.matches) = walk.judged
+        reading.totals = walk.worker.totals
+        let head = try await store.head().rawValue
+        reading.behind = head - min(head, walk.settled.rawValue)
+        reading.inFlight = walk.worker.inFlight
+        reading.waiting = try await store.backlog().retries
+        reading.halts = walk.worker.halts.count
+        return reading
+    }
+}

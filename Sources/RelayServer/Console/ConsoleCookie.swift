@@ -1,0 +1,75 @@
+import HTTPTypes
+import RelayModel
+
+/// The cookie of a session, and what a request that has one must show besides: that the console's
+/// own page made it.
+struct ConsoleCookie: Sendable {
+    /// Whether the listener is reached over TLS, so that the cookie is for TLS alone.
+    let scheme: String
+
+    /// The calls that the cookie is sent with.
+    private static let path = "/admin/1"
+    /// What pages send with whatever may change something: no other site can, without asking.
+    static let pageHeader = "X-Belfry-Console"
+
+    /// The secret in the cookie of a request; `nil` if it has none.
+    ///
+    /// A request that has a token of its own is judged by that.
+    func secret(in request: RelayRequest) -> String? {
+        guard request.headers[.authorization] == nil else { return nil }
+        let name = Self.name(request)
+        for field in request.headers[values: .cookie] {
+            for pair in field.split(separator: ";") {
+                let text = pair.drop { $0 == " " }
+                guard text.hasPrefix("\(name)=") else { continue }
+                let secret = text.dropFirst(name.utf8.count + 1)
+                return secret.isEmpty ? nil : String(secret.prefix(128))
+            }
+        }
+        return nil
+    }
+
+    /// Gives the client the cookie for `secret`; it ends with the browser at the latest.
+    func give(_ secret: String, to request: RelayRequest, in answer: inout RelayAnswer) {
+        answer.headers[.setCookie] = "\(Self.name(request))=\(secret)\(attributes(request))"
+    }
+
+    /// Takes the cookie back.
+    func take(from request: RelayRequest, in answer: inout RelayAnswer) {
+        answer.headers[.setCookie] = "\(Self.name(request))=; Max-Age=0\(attributes(request))"
+    }
+
+    private func attributes(_ request: RelayRequest) -> String {
+        let isForwarded =
+            request.peer?.isTrustedProxy == true && request.header("X-Forwarded-Proto") == "https"
+        let isSecure = scheme == "https" || isForwarded
+        return "; Path=\(Self.path); HttpOnly; SameSite=Strict" + (isSecure ? "; Secure" : "")
+    }
+
+    /// Cookies know hosts and no ports: two relays on one machine must not sign each other out.
+    private static func name(_ request: RelayRequest) -> String {
+        let digits = request.authority?.wholeMatch(of: /.*:([0-9]{1,5})/).map { String($0.1) }
+        return "belfry-console" + (digits.map { "-\($0)" } ?? "")
+    }
+
+    /// Lets a request in that a page of this origin made, which a cookie alone does not show.
+    ///
+    /// - Throws: ``AuthenticationRefusal/notAllowed(_:)`` that says what is missing.
+    static func checkOrigin(of request: RelayRequest) throws(AuthenticationRefusal) {
+        let reads = request.method == "GET" || request.method == "HEAD"
+        if let site = request.header("Sec-Fetch-Site") {
+            guard site == "same-origin" || (reads && site == "none") else {
+                throw .notAllowed("a session is for the console's own pages, and this is another")
+            }
+        } else if let origin = request.header("Origin") {
+            // Browsers say nothing of the site where there is no TLS.
+            let host = request.authority ?? ""
+            guard ["http://\(host)", "https://\(host)"].contains(origin) else {
+                throw .notAllowed("a session is for the console's own pages, and this is another")
+            }
+        }
+        guard reads || request.header(pageHeader) != nil else {
+            throw .notAllowed("\(pageHeader): a session needs it with whatever is not GET")
+        }
+    }
+}

@@ -1,0 +1,125 @@
+import Crypto
+import HTTPTypes
+import RelayModel
+
+/// The console's files, which are in the executable.
+struct ConsoleFiles: Sendable {
+    /// One file.
+    struct File: Sendable {
+        let name: String
+        let bytes: [UInt8]
+        /// Its media type; by the ending of its name.
+        let type: String
+        /// Names this content.
+        let tag: String
+
+        init(_ name: String, _ bytes: [UInt8]) {
+            self.name = name
+            self.bytes = bytes
+            let ending = name.split(separator: ".").last.map(String.init) ?? ""
+            type = Self.types[ending] ?? "application/octet-stream"
+            tag = "\"\(Hexadecimal.encode(SHA256.hash(data: bytes).prefix(16)))\""
+        }
+
+        private static let types = [
+            "html": "text/html; charset=utf-8", "js": "text/javascript; charset=utf-8",
+            "css": "text/css; charset=utf-8", "svg": "image/svg+xml", "png": "image/png",
+            "json": "application/json; charset=utf-8",
+        ]
+    }
+
+    /// Every file of the folder `Pages`.
+    static let all: [File] = [
+        File(pageName, PackageResources.index_html),
+        File("api.js", PackageResources.api_js),
+        File("condition.js", PackageResources.condition_js),
+        File("console.css", PackageResources.console_css),
+        File("console.js", PackageResources.console_js),
+        File("containers.js", PackageResources.containers_js),
+        File("deliveries.js", PackageResources.deliveries_js),
+        File("dom.js", PackageResources.dom_js),
+        File("drafts.js", PackageResources.drafts_js),
+        File("explain.js", PackageResources.explain_js),
+        File("icon.svg", PackageResources.icon_svg),
+        File("journal.js", PackageResources.journal_js),
+        File("now.js", PackageResources.now_js),
+        File("numbers.js", PackageResources.numbers_js),
+        File("parked.js", PackageResources.parked_js),
+        File("parts.js", PackageResources.parts_js),
+        File("phones.js", PackageResources.phones_js),
+        File("plot.js", PackageResources.plot_js),
+        File("pushes.js", PackageResources.pushes_js),
+        File("rehearse.js", PackageResources.rehearse_js),
+        File("route.js", PackageResources.route_js),
+        File("send.js", PackageResources.send_js),
+        File("table.js", PackageResources.table_js),
+        File("tail.js", PackageResources.tail_js),
+        File("text.js", PackageResources.text_js),
+        File("users.js", PackageResources.users_js),
+    ]
+
+    /// The page, which is every address that is no file.
+    static let pageName = "index.html"
+
+    /// What a page of the console may do: nothing but what the relay itself serves.
+    static let policy =
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        + "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+
+    private let files: [String: File]
+
+    init(_ files: [File] = Self.all) {
+        self.files = Dictionary(uniqueKeysWithValues: files.map { ($0.name, $0) })
+    }
+
+    /// The routes of the files, and what leads there from the bare address.
+    ///
+    /// `root` answers programs at the bare address; who can show a page is led on.
+    func routes(root: @escaping RelayRoute.Respond) -> [RelayRoute] {
+        [
+            RelayRoute(open: .console, "GET", "/") { request in
+                guard request.header("Accept")?.contains("text/html") == true else {
+                    return try await root(request)
+                }
+                var answer = RelayAnswer(status: 302)
+                answer.headers[.location] = "/console/"
+                return answer
+            },
+            RelayRoute(open: .console, "GET", "/console") { try answer(Self.pageName, $0) },
+            RelayRoute(open: .console, "GET", "/console/{page}") {
+                try answer($0.parameters["page"] ?? "", $0)
+            },
+            // Places within a page, which the page itself reads.
+            RelayRoute(open: .console, "GET", "/console/{page}/{place}") {
+                try answer($0.parameters["place"] ?? "", $0, isFile: false)
+            },
+        ]
+    }
+
+    /// The file, or the page if the name is none of a file.
+    private func answer(
+        _ name: String, _ request: RelayRequest, isFile: Bool = true
+    ) throws(APIError) -> RelayAnswer {
+        let known = isFile ? files[name] : nil
+        guard let file = known ?? (name.contains(".") ? nil : files[Self.pageName]) else {
+            throw APIError(.notFound, "there is no file \"\(name.shortened)\" of the console")
+        }
+        let isKnown = request.headers[values: .ifNoneMatch]
+            .flatMap { $0.split(separator: ",") }
+            .contains { $0.trimmingPrefix(" ").trimmingPrefix("W/") == file.tag }
+        var answer = RelayAnswer(status: isKnown ? 304 : 200)
+        answer.headers[.eTag] = file.tag
+        // A new version of the relay is a new console: browsers ask each time, and get 304.
+        answer.headers[.cacheControl] = "no-cache"
+        answer.headers[.contentSecurityPolicy] = Self.policy
+        answer.headers[.xContentTypeOptions] = "nosniff"
+        answer.headers[.referrerPolicy] = "no-referrer"
+        guard !isKnown else {
+            answer.headers[.contentLength] = String(file.bytes.count)
+            return answer
+        }
+        answer.contentType = file.type
+        answer.body = file.bytes
+        return answer
+    }
+}

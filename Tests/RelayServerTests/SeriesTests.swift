@@ -1,0 +1,78 @@
+import Delivery
+import RelayModel
+import RelayTestKit
+import Testing
+
+@testable import RelayServer
+
+/// How the last hour went.
+@Suite(.timeLimit(.minutes(5))) struct SeriesTests {
+    private static func reading(_ changes: UInt64, behind: UInt64 = 0) -> SeriesReading {
+        var reading = SeriesReading()
+        reading.changes = changes
+        reading.matches = changes * 3
+        reading.behind = behind
+        return reading
+    }
+
+    @Test func `a row says what happened in a second of its step`() throws {
+        var ring = SeriesRing(most: 10)
+        ring.take(Self.reading(100), at: Fixtures.moment, after: 0)
+        #expect(ring.newest == 0)
+        ring.take(Self.reading(150, behind: 7), at: Fixtures.moment, after: 5)
+        let row = try #require(ring.rows(after: 0).first)
+        #expect(row.values.count == SeriesRing.columns.count - 1)
+        #expect(Array(row.values.prefix(2)) == [10, 30])
+        #expect(row.values[6] == 7)
+        // Nothing was sent, so nothing was measured.
+        #expect(row.values.suffix(4) == [nil, nil, nil, nil])
+    }
+
+    @Test func `the oldest rows make room, and one goes on after a row`() {
+        var ring = SeriesRing(most: 4)
+        for step in 0...6 {
+            ring.take(Self.reading(UInt64(step)), at: Fixtures.moment, after: 1)
+        }
+        #expect(ring.newest == 6)
+        #expect(ring.rows(after: 0).count == 4)
+        #expect(ring.rows(after: 3).count == 3)
+        #expect(ring.rows(after: 6).isEmpty)
+        #expect(ring.rows(after: 99).isEmpty)
+    }
+
+    @Test func `who asks on after another start is told, and begins anew`() throws {
+        let identifiers = RandomIdentifiers { Array(repeating: 7, count: $0) }
+        let book = SeriesBook(identifiers: identifiers)
+        book.take(Self.reading(0), at: Fixtures.moment, after: .zero)
+        book.take(Self.reading(5), at: Fixtures.moment, after: .seconds(5))
+        let first = try book.answer(after: nil)
+        #expect(first.rows.count == 1 && !first.isRestarted)
+        #expect(try book.answer(after: first.place).rows.isEmpty)
+        let foreign = try book.answer(after: "0000000000000000.9")
+        #expect(foreign.rows.count == 1 && foreign.isRestarted)
+        #expect(throws: APIError.self) { try book.answer(after: "x") }
+    }
+
+    @Test func `a running relay shows what it is asked for`() async throws {
+        try await RunningRelay.with { relay in
+            try await relay.container.save(.query("new", "artist = \"a-1\""))
+            try await relay.container.post(.change("create", "w1", ["artist": "a-1"]))
+            _ = try await relay.arrivals()
+            let answer = try await relay.client.administer("GET", "series")
+            #expect(answer.status == 200, "\(answer.text)")
+            #expect(answer["columns", "1"] == "changes")
+            #expect(answer["stepSeconds"] == 5)
+            // What the rows are made of.
+            let judged = relay.relay.walk.judged
+            #expect(judged.changes == 1 && judged.matches == 1)
+            let totals = relay.relay.walk.worker.totals
+            #expect(totals.attempts == 2 && totals.accepted == 2 && totals.deadLetters == 0)
+            #expect(totals.latencies.quantile(0.5) != nil && totals.delays.quantile(0.99) != nil)
+            let shown = try await relay.client.administer("GET", "console")
+            #expect(shown["series", "spanSeconds"] == 3600)
+            #expect(shown["phones"] == false)
+            let refused = try await relay.client.administer("GET", "series?after=x")
+            #expect(refused.status == 400)
+        }
+    }
+}
