@@ -73,7 +73,8 @@ export async function show(host, context) {
   state.className = "live on";
   state.textContent = "listening";
   if (!params.user && !params.subscription) {
-    journal.recall(await latest(context, past, { recordType: params.recordType }));
+    const rows = await latest(context, past, { recordType: params.recordType });
+    journal.recall(rows.filter(({ change }) => !params.recordType || change.type === params.recordType));
     for (const entry of journal.entries) add(entry, false);
   }
   showEmpty();
