@@ -425,7 +425,7 @@ class Campaign {
     await this.press("Revoke");
     await until("the key is revoked", async () => (await this.relay.get("/keys")).keys.find(({ label }) => label === "made by hand")?.revokedAt);
     await this.open("containers", { tab: "gateway" });
-    await this.tab.says("Valid until");
+    await this.tab.says("until it is revoked");
     await this.open("containers", { tab: "limits" });
     await this.tab.says("subscriptions");
     await this.open("containers", { tab: "schema" });

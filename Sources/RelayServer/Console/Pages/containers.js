@@ -4,7 +4,7 @@ import { haltLine } from "./now.js";
 import { ask, askFor, badge, button, choice, dialog, empty, facts, field, folded, head, input, json, load, section, snippet, tell } from "./parts.js";
 import { path } from "./route.js";
 import { table } from "./table.js";
-import { bytes, count, counted, parseJSON, span, toJSON, words } from "./text.js";
+import { bytes, count, counted, measure, parseJSON, span, toJSON, words } from "./text.js";
 
 const presets = ["belfry", "airtable", "appwrite", "cloudevents", "cloudkit", "custom", "debezium", "directus", "dynamodb", "hasura", "minapp", "mongodb", "parse", "strapi", "supabase", "wal2json"];
 const tabs = { sources: "Sources", keys: "Keys", gateway: "Gateway", schema: "Schema", limits: "Limits and retention" };
@@ -186,7 +186,7 @@ async function gateway(context, again) {
   return [halts.length > 0 && section(counted(halts.length, "halt"), h("ul", { class: "stack" }, halts.map((halt) => haltLine(halt, { ...context, recount: again })))),
     section("Credential", facts(["Can send", badge(words(canSend), { yes: "good", no: "bad", noCredential: "warn" }[canSend] ?? "note")], ["Kind", credential ? { key: "signing key (.p8)", certificate: "certificate" }[credential.kind] ?? credential.kind : "none"],
       settings.apns?.keyID && ["Key", code(settings.apns.keyID)], settings.apns?.teamID && ["Team", code(settings.apns.teamID)],
-      credential && ["Valid until", days === undefined ? "it is revoked" : h("span", null, when(credential.expiresAt), " ", badge(days < 0 ? "ended" : `${counted(days, "day")} left`, days < 0 ? "bad" : days < 30 ? "warn" : "good"))],
+      credential && ["Valid", days === undefined ? "until it is revoked" : h("span", null, "until ", when(credential.expiresAt), " ", badge(days < 0 ? "ended" : `${counted(days, "day")} left`, days < 0 ? "bad" : days < 30 ? "warn" : "good"))],
       ["Topics", settings.topics.join(", ")]), mayChange && h("div", { class: "actions" }, button(credential ? "Replace the key" : "Set the key", set, { kind: credential ? "" : "primary" }))),
     section("What the gateway said since the start", facts(["Accepted", count(answers.accepted)], ["Refused pushes", count(answers.refused)], ["Refused the container", count(answers.failed)], ["Last accepted", when(answers.lastAccepted)],
       answers.last && ["Last answer", h("span", null, answers.last.status, " ", said(answers.last.reason, 100), " ", when(answers.last.at))]), answers.last?.meaning && h("p", { class: "dim" }, said(answers.last.meaning, 300)))];
@@ -245,8 +245,8 @@ async function limits({ relay, base, signal, mayChange, isMain }, again) {
     label: "Limits", rows, actions: mayChange && isMain ? [button("Set bounds", set, { kind: "small" })] : [], columns: [
       { title: "Of", value: (row) => row.name, cell: (row) => words(row.name) }, { title: "In use", align: "end", value: (row) => row.use, cell: (row) => shown(row.name, row.use) },
       { title: "Limit", align: "end", value: (row) => row.limit, cell: (row) => shown(row.name, row.limit) },
-      { title: "Used", align: "end", value: (row) => row.use / row.limit, cell: (row) => `${row.limit ? ((row.use / row.limit) * 100).toFixed(row.use / row.limit < 0.01 && row.use ? 3 : 0) : 0} %` },
+      { title: "Used", align: "end", value: (row) => row.use / row.limit, cell: (row) => `${measure(row.limit ? (row.use / row.limit) * 100 : 0)} %` },
     ],
-  })), retention && section("What is kept, and for how long", facts(...Object.entries(retention).map(([name, value]) => [words(name.replace(/(Seconds|Bytes)$/, "")), typeof value !== "number" ? said(toJSON(value)) : /seconds$/i.test(name) ? span(value) : /bytes$/i.test(name) ? bytes(value) : count(value)]))),
+  })), retention && section("What is kept, and for how long", facts(...Object.entries(retention).map(([name, value]) => [words(name.replace(/Seconds$/, "").replace(/Bytes$/, "AtMost")), typeof value !== "number" ? said(toJSON(value)) : /seconds$/i.test(name) ? span(value) : /bytes$/i.test(name) ? bytes(value) : count(value)]))),
   section("Settings", facts(["A push is worth sending for", span(settings.expirationSeconds)], ["Inbox", settings.keepsInbox ? "kept" : "not kept"], ["Sign-in", settings.userTokens ? "set" : badge("nobody can sign in", "warn")]), folded("All settings", () => json(settings, "settings")))];
 }
