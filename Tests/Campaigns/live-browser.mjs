@@ -6,35 +6,22 @@
 //
 // --rehearse takes the relay in small of Tests/LiveClient in place of a built one. Without Chromium it says so and
 // ends well; it ends by itself in any case.
-import { spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import net from "node:net";
 import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { Relay } from "../LiveClient/relay.mjs";
-import { TinyWebSocket } from "../LiveClient/websocket.mjs";
+import { Browser, chromium, sleep, Tab, until } from "./chromium.mjs";
 
 const root = path.dirname(path.dirname(path.dirname(fileURLToPath(import.meta.url))));
 const option = (name) => {
   const place = process.argv.indexOf(`--${name}`);
   return place < 0 ? undefined : process.argv[place + 1];
 };
-const patience = 60_000; // Far above what anything here needs: a slow machine is no fault.
 const folder = mkdtempSync(path.join(os.tmpdir(), "belfry-live-"));
 const running = new Set();
-
-const sleep = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
-
-async function until(what, look, limit = patience) {
-  const end = Date.now() + limit;
-  for (;;) {
-    const found = await look();
-    if (found) return found;
-    if (Date.now() > end) throw new Error(`${what}: not in ${limit / 1000} s`);
-    await sleep(50);
-  }
-}
 
 function start(command, args, options) {
   const process = spawn(command, args, { stdio: ["ignore", "pipe", "pipe"], ...options });
@@ -166,82 +153,12 @@ class Path {
 
 // MARK: The browser
 
-class Browser {
-  #socket;
-  #serial = 0;
-  #waiting = new Map();
-  #tabs = new Map();
-
-  async start(binary) {
-    this.process = start(binary, [
-      "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-      "--disable-background-networking", "--remote-debugging-port=0", `--user-data-dir=${path.join(folder, "browser")}`,
-      "about:blank",
-    ], { detached: true });
-    const [, url] = await until("Chromium says where it is", () => {
-      if (this.process.exitCode !== null) throw new Error(`Chromium ended: ${this.process.output.slice(-2000)}`);
-      return /DevTools listening on (ws:\S+)/.exec(this.process.output);
-    });
-    this.#socket = new TinyWebSocket(url);
-    await new Promise((resolve) => (this.#socket.onopen = resolve));
-    this.#socket.onmessage = ({ data }) => this.#take(JSON.parse(data));
-  }
-
-  #take({ id, result, error, method, params, sessionId }) {
-    const waiting = this.#waiting.get(id);
-    this.#waiting.delete(id);
-    if (waiting) error ? waiting.reject(new Error(error.message)) : waiting.resolve(result);
-    else this.#tabs.get(sessionId)?.note(method, params);
-  }
-
-  send(method, params = {}, sessionId) {
-    const id = ++this.#serial;
-    this.#socket.send(JSON.stringify({ id, method, params, sessionId }));
-    return new Promise((resolve, reject) => this.#waiting.set(id, { resolve, reject }));
-  }
-
-  async open(url) {
-    const { targetId } = await this.send("Target.createTarget", { url: "about:blank" });
-    const { sessionId } = await this.send("Target.attachToTarget", { targetId, flatten: true });
-    const tab = new Tab(this, sessionId, targetId);
-    this.#tabs.set(sessionId, tab);
-    for (const domain of ["Page", "Runtime", "Log", "Network"]) await tab.send(`${domain}.enable`);
-    await tab.send("Page.navigate", { url });
-    return tab;
-  }
-
-  /** Stops or continues all of its processes, as a laptop does that sleeps. */
-  signal(name) {
-    process.kill(-this.process.pid, name);
-  }
-}
-
-class Tab {
-  faults = [];
-
-  constructor(browser, sessionId, targetId) {
-    Object.assign(this, { browser, sessionId, targetId });
-  }
-
-  send(method, params) {
-    return this.browser.send(method, params, this.sessionId);
-  }
-
+/** The page with live records. */
+class LivePage extends Tab {
   // A connection that could not be made is no fault here; anything else that the page complains of is.
   note(method, params) {
-    if (method === "Runtime.exceptionThrown") {
-      const { text, exception } = params.exceptionDetails;
-      this.faults.push(exception?.description ?? text);
-    } else if (method === "Log.entryAdded" && params.entry.level === "error" && params.entry.source !== "network" &&
-        !/WebSocket connection|ERR_/.test(params.entry.text)) {
-      this.faults.push(params.entry.text);
-    }
-  }
-
-  async evaluate(expression) {
-    const { result, exceptionDetails } = await this.send("Runtime.evaluate", { expression, returnByValue: true });
-    if (exceptionDetails) throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text);
-    return result.value;
+    if (method === "Log.entryAdded" && /WebSocket connection|ERR_/.test(params.entry.text)) return;
+    super.note(method, params);
   }
 
   rows() {
@@ -271,19 +188,13 @@ class Tab {
   }
 
   async picture(name) {
-    if (!option("pictures")) return;
-    const { data } = await this.send("Page.captureScreenshot");
-    writeFileSync(path.join(option("pictures"), `${name}.png`), Buffer.from(data, "base64"));
-  }
-
-  close() {
-    return this.browser.send("Target.closeTarget", { targetId: this.targetId });
+    if (option("pictures")) await super.picture(path.join(option("pictures"), `${name}.png`));
   }
 }
 
 // MARK: The campaign
 
-async function campaign(relay, chromium) {
+async function campaign(relay, command) {
   await relay.start();
   const truth = new Map();
   const change = async (name, price) => {
@@ -298,15 +209,14 @@ async function campaign(relay, chromium) {
 
   const way = new Path();
   await way.start(relay.url);
-  const browser = new Browser();
-  await browser.start(chromium);
+  await browser.start(command, folder);
   const address = `${way.url}/live/#${new URLSearchParams(Object.entries({
     container: relay.container, environment: "development", apiToken: relay.apiToken, recordType: relay.recordType,
     sortBy: "price", limit, token: relay.token,
   }).filter(([, value]) => value !== undefined))}`;
   const tabs = [];
   const open = async () => {
-    const tab = await browser.open(address);
+    const tab = await browser.open(address, LivePage);
     tabs.push(tab);
     return tab;
   };
@@ -443,13 +353,11 @@ async function campaign(relay, chromium) {
 
 // MARK: Begin and end
 
+const browser = new Browser();
+
 function clean() {
-  for (const process of running) {
-    try {
-      if (process.spawnargs.includes("--headless=new")) globalThis.process.kill(-process.pid, "SIGKILL");
-      else process.kill("SIGKILL");
-    } catch {}
-  }
+  browser.stop();
+  for (const process of running) process.kill("SIGKILL");
   rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
 }
 
@@ -459,9 +367,8 @@ function end(code, word) {
   process.exit(code);
 }
 
-const chromium = ["chromium", "chromium-browser", "google-chrome"]
-  .find((name) => spawnSync("sh", ["-c", `command -v ${name}`]).status === 0);
-if (!chromium) end(0, "Chromium is not there, and the browser is left out.");
+const command = chromium();
+if (!command) end(0, "Chromium is not there, and the browser is left out.");
 const isRehearsal = process.argv.includes("--rehearse");
 const binary = isRehearsal ? undefined
   : [option("binary"), ...["release", "debug"].map((kind) => path.join(root, ".build", kind, "belfry"))]
@@ -471,7 +378,7 @@ for (const name of ["SIGINT", "SIGTERM"]) process.on(name, () => end(1, `ended b
 setTimeout(() => end(1, "the campaign took more than ten minutes"), 600_000).unref();
 const relay = isRehearsal ? new SmallRelay() : new BuiltRelay(path.resolve(binary));
 try {
-  await campaign(relay, chromium);
+  await campaign(relay, command);
   end(0);
 } catch (error) {
   console.error(relay.process?.output?.slice(-3000) ?? "");

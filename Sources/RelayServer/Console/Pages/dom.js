@@ -1,0 +1,67 @@
+// Elements are made of names, attributes and texts. Nothing is ever read as HTML.
+import { ago, clock, pieces, shorten } from "./text.js";
+
+const svgNames = new Set(["svg", "path", "line", "circle", "rect", "text", "g"]);
+
+/** An element. `on…` are listeners, `style` sets properties; children are texts, nodes, lists of them, or nothing. */
+export function h(name, attributes, ...children) {
+  const element = svgNames.has(name)
+    ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
+  for (const [key, value] of Object.entries(attributes ?? {})) {
+    if (value === undefined || value === null || value === false) continue;
+    if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
+    else if (key === "style") for (const [property, text] of Object.entries(value)) element.style.setProperty(property, text);
+    else if (key === "props") Object.assign(element, value);
+    else element.setAttribute(key, value === true ? "" : value);
+  }
+  append(element, children);
+  return element;
+}
+
+/** Adds children to an element. */
+export function append(element, children) {
+  for (const child of [children].flat(Infinity)) {
+    if (child === undefined || child === null || child === false) continue;
+    element.append(child instanceof Node ? child : String(child));
+  }
+  return element;
+}
+
+/** A text that came from elsewhere: apart from the direction of what stands around it, with marks for what is hidden. */
+export function said(text, limit = 80) {
+  const whole = String(text ?? "");
+  const short = shorten(whole, limit);
+  const element = document.createElement("bdi");
+  for (const { text, mark } of pieces(short)) {
+    element.append(mark === undefined ? text : h("span", { class: "mark" }, mark));
+  }
+  if (short !== whole) element.title = shorten(whole, 1000);
+  return element;
+}
+
+/** The same in the type of code. */
+export function code(text, limit) {
+  return h("code", null, said(text, limit));
+}
+
+/** A moment, with the whole of it for whoever asks. */
+export function when(moment, { relative = false } = {}) {
+  if (!moment) return "–";
+  return h("time", { datetime: moment, title: moment }, relative ? ago(moment) : clock(moment));
+}
+
+/** A link within the console. */
+export function link(href, ...children) {
+  return h("a", { href }, ...children);
+}
+
+/** Puts other children in the place of those of an element. */
+export function fill(element, ...children) {
+  element.replaceChildren();
+  return append(element, children);
+}
+
+let serial = 0;
+
+/** An ID that no other element of the page has. */
+export const freshID = (prefix = "id") => `${prefix}-${(serial += 1)}`;

@@ -1,0 +1,93 @@
+// What people make in forms, as the relay takes it: changes, drafts of subscriptions, and their rehearsals. Pure.
+import { parseJSON, quoted, toJSON } from "./text.js";
+
+// MARK: Changes
+
+/** The kinds of a field's value. */
+export const kinds = ["text", "number", "true/false", "date", "reference", "place", "JSON"];
+
+/** What a field's text means, in the relay's notation. */
+export function valueOf(kind, text) {
+  switch (kind) {
+    case "number":
+      if (!/^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/.test(text.trim())) throw new Error(`“${text}” is not a number`);
+      return parseJSON(text.trim());
+    case "true/false":
+      if (!/^(true|false)$/.test(text.trim())) throw new Error(`“${text}” is neither true nor false`);
+      return text.trim() === "true";
+    case "date": {
+      const time = Date.parse(text.trim());
+      if (Number.isNaN(time)) throw new Error(`“${text}” is not a moment, as 2026-11-24T12:00:00Z`);
+      return { $date: time / 1000 };
+    }
+    case "reference": return { $ref: text.trim() };
+    case "place": {
+      const numbers = text.split(",").map(Number);
+      if (numbers.length !== 2 || numbers.some(Number.isNaN)) throw new Error(`“${text}” is not latitude,longitude`);
+      return { $geo: numbers };
+    }
+    case "JSON": return parseJSON(text);
+    default: return text;
+  }
+}
+
+/** How a value of a change is shown in the form. */
+export function shownAs(value) {
+  if (typeof value === "string") return ["text", value];
+  if (typeof value === "number" || typeof value === "bigint") return ["number", String(value)];
+  if (typeof value === "boolean") return ["true/false", String(value)];
+  if (value && typeof value === "object") {
+    if (typeof value.$ref === "string") return ["reference", value.$ref];
+    if (Array.isArray(value.$geo)) return ["place", value.$geo.join(",")];
+    if (Array.isArray(value.$ts)) return ["date", new Date(value.$ts[0] * 1000).toISOString()];
+    if (typeof value.$date === "number") return ["date", new Date(value.$date * 1000).toISOString()];
+  }
+  return ["JSON", toJSON(value)];
+}
+
+/** The call of a source as one line; the secret stays out of it. */
+export function curlOf({ url, verification }, text) {
+  const scheme = verification?.scheme;
+  const header = scheme === "bearer" ? [`-H "Authorization: Bearer $BELFRY_SOURCE_SECRET"`]
+    : scheme === "header" ? [`-H "${verification.header ?? "X-Webhook-Secret"}: $BELFRY_SOURCE_SECRET"`] : [];
+  const line = ["curl -sS", quoted(url), "-H 'Content-Type: application/json'", ...header, "--data-binary", quoted(text)].join(" ");
+  return header.length || scheme === "none" ? line
+    : `${line}\n# This source verifies a signature (${scheme}): Containers, Sources has a program that signs.`;
+}
+
+// MARK: Subscriptions
+
+/** What can happen to a record. */
+export const operations = ["create", "update", "delete"];
+
+/** The draft that a form describes. */
+export function draftOf({ recordType, predicate, on, firesWhen, changedKeys, alertBody }) {
+  const keys = (changedKeys ?? "").split(",").map((key) => key.trim()).filter(Boolean);
+  const draft = {
+    subscriptionType: "query", query: { recordType, ...(predicate.trim() ? { predicate } : {}) }, firesOn: on ? on.split(" ") : [],
+    notificationInfo: alertBody ? { alertBody } : { shouldSendContentAvailable: true },
+  };
+  if (firesWhen && firesWhen !== "matches") draft.firesWhen = firesWhen;
+  if (keys.length) draft.changedKeys = keys;
+  return draft;
+}
+
+/** Adds up what the calls of one rehearsal answered. */
+export function added(sum, next) {
+  if (!sum) return next;
+  const put = (one, other, key) => {
+    const counts = new Map(one.map((entry) => [entry[key], entry.fired]));
+    for (const entry of other) counts.set(entry[key], (counts.get(entry[key]) ?? 0) + entry.fired);
+    return [...counts].sort().map(([name, fired]) => ({ [key]: name, fired }));
+  };
+  return {
+    ...sum, sentence: next.sentence, fired: sum.fired + next.fired, pushes: sum.pushes + next.pushes, once: next.once ?? sum.once,
+    lookedAt: { ...next.lookedAt, changes: sum.lookedAt.changes + next.lookedAt.changes, to: sum.lookedAt.to ?? next.lookedAt.to, from: next.lookedAt.from ?? sum.lookedAt.from },
+    byOperation: Object.fromEntries(operations.map((word) => [word, sum.byOperation[word] + next.byOperation[word]])),
+    byDay: put(sum.byDay, next.byDay, "day"), byHour: put(sum.byHour, next.byHour, "hour"),
+    errors: { count: sum.errors.count + next.errors.count, example: sum.errors.example ?? next.errors.example },
+    examples: [...sum.examples, ...next.examples].slice(0, 5), isSum: true,
+    change: sum.change && { ...sum.change, firedBefore: sum.change.firedBefore + next.change.firedBefore, added: sum.change.added + next.change.added, removed: sum.change.removed + next.change.removed,
+      addedExamples: [...sum.change.addedExamples, ...next.change.addedExamples].slice(0, 5), removedExamples: [...sum.change.removedExamples, ...next.change.removedExamples].slice(0, 5) },
+  };
+}

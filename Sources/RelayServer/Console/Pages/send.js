@@ -1,0 +1,205 @@
+// Send a change: by a form or as JSON, and what comes of it; the same as a line for the shell.
+import { code, fill, h, link, said } from "./dom.js";
+import { curlOf, kinds, shownAs, valueOf } from "./drafts.js";
+import { changeField, explanation } from "./explain.js";
+import { badge, button, choice, empty, field, head, input, load, section, snippet, suggested } from "./parts.js";
+import { parseJSON, toJSON } from "./text.js";
+
+export async function show(host, context) {
+  const { relay, base, signal, params, mayChange } = context;
+  const { sources } = await relay.get(`${base}/sources`, {}, signal);
+  const own = sources.filter(({ preset }) => preset === "belfry");
+  const top = head("Send a change", "Make a change by hand, as your database would post it, and see what it fires.");
+  if (!sources.length) {
+    fill(host, top, empty("No change source yet", "A change source is what may post changes to this container: your database, or a program of yours.",
+      mayChange && link(context.to("containers", { tab: "sources", new: 1 }), "Create a source")));
+    return;
+  }
+  const source = choice("source", sources.map(({ name, preset }) => [name, `${name} (${preset})`]), params.source ?? own[0]?.name);
+  const presetOf = () => sources.find(({ name }) => name === source.value)?.preset;
+  const form = new ChangeForm(context);
+  const area = h("textarea", { rows: 12, spellcheck: "false", id: "body", "aria-describedby": "body-hint" });
+  const isJSON = () => params.as === "json" || presetOf() !== "belfry";
+  const place = h("div", { class: "stack", "aria-live": "polite" });
+  const line = h("div");
+  const editor = h("div", { class: "stack" });
+  const trouble = h("p", { class: "hint", role: "status" });
+  const tabs = h("div", { class: "actions" });
+
+  const body = () => (isJSON() ? parseJSON(area.value) : form.change());
+  const refresh = () => {
+    try {
+      const text = toJSON(body());
+      fill(trouble);
+      fill(line, snippet(curlOf(sources.find(({ name }) => name === source.value), text), "the same as a line for the shell"));
+    } catch (error) {
+      fill(trouble, badge("not yet", "warn"), " ", said(error.message, 300));
+      fill(line);
+    }
+  };
+  const layout = () => {
+    fill(editor, isJSON() ? field(presetOf() === "belfry" ? "The change, or an array of changes" : `What ${presetOf()} posts`, area) : form.element);
+    fill(tabs, ["form", "json"].map((kind) => h("button", {
+      type: "button", class: "small", "aria-pressed": String((kind === "json") === isJSON()), disabled: kind === "form" && presetOf() !== "belfry",
+      onclick: () => {
+        if (kind === "json" && !isJSON()) {
+          try {
+            area.value = toJSON(form.change(), 2);
+          } catch {}
+        }
+        context.keep({ as: kind });
+        layout();
+      },
+    }, kind === "json" ? "As JSON" : "As a form")));
+    if (isJSON() && !area.value && presetOf() === "belfry") area.value = toJSON({ operation: "create", recordType: "Artwork", recordName: "artwork-1", after: { title: "Nocturne", price: 120 } }, 2);
+    refresh();
+  };
+  source.addEventListener("change", () => {
+    context.keep({ source: source.value });
+    layout();
+  });
+  editor.addEventListener("input", refresh);
+  editor.addEventListener("click", () => setTimeout(refresh));
+  fill(host, top, section("The change", h("div", { class: "grid" }, field("As the source", source), h("div", { class: "field" }, h("span", { class: "small dim" }, "Written"), tabs)), editor, trouble,
+    h("div", { class: "actions" }, mayChange ? button("Send", () => send(), { kind: "primary" }) : h("p", { class: "dim" }, "A reader may not send changes; the line below may be sent by whoever has the source's secret."))),
+  place, section("The same as a line for the shell", line));
+  layout();
+
+  async function send() {
+    let value;
+    try {
+      value = body();
+    } catch (error) {
+      fill(trouble, badge("not yet", "bad"), " ", said(error.message, 300));
+      return;
+    }
+    await load(place, async () => {
+      const { results } = await relay.post(`${base}/sources/${encodeURIComponent(source.value)}/send`, value, signal);
+      context.recount();
+      return section("What became of it", h("ul", { class: "stack" }, results.map((result) => new Outcome(result, context).element)));
+    }, signal);
+  }
+}
+
+// MARK: The form
+
+class ChangeForm {
+  rows = [];
+
+  constructor(context) {
+    const { params } = context;
+    this.operation = choice("operation", ["create", "update", "delete"], params.operation);
+    this.recordType = suggested("recordType", params.recordType ?? "", [], { required: true });
+    this.recordName = input("recordName", params.recordName ?? `trial-${Date.now().toString(36).slice(-4)}`, { required: true });
+    this.database = choice("database", ["public", "private", "shared"]);
+    this.owner = input("owner", "");
+    this.zone = input("zone", "", { placeholder: "_defaultZone" });
+    this.device = input("device", "");
+    this.user = input("user", "");
+    this.list = h("div", { class: "stack" });
+    this.fieldsOf = new Map();
+    context.relay.get(`${context.base}/schema`, {}, context.signal).then(({ recordTypes }) => {
+      this.recordType.suggest(recordTypes.map(({ name }) => name));
+      this.fieldsOf = new Map(recordTypes.map(({ name, fields }) => [name, fields]));
+      if (!this.recordType.value && recordTypes.length) this.recordType.value = recordTypes[0].name;
+      if (!this.rows.length) this.#propose();
+      this.element.dispatchEvent(new Event("input", { bubbles: true }));
+    }).catch(() => this.#add());
+    this.recordType.addEventListener("change", () => this.rows.every(({ value }) => !value.value) && this.#propose());
+    const add = button("Add a field", () => this.#add(), { kind: "small" });
+    const pick = context.session.container && !context.base ? null : changeField(context, (row) => this.take(row.change));
+    this.element = h("form", { class: "stack", onsubmit: (event) => event.preventDefault() },
+      h("div", { class: "grid" }, field("What happened", this.operation), field("Record type", this.recordType), field("Record name", this.recordName), pick),
+      h("fieldset", { class: "fieldset" }, h("legend", { class: "small dim" }, "Fields after the change"), this.list, h("div", null, add)),
+      h("details", null, h("summary", null, "Where it lies, and who made it"), h("div", { class: "grid" }, field("Database", this.database),
+        field("Owner", this.owner, "Required unless it is public."), field("Zone", this.zone), field("Made on the device", this.device, "It gets no push of it."), field("Made by the user", this.user))));
+  }
+
+  #propose() {
+    this.rows = [];
+    fill(this.list);
+    const kindOf = { INT64: "number", DOUBLE: "number", TIMESTAMP: "date", REFERENCE: "reference", LOCATION: "place", STRING: "text" };
+    for (const { name, type } of (this.fieldsOf.get(this.recordType.value) ?? []).filter(({ name }) => !name.startsWith("___")).slice(0, 12)) this.#add(name, kindOf[type] ?? "JSON");
+    if (!this.rows.length) this.#add();
+  }
+
+  #add(name = "", kind = "text", text = "") {
+    const row = { name: input("", name, { placeholder: "field", "aria-label": "Field" }), kind: choice("", kinds, kind, { "aria-label": "Kind" }), value: input("", text, { placeholder: "value", "aria-label": "Value" }) };
+    row.element = h("div", { class: "fields-row" }, row.name, row.kind, row.value, button("Remove", () => {
+      row.element.remove();
+      this.rows = this.rows.filter((other) => other !== row);
+    }, { kind: "small quiet" }));
+    this.rows.push(row);
+    this.list.append(row.element);
+  }
+
+  /** Takes over a change of the log. */
+  take(change) {
+    this.operation.value = "update";
+    this.recordType.value = change.type;
+    this.recordName.value = change.name;
+    this.database.value = change.db ?? "public";
+    this.rows = [];
+    fill(this.list);
+    const fields = Object.values(change.after ?? change.before ?? {})[0] ?? {};
+    for (const [name, value] of Object.entries(fields)) this.#add(name, ...shownAs(value));
+    if (!this.rows.length) this.#add();
+    this.element.dispatchEvent(new Event("input", { bubbles: true }));
+  }
+
+  /** The change, in the relay's own format. */
+  change() {
+    const recordType = this.recordType.value.trim();
+    const recordName = this.recordName.value;
+    if (!recordType || !recordName) throw new Error("A record has a type and a name.");
+    const change = { operation: this.operation.value, recordType, recordName };
+    if (this.database.value !== "public") change.database = this.database.value;
+    if (this.owner.value) change.owner = this.owner.value;
+    if (this.zone.value) change.zoneID = this.zone.value;
+    const origin = { ...(this.device.value && { deviceID: this.device.value }), ...(this.user.value && { userRecordName: this.user.value }) };
+    if (Object.keys(origin).length) change.origin = origin;
+    if (change.operation !== "delete") {
+      // An empty value of a proposed field is left out; an empty text is said as JSON: "".
+      change.after = Object.fromEntries(this.rows.filter(({ name, value }) => name.value && value.value !== "").map(({ name, kind, value }) => [name.value, valueOf(kind.value, value.value)]));
+    }
+    return change;
+  }
+}
+
+// MARK: What comes of it
+
+const tones = { appended: "good", duplicate: "note", stale: "warn", parked: "warn", refused: "bad", conflict: "bad", ignored: "note" };
+
+/** One result, with what the change fired as soon as that is known. */
+class Outcome {
+  constructor({ status, position, reason, path, number }, context) {
+    this.context = context;
+    this.fired = h("div", { class: "stack" });
+    this.element = h("li", { class: "stack" }, h("div", { class: "row" }, badge(status, tones[status]), position && h("span", null, "at position ", code(position)), path && code(path), reason && said(reason, 400),
+      number !== undefined && link(context.to("parked"), `parked as ${number}`), status === "appended" && link(context.to("tail"), "See it in the tail")), this.fired);
+    if (status === "appended") this.watch(position);
+  }
+
+  async watch(position) {
+    const { relay, base, signal } = this.context;
+    fill(this.fired, h("p", { class: "dim" }, "Waiting for what it fires …"));
+    try {
+      // The walk takes milliseconds; whoever asks too early asks again.
+      const users = (await relay.get(`${base}/users`, { limit: 20 }, signal)).users.filter(({ subscriptions }) => subscriptions > 0);
+      let answers = [];
+      for (const wait of [150, 400, 1200]) {
+        await new Promise((resolve) => setTimeout(resolve, wait));
+        answers = await Promise.all(users.slice(0, 20).map(({ userRecordName }) =>
+          relay.get(`${base}/explain`, { position, user: userRecordName }, signal).catch(() => ({ explanations: [] }))));
+        if (!answers.some(({ explanations }) => explanations.some(({ devices }) => devices?.some(({ standing }) => standing === "owed")))) break;
+      }
+      const all = answers.flatMap(({ explanations }) => explanations);
+      const fired = all.filter(({ verdict }) => verdict === "fired");
+      const near = all.filter(({ verdict, missedBy }) => verdict === "didNotFire" && missedBy === 1);
+      fill(this.fired, fired.length ? fired.map((one) => explanation(one, this.context)) : h("p", null, users.length ? "It fired no subscription of those that were asked about." : "Nobody has a subscription yet."),
+        !fired.length && near.slice(0, 5).map((one) => explanation(one, this.context)));
+    } catch (error) {
+      if (!signal.aborted) fill(this.fired, h("p", { class: "dim" }, said(error.message, 300)));
+    }
+  }
+}

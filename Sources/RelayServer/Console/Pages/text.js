@@ -1,0 +1,160 @@
+// How values become texts. Everything here is pure, and what comes from elsewhere stays text.
+
+// Characters that nobody sees, or that turn the text around them: controls, marks of direction, invisible ones.
+const hidden = new RegExp(
+  "[\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u115f\\u180e\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff]", "g");
+const marks = { "\n": "↵", "\t": "⇥", "\r": "␍" };
+
+/** A text in pieces: what is seen as it is, and a mark for each character that is not. */
+export function pieces(text) {
+  const found = [];
+  let from = 0;
+  for (const match of text.matchAll(hidden)) {
+    if (match.index > from) found.push({ text: text.slice(from, match.index) });
+    const code = match[0].codePointAt(0).toString(16).toUpperCase().padStart(4, "0");
+    found.push({ mark: marks[match[0]] ?? `U+${code}` });
+    from = match.index + match[0].length;
+  }
+  if (from < text.length) found.push({ text: text.slice(from) });
+  return found;
+}
+
+/** A text with marks in it, where nothing but text can stand. */
+export function visible(text) {
+  return pieces(text).map(({ text, mark }) => text ?? mark).join("");
+}
+
+/** A long text without its middle; whole characters only. */
+export function shorten(text, limit = 80) {
+  if (text.length <= limit) return text;
+  const head = Math.ceil((limit - 1) * 0.7);
+  const whole = (part) => part.replace(/[\ud800-\udbff]$/, "").replace(/^[\udc00-\udfff]/, "");
+  return `${whole(text.slice(0, head))}…${whole(text.slice(text.length - (limit - 1 - head)))}`;
+}
+
+// MARK: JSON
+
+/** JSON with whole numbers as exact as they came, where the browser can tell. */
+export function parseJSON(text) {
+  if (!/\d{16}/.test(text)) return JSON.parse(text);
+  return JSON.parse(text, (key, value, context) => {
+    const source = context?.source;
+    const isExact = typeof value !== "number" || Number.isSafeInteger(value) || !source || !/^-?\d+$/.test(source);
+    return isExact ? value : BigInt(source);
+  });
+}
+
+/** JSON to be read, or to be sent; characters that nobody sees are escaped. */
+export function toJSON(value, indent) {
+  const raw = (key, part) => (typeof part === "bigint" ? JSON.rawJSON?.(String(part)) ?? String(part) : part);
+  const text = JSON.stringify(value, raw, indent) ?? "";
+  return text.replace(hidden, (found) =>
+    indent && found === "\n" ? found : `\\u${found.codePointAt(0).toString(16).padStart(4, "0")}`);
+}
+
+/** A value in a few words: a text as it is, everything else as JSON. */
+export function brief(value) {
+  return value === undefined ? "" : typeof value === "string" ? value : toJSON(value);
+}
+
+// MARK: Tables as files
+
+/** A table as CSV (RFC 4180). A text that a spreadsheet would take for a formula begins with an apostrophe. */
+export function toCSV(columns, rows) {
+  const field = (value) => {
+    let text = value === undefined || value === null ? "" : typeof value === "object" ? toJSON(value) : String(value);
+    if (typeof value === "string" && /^[=+\-@\t\r]/.test(text)) text = `'${text}`;
+    return /[",\r\n]/.test(text) || text !== text.trim() ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+  const lines = [columns.map(({ title }) => field(title))];
+  for (const row of rows) lines.push(columns.map(({ value }) => field(value(row))));
+  return lines.map((line) => `${line.join(",")}\r\n`).join("");
+}
+
+// MARK: Commands
+
+/** A text as one word of a shell. */
+export function quoted(text) {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+// MARK: Numbers and times
+
+const whole = new Intl.NumberFormat("en-GB", { maximumFractionDigits: 0 });
+
+/** A count. */
+export function count(number) {
+  return typeof number === "number" || typeof number === "bigint" ? whole.format(number) : "–";
+}
+
+/** A count with its word: 1 push, 2 pushes. */
+export function counted(number, one, many = `${one}s`) {
+  return `${count(number)} ${number === 1 ? one : many}`;
+}
+
+/** A measure with as many digits as one reads: 0.04, 1.2, 340. */
+export function measure(number) {
+  if (number === null || number === undefined || Number.isNaN(number)) return "–";
+  const size = Math.abs(number);
+  if (size === 0) return "0";
+  if (size < 0.01) return number < 0 ? "> -0.01" : "< 0.01";
+  return size >= 100 ? whole.format(number) : String(Number(number.toFixed(size < 1 ? 2 : 1)));
+}
+
+/** Milliseconds as people say them. */
+export function milliseconds(number) {
+  if (number === null || number === undefined) return "–";
+  return number < 1000 ? `${measure(number)} ms` : `${measure(number / 1000)} s`;
+}
+
+/** Bytes as people say them. */
+export function bytes(number) {
+  const units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
+  let size = Number(number);
+  let unit = 0;
+  while (size >= 1024 && unit < units.length - 1) {
+    size /= 1024;
+    unit += 1;
+  }
+  return `${measure(size)} ${units[unit]}`;
+}
+
+/** A span of seconds in its largest unit that makes a whole of it. */
+export function span(seconds) {
+  const units = [[86_400, "day"], [3600, "hour"], [60, "minute"], [1, "second"]];
+  const [size, word] = units.find(([size]) => seconds >= size && (seconds % size === 0 || seconds > size * 3)) ??
+    units.at(-1);
+  return counted(Math.round(seconds / size), word);
+}
+
+/** How long ago, or how soon. */
+export function ago(moment, now = Date.now()) {
+  const seconds = Math.round((now - new Date(moment).getTime()) / 1000);
+  if (!Number.isFinite(seconds)) return "";
+  const size = Math.abs(seconds);
+  if (size < 5) return "now";
+  const [divisor, unit] = size < 90 ? [1, "s"] : size < 5400 ? [60, "min"] : size < 129_600 ? [3600, "h"] : [86_400, "d"];
+  const amount = `${Math.round(size / divisor)} ${unit}`;
+  return seconds > 0 ? `${amount} ago` : `in ${amount}`;
+}
+
+/** A moment of today as a time, another one with its day. */
+export function clock(moment, now = new Date()) {
+  const date = new Date(moment);
+  if (Number.isNaN(date.getTime())) return "";
+  const two = (number) => String(number).padStart(2, "0");
+  const time = [date.getHours(), date.getMinutes(), date.getSeconds()].map(two).join(":");
+  if (date.toDateString() === now.toDateString()) return time;
+  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${time}`;
+}
+
+// MARK: Words
+
+const operations = { create: "created", update: "updated", delete: "deleted" };
+
+/** What happened to a record, as the past of the verb. */
+export const happened = (operation) => operations[operation] ?? operation ?? "changed";
+
+/** `gatewayHalted` as words: gateway halted. */
+export const words = (name) => String(name ?? "").replace(/([a-z])([A-Z])/g, (all, one, other) =>
+  `${one} ${other.toLowerCase()}`);

@@ -1,0 +1,77 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import {
+  ago, brief, bytes, clock, count, counted, measure, milliseconds, parseJSON, pieces, quoted, shorten, span, toCSV, toJSON, words,
+} from "../../Sources/RelayServer/Console/Pages/text.js";
+
+test("Characters that nobody sees have marks, and what stands around them stays", () => {
+  assert.deepEqual(pieces("plain"), [{ text: "plain" }]);
+  assert.deepEqual(pieces(""), []);
+  assert.deepEqual(pieces("a\nb\u202Ec\u0000"), [{ text: "a" }, { mark: "↵" }, { text: "b" }, { mark: "U+202E" }, { text: "c" }, { mark: "U+0000" }]);
+  assert.deepEqual(pieces("\u200f\u200f"), [{ mark: "U+200F" }, { mark: "U+200F" }]);
+  assert.deepEqual(pieces("<img src=x onerror=alert(1)>"), [{ text: "<img src=x onerror=alert(1)>" }]);
+  assert.deepEqual(pieces("שלום 👩‍👩"), [{ text: "שלום 👩" }, { mark: "U+200D" }, { text: "👩" }]);
+});
+
+test("A long text loses its middle, and no half of a character stays", () => {
+  assert.equal(shorten("short", 10), "short");
+  assert.equal(shorten("x".repeat(10_000), 80).length, 80);
+  for (let limit = 8; limit < 20; limit += 1) {
+    const short = shorten("👩🎈".repeat(40), limit);
+    assert.ok(short.length <= limit);
+    assert.ok(short.isWellFormed(), short);
+  }
+});
+
+test("Whole numbers stay exact, in and out", () => {
+  const text = '{"a":9223372036854775807,"b":-12345678901234567890,"c":1.5,"d":"12345678901234567890","e":9007199254740991}';
+  const value = parseJSON(text);
+  if (typeof value.a === "bigint") assert.equal(toJSON(value), text);
+  assert.equal(value.c, 1.5);
+  assert.equal(value.d, "12345678901234567890");
+  assert.equal(value.e, 9007199254740991);
+});
+
+test("JSON to read shows what turns the text around, and is the same JSON", () => {
+  const value = { name: "a\u202Eb\u200Bc\nd", list: [1, "\u0007"] };
+  const text = toJSON(value, 2);
+  assert.ok(text.includes("\\u202e") && text.includes("\\u200b") && text.includes("\n  "));
+  assert.deepEqual(JSON.parse(text), value);
+  assert.deepEqual(JSON.parse(toJSON(value)), value);
+});
+
+test("A value in a few words", () => {
+  assert.equal(brief("text"), "text");
+  assert.equal(brief(undefined), "");
+  assert.equal(brief({ a: [1] }), '{"a":[1]}');
+});
+
+test("A table as CSV, quoted where it must be, with no formula in it", () => {
+  const columns = [{ title: "Name, all", value: (row) => row.name }, { title: "Number", value: (row) => row.number }];
+  const rows = [{ name: 'say "hi"', number: -3 }, { name: "two\r\nlines", number: 0 }, { name: "=1+1", number: undefined }, { name: " space", number: null }, { name: "-x", number: { a: 1 } }];
+  assert.equal(toCSV(columns, rows), '"Name, all",Number\r\n"say ""hi""",-3\r\n"two\r\nlines",0\r\n\'=1+1,\r\n" space",\r\n\'-x,"{""a"":1}"\r\n');
+});
+
+test("A word of a shell stays one word", () => {
+  assert.equal(quoted("http://127.0.0.1:80/a"), "http://127.0.0.1:80/a");
+  assert.equal(quoted("it's $HOME; `x`"), "'it'\\''s $HOME; `x`'");
+  assert.equal(quoted(""), "''");
+});
+
+test("Numbers as people read them", () => {
+  assert.deepEqual([0, 0.001, 0.04, 1.234, 12.3, 100, 1234.5, null, undefined].map(measure), ["0", "< 0.01", "0.04", "1.2", "12.3", "100", "1,235", "–", "–"]);
+  assert.deepEqual([count(12345), count("x"), counted(1, "push"), counted(2, "delivery", "deliveries")], ["12,345", "–", "1 push", "2 deliveries"]);
+  assert.deepEqual([bytes(12), bytes(2048), bytes(5 * 1024 ** 3)], ["12 bytes", "2 KiB", "5 GiB"]);
+  assert.deepEqual([milliseconds(12.34), milliseconds(1500), milliseconds(null)], ["12.3 ms", "1.5 s", "–"]);
+  assert.deepEqual([span(604_800), span(3600), span(90), span(0), span(7200)], ["7 days", "1 hour", "90 seconds", "0 seconds", "2 hours"]);
+});
+
+test("Moments as people say them", () => {
+  const now = Date.parse("2026-11-24T12:00:00Z");
+  assert.deepEqual(["2026-11-24T11:59:58Z", "2026-11-24T11:59:00Z", "2026-11-24T11:30:00Z", "2026-11-24T02:00:00Z", "2026-11-20T12:00:00Z", "2026-11-24T12:10:00Z"].map((moment) => ago(moment, now)),
+    ["now", "60 s ago", "30 min ago", "10 h ago", "4 d ago", "in 10 min"]);
+  assert.equal(ago("never", now), "");
+  assert.match(clock("2026-11-24T12:00:00Z", new Date(now)), /^\d\d:00:00$/);
+  assert.match(clock("2026-11-20T12:00:00Z", new Date(now)), /^2026-11-2\d \d\d:00:00$/);
+  assert.equal(words("didNotFire"), "did not fire");
+});
