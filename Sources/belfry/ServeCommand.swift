@@ -38,8 +38,10 @@ struct ServeCommand: AsyncParsableCommand {
     private func serve(_ configuration: RelayConfiguration, _ remarks: [String]) async throws {
         let metrics = PrometheusMetrics()
         MetricsSystem.bootstrap(metrics)
+        BuildStamp.current.record()
         var logger = Logger(label: "belfry")
         logger.logLevel = configuration.logLevel
+        logger.info("starting", metadata: ["build": "\(BuildStamp.current)"])
         for setting in configuration.description.split(separator: "\n") {
             logger.info("configuration", metadata: ["setting": "\(setting)"])
         }

@@ -92,6 +92,7 @@ struct DevCommand: AsyncParsableCommand {
         try await sandbox.furnish(at: world.now())
         let metrics = PrometheusMetrics()
         MetricsSystem.bootstrap(metrics)
+        BuildStamp.current.record()
         var logger = Logger(label: "belfry") { OneLineStream.handler(label: $0) }
         logger.logLevel = logLevel
         let chronicle = DevChronicle()
