@@ -141,11 +141,13 @@ let package = Package(
                 "RelayModel", "PredicateLanguage", "RegularExpressions", "Matching",
                 "ChangeSources", "Storage",
                 "StorageSQLite", "Fanout", "Gateway", "RelayServer", "GatewaySimulator",
+                "CBuildStamp",
                 argumentParser, asyncHTTPClient, crypto, logging, metrics, nioCore, nioHTTP1,
                 nioPosix, nioSSL, serviceLifecycle, unixSignals,
             ]),
 
         // What is not Swift, and the schema.
+        .target(name: "CBuildStamp"),
         .target(name: "CCurl", linkerSettings: [.linkedLibrary("curl")]),
         .target(name: "CRE2", linkerSettings: [.linkedLibrary("re2")]),
         .target(name: "CSQLite"),

@@ -7,6 +7,7 @@ struct BelfryCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "belfry",
         abstract: "CloudKit-style subscriptions for any database.",
+        version: BuildStamp.current.description,
         subcommands: [DevCommand.self, ServeCommand.self, TriggerCommand.self, ListenCommand.self]
             + AdministrationCommands.all
             + [

@@ -39,10 +39,12 @@ struct ServeCommand: AsyncParsableCommand {
     private func serve(_ configuration: RelayConfiguration, _ remarks: [String]) async throws {
         let metrics = PrometheusMetrics()
         MetricsSystem.bootstrap(metrics)
+        BuildStamp.current.record()
         let log = ProcessLog.own
         log.form = configuration.logForm
         log.levels.configure(configuration.logLevel)
         let logger = Logger(label: "belfry")
+        logger.info("starting", metadata: ["build": "\(BuildStamp.current)"])
         for setting in configuration.description.split(separator: "\n") {
             logger.info("configuration", metadata: ["setting": "\(setting)"])
         }

@@ -92,6 +92,7 @@ struct DevCommand: AsyncParsableCommand {
         try await sandbox.furnish(at: world.now())
         let metrics = PrometheusMetrics()
         MetricsSystem.bootstrap(metrics)
+        BuildStamp.current.record()
         let logger = Logger(label: "belfry") { ProcessLog.own.handler(label: $0) }
         ProcessLog.own.levels.configure(logLevel)
         let chronicle = DevChronicle()
