@@ -3,7 +3,7 @@ import RelayModel
 /// The entry of libFuzzer: the first byte says how the rest is cut into what comes at a time.
 ///
 /// However a connection's bytes are cut, the same messages come, the same violation ends them, and
-/// what waits for its end is bounded. What is a text is read as a frame, and printed as it was read.
+/// what waits for its end is bounded. A text is read as a frame, and printed as it was read.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func testOneInput(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     guard count > 1, count < 65_536 else { return 0 }

@@ -196,13 +196,13 @@ import Testing
                 #expect(await page.frame("fenced")?["id"] == .string("f\(number)"))
             }
             try await page.close()
-            while true {
-                let clients = try await relay.client.administer(
-                    "GET", "\(relay.container.path)/live/clients", nil
-                ).expect(200)
-                if clients["clients", "0"] == nil { break }
-                await Task.yield()
-            }
+            #expect(
+                try await Turns.yield {
+                    let clients = try await relay.client.administer(
+                        "GET", "\(relay.container.path)/live/clients", nil
+                    ).expect(200)
+                    return clients["clients", "0"] == nil
+                })
         }
     }
 

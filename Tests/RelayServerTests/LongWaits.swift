@@ -22,9 +22,6 @@ final class LongWaits: Clock, Sendable {
     var now: Instant { clock.now }
     var minimumResolution: Duration { clock.minimumResolution }
 
-    /// How many wait.
-    var count: Int { state.withLock { $0.waiting.count } }
-
     func sleep(until deadline: Instant, tolerance: Duration?) async throws {
         let left = clock.now.duration(to: deadline)
         guard left <= length, left > length - .seconds(1) else {

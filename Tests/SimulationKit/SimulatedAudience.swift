@@ -10,7 +10,7 @@ import Synchronization
 /// back, while records of a type of their own change.
 ///
 /// At every look a client's results are "judge all, sort all, cut" of what the store keeps, and its
-/// changes are those that the log has, each once; what it was not told it was told of, and only where
+/// changes are those that the log has, each once. It begins anew, and is told of a gap, only where
 /// the log was pruned while it was away.
 struct SimulatedAudience {
     private static let type: RecordType = Fixtures.identifier("Painting")
