@@ -43,7 +43,6 @@ let nioHTTPTypes = Target.Dependency.product(
     name: "NIOHTTPTypes", package: "swift-nio-extras")
 let nioHTTP2 = Target.Dependency.product(name: "NIOHTTP2", package: "swift-nio-http2")
 let nioHPACK = Target.Dependency.product(name: "NIOHPACK", package: "swift-nio-http2")
-let nioWebSocket = Target.Dependency.product(name: "NIOWebSocket", package: "swift-nio")
 let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl")
 let serviceLifecycle = Target.Dependency.product(
     name: "ServiceLifecycle", package: "swift-service-lifecycle")
@@ -122,7 +121,7 @@ let package = Package(
                 "StorageSQLite", "Fanout", "Live", "Gateway", "Delivery", configuration, crypto,
                 cryptoExtras, httpTypes,
                 hummingbird, hummingbirdCore, hummingbirdTLS, logging, metrics, coreMetrics,
-                nioCore, nioHTTP1, nioHTTPTypes, nioPosix, nioSSL, nioWebSocket, serviceLifecycle,
+                nioCore, nioHTTP1, nioHTTPTypes, nioPosix, nioSSL, serviceLifecycle,
                 "CMalloc",
             ],
             resources: [
@@ -198,7 +197,7 @@ let package = Package(
             name: "LiveTests",
             dependencies: [
                 "RelayModel", "PredicateLanguage", "RegularExpressions", "Matching", "Storage",
-                "StorageSQLite", "Live", "RelayTestKit", logging,
+                "StorageSQLite", "Live", "RelayTestKit", "SimulationKit", logging,
             ]),
         .testTarget(
             name: "GatewayTests",
@@ -233,7 +232,7 @@ let package = Package(
         .target(
             name: "SimulationKit",
             dependencies: [
-                "RelayModel", "Storage", "StorageSQLite", "Fanout", "Gateway", "Delivery",
+                "RelayModel", "Storage", "StorageSQLite", "Fanout", "Live", "Gateway", "Delivery",
                 "RelayTestKit", logging,
             ],
             path: "Tests/SimulationKit"),

@@ -9,8 +9,8 @@ The clients share no code with the relay or with its web client: what they know 
 `--figures` it prints what connections cost and how fast one change reaches all of them.
 """
 import argparse, asyncio, base64, json, os, random, resource, statistics, struct, sys, time
-from rig import CONTAINER, PATIENCE, Gateway, Relay, binary, memory, user_token
-import shutil, tempfile
+from rig import CONTAINER, PATIENCE, STARTED, Gateway, Relay, binary, free_port, memory, user_token
+import shutil, subprocess, tempfile
 
 PATH = f"/live/1/{CONTAINER}/development"
 QUERIES = {
@@ -28,8 +28,8 @@ class Socket:
         self.reader, self.writer = reader, writer
 
     @classmethod
-    async def open(cls, port):
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    async def open(cls, port, context=None):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
         key = base64.b64encode(os.urandom(16)).decode()
         writer.write((f"GET {PATH} HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n"
                       f"Connection: Upgrade\r\nSec-WebSocket-Key: {key}\r\n"
@@ -165,10 +165,10 @@ class Ledger:
                 "first": {name: self.records[name] for name in order[:5]}}
 
 
-async def watch(client, port, door):
+async def watch(client, port, door, context=None):
     """Listens over one of the three ways until it is cancelled or cut off."""
     if door == "socket":
-        socket = await Socket.open(port)
+        socket = await Socket.open(port, context)
         try:
             socket.send(client.hello())
             while True:
@@ -180,7 +180,7 @@ async def watch(client, port, door):
         if door == "poll":
             body["wait"] = 2
         text = json.dumps(body).encode()
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
         try:
             writer.write((f"POST {PATH}/{'poll' if door == 'poll' else 'stream'} HTTP/1.1\r\n"
                           f"Host: localhost\r\nContent-Length: {len(text)}\r\n\r\n").encode() + text)
@@ -216,7 +216,29 @@ async def until(fits, bound=60):
     return False
 
 
-async def correctness(relay, rounds, seed):
+class Proxy:
+    """nginx before the relay, as its documentation has one pass WebSockets on; answers are buffered,
+    as they are unless one says otherwise."""
+
+    def __init__(self, folder, relay):
+        self.port, file = free_port(), os.path.join(folder, "nginx.conf")
+        with open(file, "w") as out:
+            out.write(f"""daemon off; error_log /dev/null; pid {folder}/nginx.pid; worker_processes 1;
+events {{ worker_connections 512; }}
+http {{ access_log off; client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;
+  fastcgi_temp_path {folder}/fast; uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
+  map $http_upgrade $asked {{ default upgrade; "" ""; }}
+  server {{ listen 127.0.0.1:{self.port};
+    location / {{ proxy_pass http://127.0.0.1:{relay.port}; proxy_http_version 1.1;
+      proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection $asked;
+      proxy_set_header Host $host; proxy_read_timeout 90s; proxy_buffering on; }} }} }}
+""")
+        self.process = subprocess.Popen(["nginx", "-c", file, "-e", "/dev/null"],
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        STARTED.append(self.process)
+
+
+async def correctness(relay, rounds, seed, proxy=None):
     chance = random.Random(seed)
     ledger, bad = Ledger(relay), []
     doors = ["socket", "socket", "stream", "poll"]
@@ -226,7 +248,18 @@ async def correctness(relay, rounds, seed):
     resumed = 0
 
     def listen(number):
-        tasks[number] = asyncio.create_task(watch(clients[number], relay.port, doors[number]))
+        port = proxy.port if proxy else relay.port
+        tasks[number] = asyncio.create_task(keep(clients[number], port, doors[number]))
+
+    async def keep(client, port, door):
+        while True:
+            try:
+                return await watch(client, port, door, relay.context)
+            except (OSError, EOFError, asyncio.IncompleteReadError):
+                # A proxy answers for a relay that is away, and may not be there yet itself.
+                if not proxy:
+                    raise
+                await asyncio.sleep(0.05)
 
     def agrees(client):
         expected = ledger.expected()
@@ -249,12 +282,13 @@ async def correctness(relay, rounds, seed):
                 resumed += 1
         if number % 3 == 2:
             relay.kill()
-            await asyncio.gather(*tasks.values(), return_exceptions=True)
-            if not await asyncio.to_thread(relay.start):
+            if not proxy:  # Behind one they try again by themselves.
+                await asyncio.gather(*tasks.values(), return_exceptions=True)
+            if not await asyncio.to_thread(relay.start, port=relay.port if proxy else None):
                 raise SystemExit("the relay did not start again")
-            for away in range(len(doors)):
+            resumed += len(doors)
+            for away in range(0 if proxy else len(doors)):
                 listen(away)
-                resumed += 1
         for client, door in zip(clients, doors):
             if not await until(lambda: agrees(client)):
                 bad.append(f"round {number}, {door}: {len(client.changes)} changes of {ledger.cheap};"
@@ -386,6 +420,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--figures", action="store_true")
+    parser.add_argument("--through", choices=["nginx", "tls"],
+                        help="nginx before the relay, or the relay's own TLS")
     parser.add_argument("--sockets", type=int, default=1000)
     parser.add_argument("--binary")
     arguments = parser.parse_args()
@@ -398,13 +434,19 @@ def main():
             "rates-address": 0, "live-hellos-per-second": 1000000} \
         if arguments.figures else {}
     relay = Relay(belfry, folder, gateway.port, gateway.ca, wide)
+    if arguments.through == "tls":
+        relay.speak_tls()
     relay.start()
     relay.furnish()
+    proxy = Proxy(folder, relay) if arguments.through == "nginx" else None
     relay.expect(200, "POST",
                  f"/admin/1/containers/{CONTAINER}/development/schema/recordTypes/Artwork",
                  {"shadow": True}, admin=True)
     good = asyncio.run(figures(relay, arguments.sockets) if arguments.figures
-                       else correctness(relay, arguments.rounds, arguments.seed))
+                       else correctness(relay, arguments.rounds, arguments.seed, proxy))
+    if proxy:
+        proxy.process.terminate()
+        proxy.process.wait(PATIENCE)
     code = relay.stop()
     gateway.stop()
     shutil.rmtree(folder)

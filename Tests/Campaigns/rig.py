@@ -3,7 +3,7 @@
 It shares no code with the relay: what it knows is what docs/http-api.md says.
 """
 import atexit, base64, hashlib, hmac, http.client, json, os, random, re, shutil, signal, socket
-import sqlite3, subprocess, tempfile, time
+import sqlite3, ssl, subprocess, tempfile, time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CONTAINER = "iCloud.com.example.Art"
@@ -144,9 +144,21 @@ class Relay:
         self.database = os.path.join(folder, "relay.sqlite")
         self.log = open(os.path.join(folder, "relay.log"), "ab")
         self.process = None
+        # How its own TLS is checked, where it speaks that.
+        self.context = None
 
-    def start(self, environment=None, settings=None, wait=True):
-        self.port, self.admin = free_port(), free_port()
+    def speak_tls(self):
+        """Has it serve TLS from its next start on, by a certificate made here."""
+        key, certificate = (os.path.join(self.folder, name) for name in ("key.pem", "cert.pem"))
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                        "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key, "-out",
+                        certificate, "-days", "2", "-subj", "/CN=localhost", "-addext",
+                        "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
+        self.settings.update({"tls-certificate-file": certificate, "tls-private-key-file": key})
+        self.context = ssl.create_default_context(cafile=certificate)
+
+    def start(self, environment=None, settings=None, wait=True, port=None):
+        self.port, self.admin = port or free_port(), free_port()
         options = {"storage-path": self.database, "storage-create": "whenMissing",
                    "http-port": self.port,
                    "admin-port": self.admin, "storage-disk-reserve-megabytes": 0,
@@ -177,8 +189,12 @@ class Relay:
         raise SystemExit("the relay did not become ready")
 
     def call(self, method, path, body=None, headers=None, admin=False, timeout=PATIENCE):
-        connection = http.client.HTTPConnection(
-            "127.0.0.1", self.admin if admin else self.port, timeout=timeout)
+        port = self.admin if admin else self.port
+        if self.context:
+            connection = http.client.HTTPSConnection(
+                "127.0.0.1", port, timeout=timeout, context=self.context)
+        else:
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
         try:
             return exchange(connection, method, path, body, headers, admin)
         finally:

@@ -195,6 +195,37 @@ test("changes come once each, and a gap is told where it is", () => {
   assert.equal(delivered(foreign)[0].changes[1].position, 4);
 });
 
+const inbox = { kind: "notifications", initial: "none" };
+const notification = (number, id = "q2") => ({
+  type: "notification", id, notification: { notificationID: `n${number}` }, syncToken: `s${number}`,
+});
+const notified = (effects) => effects.filter((effect) => effect.do === "notify");
+
+test("notifications are told as they come, and each query goes on in its own feed", () => {
+  const drive = Drive.current();
+  drive.step("declare", { id: "q2", definition: inbox });
+  const early = drive.frames(
+    state(2, "bootstrapping", [{ id: "q2", fingerprint: "f-q2", isResumed: false }]), notification(1));
+  assert.deepEqual(notified(early).map((effect) => effect.syncToken), ["s1"], "no `at` closes them");
+  drive.frames(state(2, "complete"), at("t2"));
+  assert.equal(drive.state, "current");
+  assert.deepEqual(notified(drive.frames(notification(2), notification(3, "q9"))).length, 1);
+  drive.step("lost", { code: 1006 });
+  const { queries } = opened(drive.pass(1000)).hello.set;
+  assert.deepEqual(queries.map(({ id, since }) => [id, since]), [["q1", "t2"], ["q2", "s2"]]);
+});
+
+test("notifications begin where the application says, and say where some are kept no longer", () => {
+  const drive = new Drive();
+  const open = opened(drive.step("declare", { id: "q2", definition: { ...inbox, since: "s7" } }));
+  assert.equal(open.hello.set.queries[0].since, "s7");
+  drive.step("opened");
+  const effects = drive.frames(
+    welcome, state(1, "bootstrapping", [{ id: "q2", isResumed: false }]),
+    { type: "reset", id: "q2", reason: "expired" }, notification(9), state(1, "complete"), at("t1"));
+  assert.deepEqual(notified(effects).map(({ gap, syncToken }) => gap?.reason ?? syncToken), ["expired", "s9"]);
+});
+
 test("one position for all: queries are applied before anybody is told", () => {
   const drive = Drive.current();
   drive.step("declare", { id: "q2", definition: watching });

@@ -14,6 +14,7 @@ export class Relay {
   records = new Map();
   position = 0;
   log = []; // What was done, by position.
+  inbox = [];
   connections = new Set();
   hellos = [];
   frames = []; // What clients sent over sockets.
@@ -57,6 +58,17 @@ export class Relay {
     }
   }
 
+  /** Puts an entry into the inbox, and tells whoever asks for it. */
+  notify(text) {
+    this.inbox.push(text);
+    for (const { feed, send } of this.connections) if (feed) send(this.#notification(feed, this.inbox.length));
+  }
+
+  #notification(id, number) {
+    const notification = { notificationID: `n${number}`, payload: { text: this.inbox[number - 1] } };
+    return { type: "notification", id, notification, syncToken: `s${number}` };
+  }
+
   #frame(kind, group, position) {
     const { item, operation, record } = this.log[position - 1];
     return kind === "changes"
@@ -98,7 +110,7 @@ export class Relay {
 
   #set(connection, set) {
     const queries = set.queries ?? set.add ?? [];
-    const bad = queries.filter((query) => query.recordType !== "Art");
+    const bad = queries.filter((query) => query.recordType !== "Art" && query.kind !== "notifications");
     if (bad.length) {
       const error = { serverErrorCode: "NOT_FOUND", liveError: "unknownType", reason: "no such type" };
       return connection.send({
@@ -113,9 +125,18 @@ export class Relay {
     connection.send({
       type: "state", version: set.version, state: "bootstrapping",
       queries: named.map(({ query, group }) => ({
-        id: query.id, group, fingerprint: "f", isResumed: query.since !== undefined })),
+        id: query.id, group: query.kind === "notifications" ? undefined : group, fingerprint: "f",
+        isResumed: query.since !== undefined })),
     });
     for (const { query, group } of named) {
+      if (query.kind === "notifications") {
+        connection.feed = query.id;
+        const known = Number(query.since?.slice(1) ?? 0);
+        for (let number = known + 1; number <= this.inbox.length; number += 1) {
+          connection.send(this.#notification(query.id, number));
+        }
+        continue;
+      }
       const since = query.since && Number(query.since.slice(1));
       for (let position = (since ?? this.position) + 1; position <= this.position; position += 1) {
         connection.send(this.#frame(query.kind, group, position));

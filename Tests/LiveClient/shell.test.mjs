@@ -85,6 +85,28 @@ test("a cut connection loses nothing and repeats nothing", { timeout: 10_000 }, 
   assert.deepEqual(seen, [3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
 }));
 
+test("notifications come once each, cut off or not", { timeout: 10_000 }, () => world(async (relay, client) => {
+  relay.notify("before");
+  const inbox = client.notifications();
+  const seen = [];
+  inbox.onNotification = ({ payload }) => seen.push(payload.text);
+  const values = inbox[Symbol.asyncIterator]();
+  assert.equal((await values.next()).value.notificationID, "n1");
+  for (const text of ["one", "two", "three"]) {
+    for (const { channel } of relay.connections) channel.cut();
+    relay.notify(text);
+    assert.equal((await values.next()).value.payload.text, text);
+  }
+  assert.deepEqual(seen, ["before", "one", "two", "three"]);
+  assert.equal(inbox.syncToken, "s4");
+  await client.fence();
+  assert.equal(inbox.state, "live");
+  await client.set.add("inbox", { kind: "notifications", since: "s3" });
+  assert.notEqual(client.set.named("inbox"), inbox);
+  inbox.close();
+  assert.equal((await values.next()).done, true);
+}));
+
 test("edits while there is no relay arrive as one set once there is", { timeout: 10_000 }, async () => {
   const relay = await new Relay().start();
   relay.change("a", 1);

@@ -1,5 +1,6 @@
 import RelayModel
 import RelayTestKit
+import SimulationKit
 import Storage
 import Synchronization
 import Testing

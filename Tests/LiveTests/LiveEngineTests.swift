@@ -1,5 +1,6 @@
 import RelayModel
 import RelayTestKit
+import SimulationKit
 import Storage
 import StorageSQLite
 import Synchronization
@@ -240,6 +241,71 @@ import Testing
         // them apart, which it does once for the query that ended.
         #expect(changes["steady"]?.suffix(2) == each.suffix(2))
         #expect((2...3).contains(changes["steady"]?.count ?? 0))
+    }
+
+    @Test("an update that touches no field that is asked for is not told, but to who asks for all")
+    func tellsWhatIsAskedFor() async throws {
+        let scenario = try await LiveScenario()
+        var narrow = LiveScenario.query(.changes)
+        narrow.desiredKeys = ["price"]
+        let queries = ["narrow": narrow, "all": LiveScenario.query(.changes)]
+        let client = ModelClient(1, as: .user(Fixtures.identifier("alice")))
+        @Sendable func told(_ id: String) -> Int {
+            client.state.withLock { $0.changes[id]?.count ?? 0 }
+        }
+        try await scenario.withEngine { engine in
+            await engine.connect(1, at: client, of: Fixtures.container, as: client.reader)
+            try await engine.declare(queries, version: 1, by: client)
+            await client.wait { $0.isComplete }
+            let steps: [(RecordFields, Int)] = [
+                (["price": .integer(1), "name": .string("a")], 1),
+                (["price": .integer(1), "name": .string("b")], 1),
+                (["price": .integer(2), "name": .string("b")], 2),
+                (["name": .string("b")], 3),
+            ]
+            for (index, (fields, count)) in steps.enumerated() {
+                try await scenario.modify([LiveScenario.edit(.forceReplace, "r", fields)])
+                try await engine.fence("f", of: 1)
+                #expect(told("narrow") == count, "step \(index)")
+                #expect(told("all") == index + 1)
+            }
+            try await scenario.modify([LiveScenario.edit(.forceDelete, "r")])
+            try await engine.fence("f", of: 1)
+            #expect(told("narrow") == 4)
+        }
+        // What a source says itself counts where it says it.
+        var change = Fixtures.change(.update, "r", fields: ["price": .integer(5)])
+        change.changedKeys = ["name"]
+        #expect(!narrow.shows(change))
+        change.changedKeys = ["price.amount"]
+        #expect(narrow.shows(change))
+        change.changedKeys = nil
+        #expect(narrow.shows(change), "nothing is known of what it was before")
+        change.before = RecordImage(["price": .integer(5)], completeness: .partial)
+        #expect(narrow.shows(change))
+        change.before = RecordImage(["price": .integer(5)])
+        #expect(!narrow.shows(change))
+        change.readersBefore = ["bob"]
+        #expect(narrow.shows(change), "to whoever may read it only now it is new")
+    }
+
+    @Test("a large set says how much of it has been told")
+    func saysHowFarItIs() async throws {
+        let scenario = try await LiveScenario()
+        try await scenario.modify([LiveScenario.edit(.forceReplace, "r0", ["price": .integer(1)])])
+        let client = ModelClient(1, as: .user(Fixtures.identifier("alice")))
+        try await scenario.withEngine { engine in
+            await engine.connect(1, at: client, of: Fixtures.container, as: client.reader)
+            let queries = Dictionary(
+                (0..<8).map { ("q\($0)", LiveScenario.query(.result, where: "price < \($0)")) }
+            ) { first, _ in first }
+            try await engine.declare(queries, version: 1, by: client)
+            await client.wait { $0.isComplete }
+            #expect(client.state.withLock { $0.progress } == [0.25, 0.5, 0.75])
+            try await engine.declare(["q0": LiveScenario.query(.result)], version: 2, by: client)
+            await client.wait { $0.isComplete }
+            #expect(client.state.withLock { $0.progress }.count == 3)
+        }
     }
 
     @Test("each change that fits is told once, whoever was away")

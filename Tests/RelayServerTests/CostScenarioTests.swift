@@ -129,6 +129,70 @@ import Testing
         }
     }
 
+    @Test func `what connected clients ask for bears the same bounds as what is saved`()
+        async throws
+    {
+        let settings = ["--limits-user-cost", "4", "--limits-record-type-cost", "6"]
+        try await RunningRelay.with(settings) { relay in
+            for number in 0..<2 {
+                #expect(
+                    try await save("NOT price > \(number)", "q\(number)", as: "alice", relay)
+                        == "saved")
+            }
+            let page = try await LiveScenarioTests.open(relay)
+            // A set is taken whole or not at all, and its queries are weighed one beside the other.
+            #expect(try await declare(1, 10..<13, on: page) == "limits.userCost")
+            #expect(try await declare(1, 10..<12, on: page) == "complete")
+            #expect(try await declare(2, 10..<12, on: page) == "complete")
+            #expect(try await save("NOT price > 2", "q2", as: "alice", relay) == "limits.userCost")
+            // The same over another connection is the same group; others take the places of those.
+            let tab = try await LiveScenarioTests.open(relay)
+            #expect(try await declare(1, 10..<12, on: tab) == "complete")
+            #expect(try await declare(3, 20..<22, on: page) == "limits.userCost")
+            #expect(try await declare(3, 10..<11, on: page) == "complete")
+            #expect(try await declare(2, 10..<11, on: tab) == "complete")
+            #expect(try await declare(4, 20..<22, on: page) == "limits.userCost")
+            #expect(try await declare(4, 10..<12, on: page) == "complete")
+            // Another user has an account of another kind, and the record type is everybody's.
+            let bob = try await LiveScenarioTests.open(relay, as: "bob")
+            #expect(try await declare(1, 30..<33, on: bob) == "limits.recordTypeCost")
+            #expect(try await declare(1, 30..<32, on: bob) == "complete")
+            #expect(
+                try await save("NOT price > 9", "q9", as: "carol", relay)
+                    == "limits.recordTypeCost")
+            // Who goes takes along what they were charged.
+            try await bob.close()
+            #expect(
+                try await Turns.yield {
+                    try await save("NOT price > 9", "q9", as: "carol", relay) == "saved"
+                })
+        }
+    }
+
+    /// Declares queries of changes that no value finds; says what became of the set.
+    private func declare(
+        _ version: Int64, _ numbers: Range<Int>, on page: LiveConnection
+    ) async throws -> String {
+        let queries = numbers.map { number -> JSONValue in
+            [
+                "id": .string("q\(number)"), "kind": "changes", "recordType": "Artwork",
+                "query": ["predicate": .string("NOT price > \(number)")],
+            ]
+        }
+        try await page.send(
+            ["type": "set", "version": .integer(version), "queries": .array(queries)])
+        while let state = await page.frame("state") {
+            let text = JSONValue.object(state).text
+            for name in ["limits.predicateCost", "limits.userCost", "limits.recordTypeCost"]
+            where text.contains(name) {
+                return name
+            }
+            if state["state"] == "complete" { return "complete" }
+            if state["state"] == "error" { return text }
+        }
+        return "closed"
+    }
+
     /// What is found by a value does not count, in whatever dialect it is written.
     @Test func `the bound of a user is for conditions that no value finds, in every dialect`()
         async throws

@@ -66,6 +66,43 @@ import Testing
         }
     }
 
+    @Test func `one without a stream is held for a minute, and no longer`() async throws {
+        var world = World.real
+        let clock = LongWaits(of: .seconds(60))
+        world.clock = clock
+        try await RunningRelay.with(world: world) { relay in
+            try await Live.keep(relay)
+            let kept = try await Self.hold(relay)
+            let left = try await Self.hold(relay)
+            let stream = try await Self.listen(relay, kept)
+            _ = await stream.hear(until: "\"type\":\"at\"")
+            try await Self.expectGone(left, relay, clock)
+            #expect(try await relay.client.call("GET", left + "/stream").status == 404)
+            try await relay.client.call("POST", kept, body: Self.fence).expect(200)
+            // The minute begins when its stream ends, and ends nothing once another is opened.
+            let again = try await Self.listen(relay, kept)
+            _ = await again.hear(until: "\"type\":\"at\"")
+            #expect(await stream.hear(until: "0\r\n\r\n").contains("4409"))
+            clock.pass()
+            try await relay.client.call("POST", kept, body: Self.fence).expect(200)
+            try await again.close()
+            try await Self.expectGone(kept, relay, clock)
+        }
+    }
+
+    private static let fence = #"{"type":"fence","id":"f"}"#
+
+    /// Lets minutes pass until a session is there no more.
+    private static func expectGone(
+        _ path: String, _ relay: RunningRelay, _ clock: LongWaits
+    ) async throws {
+        let isGone = try await Turns.yield {
+            clock.pass()
+            return try await relay.client.call("POST", path, body: fence).status == 404
+        }
+        #expect(isGone, "\(path) is still there")
+    }
+
     @Test func `its frames are posted, and what comes of them is streamed`() async throws {
         try await RunningRelay.with { relay in
             try await Live.keep(relay)

@@ -172,6 +172,40 @@ import Testing
         }
     }
 
+    @Test func `a connection over which something else was asked before becomes a socket too`()
+        async throws
+    {
+        try await RunningRelay.with { relay in
+            let port = try await relay.relay.ports.port(of: "http")
+            let before = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+            let raw = try await RawConnection.open(port)
+            try await raw.send(before)
+            #expect(await raw.hear(until: "\r\n\r\n").hasPrefix("HTTP/1.1 200"))
+            try await raw.send(
+                "GET \(Self.path(relay)) HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n"
+                    + "Connection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+                    + "Sec-WebSocket-Version: 13\r\n"
+                    + "Sec-WebSocket-Protocol: belfry.live.v1\r\n\r\n")
+            #expect(await raw.hear(until: "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=").contains(" 101 "))
+            // A frame that nobody masked: what comes is read, though the task of HTTP has left.
+            try await raw.send("\u{01}\u{02}{}")
+            #expect(await raw.hear(until: "4400").contains("a client masks its frames"))
+            let page = try await Self.open(relay)
+            for number in 0..<20 {
+                try await page.send(["type": "fence", "id": .string("f\(number)")])
+                #expect(await page.frame("fenced")?["id"] == .string("f\(number)"))
+            }
+            try await page.close()
+            #expect(
+                try await Turns.yield {
+                    let clients = try await relay.client.administer(
+                        "GET", "\(relay.container.path)/live/clients", nil
+                    ).expect(200)
+                    return clients["clients", "0"] == nil
+                })
+        }
+    }
+
     @Test func `a request that asks for another protocol, or none, is refused as one`() async throws
     {
         try await RunningRelay.with { relay in

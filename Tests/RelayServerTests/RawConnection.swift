@@ -51,6 +51,11 @@ struct RawConnection: Sendable {
         try await channel.writeAndFlush(ByteBuffer(string: text))
     }
 
+    /// Goes.
+    func close() async throws {
+        try await channel.close()
+    }
+
     /// Sends nothing more.
     func finish() async throws {
         try await channel.close(mode: .output)

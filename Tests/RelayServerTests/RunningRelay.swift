@@ -16,7 +16,7 @@ struct RunningRelay: Sendable {
 
     /// Runs `body` with a relay, and shuts it down gracefully.
     static func with(
-        _ settings: [String] = [], script: AnswerScript = AnswerScript(),
+        _ settings: [String] = [], script: AnswerScript = AnswerScript(), world: World = .real,
         _ body: @escaping @Sendable (RunningRelay) async throws -> Void
     ) async throws {
         let store = try TemporaryStore()
@@ -30,7 +30,7 @@ struct RunningRelay: Sendable {
             ] + gateway.settings.flatMap { [$0, $1] } + settings, environment: [:])
         let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         let relay = try await Relay(
-            try RelayConfiguration(values), world: .real, metrics: PrometheusMetrics(),
+            try RelayConfiguration(values), world: world, metrics: PrometheusMetrics(),
             logger: logger)
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(

@@ -27,6 +27,8 @@ package struct LifeTally: Sendable, Equatable {
     package var sent = 0
     /// Changes that were set aside because a condition took too many steps of them.
     package var setAside = 0
+    /// How often connected clients were held to what the store has.
+    package var looks = 0
 
     /// Nothing happened yet.
     package init() {}
@@ -39,6 +41,7 @@ package struct LifeTally: Sendable, Equatable {
         tally.owed += other.owed
         tally.sent += other.sent
         tally.setAside += other.setAside
+        tally.looks += other.looks
     }
 }
 
@@ -52,6 +55,7 @@ struct Simulation {
     private let store: RelayStore
     private var world: SimulatedWorld
     private var relay: SimulatedRelay
+    private var audience: SimulatedAudience
     private var generator: SeededGenerator
     private var now = Fixtures.moment
     private let window: Int
@@ -81,6 +85,7 @@ struct Simulation {
         generator = SeededGenerator(seed: seed ^ 0x5EED)
         window = [1, 2, 5, 16][Int(seed % 4)]
         world = SimulatedWorld(seed: seed, store: store)
+        audience = SimulatedAudience(seed: seed, store: store)
         for container in SimulatedWorld.containers {
             try await store.save(SimulatedWorld.settings(container), at: now)
         }
@@ -103,11 +108,13 @@ struct Simulation {
         while step < steps {
             step += 1
             if try await takeStep() { try await checkAccounts() }
+            if let sentence = try await audience.act(at: now) { throw broken(sentence) }
         }
         for _ in 0..<100_000 {
             step += 1
             guard try await settleRest() else { continue }
             try await checkEverything()
+            if let sentence = try await audience.end() { throw broken(sentence) }
             return tally
         }
         throw broken("it does not come to rest")
@@ -121,6 +128,7 @@ struct Simulation {
         tally.owed = sent.count
         tally.sent = sent.values.reduce(0, +)
         tally.setAside = dear.setAside.count
+        tally.looks = audience.looks
         return tally
     }
 
@@ -229,11 +237,13 @@ struct Simulation {
         done.subtract(unrecorded)
         unrecorded = []
         relay = try await SimulatedRelay(store, window: window, snapshots: snapshots)
+        if let sentence = try await audience.crash() { throw broken(sentence) }
     }
 
     /// Prunes all that nobody needs any more.
     private mutating func prune() async throws {
         try await learnOwed(upTo: try await store.mark().position)
+        try await audience.prepareForPruning()
         var retention = Retention()
         retention.logAge = .zero
         _ = try await store.prune(retention, at: now, portion: 3)

@@ -5,12 +5,15 @@ package import RelayModel
 import Synchronization
 
 /// What the condition of a subscription weighs in its record type's account.
-struct ConditionWeight: Hashable {
+package struct ConditionWeight: Sendable, Hashable {
     /// Comparisons that it is expected to add to every change; 0 if it is found by a key that few
     /// changes have.
     var cost: Float
     /// Tells equal conditions, which the index evaluates once, from others.
     var condition: UInt64
+
+    /// Whether it adds to the time of ordinary changes at all.
+    package var isNoticeable: Bool { cost > 0 }
 
     /// A condition that weighs nothing.
     static let none = ConditionWeight(cost: 0, condition: 0)
@@ -19,8 +22,12 @@ struct ConditionWeight: Hashable {
 extension ConditionWeight {
     /// Weighs a condition by what the index expects of it.
     init(_ cost: MatchingCost, of indexed: IndexedSubscription, in subscription: Subscription) {
+        self.init(PredicateCost(cost, of: indexed.predicate), in: subscription)
+    }
+
+    /// Weighs a condition whose cost is known.
+    package init(_ expected: PredicateCost, in subscription: Subscription) {
         self = .none
-        let expected = PredicateCost(cost, of: indexed.predicate)
         guard expected.isNoticeable, case .query(let query, _) = subscription.scope else { return }
         self.cost = Float(expected.comparisonsPerChange)
         condition = Self.digest(query.canonical)
@@ -123,7 +130,7 @@ package final class ConditionLedger: Sendable {
     }
 
     /// Enters what the condition of `subscription` weighs.
-    func add(_ weight: ConditionWeight, of subscription: Subscription) {
+    package func add(_ weight: ConditionWeight, of subscription: Subscription) {
         guard weight.cost > 0 else { return }
         accounts.withLock { accounts in
             var account = accounts[subscription.recordType] ?? Account()
@@ -136,7 +143,7 @@ package final class ConditionLedger: Sendable {
     }
 
     /// Takes out what the condition of `subscription` weighs.
-    func remove(_ weight: ConditionWeight, of subscription: Subscription) {
+    package func remove(_ weight: ConditionWeight, of subscription: Subscription) {
         guard weight.cost > 0 else { return }
         accounts.withLock { accounts in
             guard var account = accounts.removeValue(forKey: subscription.recordType),

@@ -12,6 +12,8 @@ package final class IndexDirectory: Sendable {
     }
 
     private let entries = Mutex<[ContainerKey: Entry]>([:])
+    /// What the queries of connected clients weigh.
+    private let connected = Mutex<[ContainerKey: ConditionLedger]>([:])
 
     package init() {}
 
@@ -29,6 +31,17 @@ package final class IndexDirectory: Sendable {
     /// The index of a container; `nil` while nothing was saved in it.
     package func index(of container: ContainerKey) -> SubscriptionIndex? {
         entries.withLock { $0[container]?.index }
+    }
+
+    /// What the queries of a container's connected clients cost its ordinary changes, beside what
+    /// is saved: they stand in an index of their own.
+    package func connectedCosts(of container: ContainerKey) -> ConditionLedger {
+        connected.withLock { connected in
+            if let ledger = connected[container] { return ledger }
+            let ledger = ConditionLedger()
+            connected[container] = ledger
+            return ledger
+        }
     }
 
     /// What the conditions of a container's subscriptions cost its ordinary changes.

@@ -7,11 +7,15 @@ struct LiveClient {
         /// In the place of a group: notifications are read from the inbox, by the door.
         static let ofInbox = UInt32.max
 
-        let query: LiveQuery
-        let grant: ReadGrant
+        /// What it shows: one object for all who declare the same, because a query takes more memory
+        /// than all else that is kept of a client.
+        var shown: LiveShown
         /// The group that shows it; 0 once it has ended, and ``ofInbox`` where none does.
         var group: UInt32
         let fingerprint: String
+
+        var query: LiveQuery { shown.query }
+        var grant: ReadGrant { shown.grant }
     }
 
     let hub: any LiveHub
@@ -22,7 +26,11 @@ struct LiveClient {
     var version: Int64 = 0
     /// The queries whose beginning has not been told.
     var waiting: Set<String> = []
-    var isToldComplete = true
+    var isToldComplete = true {
+        didSet { if !isToldComplete { quarters = 0 } }
+    }
+    /// How many quarters of its set it was told that it has been told.
+    var quarters: UInt8 = 0
     /// Whether it fell behind, so that nothing goes out to it until it has caught up.
     var isLagging = false
 
@@ -30,8 +38,20 @@ struct LiveClient {
     var isEmpty: Bool { queries.keys.allSatisfy { $0.hasPrefix(LiveWaiter.getMark) } }
 
     /// What became of its set.
-    func state(_ state: SetState, _ queries: [JSONValue]? = nil) -> LiveFrame {
-        FrameWriter.state(state, version: version, isEmpty: isEmpty, queries)
+    func state(
+        _ state: SetState, _ queries: [JSONValue]? = nil, progress: Double? = nil
+    ) -> LiveFrame {
+        FrameWriter.state(
+            state, version: version, isEmpty: isEmpty, queries, progress: progress)
+    }
+
+    /// How much of a set of several queries has been told, as often as another quarter has.
+    mutating func progress() -> Double? {
+        guard !isToldComplete, !waiting.isEmpty, queries.count >= 4 else { return nil }
+        let told = UInt8(4 * (queries.count - waiting.count) / queries.count)
+        guard told > quarters else { return nil }
+        quarters = told
+        return Double(queries.count - waiting.count) / Double(queries.count)
     }
 }
 
@@ -97,12 +117,23 @@ package struct LiveSet: Sendable {
     }
 }
 
+/// A query, and who may read the records of its type that name no readers.
+final class LiveShown: Sendable {
+    let query: LiveQuery
+    let grant: ReadGrant
+
+    init(_ query: LiveQuery, grant: ReadGrant) {
+        self.query = query
+        self.grant = grant
+    }
+}
+
 /// Queries that show the same.
 final class LiveGroup {
     let number: UInt32
-    let query: LiveQuery
+    /// What it shows, as its clients have it too.
+    let content: LiveShown
     let identity: String
-    let grant: ReadGrant
     /// Whose own it is, where what is shown depends on who looks.
     let reader: LiveReader?
     /// The members of a result, once they are loaded.
@@ -130,11 +161,13 @@ final class LiveGroup {
         reader: LiveReader?
     ) {
         self.number = number
-        self.query = query
+        content = LiveShown(query, grant: grant)
         self.identity = identity
-        self.grant = grant
         self.reader = reader
     }
+
+    var query: LiveQuery { content.query }
+    var grant: ReadGrant { content.grant }
 
     /// The result as it is.
     func shownRecords() -> ShownRecords {

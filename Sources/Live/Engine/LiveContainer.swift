@@ -168,5 +168,6 @@ final class LiveContainer {
         try rules.apply(
             to: change, now: now, mostSteps: Limits.maximumStepsPerChange, matches: &serials)
         return serials.compactMap { groups[UInt32(truncatingIfNeeded: $0)] }
+            .filter { $0.query.shows(change) }
     }
 }

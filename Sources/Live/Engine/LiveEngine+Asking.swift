@@ -28,6 +28,10 @@ extension LiveEngine {
     package func sweep() async throws {
         while true {
             try await clock.sleep(for: LiveSettings.afterlife)
+            let groups = containers.values.flatMap(\.groups.values)
+            meter.show(
+                members: groups.reduce(0) { $0 + ($1.members?.all.count ?? 0) }, bytes: memory,
+                lagging: counts.lagging)
             for container in containers.values {
                 for group in container.groups.values where group.isIdle {
                     group.idleLooks += 1
@@ -57,7 +61,7 @@ extension LiveEngine {
         var query = declared.query
         query.isOnce = true
         clients[number]?.queries[name] = LiveClient.Declared(
-            query: query, grant: declared.grant, group: group.number, fingerprint: "")
+            shown: LiveShown(query, grant: declared.grant), group: group.number, fingerprint: "")
         enter(LiveWaiter(client: number, query: name), group, in: container)
     }
 }

@@ -116,7 +116,7 @@ extension LiveEngine {
         let container = container(of: client.container)
         for declared in set.queries where !kept.contains(declared.id) {
             clients[number]?.queries[declared.id] = LiveClient.Declared(
-                query: declared.query, grant: declared.grant, group: 0,
+                shown: LiveShown(declared.query, grant: declared.grant), group: 0,
                 fingerprint: declared.fingerprint)
             assign(declared, to: number, in: container)
         }
@@ -207,8 +207,13 @@ extension LiveEngine {
             clients[number]?.queries[declared.id]?.group = LiveClient.Declared.ofInbox
             return
         }
-        let group = group(for: declared.query, declared.grant, reader: reader, in: container)
-        clients[number]?.queries[declared.id]?.group = group?.number ?? 0
+        guard
+            let group = group(for: declared.query, declared.grant, reader: reader, in: container)
+        else { return }
+        clients[number]?.queries[declared.id]?.group = group.number
+        if group.query.shows(theSameAs: declared.query), group.grant == declared.grant {
+            clients[number]?.queries[declared.id]?.shown = group.content
+        }
     }
 
     func group(
@@ -349,6 +354,10 @@ extension LiveEngine {
         group.waiting.remove(waiter)
         clients[waiter.client]?.waiting.remove(waiter.query)
         var commands: [LiveCommand] = frames.isEmpty ? [] : [.send(waiter.client, frames)]
+        if let progress = clients[waiter.client]?.progress() {
+            let frame = client.state(.bootstrapping, progress: progress)
+            commands.append(.send(waiter.client, [frame]))
+        }
         if let result { commands.append(.show(waiter.client, result)) }
         let isOnce = client.queries[waiter.query]?.query.isOnce ?? false
         if waiter.getID != nil {

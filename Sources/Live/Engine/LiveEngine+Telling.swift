@@ -92,6 +92,7 @@ extension LiveEngine {
 
     /// Ends a group, and tells all who see it why.
     func end(_ group: LiveGroup, _ error: APIError, in container: LiveContainer) {
+        meter.count(gone: error)
         for (number, id) in queries(of: group) {
             guard let client = clients[number] else { continue }
             clients[number]?.queries[id]?.group = 0

@@ -113,7 +113,9 @@ package actor LiveEngine {
                 try await log.waitForGrowth(beyond: position)
                 continue
             }
-            let whole = Self.wholeRequests(of: held, upTo: try await log.head())
+            let head = try await log.head()
+            let whole = Self.wholeRequests(of: held, upTo: head)
+            meter.show(behind: head.rawValue - min(head.rawValue, position.rawValue))
             try await work(held.prefix(whole))
             held.removeFirst(whole)
         }
@@ -182,8 +184,11 @@ package actor LiveEngine {
             case .change(let logged, let isStale) = entry.body, !isStale,
             let change = try? logged.change()
         else { return }
-        tell(change, entry, in: container)
-        show(change, entry, in: container)
+        let took = clock.measure {
+            tell(change, entry, in: container)
+            show(change, entry, in: container)
+        }
+        meter.count(change: took)
     }
 
     /// Tells a change to those who see changes.

@@ -1,4 +1,5 @@
 import Metrics
+import RelayModel
 
 /// What live clients cost, as numbers.
 struct LiveMeter: Sendable {
@@ -8,12 +9,44 @@ struct LiveMeter: Sendable {
     private let readings = Counter(label: "belfry_live_readings_total")
     private let resumes = Counter(label: "belfry_live_resumes_total")
     private let resumeEntries = Counter(label: "belfry_live_resume_entries_total")
+    private let members = Gauge(label: "belfry_live_members")
+    private let bytes = Gauge(label: "belfry_live_result_bytes")
+    private let lagging = Gauge(label: "belfry_live_lagging_clients")
+    private let behind = Gauge(label: "belfry_live_behind_entries")
+    private let change = Timer(label: "belfry_live_change_seconds")
 
     func show(clients count: Int) { clients.record(count) }
 
     func show(groups count: Int) { groups.record(count) }
 
     func count(frames count: Int) { frames.increment(by: count) }
+
+    /// How far what is told is behind what is durable.
+    func show(behind entries: UInt64) { behind.record(entries) }
+
+    /// What is kept for results, and who does not read.
+    func show(members count: Int, bytes size: Int, lagging clients: Int) {
+        members.record(count)
+        bytes.record(size)
+        lagging.record(clients)
+    }
+
+    /// How long it took to work one change of a container that is looked at.
+    func count(change took: Duration) {
+        let (seconds, attoseconds) = took.components
+        change.recordNanoseconds(seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
+    }
+
+    /// Counts a query that the engine ended.
+    func count(gone error: APIError) {
+        let reason: String
+        if case .string(let name)? = error.details["liveError"] {
+            reason = name
+        } else {
+            reason = error.code.rawValue
+        }
+        Counter(label: "belfry_live_gone_total", dimensions: [("reason", reason)]).increment()
+    }
 
     func countReading() { readings.increment() }
 

@@ -131,7 +131,9 @@ struct FrameWriter: Sendable {
         {
             object["before"] = .object(writing.record(before.record, for: query))
         }
-        object["changedKeys"] = change.changedKeys.map { .array($0.map { .string($0) }) }
+        object["changedKeys"] = change.changedKeys.map { keys in
+            .array(keys.filter { query.travels($0) }.map { .string($0) })
+        }
         object["by"] = writing.name(of: change.origin).map { .string($0) }
         object["occurredAt"] = change.occurredAt.map { .integer($0.milliseconds) }
         return LiveFrame(object)
@@ -141,12 +143,14 @@ struct FrameWriter: Sendable {
 
     /// What became of a set: `queries` says which groups show which queries.
     static func state(
-        _ state: SetState, version: Int64, isEmpty: Bool, _ queries: [JSONValue]? = nil
+        _ state: SetState, version: Int64, isEmpty: Bool, _ queries: [JSONValue]? = nil,
+        progress: Double? = nil
     ) -> LiveFrame {
         var object: JSONObject = [
             "type": "state", "version": .integer(version),
             "state": .string(state.rawValue), "isEmpty": .bool(isEmpty),
         ]
+        object["progress"] = progress.map { .number($0) }
         object["queries"] = queries.map { .array($0) }
         return LiveFrame(object)
     }

@@ -62,8 +62,36 @@ package struct LiveQuery: Sendable, Hashable {
     /// Whether what it shows stands in an order, so that one record's place depends on others.
     package var isOrdered: Bool { !order.isEmpty || firebase != nil || limit != nil }
 
+    /// Whether another query is this one, whoever of those who look at the public database asks.
+    package func shows(theSameAs other: LiveQuery) -> Bool {
+        guard subscription.database == .public, kind != .notifications else { return self == other }
+        var other = other
+        other.subscription.owner = subscription.owner
+        return self == other
+    }
+
     /// The record type; `nil` watches all of them, which only changes can.
     package var recordType: RecordType? { subscription.recordType }
+
+    /// Whether a change touches what travels: an update of which it is known that it gave none of
+    /// the fields that are asked for another value is not told.
+    ///
+    /// Whoever may read a record only since the change is told of it as of a new one.
+    func shows(_ change: RecordChange) -> Bool {
+        guard let desiredKeys, change.operation == .update, change.readersBefore == nil,
+            subscription.firesWhen == .matches || subscription.firesWhen == .stayed
+        else { return true }
+        if let changed = change.changedKeys { return changed.contains(where: travels) }
+        guard let before = change.before, let after = change.after,
+            before.completeness == .full, after.completeness == .full
+        else { return true }
+        return desiredKeys.contains { before.fields[$0] != after.fields[$0] }
+    }
+
+    /// Whether a field, or a part of one, is among those that are asked for.
+    func travels(_ key: String) -> Bool {
+        desiredKeys?.contains { key == $0 || key.hasPrefix($0 + ".") } ?? true
+    }
 
     /// Where the records lie.
     package var place: RecordPlace {

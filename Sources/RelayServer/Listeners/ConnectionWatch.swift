@@ -11,6 +11,7 @@ final class ConnectionWatch: ChannelInboundHandler, RemovableChannelHandler {
 
     private let limiter: ConnectionLimiter
     private var guest: GuestHandler?
+    private var first: FirstBytes?
 
     init(limiter: ConnectionLimiter) {
         self.limiter = limiter
@@ -26,7 +27,9 @@ final class ConnectionWatch: ChannelInboundHandler, RemovableChannelHandler {
         do {
             let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
             try pipeline.addHandler(guest, position: .after(decoder))
-            try pipeline.addHandler(FirstBytes(guest: guest), position: .first)
+            let first = FirstBytes(guest: guest)
+            try pipeline.addHandler(first, position: .first)
+            self.first = first
         } catch {
             // A connection that nobody watches is not served.
             channel.close(promise: nil)
@@ -35,12 +38,17 @@ final class ConnectionWatch: ChannelInboundHandler, RemovableChannelHandler {
 
     func handlerRemoved(context: ChannelHandlerContext) {
         guest?.end()
+        // Where the connection is another protocol's from now on nothing of the watch stays.
+        let pipeline = context.pipeline.syncOperations
+        if let guest { pipeline.removeHandler(guest, promise: nil) }
+        if let first { pipeline.removeHandler(first, promise: nil) }
+        (guest, first) = (nil, nil)
         limiter.connections.remove(context.channel)
     }
 }
 
 /// Hears what comes before it is taken apart: the pieces of a head, and of the handshake of TLS.
-private final class FirstBytes: ChannelInboundHandler {
+private final class FirstBytes: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
 
@@ -57,7 +65,7 @@ private final class FirstBytes: ChannelInboundHandler {
 }
 
 /// Sees the requests and answers of one connection, taken apart.
-private final class GuestHandler: ChannelDuplexHandler {
+private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
     typealias OutboundIn = HTTPServerResponsePart

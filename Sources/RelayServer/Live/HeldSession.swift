@@ -61,7 +61,7 @@ final class HeldSession: Sendable {
         let (former, past) = state.withLock { ($0.session, $0.hub) }
         let who = former.identity ?? identity
         let set = await door.engine.declared(by: former.number)
-        let notified = former.feed?.start
+        let (notified, charges) = (former.feed?.start, former.charges)
         end(former, past, saying: Self.taken)
         try door.arrive()
         try await session.begin(as: who, nil)
@@ -75,6 +75,7 @@ final class HeldSession: Sendable {
             end(session, hub, saying: Self.taken)
             throw Self.taken
         }
+        session.take(charges)
         try await declare(set, by: session, who, from: token, notified: notified)
         return (hub, turn)
     }

@@ -2,6 +2,7 @@ import Fanout
 import HTTPTypes
 import Live
 import Logging
+import Metrics
 import RelayModel
 import Storage
 import Synchronization
@@ -16,6 +17,7 @@ final class LiveDoor: Sendable {
     let limits: RequestLimits
     let turnstile: Turnstile
     let indexes: IndexDirectory
+    let accounts: LiveAccounts
     let inboxes: any InboxRegistry
     /// The store's mark, as tokens have it.
     let store: String
@@ -63,6 +65,7 @@ final class LiveDoor: Sendable {
         self.limits = limits
         self.turnstile = turnstile
         self.indexes = indexes
+        accounts = LiveAccounts(indexes)
         self.inboxes = inboxes
         self.store = StoreMark(store).text
         storeIdentity = store
@@ -158,6 +161,13 @@ final class LiveDoor: Sendable {
         return welcome
     }
 
+    /// Counts a connection that the relay ends, by the code with which it does.
+    func count(_ end: LiveEnd) {
+        Counter(
+            label: "belfry_live_ends_total", dimensions: [("code", "\(end.code.rawValue)")]
+        ).increment()
+    }
+
     // MARK: How many
 
     /// Counts one who begins a connection or a stream, and is known.
@@ -248,6 +258,7 @@ final class LiveDoor: Sendable {
     /// Ends the streams of those who fit, by a last frame that says why.
     func endStreams(_ end: LiveEnd, where fits: (LiveIdentity) -> Bool = { _ in true }) {
         let bye = end.bye(uuid: identifiers.uuid())
+        defer { count(end) }
         let ending = state.withLock { state in
             let ending = state.streams.filter { fits($0.value.identity) }
             for number in ending.keys { state.streams[number] = nil }
@@ -269,7 +280,7 @@ final class LiveDoor: Sendable {
         form.note(schema, of: identity.settings.key)
         return LiveQueryReading(
             client: identity, schema: schema, version: version, limits: limits, indexes: indexes,
-            store: store, storeIdentity: storeIdentity)
+            accounts: accounts, store: store, storeIdentity: storeIdentity)
     }
 }
 

@@ -8,12 +8,8 @@ enum LivePages {
 
     static var routes: [RelayRoute] {
         [
-            file(
-                "/live/client.js", "text/javascript; charset=utf-8",
-                PackageResources.belfry_live_js),
-            file(
-                "/live/belfry-live.js", "text/javascript; charset=utf-8",
-                PackageResources.belfry_live_js),
+            file("/live/client.js", "text/javascript; charset=utf-8", client),
+            file("/live/belfry-live.js", "text/javascript; charset=utf-8", client),
             file(
                 "/live/client.d.ts", "text/plain; charset=utf-8",
                 PackageResources.belfry_live_d_ts),
@@ -22,6 +18,19 @@ enum LivePages {
                 PackageResources.live_page_js),
             file("/live", "text/html; charset=utf-8", PackageResources.live_html),
         ]
+    }
+
+    /// The web client as pages load it: without the lines of comment, which are for whoever reads
+    /// its source.
+    static let client = uncommented(PackageResources.belfry_live_js)
+
+    /// A text without the lines that are nothing but comment.
+    static func uncommented(_ text: [UInt8]) -> [UInt8] {
+        let lines = text.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+        let comment = Array("//".utf8)
+        return Array(
+            lines.filter { !$0.drop { $0 == UInt8(ascii: " ") }.starts(with: comment) }
+                .joined(separator: [UInt8(ascii: "\n")]))
     }
 
     private static func file(_ path: String, _ type: String, _ bytes: [UInt8]) -> RelayRoute {

@@ -13,6 +13,7 @@ struct LiveQueryReading {
     let version: LiveSchema
     let limits: RequestLimits
     let indexes: IndexDirectory
+    let accounts: LiveAccounts
     let store: String
     let storeIdentity: UUIDBytes
 
@@ -23,14 +24,16 @@ struct LiveQueryReading {
         "initial", "once", "coalesce", "since", "fingerprint",
     ]
 
-    /// Reads one query of a set.
+    /// Reads one query of a set, and what it is charged.
     ///
     /// - Throws: What names the member that does not fit.
-    func declared(_ json: JSONValue, path: String) throws -> DeclaredQuery {
+    func declared(
+        _ json: JSONValue, path: String
+    ) throws -> (query: DeclaredQuery, charge: LiveAccounts.Entry?) {
         let reader = try JSONReader(json, path: path)
         try reader.allowOnly(Self.members)
         let kind: LiveQuery.Kind = try reader.choice("kind") ?? .result
-        if kind == .notifications { return try inbox(reader) }
+        if kind == .notifications { return (try inbox(reader), nil) }
         let subscription: Subscription
         do {
             subscription = try self.subscription(reader)
@@ -62,12 +65,14 @@ struct LiveQueryReading {
         }
         let fingerprint = query.fingerprint(of: client.reader, schema: schemaText(definition))
         let cost = try PredicateScales(indexes: indexes, limits: limits.costs)
-            .weigh(subscription, path: path)
+            .weigh(subscription, path: path) {
+                accounts.isCharged(LiveAccounts.Entry(subscription, $0))
+            }
         var declared = DeclaredQuery(
             id: try name(reader, fingerprint), query, grant: definition?.readGrant ?? .world,
             fingerprint: fingerprint, details: details(subscription, cost))
         try readPlace(reader, into: &declared)
-        return declared
+        return (declared, LiveAccounts.Entry(subscription, cost))
     }
 
     /// The client's name for the query; one without a name is called by its fingerprint, so that

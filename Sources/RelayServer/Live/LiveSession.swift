@@ -13,6 +13,8 @@ final class LiveSession: Sendable {
         var isOver = false
         /// What tells the client of its user's inbox.
         var feed: InboxFeed?
+        /// What its queries are charged, by their names; those of most cost nothing.
+        var charges: [String: LiveAccounts.Entry] = [:]
     }
 
     let number: UInt64
@@ -33,11 +35,15 @@ final class LiveSession: Sendable {
 
     /// Ends it: the engine forgets the client.
     func end() {
-        let (identity, feed) = state.withLock { state in
-            defer { (state.identity, state.isOver, state.feed) = (nil, true, nil) }
-            return (state.identity, state.feed)
+        let (identity, feed, charges) = state.withLock { state in
+            defer {
+                (state.identity, state.isOver, state.feed) = (nil, true, nil)
+                state.charges = [:]
+            }
+            return (state.identity, state.feed, state.charges)
         }
         feed?.end()
+        door.accounts.leave(charges.values)
         guard let identity else { return }
         door.leave(identity)
         Task { [door, number] in await door.engine.disconnect(number) }
@@ -143,13 +149,65 @@ final class LiveSession: Sendable {
         let edit = try LiveSetEdit(reader, current: current)
         let known = await door.engine.queries(of: number)
         let reading = try await door.reading(for: identity)
+        let going = discharge { edit.ends($0) }
+        var charges: [String: LiveAccounts.Entry] = [:]
+        do {
+            try await declare(edit, known, reading, version, identity, &charges)
+            charge(charges)
+        } catch {
+            door.accounts.leave(charges.values)
+            door.accounts.enter(going.values)
+            charge(going)
+            throw error
+        }
+    }
+
+    /// Takes what queries that go are charged out of the accounts, so that what comes in their
+    /// places is weighed without them.
+    private func discharge(_ goes: (String) -> Bool) -> [String: LiveAccounts.Entry] {
+        let going = state.withLock { state in
+            let going = state.charges.filter { goes($0.key) }
+            for name in going.keys { state.charges[name] = nil }
+            return going
+        }
+        door.accounts.leave(going.values)
+        return going
+    }
+
+    /// Notes what is charged already, to be given back at the end.
+    private func charge(_ charges: [String: LiveAccounts.Entry]) {
+        let isOver = state.withLock { state in
+            if !state.isOver { state.charges.merge(charges) { _, new in new } }
+            return state.isOver
+        }
+        if isOver { door.accounts.leave(charges.values) }
+    }
+
+    /// What its queries are charged.
+    var charges: [String: LiveAccounts.Entry] { state.withLock { $0.charges } }
+
+    /// Charges what another session of the client was charged for the same queries.
+    func take(_ charges: [String: LiveAccounts.Entry]) {
+        door.accounts.enter(charges.values)
+        charge(charges)
+    }
+
+    private func declare(
+        _ edit: LiveSetEdit, _ known: [String: LiveQuery], _ reading: LiveQueryReading,
+        _ version: Int64, _ identity: LiveIdentity, _ charges: inout [String: LiveAccounts.Entry]
+    ) async throws {
         var declared: [DeclaredQuery] = []
         var faults: [JSONValue] = []
         for (json, path, isNew) in edit.queries {
             do {
-                let query = try reading.declared(json, path: path)
+                let (query, charge) = try reading.declared(json, path: path)
                 try edit.check(query, isNew: isNew, among: declared, known, path: path)
                 declared.append(query)
+                // At once, so that the next of the set is weighed beside it.
+                if let charge {
+                    door.accounts.enter([charge])
+                    charges[query.id] = charge
+                }
             } catch {
                 var name: JSONValue?
                 if case .object(let object) = json { name = object["id"] }
@@ -228,7 +286,7 @@ final class LiveSession: Sendable {
             let id = try reader.require("id", try reader.string("id"))
             let json = try reader.require("query", reader.value("query"))
             let reading = try await door.reading(for: identity)
-            let query = try reading.declared(json, path: "query")
+            let query = try reading.declared(json, path: "query").query
             guard query.query.kind == .result else {
                 throw reader.failure("query", "a result is got once; changes are declared")
             }
@@ -304,13 +362,23 @@ struct LiveSetEdit {
         }
         guard refusesSame else { return }
         let isSame =
-            known.contains { $0.key != query.id && $0.value == query.query }
+            known.contains { $0.key != query.id && $0.value.shows(theSameAs: query.query) }
             || others.contains { $0.query == query.query }
         guard !isSame else {
             throw APIError(
                 .exists, "\(path): the same query is there already",
                 details: ["liveError": "duplicateQuery"])
         }
+    }
+
+    /// Whether the query of this name goes, or is declared anew.
+    func ends(_ name: String) -> Bool {
+        guard let removed else { return true }
+        return removed.contains(name)
+            || queries.contains { json, _, isNew in
+                guard !isNew, case .object(let object) = json else { return false }
+                return object["id"] == .string(name)
+            }
     }
 
     /// How many queries of notifications there will be.

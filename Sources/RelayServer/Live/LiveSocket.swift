@@ -1,6 +1,5 @@
 import Live
 import NIOCore
-import NIOWebSocket
 import RelayModel
 
 /// One WebSocket connection, on its event loop.
@@ -10,7 +9,7 @@ import RelayModel
 /// client that does not take what its groups are told lags: nothing more is queued, and once it has
 /// read what was under way it is told from the log what happened since.
 final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
-    typealias InboundIn = WebSocketFrame
+    typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
     /// What a connection may not have taken before its client lags, and when it goes on.
@@ -27,13 +26,14 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     private let door: LiveDoor
     private let hub: LoopHub
     private var context: ChannelHandlerContext?
-    private var message: ByteBuffer?
+    private var messages = WebSocketReader(most: LiveSession.frameBytes)
+    /// Bytes that came while it was not known whose they were.
+    private var strange = 0
     private var inbox: [[UInt8]] = []
     private var outbox = LiveOutbox<ByteBuffer>(LoopSockets.wire, size: { $0.readableBytes })
     private var isWriting = false
     private var isWorking = false
     private var isKnown = false
-    private let strangers: StrangerBytes
     private var isClosing = false
     private var isTouched = false
     private(set) var reader = LiveReader.server
@@ -48,9 +48,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     private var isNoticed = false
     private var allowance: FrameAllowance
 
-    init(_ door: LiveDoor, _ session: LiveSession, at hub: LoopHub, behind strangers: StrangerBytes)
-    {
-        self.strangers = strangers
+    init(_ door: LiveDoor, _ session: LiveSession, at hub: LoopHub) {
         self.door = door
         self.session = session
         self.hub = hub
@@ -63,12 +61,18 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
         hub.add(self)
+        context.read()
     }
 
     func handlerRemoved(context: ChannelHandlerContext) {
         hub.remove(self)
         self.context = nil
         session.end()
+    }
+
+    /// What asked for more by itself has left with HTTP.
+    func channelReadComplete(context: ChannelHandlerContext) {
+        context.read()
     }
 
     func channelInactive(context: ChannelHandlerContext) {
@@ -78,59 +82,47 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        if error is StrangerBytes.TooMany { return close(.tooLong) }
-        switch error as? NIOWebSocketError {
-        case .invalidFrameLength?: close(.tooLong)
-        case nil: context.close(promise: nil)
-        default:
-            close(LiveEnd(.notUnderstood, APIError(.badRequest, "a frame breaks RFC 6455")))
-        }
+        context.close(promise: nil)
     }
 
     // MARK: What comes
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        let frame = unwrapInboundIn(data)
+        let bytes = unwrapInboundIn(data)
         heard = hub.loop.now
-        guard !isClosing else {
-            // The client has heard that it is over.
-            if frame.opcode == .connectionClose { context.close(promise: nil) }
-            return
+        if !isKnown {
+            strange += bytes.readableBytes
+            guard strange <= StrangerBytes.most else { return close(.tooLong) }
         }
-        guard frame.maskKey != nil else {
-            return close(
-                LiveEnd(.notUnderstood, APIError(.badRequest, "a client masks its frames")))
-        }
-        switch frame.opcode {
-        case .text, .continuation: take(frame)
-        case .binary:
-            close(LiveEnd(.notUnderstood, APIError(.badRequest, "frames are texts, not bytes")))
-        case .ping:
-            write(Self.control(0x8A, Array(frame.unmaskedData.readableBytesView)))
-        case .pong: break
-        case .connectionClose: answerClose(frame)
-        default:
-            close(LiveEnd(.notUnderstood, APIError(.badRequest, "an opcode is unknown")))
+        do throws(WebSocketReader.Violation) {
+            try messages.read(Array(bytes.readableBytesView)) { event in
+                take(event)
+                return self.context != nil
+            }
+        } catch {
+            switch error {
+            case .tooLong: close(.tooLong)
+            case .broken(let reason):
+                close(LiveEnd(.notUnderstood, APIError(.badRequest, reason)))
+            }
         }
     }
 
-    private func take(_ frame: WebSocketFrame) {
-        let isFirst = frame.opcode == .text
-        guard isFirst == (message == nil) else {
-            return close(
-                LiveEnd(
-                    .notUnderstood, APIError(.badRequest, "fragments of a frame are out of order")))
+    private func take(_ event: WebSocketReader.Event) {
+        guard !isClosing else {
+            // The client has heard that it is over.
+            if case .close = event { context?.close(promise: nil) }
+            return
         }
-        var part = frame.unmaskedData
-        if message == nil { message = part } else { message?.writeBuffer(&part) }
-        guard let message, message.readableBytes <= LiveSession.frameBytes else {
-            return close(.tooLong)
+        switch event {
+        case .text(let text): take(text)
+        case .ping(let bytes): write(Self.control(0x8A, bytes))
+        case .pong: break
+        case .close(let reason): answerClose(reason)
         }
-        guard frame.fin else { return }
-        self.message = nil
-        guard String(validating: message.readableBytesView, as: UTF8.self) != nil else {
-            return close(LiveEnd(.notUnderstood, APIError(.badRequest, "a frame is no UTF-8")))
-        }
+    }
+
+    private func take(_ text: [UInt8]) {
         guard allowance.take(at: heard) else {
             return close(
                 LiveEnd(
@@ -139,9 +131,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
                         .throttled, "more than \(FrameAllowance.perSecond) frames in a second",
                         retryAfter: 5)))
         }
-        guard
-            inbox.reduce(message.readableBytes, { $0 + $1.count }) <= Self.inboxBytes
-        else {
+        guard inbox.reduce(text.count, { $0 + $1.count }) <= Self.inboxBytes else {
             return close(
                 LiveEnd(
                     .tooMany,
@@ -149,7 +139,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
                         .throttled, "more than \(Self.inboxBytes) bytes of frames at once",
                         retryAfter: 5)))
         }
-        inbox.append(Array(message.readableBytesView))
+        inbox.append(text)
         work()
     }
 
@@ -171,7 +161,8 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     private func worked(_ end: LiveEnd?) {
         isWorking = false
         if let identity = session.identity {
-            if !isKnown { welcome() }
+            // Whoever is known may send larger frames.
+            isKnown = true
             reader = identity.reader
             device = identity.device
             isNoticed = false
@@ -179,14 +170,8 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         if let end { close(end) } else { work() }
     }
 
-    /// Whoever is known may send larger frames.
-    private func welcome() {
-        isKnown = true
-        context?.pipeline.syncOperations.removeHandler(strangers, promise: nil)
-    }
-
-    private func answerClose(_ frame: WebSocketFrame) {
-        let bytes = Array(frame.unmaskedData.readableBytesView.prefix(2))
+    private func answerClose(_ reason: [UInt8]) {
+        let bytes = Array(reason.prefix(2))
         write(Self.control(0x88, bytes.count == 2 ? bytes : []))
         isClosing = true
         outbox.removeAll()
@@ -266,10 +251,18 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
 
     /// Sends what ends with the `at` of a position.
     func tell(_ bytes: ByteBuffer, _ position: LogPosition) {
-        guard lagging == nil, !isClosing else { return }
-        queue(bytes)
-        flush()
-        guard let context, !context.channel.isWritable || !outbox.isEmpty else { return }
+        guard lagging == nil, !isClosing, let context else { return }
+        if outbox.isEmpty, !isWriting, context.channel.isWritable {
+            // Nothing waits, which is so for nearly all of those who are told the same.
+            spoke = hub.turn
+            taken = spoke
+            context.writeAndFlush(wrapOutboundOut(bytes), promise: nil)
+            if context.channel.isWritable { return }
+        } else {
+            queue(bytes)
+            flush()
+        }
+        guard !context.channel.isWritable || !outbox.isEmpty else { return }
         lagging = position
     }
 
@@ -366,6 +359,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     func close(_ end: LiveEnd) {
         guard let context, !isClosing else { return }
         isClosing = true
+        door.count(end)
         inbox = []
         outbox.removeAll()
         context.write(

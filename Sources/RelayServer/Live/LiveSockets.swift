@@ -56,7 +56,7 @@ final class LiveSockets: Sendable {
             separator: "/", omittingEmptySubsequences: false)
         guard parts.count == 5, parts[1] == "live", parts[2] == "1" else { return nil }
         var request = RelayRequest(
-            method: "GET", target: target, headers: head.headerFields,
+            method: "GET", target: target, headers: Self.kept(head.headerFields),
             parameters: [
                 "container": QueryParameters.decodePath(parts[3]),
                 "environment": QueryParameters.decodePath(parts[4]),
@@ -70,6 +70,20 @@ final class LiveSockets: Sendable {
         }
         return request
     }
+
+    /// What is kept of a head for as long as its connection stands: what says who it is.
+    private static func kept(_ fields: HTTPFields) -> HTTPFields {
+        var kept = HTTPFields()
+        for field in fields where !useless.contains(field.name) { kept.append(field) }
+        return kept
+    }
+
+    /// What browsers and proxies send besides, and what belongs to the upgrade.
+    private static let useless: Set<HTTPField.Name> = [
+        .accept, .acceptEncoding, .acceptLanguage, .cacheControl, .connection, .cookie,
+        .forwardedFor, .secWebSocketAccept, .secWebSocketExtensions,
+        .secWebSocketKey, .secWebSocketProtocol, .secWebSocketVersion, .upgrade, .userAgent,
+    ]
 
     /// Counts a connection among the open ones again, once HTTP has left it.
     func note(_ channel: any Channel) {

@@ -5,22 +5,27 @@ import Live
 import NIOCore
 import NIOHTTP1
 import NIOHTTPTypes
-import NIOWebSocket
 import RelayModel
 
 /// Turns a connection into a WebSocket when its client asks for one (RFC 6455).
 ///
 /// One for each connection; everything else passes.
-final class LiveUpgrade: ChannelInboundHandler, RemovableChannelHandler {
+final class LiveUpgrade: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias InboundOut = HTTPRequestPart
+    typealias OutboundIn = HTTPResponsePart
     typealias OutboundOut = HTTPResponsePart
+
+    /// Tells the task that serves HTTP on a connection that it has nothing more to serve.
+    struct Upgraded: Error {}
 
     /// What clients name the protocol.
     static let subprotocol = "belfry.live.v1"
 
     private let sockets: LiveSockets
     private var asked: HTTPRequest?
+    /// Whether the task that served HTTP is leaving.
+    private var isLeft = false
 
     init(_ sockets: LiveSockets) {
         self.sockets = sockets
@@ -105,13 +110,10 @@ final class LiveUpgrade: ChannelInboundHandler, RemovableChannelHandler {
                 ChannelOptions.writeBufferWaterMark, value: LiveSocket.marks)
             let hub = sockets.hub(of: channel.eventLoop)
             let session = LiveSession(sockets.door, at: hub, head: request)
-            let frames = ByteToMessageHandler(
-                WebSocketFrameDecoder(maxFrameSize: LiveSession.frameBytes))
-            let strangers = StrangerBytes()
-            let socket = LiveSocket(sockets.door, session, at: hub, behind: strangers)
+            let socket = LiveSocket(sockets.door, session, at: hub)
             let http = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
             // Before everything of HTTP, which hears and says nothing any more; what can go, goes.
-            try pipeline.addHandlers([strangers, frames, socket], position: .before(http))
+            try pipeline.addHandler(socket, position: .before(http))
             pipeline.removeHandler(http, promise: nil)
             let watch = try pipeline.handler(type: ConnectionWatch.self)
             pipeline.removeHandler(watch, promise: nil)
@@ -122,10 +124,22 @@ final class LiveUpgrade: ChannelInboundHandler, RemovableChannelHandler {
                 try pipeline.handler(type: WholeAnswers.self),
             ] { pipeline.removeHandler(handler, promise: nil) }
             sockets.note(channel)
-            pipeline.removeHandler(self, promise: nil)
+            // The task is the largest part of what a connection takes. It ends with an error, and
+            // closes the connection as it goes, which `close` keeps from happening.
+            isLeft = true
+            context.fireErrorCaught(Upgraded())
         } catch {
             channel.close(promise: nil)
         }
+    }
+
+    func close(
+        context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?
+    ) {
+        guard isLeft else { return context.close(mode: mode, promise: promise) }
+        promise?.succeed()
+        // First it ends what it would have written, then all; whoever closes after it means it.
+        if case .all = mode { context.pipeline.syncOperations.removeHandler(self, promise: nil) }
     }
 
     private func refuse(

@@ -28,6 +28,7 @@ final class LoopHub: LiveHub {
     func post(_ commands: [LiveCommand]) {
         pending.withLock { $0.posts += 1 }
         loop.execute { [self] in
+            sockets.value.turn = loop.now
             for command in commands { sockets.value.perform(command) }
             let ready = pending.withLock { pending -> [CheckedContinuation<Void, Never>] in
                 pending.posts -= 1
@@ -52,6 +53,9 @@ final class LoopHub: LiveHub {
 
     // MARK: On the loop
 
+    /// When what is being done was begun: exact enough for those who are told it, and read once.
+    var turn: NIODeadline { sockets.value.turn ?? loop.now }
+
     /// Lets a socket in; on the loop.
     func add(_ socket: LiveSocket) { sockets.value.add(socket) }
 
@@ -70,6 +74,8 @@ final class LoopHub: LiveHub {
 final class LoopSockets {
     private var sockets: [UInt64: LiveSocket] = [:]
     private var members: [UInt32: [LiveSocket]] = [:]
+    /// When the post that is worked was begun.
+    var turn: NIODeadline?
 
     var all: [LiveSocket] { Array(sockets.values) }
 

@@ -101,6 +101,17 @@ export interface ChangesQuery extends Query {
   suppress?: "none" | "device" | "user";
 }
 
+/** What the user's saved subscriptions fired, where the container keeps it; a client has one at a time. */
+export interface NotificationsQuery {
+  kind?: "notifications";
+  /** Of the subscriptions of this database; of all unless given. */
+  database?: "public" | "private" | "shared";
+  /** `none` tells what comes from now on, and not what there is. */
+  initial?: "current" | "none";
+  /** Goes on after this notification: the `syncToken` of one, or of `notifications/list`. */
+  since?: string;
+}
+
 /** What went wrong: `serverErrorCode` and `liveError` for programs, `reason` for people. */
 export declare class LiveError extends Error {
   constructor(error?: Partial<ErrorMembers> & { message?: string });
@@ -192,6 +203,23 @@ export interface LiveChanges<Fields> extends Handle, AsyncIterable<Change<Fields
   onGap?: (gap: Gap) => void;
 }
 
+/** An entry of the inbox, as `notifications/list` has it; it comes again when it is marked read. */
+export interface LiveNotification {
+  notificationID: string;
+  isRead?: boolean;
+  payload: object;
+  [member: string]: unknown;
+}
+
+/** Each notification once, after an interruption too. A reader 10,000 behind gets an error. */
+export interface LiveNotifications extends Handle, AsyncIterable<LiveNotification | { gap: { reason: string } }> {
+  /** Where the last one stands: a page that keeps it goes on there with `since`. */
+  readonly syncToken?: string;
+  onNotification?: (notification: LiveNotification, syncToken: string) => void;
+  /** Some are kept no longer: it begins with the oldest that is kept. */
+  onGap?: (gap: { reason: string }) => void;
+}
+
 export interface Connection {
   /** `current` is said only of what is so at `asOf`; `closed` is the end. */
   state: "offline" | "connecting" | "catchingUp" | "current" | "closed";
@@ -208,11 +236,11 @@ export interface Connection {
 
 export interface SetEditor {
   /** Adds a query; the same again changes nothing, another of this name throws `EXISTS`. */
-  add(name: string, query: ResultQuery | ChangesQuery): void;
+  add(name: string, query: ResultQuery | ChangesQuery | NotificationsQuery): void;
   /** Adds a query that is named by what it is. */
-  add(query: ResultQuery | ChangesQuery): void;
+  add(query: ResultQuery | ChangesQuery | NotificationsQuery): void;
   /** Adds a query, or puts it in the place of the one of this name. */
-  put(name: string, query: ResultQuery | ChangesQuery): void;
+  put(name: string, query: ResultQuery | ChangesQuery | NotificationsQuery): void;
   /** Whether there was one. */
   remove(name: string): boolean;
   removeAll(recordType?: string): void;
@@ -226,10 +254,10 @@ export interface LiveSet {
   /** Of a refused update each query's error, by name; the set is as it was before. */
   readonly errors: { [name: string]: LiveError };
   onState?: (state: LiveSet["state"]) => void;
-  named(name: string): LiveResults<any> | LiveChanges<any> | undefined;
+  named(name: string): LiveResults<any> | LiveChanges<any> | LiveNotifications | undefined;
   /** Resolves when the set is complete, rejects when the update is refused. */
   update(edit: (editor: SetEditor) => void): Promise<void>;
-  add(name: string, query: ResultQuery | ChangesQuery): Promise<void>;
+  add(name: string, query: ResultQuery | ChangesQuery | NotificationsQuery): Promise<void>;
   remove(name: string): Promise<void>;
   waitForComplete(options?: { timeout?: number }): Promise<void>;
 }
@@ -268,6 +296,7 @@ export declare class LiveClient {
   readonly set: LiveSet;
   results<Fields = Record<string, FieldValue>>(query: ResultQuery): LiveResults<Fields>;
   changes<Fields = Record<string, FieldValue>>(query: ChangesQuery): LiveChanges<Fields>;
+  notifications(query?: NotificationsQuery): LiveNotifications;
   /** The records that fit, once; after 30 seconds without an answer it fails. */
   get<Fields = Record<string, FieldValue>>(
     query: ResultQuery, options?: { timeout?: number }): Promise<LiveRecord<Fields>[]>;

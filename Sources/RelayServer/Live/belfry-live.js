@@ -193,7 +193,7 @@ export class LiveMachine {
   }
 
   _declare({ id, definition }) {
-    this.#queries.set(id, { id, definition, view: new ResultView(), pending: [] });
+    this.#queries.set(id, { id, definition, since: definition.since, view: new ResultView(), pending: [] });
     this.#edited();
   }
 
@@ -462,6 +462,14 @@ export class LiveMachine {
 
   $change = this.$items;
 
+  // The inbox is a feed of its own beside the log: no `at` closes it, each entry says how to go on after it.
+  $notification({ id, notification, syncToken }) {
+    const query = this.#queries.get(id);
+    if (!query) return;
+    query.since = syncToken;
+    this.#do("notify", { id, notification, syncToken });
+  }
+
   $fenced({ id }) {
     const ask = this.#asks.get(id);
     if (ask) ask.isReached = true;
@@ -559,6 +567,8 @@ export class LiveMachine {
   }
 
   $reset(frame) {
+    const { id, reason } = frame;
+    if (this.#queries.has(id)) this.#do("notify", { id, gap: { reason } });
     for (const group of frame.groups ?? []) {
       for (const query of this.#of(group)) {
         query.pending.push(frame);
@@ -587,7 +597,7 @@ export class LiveMachine {
       query.isLive = true;
       query.hasResult = false;
       this.#apply(query);
-      query.since = frame.at;
+      if (query.definition.kind !== "notifications") query.since = frame.at;
       query.fingerprint = query.nextFingerprint;
     }
     this.#times.asOf = this.#now;
@@ -748,6 +758,10 @@ export class LiveClient {
     return new LiveChanges(this, definition("changes", query));
   }
 
+  notifications(query = {}) {
+    return new LiveNotifications(this, definition("notifications", query));
+  }
+
   get(query, { timeout = 30_000 } = {}) {
     return this.#ask(definition("result", query), timeout);
   }
@@ -857,6 +871,7 @@ export class LiveClient {
       case "deliver":
         Object.assign(this.#wire(id) ?? {}, { last: effect });
         return this.#showing(id).forEach((handle) => handle._deliver(effect));
+      case "notify": return this.#showing(id).forEach((handle) => handle._notify(effect));
       case "answer": return this.#asked.get(id)?._deliver(effect.records);
       case "failed": {
         const showing = this.#showing(id);
@@ -1076,6 +1091,29 @@ class LiveChanges extends Handle {
   }
 }
 
+class LiveNotifications extends Handle {
+  onNotification;
+  onGap;
+  syncToken;
+
+  [Symbol.asyncIterator]() {
+    return this._iterate("notification", mostWaiting);
+  }
+
+  _deliver() {
+    if (this.state === "loading") this.state = "live";
+  }
+
+  _notify({ notification, syncToken, gap }) {
+    if (this.state === "ended") return;
+    this.syncToken = syncToken ?? this.syncToken;
+    guard(() => (gap ? this.onGap?.(gap) : this.onNotification?.(notification, syncToken)));
+    this._push("notification", gap ? { gap } : notification);
+  }
+}
+
+const kinds = { result: LiveResults, changes: LiveChanges, notifications: LiveNotifications };
+
 // Each update is taken whole or not at all.
 class LiveSet {
   onState;
@@ -1160,8 +1198,7 @@ class LiveSet {
     for (const [name, text] of next) {
       if (this.#handles.has(name)) continue;
       const its = JSON.parse(text);
-      const Kind = its.kind === "changes" ? LiveChanges : LiveResults;
-      this.#handles.set(name, new Kind(this.#client, its));
+      this.#handles.set(name, new kinds[its.kind](this.#client, its));
     }
     this.#texts = next;
   }

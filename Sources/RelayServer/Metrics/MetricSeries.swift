@@ -78,11 +78,11 @@ extension MetricSeries: CounterHandler, FloatingPointCounterHandler, MeterHandle
 
 /// What a series holds.
 struct MetricValue {
-    /// The upper bounds of the buckets: from half a millisecond to a minute where seconds are
-    /// measured, from one to 50,000 where things are counted.
+    /// The upper bounds of the buckets: from 50 µs to a minute where seconds are measured, from one
+    /// to 50,000 where things are counted.
     static let bounds: [Double] = [
-        0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
-        100, 500, 1000, 5000, 10_000, 50_000,
+        0.000_05, 0.000_1, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
+        0.5, 1, 2.5, 5, 10, 30, 60, 100, 500, 1000, 5000, 10_000, 50_000,
     ]
 
     /// The counter or gauge; the sum of a histogram.

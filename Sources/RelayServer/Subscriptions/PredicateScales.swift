@@ -11,16 +11,19 @@ struct PredicateScales: Sendable {
     let indexes: IndexDirectory
     let limits: CostLimits
 
-    /// The cost of the predicate of `subscription`.
+    /// The cost of the predicate of `subscription`; what is charged already is not weighed again.
     ///
     /// - Throws: 400 that names the limit which it would exceed, or what reading the predicate
     ///   throws.
-    func weigh(_ subscription: Subscription, path: String) throws -> PredicateCost {
+    func weigh(
+        _ subscription: Subscription, path: String,
+        isCharged: (PredicateCost) -> Bool = { _ in false }
+    ) throws -> PredicateCost {
         // Where nothing was saved there is no index yet, and any will do.
         let index = indexes.index(of: subscription.container) ?? SubscriptionIndex(seed: 0)
         let indexed = try IndexedSubscription(subscription, serial: 0)
         let cost = PredicateCost(index.cost(of: indexed), of: indexed.predicate)
-        if cost.isNoticeable { try check(cost, of: subscription, path: path) }
+        if cost.isNoticeable, !isCharged(cost) { try check(cost, of: subscription, path: path) }
         return cost
     }
 
@@ -33,14 +36,21 @@ struct PredicateScales: Sendable {
         try check(
             Double(cost.crowd + 1), limits.perRecordType, path,
             "the predicates that ask for the same value", "limits.recordTypeCost")
-        guard let costs = indexes.costs(of: subscription.container) else { return }
+        // What is saved and what connected clients ask for bear the same bounds together.
+        let ledgers = [
+            indexes.costs(of: subscription.container),
+            indexes.connectedCosts(of: subscription.container),
+        ].compactMap { $0 }
         let type = subscription.recordType
+        let users = ledgers.reduce(0) {
+            $0 + $1.comparisonsPerChange(of: type, by: subscription.owner)
+        }
         try check(
-            own + costs.comparisonsPerChange(of: type, by: subscription.owner), limits.perUser,
-            path, "the predicates of one user", "limits.userCost")
+            own + users, limits.perUser, path, "the predicates of one user", "limits.userCost")
+        let all = ledgers.reduce(0) { $0 + $1.comparisonsPerChange(of: type) }
         try check(
-            own + costs.comparisonsPerChange(of: type), limits.perRecordType, path,
-            "all predicates of a record type", "limits.recordTypeCost")
+            own + all, limits.perRecordType, path, "all predicates of a record type",
+            "limits.recordTypeCost")
     }
 
     private func check(

@@ -1,0 +1,537 @@
+#!/usr/bin/env python3
+"""What connected clients cost, row by row as docs/performance.md has them, and what the same costs
+other programs on this machine: nginx with nchan, Go with gorilla/websocket, Node with ws.
+
+  Tests/Campaigns/live-figures                    all rows, all programs
+  Tests/Campaigns/live-figures --rows 2,3 --runs 3 --sockets 5000
+
+The load is one process of its own in C (live-load/load.c); a post says the moment at which it was to
+go, so that what is late is counted from there to the last byte at each client.
+"""
+import argparse, json, os, resource, shutil, signal, socket, statistics, subprocess, sys
+import tempfile, time, urllib.request
+from rig import ADMIN_TOKEN, CONTAINER, PATIENCE, ROOT, STARTED, Gateway, Relay, binary, free_port, \
+    user_token
+
+PATH = f"/live/1/{CONTAINER}/development"
+POSTS = f"/changes/1/{CONTAINER}/development/database"
+WIDE = {"http-connections": 60000, "http-connections-per-address": 60000, "rates-key": 0,
+        "rates-address": 0, "live-hellos-per-second": 1000000,
+        "live-connections": 100000, "log-level": "error"}
+TEXT = "x" * 180
+
+
+class Load:
+    """The process that holds the sockets."""
+
+    def __init__(self, world, port, path=PATH, protocol="belfry.live.v1", hellos=None):
+        file = "-"
+        if hellos:
+            file = os.path.join(world.folder, "hellos.txt")
+            with open(file, "w") as out:
+                out.writelines(line + "\n" for line in hellos)
+        self.process = subprocess.Popen([world.load, str(port), path, protocol, file],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        STARTED.append(self.process)
+        self.world = world
+
+    def ask(self, command):
+        self.process.stdin.write(command + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        if not line:
+            raise SystemExit(f"the load ended at: {command}")
+        return json.loads(line)
+
+    def post(self, port, path, rate, seconds, body, choices=1):
+        file = os.path.join(self.world.folder, "body.json")
+        with open(file, "w") as out:
+            out.write(body)
+        return self.ask(f"post {port} {path} {rate} {seconds} {file} {choices}")
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait(PATIENCE)
+
+
+def processes(root):
+    """A process and its children."""
+    found = [root]
+    with open(f"/proc/{root}/task/{root}/children") as file:
+        for child in file.read().split():
+            found += processes(int(child))
+    return found
+
+
+def cpu(root):
+    total = 0
+    for one in processes(root):
+        fields = open(f"/proc/{one}/stat").read().rsplit(")", 1)[1].split()
+        total += int(fields[11]) + int(fields[12])
+    return total / os.sysconf("SC_CLK_TCK")
+
+
+def kilobytes(root):
+    """What is in memory, what is shared by several divided among them."""
+    total = 0
+    for one in processes(root):
+        for line in open(f"/proc/{one}/smaps_rollup"):
+            if line.startswith("Pss:"):
+                total += int(line.split()[1])
+    return total
+
+
+def hello(relay, user, query, resumes=True):
+    marked = dict({"id": "q", "recordType": "Artwork"}, **query)
+    text = json.dumps({
+        "type": "hello", "ckAPIToken": relay.api_token, "ckWebAuthToken": user_token(user),
+        "format": "plain", "set": {"version": 1, "queries": [marked]}}, separators=(",", ":"))
+    # Where the load puts what it knows of a socket that comes back.
+    return text[:-3] + "@RESUME@" + text[-3:] if resumes else text
+
+
+def change(kind="Artwork", name="r@N@", operation="create", text=TEXT, **fields):
+    more = "".join(f',"{key}":{value}' for key, value in fields.items())
+    return (f'{{"operation":"{operation}","recordType":"{kind}","recordName":"{name}",'
+            f'"after":{{"n":@N@,"t":@T@,"text":"{text}"{more}}}}}')
+
+
+class World:
+    def __init__(self, arguments):
+        self.folder = tempfile.mkdtemp(prefix="belfry-live-figures-")
+        self.load, self.belfry = arguments.load, binary(arguments.binary)
+        self.sockets, self.seconds = arguments.sockets, arguments.seconds
+        self.rows, self.peers = [], {}
+
+    def say(self, row, what, goal, **values):
+        self.rows.append((row, what, goal, values))
+        print(json.dumps({"row": row, "what": what, "goal": goal, **values}), flush=True)
+
+    def relay(self, tls=False, **settings):
+        home = tempfile.mkdtemp(dir=self.folder)
+        gateway = Gateway(self.belfry, home, prints=False)
+        relay = Relay(self.belfry, home, gateway.port, gateway.ca, {**WIDE, **settings})
+        relay.gateway = gateway
+        if tls:
+            relay.speak_tls()
+        relay.start()
+        relay.furnish()
+        for kind in ("Artwork", "Owned", "Ranked"):
+            relay.expect(200, "POST", f"/admin/1/containers/{CONTAINER}/development/schema/"
+                         f"recordTypes/{kind}", {"shadow": True}, admin=True)
+        return relay
+
+    def leave(self, relay):
+        relay.stop()
+        relay.gateway.stop()
+        shutil.rmtree(relay.folder)
+
+
+def metric(relay, name):
+    """The value of a metric, summed over its labels."""
+    request = urllib.request.Request(f"http://127.0.0.1:{relay.admin}/metrics",
+                                     headers={"Authorization": f"Bearer {ADMIN_TOKEN}"})
+    with urllib.request.urlopen(request) as answer:
+        lines = answer.read().decode().splitlines()
+    return sum(float(line.rsplit(" ", 1)[1]) for line in lines
+               if line.split("{")[0].split(" ")[0] == name)
+
+
+def buckets(relay, name):
+    """A histogram: its bounds, ascending, and how often a value was not above each."""
+    request = urllib.request.Request(f"http://127.0.0.1:{relay.admin}/metrics",
+                                     headers={"Authorization": f"Bearer {ADMIN_TOKEN}"})
+    with urllib.request.urlopen(request) as answer:
+        lines = answer.read().decode().splitlines()
+    found = {}
+    for line in lines:
+        if line.startswith(f"{name}_bucket"):
+            bound = line.split('le="')[1].split('"')[0]
+            found[float(bound)] = found.get(float(bound), 0) + float(line.rsplit(" ", 1)[1])
+    return sorted(found.items())
+
+
+def share(before, after, part):
+    """The bound below which `part` of what came between two histograms is."""
+    former = dict(before)
+    counts = [(bound, count - former.get(bound, 0)) for bound, count in after]
+    wanted = counts[-1][1] * part if counts else 0
+    return next((bound for bound, count in counts if count >= wanted), float("nan"))
+
+
+# --- Rows 1 to 3: against the other programs
+
+
+class Peer:
+    """A program that sends what is posted to all who listen."""
+
+    def __init__(self, world, name, command, port):
+        self.name, self.port = name, port
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.DEVNULL)
+        STARTED.append(self.process)
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            try:
+                return socket.create_connection(("127.0.0.1", port), 1).close()
+            except OSError:
+                time.sleep(0.05)
+        raise SystemExit(f"{name} did not start")
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(PATIENCE)
+
+
+def peer(world, name):
+    port = free_port()
+    if name == "gorilla":
+        return Peer(world, name, [os.path.join(os.path.dirname(world.load), "gorilla"), str(port)],
+                    port)
+    if name == "ws":
+        script = os.path.join(ROOT, "Tests", "Campaigns", "live-load", "ws.js")
+        return Peer(world, name, ["node", script, str(port)], port)
+    settings = os.path.join(world.folder, "nchan.conf")
+    with open(settings, "w") as out:
+        out.write(f"""load_module /usr/lib/nginx/modules/ngx_nchan_module.so;
+daemon off; worker_processes 2; error_log /dev/null; pid {world.folder}/nginx.pid;
+worker_rlimit_nofile {resource.getrlimit(resource.RLIMIT_NOFILE)[1]};
+events {{ worker_connections 60000; }}
+http {{ access_log off; client_body_temp_path {world.folder}/body; nchan_shared_memory_size 512M;
+  proxy_temp_path {world.folder}/proxy; fastcgi_temp_path {world.folder}/fast;
+  uwsgi_temp_path {world.folder}/uwsgi; scgi_temp_path {world.folder}/scgi;
+  server {{ listen 127.0.0.1:{port};
+    location = /listen {{ nchan_subscriber websocket; nchan_channel_id all;
+      nchan_subscriber_first_message newest; }}
+    location = /publish {{ nchan_publisher; nchan_channel_id all; nchan_message_timeout 60s; }}
+  }} }}
+""")
+    return Peer(world, name, ["nginx", "-c", settings, "-e", "/dev/null"], port)
+
+
+def open_all(load, count):
+    answer = load.ask(f"connect 0 {count} 200")
+    if answer["ready"] < count * 0.99:
+        raise SystemExit(f"only {answer}")
+    return answer
+
+
+def tell(load, port, path, body, count, times, root):
+    """One message at a time to all: medians of when half, and nearly all, had it, and of the CPU."""
+    halves, lasts, costs = [], [], []
+    for number in range(times + 2):
+        load.ask("clear")
+        spent = cpu(root)
+        load.post(port, path, 1, 1, body)
+        answer = load.ask(f"wait {count} 30")
+        load.ask("rest 0.2")
+        if number >= 2:  # The first two warm what is to be measured.
+            halves.append(answer["p50"])
+            lasts.append(answer["p99"])
+            costs.append((cpu(root) - spent) * 1e6 / count)
+    return {"p50ms": round(statistics.median(halves), 1), "p99ms": round(statistics.median(lasts), 1),
+            # The system counts CPU in hundredths of a second: only the mean says something.
+            "cpuMicroseconds": round(statistics.mean(costs), 1)}
+
+
+def sustain(load, port, path, body, count, rate, seconds, root):
+    load.ask("clear")
+    spent = cpu(root)
+    posted = load.post(port, path, rate, seconds, body)
+    answer = load.ask(f"wait {int(rate * seconds) * count} 30")
+    return {"wanted": int(rate * count), "framesPerSecond":
+            round(answer["messages"] / max(posted["seconds"], seconds)),
+            "p50ms": round(answer["p50"], 1), "p99ms": round(answer["p99"], 1),
+            "missing": answer["missing"], "twice": answer["twice"],
+            "cpuMicroseconds": round((cpu(root) - spent) * 1e6 / max(1, answer["messages"]), 2)}
+
+
+def one_to_three(world, rows):
+    relay = world.relay()
+    root, count = relay.process.pid, world.sockets
+    load = Load(world, relay.port, hellos=[
+        hello(relay, f"u{number % 1000}", {"kind": "changes"}) for number in range(count)])
+    warm = Load(world, relay.port, hellos=[hello(relay, "warm", {"kind": "changes"})])
+    warm.ask("connect 0 40 20")
+    time.sleep(1)
+    measure(world, "belfry", load, root, relay.port, POSTS, change(), rows)
+    warm.end()
+    load.end()
+    world.leave(relay)
+    body = f'{{"n":@N@,"t":@T@,"text":"{TEXT}{TEXT[:70]}"}}'
+    for name in world.others:
+        other = peer(world, name)
+        load = Load(world, other.port, "/listen", "-")
+        measure(world, name, load, other.process.pid, other.port, "/publish", body, rows)
+        load.end()
+        other.stop()
+
+
+def measure(world, name, load, root, port, path, body, rows):
+    count = world.sockets
+    before, spent = kilobytes(root), cpu(root)
+    opened = open_all(load, count)
+    load.ask("rest 3")
+    each = (kilobytes(root) - before) / count
+    opening = (cpu(root) - spent) * 1e6 / count
+    if 1 in rows:
+        spent = cpu(root)
+        load.ask(f"rest {world.seconds}")
+        world.say(1, name, "≤ 10 kB each, ≤ 3 µs/s", sockets=count, kilobytesEach=round(each, 1),
+                  idleMicrosecondsPerSecond=round((cpu(root) - spent) * 1e6 / world.seconds / count, 2),
+                  openingSeconds=opened["seconds"], openingMicroseconds=round(opening))
+    if 2 in rows:
+        world.say(2, name, "p50 80, p99 200 ms, ≤ 10 µs",
+                  **tell(load, port, path, body, count, 10, root))
+    if 3 in rows:
+        world.say(3, name, "50,000/s, p99 500 ms",
+                  **sustain(load, port, path, body, count, 50000 / count, world.seconds, root))
+
+
+def one_tls(world):
+    """What a socket takes under the relay's own TLS; handshakes are Python's, so there are fewer."""
+    count, relay = min(1000, world.sockets), world.relay(tls=True)
+    sockets = []
+
+    def connect(number):
+        raw = socket.create_connection(("127.0.0.1", relay.port), 10)
+        one = relay.context.wrap_socket(raw, server_hostname="127.0.0.1")
+        one.sendall((f"GET {PATH} HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n"
+                     "Connection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+                     "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: belfry.live.v1\r\n\r\n"
+                     ).encode())
+        text = hello(relay, f"u{number}", {"kind": "changes"}, resumes=False).encode()
+        heard = b""
+        while b"\r\n\r\n" not in heard:
+            heard += one.recv(65536)
+        one.sendall(b"\x81\xfe" + len(text).to_bytes(2, "big") + bytes(4) + text)
+        while b'"complete"' not in heard or b'"type":"at"' not in heard:
+            part = one.recv(65536)
+            if not part:
+                raise SystemExit(f"a TLS socket was closed: {heard[-300:]}")
+            heard += part
+        sockets.append(one)
+
+    for number in range(50):
+        connect(number)
+    before = kilobytes(relay.process.pid)
+    for number in range(50, 50 + count):
+        connect(number)
+    time.sleep(2)
+    each = (kilobytes(relay.process.pid) - before) / count
+    world.say(1, "belfry, TLS", "≤ 30 kB each", sockets=count, kilobytesEach=round(each, 1))
+    for one in sockets:
+        one.close()
+    world.leave(relay)
+
+
+# --- Rows 4 to 9: what only the relay does
+
+
+def four(world):
+    relay = world.relay()
+    count, rate = world.sockets, 1000
+    relay.register("phone", "ann")
+    status, answer = relay.save("one", "ann", "text == 'pushed'")
+    if status != 200:
+        raise SystemExit(answer)
+    load = Load(world, relay.port, hellos=[
+        hello(relay, f"u{number}", {"kind": "changes", "query": {"predicate": f"owner == 'u{number}'"}})
+        for number in range(count)])
+    load.ask("connect 0 0 1")
+    p99 = {}
+    pusher = Load(world, relay.port, hellos=["-"])
+    for kind in ("alone", "beside"):
+        if kind == "beside":
+            open_all(load, count)
+            load.ask("clear")
+        before = buckets(relay, "belfry_change_to_acceptance_seconds")
+        file = os.path.join(world.folder, "pushed.json")
+        with open(file, "w") as out:
+            out.write(change(name="p@N@", text="pushed"))
+        # Both at once: the pusher's answer is read when the others have been posted.
+        pusher.process.stdin.write(f"post {relay.port} {POSTS} 50 {world.seconds} {file} 1\n")
+        pusher.process.stdin.flush()
+        if kind == "beside":
+            load.post(relay.port, POSTS, rate, world.seconds, change(owner='"u@U@"'), count)
+            told = load.ask(f"wait {rate * world.seconds} 20")
+        pusher.process.stdout.readline()
+        time.sleep(3)
+        p99[kind] = share(before, buckets(relay, "belfry_change_to_acceptance_seconds"), 0.99) * 1000
+    world.say(4, "belfry", "p50 8, p99 30 ms; pushes' p99 ≤ 1.3 ×", changesPerSecond=rate,
+              told=told["messages"], p50ms=round(told["p50"], 1), p99ms=round(told["p99"], 1),
+              pushesAloneP99ms=round(p99["alone"], 1), pushesBesideP99ms=round(p99["beside"], 1))
+    load.end()
+    pusher.end()
+    world.leave(relay)
+
+
+def fill(relay, load, kind, count, of):
+    """So many records, posted 500 at a time."""
+    for first in range(0, count, 500):
+        relay.expect(200, "POST", POSTS, [
+            {"operation": "create", "recordType": kind, "recordName": f"{kind}{number}",
+             "after": of(number)} for number in range(first, min(first + 500, count))])
+
+
+def five(world):
+    relay = world.relay()
+    count, records, shelves = world.sockets, 10000, 100
+    fill(relay, None, "Ranked", records,
+         lambda number: {"shelf": number % shelves, "rank": number * 7919 % 100000})
+    windows = [{"recordType": "Ranked", "sortBy": [{"fieldName": "rank"}], "limit": {"first": 20},
+                "query": {"predicate": f"shelf == {number % shelves} AND "
+                                       f"rank >= {number // shelves * 500}"}}
+               for number in range(count)]
+    load = Load(world, relay.port, hellos=[
+        hello(relay, f"u{number % 1000}", windows[number]) for number in range(count)])
+    opened = open_all(load, count)
+    before = buckets(relay, "belfry_live_change_seconds")
+    load.ask("clear")
+    # A record's shelf and rank follow the moment: it leaves windows and enters others.
+    body = ('{"operation":"update","recordType":"Ranked","recordName":"Ranked@U@",'
+            '"after":{"shelf":@S@,"rank":@R@,"t":@T@}}')
+    load.post(relay.port, POSTS, 200, world.seconds, body, records)
+    told = load.ask("wait 2000000000 3")
+    after = buckets(relay, "belfry_live_change_seconds")
+    world.say(5, "belfry", "engine p50 50, p99 300 µs", windows=count, records=records,
+              changesPerSecond=200, openingSeconds=opened["seconds"],
+              engineP50Microseconds=round(share(before, after, 0.5) * 1e6),
+              engineP99Microseconds=round(share(before, after, 0.99) * 1e6),
+              told=told["messages"], p99ms=round(told["p99"], 1))
+    load.end()
+    world.leave(relay)
+
+
+def six(world):
+    relay = world.relay()
+    count, records = world.sockets, 100000
+    fill(relay, None, "Owned", records, lambda number: {"owner": f"u{number % count}", "text": TEXT})
+    load = Load(world, relay.port, hellos=[
+        hello(relay, f"u{number}", {"recordType": "Owned",
+                                    "query": {"predicate": f"owner == 'u{number}'"}})
+        for number in range(count)])
+    before, readings = kilobytes(relay.process.pid), metric(relay, "belfry_live_readings_total")
+    answer = load.ask(f"connect 0 {count} {count}")
+    world.say(6, "belfry", "10 s, few readings, + 200 MB", sockets=answer["ready"], records=records,
+              seconds=answer["seconds"],
+              readings=int(metric(relay, "belfry_live_readings_total") - readings),
+              megabytes=round((kilobytes(relay.process.pid) - before) / 1024))
+    load.end()
+    world.leave(relay)
+
+
+def seven(world):
+    relay = world.relay()
+    count = world.sockets
+    load = Load(world, relay.port, hellos=[
+        hello(relay, f"u{number % 1000}", {"kind": "changes"}) for number in range(count)])
+    open_all(load, count)
+    load.post(relay.port, POSTS, 10, 1, change())
+    load.ask(f"wait {10 * count} 30")
+    # Some are durable, and not told to everybody, when the relay is killed.
+    load.post(relay.port, POSTS, 100, 0.3, change())
+    relay.kill()
+    load.ask("abandon")
+    began = time.monotonic()
+    relay.start(port=relay.port)
+    ready = time.monotonic() - began
+    readings = metric(relay, "belfry_live_readings_total")
+    answer = load.ask(f"connect 0 {count} {count}")
+    load.post(relay.port, POSTS, 10, 0.5, change())
+    load.ask("rest 3")
+    told = load.ask("report")
+    world.say(7, "belfry", "10 s after ready, lost 0", sockets=answer["ready"],
+              refused=answer["refused"], seconds=answer["seconds"], readySeconds=round(ready, 2),
+              lost=told["missing"], twice=told["twice"], resets=told["resets"],
+              readings=int(metric(relay, "belfry_live_readings_total") - readings))
+    load.end()
+    world.leave(relay)
+
+
+def eight(world):
+    relay = world.relay()
+    count, stalled = world.sockets, 100
+    load = Load(world, relay.port, hellos=[
+        hello(relay, f"u{number % 1000}", {"kind": "changes"}) for number in range(count)])
+    open_all(load, count)
+    healthy, body = count - stalled, change(text="y" * 3000)
+    result = {}
+    for kind in ("all read", "some do not"):
+        if kind != "all read":
+            load.ask(f"stall 0 {stalled}")
+        load.ask("clear")
+        before = kilobytes(relay.process.pid)
+        # What the system's own buffers take is filled too.
+        load.post(relay.port, POSTS, 2, world.seconds * 2, body)
+        result[kind] = load.ask(f"wait {healthy * 4 * world.seconds} 60")["p99"]
+        grown = (kilobytes(relay.process.pid) - before) / stalled
+    load.ask(f"read 0 {stalled}")
+    load.ask("rest 5")
+    load.post(relay.port, POSTS, 2, 1, change())
+    told = load.ask("wait 2000000000 5")
+    world.say(8, "belfry", "256 KiB each, others' p99 + 10 %, nothing missing", stalled=stalled,
+              kilobytesEach=round(grown, 1), p99ms=round(result["all read"], 1),
+              p99BesideMs=round(result["some do not"], 1), missing=told["missing"],
+              twice=told["twice"], lost=told["lost"])
+    load.end()
+    world.leave(relay)
+
+
+def nine(world):
+    relay = world.relay()
+    count = world.sockets
+    load = Load(world, relay.port, hellos=[
+        hello(relay, f"u{number % 1000}", {"kind": "changes"}) for number in range(count)])
+    open_all(load, count)
+    relay.process.send_signal(signal.SIGTERM)
+    answer = load.ask("leave 60")
+    code = relay.process.wait(PATIENCE)
+    returns = [count for count in answer["returns"] if count]
+    world.say(9, "belfry", "drainSeconds (10) + 2; no second twice the mean", sockets=answer["all"],
+              told=answer["told"], seconds=answer["seconds"], code=code,
+              busiestSecond=max(returns, default=0),
+              meanSecond=round(sum(returns) / max(1, len(returns))))
+    load.end()
+    relay.gateway.stop()
+
+
+def table(rows):
+    """What was measured, as docs/performance.md has it."""
+    print("\n| # | | goal | measured |\n| ---: | --- | --- | --- |")
+    for row, what, goal, values in rows:
+        text = ", ".join(f"{name} {value:,}" if isinstance(value, (int, float)) else
+                         f"{name} {value}" for name, value in values.items())
+        print(f"| {row} | {what} | {goal} | {text} |")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--load", required=True, help="the load, compiled")
+    parser.add_argument("--rows", default="1,2,3,4,5,6,7,8,9")
+    parser.add_argument("--others", default="nchan,gorilla,ws")
+    parser.add_argument("--sockets", type=int, default=10000)
+    parser.add_argument("--seconds", type=int, default=10)
+    parser.add_argument("--binary")
+    arguments = parser.parse_args()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    if arguments.sockets + 500 > hard:
+        arguments.sockets = hard - 500
+        print(f"the file limit leaves {arguments.sockets} sockets")
+    world = World(arguments)
+    world.others = [name for name in arguments.others.split(",") if name]
+    rows = {int(row) for row in arguments.rows.split(",")}
+    if rows & {1, 2, 3}:
+        one_to_three(world, rows)
+    if 1 in rows:
+        one_tls(world)
+    for row, run in {4: four, 5: five, 6: six, 7: seven, 8: eight, 9: nine}.items():
+        if row in rows:
+            run(world)
+    table(world.rows)
+    shutil.rmtree(world.folder)
+
+
+if __name__ == "__main__":
+    main()
