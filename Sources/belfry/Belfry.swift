@@ -7,7 +7,10 @@ struct Belfry: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "belfry",
         abstract: "CloudKit-style subscriptions for any database.",
-        subcommands: [DevCommand.self, ServeCommand.self, TriggerCommand.self, ListenCommand.self]
+        subcommands: [
+            DevCommand.self, ServeCommand.self, FollowCommand.self, TriggerCommand.self,
+            ListenCommand.self,
+        ]
             + AdministrationCommands.all
             + [
                 PredicateCommand.self, MatchCommand.self, GatewayCommand.self, BenchCommand.self,
