@@ -90,6 +90,8 @@ let package = Package(
             name: "Matching",
             dependencies: ["RelayModel", "PredicateLanguage", "RegularExpressions"]),
         .target(name: "ChangeSources", dependencies: ["RelayModel", crypto]),
+        .target(
+            name: "PostgresFollowing", dependencies: ["RelayModel", "ChangeSources", "CPQ"]),
         .target(name: "Storage", dependencies: ["RelayModel", crypto]),
         .target(
             name: "StorageSQLite",
@@ -138,7 +140,7 @@ let package = Package(
             name: "belfry",
             dependencies: [
                 "RelayModel", "PredicateLanguage", "RegularExpressions", "Matching",
-                "ChangeSources", "Storage",
+                "ChangeSources", "PostgresFollowing", "Storage",
                 "StorageSQLite", "Fanout", "Gateway", "RelayServer", "GatewaySimulator",
                 "CBuildStamp",
                 argumentParser, asyncHTTPClient, crypto, logging, metrics, nioCore, nioHTTP1,
@@ -148,6 +150,7 @@ let package = Package(
         // What is not Swift, and the schema.
         .target(name: "CBuildStamp"),
         .target(name: "CCurl", linkerSettings: [.linkedLibrary("curl")]),
+        .target(name: "CPQ", linkerSettings: [.linkedLibrary("pq")]),
         .target(name: "CRE2", linkerSettings: [.linkedLibrary("re2")]),
         .target(name: "CSQLite"),
         .systemLibrary(name: "CMalloc"),
@@ -178,6 +181,9 @@ let package = Package(
             name: "ChangeSourcesTests",
             dependencies: ["RelayModel", "ChangeSources", "RelayTestKit"],
             exclude: ["Fixtures"]),
+        .testTarget(
+            name: "PostgresFollowingTests",
+            dependencies: ["RelayModel", "ChangeSources", "PostgresFollowing", "RelayTestKit"]),
         .testTarget(
             name: "StorageTests", dependencies: ["RelayModel", "Storage", "RelayTestKit"]),
         .testTarget(

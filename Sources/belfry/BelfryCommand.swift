@@ -8,7 +8,10 @@ struct BelfryCommand: AsyncParsableCommand {
         commandName: "belfry",
         abstract: "CloudKit-style subscriptions for any database.",
         version: BuildStamp.current.description,
-        subcommands: [DevCommand.self, ServeCommand.self, TriggerCommand.self, ListenCommand.self]
+        subcommands: [
+            DevCommand.self, ServeCommand.self, FollowCommand.self, TriggerCommand.self,
+            ListenCommand.self,
+        ]
             + AdministrationCommands.all
             + [
                 PredicateCommand.self, MatchCommand.self, GatewayCommand.self, BenchCommand.self,

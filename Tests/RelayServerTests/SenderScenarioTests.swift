@@ -104,7 +104,7 @@ import Testing
     private static let sources: [(name: String, definition: String)] =
         [
             "belfry", "debezium", "supabase", "hasura", "cloudevents", "parse", "mongodb",
-            "dynamodb", "directus", "strapi", "wal2json", "cloudkit",
+            "dynamodb", "directus", "strapi", "wal2json", "cloudkit", "postgres",
         ].map { ($0, #"{"preset":"\#($0)"}"#) } + [
             ("minapp", #"{"preset":"minapp","mapping":{"table":{"constant":"Todo"}}}"#),
             ("appwrite", #"{"preset":"appwrite","verification":{"secrets":[{"secret":"k y"}]}}"#),

@@ -22,7 +22,7 @@ extension ChangeSource {
         case .minapp: ["x-hydrogen-trigger-event"]
         case .strapi: ["x-strapi-event"]
         case .belfry, .debezium, .supabase, .hasura, .cloudevents, .parse, .mongodb, .dynamodb,
-            .directus, .wal2json, .airtable, .cloudkit, .custom:
+            .directus, .wal2json, .airtable, .cloudkit, .postgres, .custom:
             []
         }
     }

@@ -88,7 +88,7 @@ extension ChangeSource {
         }
     }
 
-    private func map(
+    func map(
         _ reported: [ReportedChange], item: SourceItem, transportKey: String?
     ) throws(JSONContractError) -> [DecodedItem] {
         var mapped: [(change: RecordChange, reported: ReportedChange)] = []

@@ -22,6 +22,7 @@ extension ChangeSource {
         case .wal2json: try WAL2JSONReading.read(item)
         case .airtable: try AirtableReading.read(item)
         case .cloudkit: try CloudKitReading.read(item)
+        case .postgres: try item.followedRow()
         case .custom: try CustomReading.read(item)
         }
     }

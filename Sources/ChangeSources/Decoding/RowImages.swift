@@ -13,6 +13,7 @@ struct RowImages {
         guard let image = reported.before, var before else { return }
         let table = reported.table
         let keys = mapping.keys[table.qualifiedName] ?? mapping.keys[table.name] ?? mapping.key
+            ?? reported.keyColumns
         let keyColumns = Set(keys ?? item.source.preset.defaultKeys.flatMap { $0 })
         switch (mapping.beforeImage, image.completeness) {
         case (.auto, .full), (.full, _): before.completeness = .full

@@ -21,10 +21,14 @@ extension SourceMapping {
         change.isSnapshot = reported.isSnapshot
         try fill(&change, reported, item)
         guard reported.operation == .update, let before = reported.before,
-            images.before?.completeness == .full, reported.recordName == nil
+            let formerImage = images.before, reported.recordName == nil
         else { return [change] }
+        // A row before that has the key alone is there because the key changed.
+        let isKeyAlone = reported.keyColumns != nil
+        guard formerImage.completeness == .full || isKeyAlone else { return [change] }
+        let rest = formerImage.completeness == .full ? [:] : images.after?.fields ?? [:]
         let former = try self.identity(
-            reported, item, row: images.before?.fields ?? [:], other: [:], path: before.path)
+            reported, item, row: formerImage.fields, other: rest, path: before.path)
         guard former != identity else { return [change] }
         var deletion = former.change(.delete, images)
         try fill(&deletion, reported, item)
@@ -212,7 +216,8 @@ extension SourceMapping {
             }
             return name
         }
-        let candidates = configured.map { [$0] } ?? item.source.preset.defaultKeys
+        let candidates =
+            (configured ?? reported.keyColumns).map { [$0] } ?? item.source.preset.defaultKeys
         let columns =
             candidates.first { $0.allSatisfy { row[$0] != nil || other[$0] != nil } }
             ?? candidates[0]

@@ -40,30 +40,33 @@ package enum SourcePreset: String, Sendable, Hashable, CaseIterable {
     case airtable
     /// Records as CloudKit Web Services answer them.
     case cloudkit
+    /// What a follower of PostgreSQL's own log posts (`belfry follow postgres`).
+    case postgres
     /// Anything else, by JSON pointers.
     case custom
 
     /// What becomes of a change that cannot be mapped, unless the source says otherwise.
     ///
     /// A refusal stops Debezium's engine after its retries, and ten refusals switch an Appwrite
-    /// webhook off.
+    /// webhook off. A follower would wait for ever.
     var defaultPolicy: UnmappablePolicy {
         switch self {
-        case .debezium, .appwrite: .park
+        case .debezium, .appwrite, .postgres: .park
         case .belfry, .supabase, .hasura, .cloudevents, .parse, .mongodb, .dynamodb, .directus,
             .strapi, .minapp, .wal2json, .airtable, .cloudkit, .custom:
             .reject
         }
     }
 
-    /// One MiB; Debezium's batches of up to 200 events get all that is allowed.
+    /// One MiB; Debezium's batches of up to 200 events, and whole transactions, get all that is
+    /// allowed.
     var defaultBodyBytes: Int {
-        self == .debezium ? Limits.maximumWebhookBytes : 1024 * 1024
+        self == .debezium || self == .postgres ? Limits.maximumWebhookBytes : 1024 * 1024
     }
 
     /// A minute; nothing for the relay's own format, whose senders say what is a repetition.
     var defaultContentWindow: Duration {
-        self == .belfry ? .zero : .seconds(60)
+        self == .belfry || self == .postgres ? .zero : .seconds(60)
     }
 
     /// The key columns to look for, first those of the first list.
@@ -75,7 +78,7 @@ package enum SourcePreset: String, Sendable, Hashable, CaseIterable {
         case .strapi: [["documentId"], ["id"]]
         case .minapp, .debezium: [["id"], ["_id"]]
         case .belfry, .supabase, .hasura, .cloudevents, .dynamodb, .directus, .wal2json,
-            .airtable, .cloudkit, .custom:
+            .airtable, .cloudkit, .postgres, .custom:
             [["id"]]
         }
     }

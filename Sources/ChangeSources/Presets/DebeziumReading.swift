@@ -3,9 +3,6 @@ import RelayModel
 /// Debezium Server's HTTP sink: the value of each record, alone or under `payload` beside its
 /// `schema`; the record's key is never sent.
 enum DebeziumReading {
-    /// Why a truncation is no change.
-    static let truncation = "a truncation names no record, so that nobody can be told of it"
-
     static func read(_ item: SourceItem) throws(JSONContractError) -> Reading {
         if item.value == .null { return .ignored("a tombstone") }
         let outer = try item.reader()
@@ -61,7 +58,7 @@ struct DebeziumEvent {
         case "d": kind = .delete
         case "m": return .ignored("a logical decoding message")
         case "t":
-            throw images.failure("op", DebeziumReading.truncation)
+            throw images.failure("op", ReportedChange.truncation)
         default:
             throw images.failure(
                 "op", "\"\(operation.prefix(64))\" is unknown; allowed are c, u, d, r, t, m")

@@ -17,7 +17,7 @@ enum WAL2JSONReading {
         switch action {
         case "B", "C": return .ignored("the bounds of a transaction are no change")
         case "M": return .ignored("a message of the log is no change")
-        case "T": throw reader.failure("action", DebeziumReading.truncation)
+        case "T": throw reader.failure("action", ReportedChange.truncation)
         default: break
         }
         guard let operation = actions[action] else {
@@ -58,7 +58,7 @@ enum WAL2JSONReading {
             let inner = try JSONReader(element, path: reader.path(of: "change[\(index)]"))
             let kind = try inner.require("kind", try inner.string("kind"))
             if kind == "message" { continue }
-            if kind == "truncate" { throw inner.failure("kind", DebeziumReading.truncation) }
+            if kind == "truncate" { throw inner.failure("kind", ReportedChange.truncation) }
             var change = ReportedChange(
                 try inner.operation("kind", kinds), of: try table(inner))
             let columns = try tuple(inner, "column")

@@ -9,6 +9,8 @@ struct ReportedChange {
     var changedKeys: [String]?
     /// The record's name, where the source says it and no key column is needed.
     var recordName: String?
+    /// The columns that name the record, where the source knows the primary key.
+    var keyColumns: [String]?
     /// What only the relay's own format says by itself.
     var stated = StatedPlace()
     var deviceID: String?
@@ -21,6 +23,9 @@ struct ReportedChange {
     var key: (kind: DedupeKey.Kind, text: String)?
     /// Whether changes of several records may have this position, so that the name is part of it.
     var sharesPosition = false
+
+    /// Why a truncation is no change.
+    static let truncation = "a truncation names no record, so that nobody can be told of it"
 
     init(_ operation: ChangeOperation, of table: ReportedTable) {
         self.operation = operation

@@ -58,9 +58,18 @@ package struct SenderGuide: Sendable {
         case .minapp:
             "In Minapp's console, a trigger for each table whose action is a webhook: "
                 + "the URL \(url) and this source's secret."
+        case .postgres: postgres
         case .belfry, .cloudevents, .mongodb, .dynamodb, .wal2json, .cloudkit, .custom:
             listed(in: "whatever posts (docs/webhook-signing.md has it in five languages)")
         }
+    }
+
+    private var postgres: String {
+        """
+        export PGPASSFILE=$HOME/.pgpass BELFRY_SOURCE_SECRET=\(Self.quoted(shownSecret))
+        belfry follow postgres --url postgresql://USER@HOST/DATABASE --publication belfry --make \\
+          --tables public.\(table) --source-url \(Self.quoted(url))
+        """
     }
 
     private var supabase: String {

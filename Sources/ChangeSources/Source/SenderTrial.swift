@@ -117,6 +117,11 @@ struct SenderTrial {
                         ["name": "title", "type": "text", "value": "Tried"],
                     ],
                 ]
+            case .postgres:
+                [
+                    "operation": "create", "schema": "public", "table": name, "key": ["id"],
+                    "after": row, "position": "trial/1",
+                ]
             case .airtable:
                 [
                     "changedTablesById": .object(

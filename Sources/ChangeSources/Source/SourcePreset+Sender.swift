@@ -16,7 +16,7 @@ extension SourcePreset {
         case .airtable: ["scheme": "airtable"]
         case .minapp: ["scheme": "minapp"]
         case .belfry, .debezium, .cloudevents, .mongodb, .dynamodb, .wal2json, .cloudkit,
-            .custom:
+            .postgres, .custom:
             ["scheme": "standardWebhooks"]
         }
     }
@@ -26,7 +26,7 @@ extension SourcePreset {
         switch self {
         case .directus, .strapi, .appwrite, .minapp, .cloudkit: true
         case .belfry, .debezium, .supabase, .hasura, .cloudevents, .parse, .mongodb, .dynamodb,
-            .wal2json, .airtable, .custom:
+            .wal2json, .airtable, .postgres, .custom:
             false
         }
     }

@@ -1,10 +1,10 @@
-import RelayModel
+package import RelayModel
 
 extension FieldValue {
     /// Takes JSON for what it is, whatever its members are called.
     ///
     /// A database's own JSON column may well hold `{"$date": …}`.
-    init(plain json: JSONValue) {
+    package init(plain json: JSONValue) {
         switch json {
         case .null: self = .null
         case .bool(let flag): self = .bool(flag)

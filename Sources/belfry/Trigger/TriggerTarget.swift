@@ -1,6 +1,5 @@
 import ArgumentParser
 import AsyncHTTPClient
-import ChangeSources
 import Foundation
 import NIOCore
 import NIOHTTP1
@@ -22,18 +21,14 @@ struct TriggerTarget: ParsableArguments {
     @Flag(help: "Show the relay's answer as JSON.")
     var json = false
 
-    /// A source that is to be posted to.
-    private struct Source {
-        let url: String
-        let secret: String
-    }
-
     /// Posts a change.
     ///
     /// - Returns: The relay's answer.
     /// - Throws: ``CommandFailure`` if there is none, or it refuses.
     func post(_ change: JSONValue) async throws -> JSONValue {
-        let source = try source(ProcessInfo.processInfo.environment)
+        let source = try PostedSource.found(
+            url: url, secret: secret, flags: (url: "--url", secret: "--secret"),
+            ProcessInfo.processInfo.environment)
         var trust = RelayTrust()
         if let caFile { try trust.add("--ca-file", caFile) }
         let client = HTTPClient(
@@ -48,44 +43,14 @@ struct TriggerTarget: ParsableArguments {
         return try result.get()
     }
 
-    private func source(_ environment: [String: String]) throws -> Source {
-        let named = url ?? environment["BELFRY_SOURCE_URL"]
-        let secret = secret ?? environment["BELFRY_SOURCE_SECRET"]
-        if let named {
-            guard let secret else {
-                throw CommandFailure(
-                    .configuration,
-                    "no secret: give --secret, or set BELFRY_SOURCE_SECRET")
-            }
-            guard let parts = URL(string: named), ["http", "https"].contains(parts.scheme),
-                parts.host() != nil, parts.path().contains("/changes/1/")
-            else {
-                throw CommandFailure(
-                    .configuration,
-                    "\(named) is not the URL of a change source, as belfry sources show has it: "
-                        + "http(s)://HOST/changes/1/CONTAINER/ENVIRONMENT/SOURCE")
-            }
-            return Source(url: named, secret: secret)
-        }
-        guard let dev = DevAddress.find(environment), let url = dev.sourceURL,
-            let token = dev.sourceToken
-        else {
-            throw CommandFailure(
-                .configuration,
-                "no belfry dev is running: start one, or name a change source with --url and "
-                    + "--secret")
-        }
-        return Source(url: url, secret: secret ?? token)
-    }
-
     private static func post(
-        _ change: JSONValue, to source: Source, _ client: HTTPClient
+        _ change: JSONValue, to source: PostedSource, _ client: HTTPClient
     ) async throws -> JSONValue {
         var request = HTTPClientRequest(url: source.url)
         request.method = .POST
         request.headers.add(name: "Content-Type", value: "application/json")
         let body = change.utf8
-        for (name, value) in proof(source.secret, of: body) {
+        for (name, value) in source.proof(of: body) {
             request.headers.add(name: name, value: value)
         }
         request.body = .bytes(ByteBuffer(bytes: body))
@@ -106,23 +71,8 @@ struct TriggerTarget: ParsableArguments {
         throw CommandFailure(answer.status < 500 ? .refused : .broken, reason(json, answer.status))
     }
 
-    /// What proves that the source posts: a signature of Standard Webhooks where the secret is one
-    /// of its keys, and otherwise the secret itself.
-    private static func proof(_ secret: String, of body: [UInt8]) -> [(String, String)] {
-        let id = "trigger_\(Hexadecimal.encode(World.real.randomBytes(12)))"
-        let timestamp = String(World.real.now().seconds)
-        guard
-            let signature = StandardWebhooks.signature(
-                id: id, timestamp: timestamp, body: body, secret: secret)
-        else { return [("Authorization", "Bearer \(secret)")] }
-        return [
-            (StandardWebhooks.idHeader, id), (StandardWebhooks.timestampHeader, timestamp),
-            (StandardWebhooks.signatureHeader, signature),
-        ]
-    }
-
     /// What the relay says of the whole, and of the one change.
-    private static func reason(_ answer: JSONValue, _ status: Int) -> String {
+    static func reason(_ answer: JSONValue, _ status: Int) -> String {
         guard case .object(let object) = answer, case .string(let whole)? = object["reason"] else {
             return "HTTP \(status)"
         }

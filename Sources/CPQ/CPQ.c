@@ -1,0 +1,33 @@
+#include "CPQ.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+int cpq_wake_create(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
+
+void cpq_wake_signal(int wake) {
+    uint64_t one = 1;
+    /* A counter that is full wakes as well. */
+    while (write(wake, &one, sizeof one) < 0 && errno == EINTR) {
+    }
+}
+
+void cpq_wake_close(int wake) { close(wake); }
+
+int cpq_wait(int socket, int read_wanted, int write_wanted, int wake, int milliseconds) {
+    struct pollfd waits[2] = {{.fd = wake, .events = POLLIN}, {.fd = socket}};
+    if (read_wanted) waits[1].events |= POLLIN;
+    if (write_wanted) waits[1].events |= POLLOUT;
+    if (poll(waits, 2, milliseconds) <= 0) return 0;
+    int happened = 0;
+    if (waits[0].revents) {
+        uint64_t count;
+        (void)!read(wake, &count, sizeof count);
+        happened |= CPQ_WOKEN;
+    }
+    if (waits[1].revents & (POLLIN | POLLERR | POLLHUP)) happened |= CPQ_READABLE;
+    if (waits[1].revents & (POLLOUT | POLLERR | POLLHUP)) happened |= CPQ_WRITABLE;
+    return happened;
+}

@@ -1,0 +1,48 @@
+import RelayModel
+
+extension ChangeSource {
+    /// Reads what a follower within the relay has, as if it had been posted.
+    ///
+    /// - Complexity: O(*n*) in the size of the rows; JSON is made where the mapping points into it,
+    ///   and of what cannot be mapped.
+    package func decode(_ rows: [FollowedRow]) -> DecodedBatch {
+        let pointsIntoJSON = mapping.hasPointers
+        var batch = DecodedBatch(items: [])
+        batch.items.reserveCapacity(rows.count)
+        for (index, row) in rows.enumerated() {
+            let value: JSONValue = pointsIntoJSON ? .object(row.json) : .null
+            let item = SourceItem(
+                value: value, path: "[\(index)]", index: index, headers: WebhookHeaders(),
+                source: self)
+            batch.items.append(contentsOf: items(of: row, item))
+        }
+        return batch
+    }
+
+    private func items(of row: FollowedRow, _ item: SourceItem) -> [DecodedItem] {
+        do throws(JSONContractError) {
+            return try map([try row.reported(path: item.path)], item: item, transportKey: nil)
+        } catch {
+            guard onUnmappable == .park else {
+                return [.refused(path: error.path, reason: error.reason)]
+            }
+            return [
+                .parked(
+                    ParkedBody(
+                        reason: error.reason, path: error.path, raw: .object(row.json),
+                        index: item.index, headers: [:]))
+            ]
+        }
+    }
+}
+
+extension SourceMapping {
+    /// Whether a place is named by where it stands in the body.
+    var hasPointers: Bool {
+        let places = originDevice + originUser + dedupe
+        let others = [zone, database, owner, readers, version, occurredAt, table]
+        return (places + others.compactMap { $0 }).contains { place in
+            if case .pointer = place { true } else { false }
+        }
+    }
+}

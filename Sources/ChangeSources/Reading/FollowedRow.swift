@@ -1,0 +1,159 @@
+package import RelayModel
+
+/// A change of a row as a follower of a database's own log has it: the preset `postgres`.
+///
+/// A follower within the relay hands it over as it is; one elsewhere posts ``json``.
+package struct FollowedRow: Sendable, Hashable {
+    /// What happened.
+    package enum Operation: String, Sendable, Hashable {
+        case create, update, delete
+        /// The whole table was emptied: no record is named.
+        case truncate
+    }
+
+    package var operation: Operation
+    /// The name of the database.
+    package var database: String?
+    package var schema: String
+    package var table: String
+    /// The columns of the primary key, or of what stands for it.
+    package var key: [String]
+    package var before: RecordImage?
+    package var after: RecordImage?
+    /// Who made the change, where the transaction says so.
+    package var deviceID: String?
+    package var userID: String?
+    package var occurredAt: Timestamp?
+    /// Grows with each change of a record.
+    package var version: Int64?
+    /// Names this change; the same whenever it is sent again.
+    package var position: String
+    /// Whether it is a row of an initial load, which fires nothing.
+    package var isSnapshot = false
+
+    package init(
+        _ operation: Operation, schema: String, table: String, key: [String], position: String
+    ) {
+        self.operation = operation
+        self.schema = schema
+        self.table = table
+        self.key = key
+        self.position = position
+    }
+}
+
+extension FollowedRow {
+    private static let members = [
+        "operation", "database", "schema", "table", "key", "before", "beforeCompleteness", "after",
+        "afterCompleteness", "origin", "occurredAt", "version", "position", "snapshot",
+    ]
+
+    /// The form in which it is posted; reading it again gives an equal change.
+    package var json: JSONObject {
+        var members: [(name: String, value: JSONValue)] = [
+            ("operation", .string(operation.rawValue)), ("schema", .string(schema)),
+            ("table", .string(table)), ("key", .array(key.map { .string($0) })),
+        ]
+        if let database { members.append(("database", .string(database))) }
+        for (name, image) in [("before", before), ("after", after)] {
+            guard let image else { continue }
+            members.append((name, .object(FieldValue.notation(fields: image.fields))))
+            if image.completeness == .partial { members.append((name + "Completeness", "partial")) }
+        }
+        if deviceID != nil || userID != nil {
+            var origin: JSONObject = [:]
+            origin["deviceID"] = deviceID.map { .string($0) }
+            origin["userRecordName"] = userID.map { .string($0) }
+            members.append(("origin", .object(origin)))
+        }
+        if let occurredAt { members.append(("occurredAt", .integer(occurredAt.milliseconds))) }
+        if let version { members.append(("version", .integer(version))) }
+        members.append(("position", .string(position)))
+        if isSnapshot { members.append(("snapshot", true)) }
+        return JSONObject(members)
+    }
+
+    /// Reads the form in which it is posted.
+    init(_ reader: JSONReader) throws(JSONContractError) {
+        try reader.allowOnly(Self.members)
+        let word = try reader.require("operation", try reader.string("operation"))
+        guard let operation = Operation(rawValue: word) else {
+            throw reader.failure(
+                "operation",
+                "\"\(word.prefix(64))\" is unknown; allowed are create, update, delete, truncate")
+        }
+        self.init(
+            operation, schema: try reader.require("schema", try reader.string("schema")),
+            table: try reader.require("table", try reader.string("table")),
+            key: try reader.strings("key") ?? [],
+            position: try reader.require("position", try reader.string("position")))
+        guard !position.isEmpty else { throw reader.failure("position", "must not be empty") }
+        database = try reader.string("database")
+        before = try Self.image("before", reader)
+        after = try Self.image("after", reader)
+        if let origin = try reader.reader("origin") {
+            try origin.allowOnly(["deviceID", "userRecordName"])
+            deviceID = try origin.string("deviceID")
+            userID = try origin.string("userRecordName")
+        }
+        occurredAt = try reader.moment("occurredAt")
+        version = try reader.integer("version")
+        isSnapshot = try reader.bool("snapshot") ?? false
+    }
+
+    private static func image(
+        _ name: String, _ reader: JSONReader
+    ) throws(JSONContractError) -> RecordImage? {
+        let completeness: ImageCompleteness = try reader.choice("\(name)Completeness") ?? .full
+        guard let inner = try reader.reader(name) else { return nil }
+        return RecordImage(
+            try FieldValue.fields(notation: inner.object, path: inner.path),
+            completeness: completeness)
+    }
+
+    /// The change in the words of the mapping.
+    ///
+    /// - Throws: What is wrong with it, at its place below `path`.
+    func reported(path: String) throws(JSONContractError) -> ReportedChange {
+        let operation: ChangeOperation
+        switch self.operation {
+        case .create: operation = .create
+        case .update: operation = .update
+        case .delete: operation = .delete
+        case .truncate:
+            throw JSONContractError(
+                path: path.isEmpty ? "operation" : "\(path).operation",
+                reason: ReportedChange.truncation)
+        }
+        var change = ReportedChange(
+            operation, of: ReportedTable(database: database, schema: schema, name: table))
+        func image(_ name: String, _ image: RecordImage?) -> ReportedImage? {
+            image.map {
+                ReportedImage(
+                    fields: $0.fields, completeness: $0.completeness == .full ? .full : .partial,
+                    path: path.isEmpty ? name : "\(path).\(name)")
+            }
+        }
+        change.before = operation == .create ? nil : image("before", before)
+        change.after = operation == .delete ? nil : image("after", after)
+        guard change.after != nil || operation == .delete else {
+            throw JSONContractError(
+                path: path, reason: "a change that is no deletion needs the row after it")
+        }
+        change.keyColumns = key.isEmpty ? nil : key
+        change.deviceID = deviceID
+        change.userID = userID
+        change.occurredAt = occurredAt
+        change.version = version
+        change.key = (.position, position)
+        change.isSnapshot = isSnapshot
+        return change
+    }
+}
+
+extension SourceItem {
+    /// Reads what a follower posted.
+    func followedRow() throws(JSONContractError) -> Reading {
+        .changes([try FollowedRow(try reader()).reported(path: path)])
+    }
+}

@@ -1,0 +1,182 @@
+/// What is asked of the server beside its log.
+///
+/// It is used by the follower's thread alone, and that protects it.
+final class Catalogue: @unchecked Sendable {
+    let connection: PostgresConnection
+
+    init(_ connection: PostgresConnection) {
+        self.connection = connection
+    }
+
+    /// How values are written, so that they can be read; and no bound that a role may have set for
+    /// ordinary work.
+    static let writing = """
+        SET datestyle = 'ISO, MDY'; SET intervalstyle = 'postgres'; SET timezone = 'UTC';
+        SET extra_float_digits = 3; SET bytea_output = 'hex'; SET statement_timeout = 0;
+        SET idle_in_transaction_session_timeout = 0; SET row_security = off;
+        SET search_path = pg_catalog
+        """
+
+    // MARK: The server
+
+    var walLevel: String {
+        get throws { try connection.query("SHOW wal_level").first?.first.flatMap { $0 } ?? "" }
+    }
+
+    /// The role, and whether it may replicate by itself or by one of the roles that managed servers
+    /// grant.
+    func role() throws -> (name: String, mayReplicate: Bool) {
+        let rows = try connection.query(
+            """
+            SELECT rolname, rolsuper OR rolreplication OR EXISTS (
+                SELECT FROM pg_roles AS granted
+                WHERE granted.rolname IN ('rds_replication', 'azure_pg_admin', 'cloudsqlsuperuser')
+                AND pg_has_role(current_user, granted.oid, 'MEMBER'))
+            FROM pg_roles WHERE rolname = current_user
+            """)
+        return (rows.first?[0] ?? "", rows.first?[1] == "t")
+    }
+
+    // MARK: Publications
+
+    func hasPublication(_ name: String) throws -> Bool {
+        try !connection.query("SELECT FROM pg_publication WHERE pubname = $1", [name]).isEmpty
+    }
+
+    func makePublication(_ name: String, tables: [String]) throws {
+        try connection.query(Self.publicationSQL(name, tables: tables))
+    }
+
+    static func publicationSQL(_ name: String, tables: [String]) -> String {
+        let list =
+            tables.isEmpty
+            ? "ALL TABLES" : "TABLE " + tables.map(\.quotedTable).joined(separator: ", ")
+        return "CREATE PUBLICATION \(name.quotedName) FOR \(list)"
+    }
+
+    /// A table of a publication, with the condition that its rows must meet.
+    struct PublishedTable {
+        let relation: Relation
+        let primaryKey: [String]
+        let filter: String?
+        let isPartitioned: Bool
+
+        /// What reads its rows as they are.
+        var select: String {
+            let columns = relation.columns.map(\.name.quotedName).joined(separator: ", ")
+            let only = isPartitioned ? "" : "ONLY "
+            let place = "\(relation.schema.quotedName).\(relation.name.quotedName)"
+            let condition = filter.map { " WHERE \($0)" } ?? ""
+            return "SELECT \(columns) FROM \(only)\(place)\(condition)"
+        }
+    }
+
+    /// Servers before 15 know neither columns nor conditions of a publication.
+    func tables(of publication: String) throws -> [PublishedTable] {
+        let rows = try connection.query(
+            """
+            SELECT t.schemaname, t.tablename, c.oid, c.relkind = 'p', c.relreplident,
+                to_jsonb(t)->>'rowfilter', to_jsonb(t)->'attnames'
+            FROM pg_publication_tables AS t
+            JOIN pg_namespace AS n ON n.nspname = t.schemaname
+            JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = t.tablename
+            WHERE t.pubname = $1 ORDER BY 1, 2
+            """, [publication])
+        return try rows.map { row in
+            let id = UInt32(row[2] ?? "") ?? 0
+            let columns = try connection.query(
+                """
+                SELECT attname, atttypid FROM pg_attribute
+                WHERE attrelid = $1::oid AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
+                AND ($2::jsonb IS NULL OR $2::jsonb = 'null' OR $2::jsonb ? attname::text)
+                ORDER BY attnum
+                """, [row[2], row[6]])
+            return PublishedTable(
+                relation: Relation(
+                    id: id, schema: row[0] ?? "", name: row[1] ?? "",
+                    identity: row[4]?.utf8.first ?? UInt8(ascii: "d"),
+                    columns: columns.map {
+                        RelationColumn(
+                            name: $0[0] ?? "", type: UInt32($0[1] ?? "") ?? 0, isIdentity: false)
+                    }),
+                primaryKey: try primaryKey(of: id), filter: row[5], isPartitioned: row[3] == "t")
+        }
+    }
+
+    /// The columns of the primary key, in its order.
+    func primaryKey(of table: UInt32) throws -> [String] {
+        try connection.query(
+            """
+            SELECT a.attname FROM pg_index AS i
+            CROSS JOIN LATERAL unnest(i.indkey) WITH ORDINALITY AS k (attnum, place)
+            JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
+            WHERE i.indrelid = $1::oid AND i.indisprimary ORDER BY k.place
+            """, [String(table)]
+        ).compactMap { $0[0] }
+    }
+
+    /// The types that users made.
+    func types() throws -> TypeCatalogue {
+        let rows = try connection.query(
+            """
+            SELECT oid, typbasetype, CASE WHEN typcategory = 'A' THEN typelem ELSE 0 END
+            FROM pg_type WHERE oid >= \(ColumnKind.firstMade) AND typtype IN ('b', 'd', 'e')
+            """)
+        var entries: [UInt32: TypeCatalogue.Entry] = [:]
+        for row in rows {
+            guard let id = row[0].flatMap({ UInt32($0) }) else { continue }
+            func other(_ index: Int) -> UInt32? {
+                row[index].flatMap { UInt32($0) }.flatMap { $0 == 0 ? nil : $0 }
+            }
+            entries[id] = TypeCatalogue.Entry(base: other(1), element: other(2))
+        }
+        return TypeCatalogue(entries)
+    }
+
+    // MARK: Slots
+
+    /// A slot, and what the server keeps for it.
+    struct Slot {
+        let plugin: String?
+        let database: String?
+        let isActive: Bool
+        let keeping: String?
+        let confirmed: PostgresPosition?
+        let retainedBytes: UInt64?
+        let behindBytes: UInt64?
+
+        /// What should be thought about.
+        func warning(over limit: UInt64) -> String? {
+            if keeping == "unreserved" {
+                return "The server is about to throw away log that the slot still needs: raise "
+                    + "max_slot_wal_keep_size, and look why the relay is behind."
+            }
+            guard let retainedBytes, retainedBytes > limit else { return nil }
+            return "The server keeps \(retainedBytes / 1_048_576) MB of its log for the slot: look "
+                + "why the relay is behind, or for transactions that are open for long."
+        }
+    }
+
+    func slot(_ name: String) throws -> Slot? {
+        let rows = try connection.query(
+            """
+            SELECT plugin, database, active, wal_status, confirmed_flush_lsn,
+                greatest(pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn), 0)::bigint,
+                greatest(pg_wal_lsn_diff(pg_current_wal_lsn(), confirmed_flush_lsn), 0)::bigint
+            FROM pg_replication_slots WHERE slot_name = $1
+            """, [name])
+        return rows.first.map { row in
+            Slot(
+                plugin: row[0], database: row[1], isActive: row[2] == "t", keeping: row[3],
+                confirmed: row[4].flatMap { PostgresPosition($0) },
+                retainedBytes: row[5].flatMap { UInt64($0) },
+                behindBytes: row[6].flatMap { UInt64($0) })
+        }
+    }
+
+    /// Makes a lasting slot that begins where `temporary` does.
+    func copySlot(_ temporary: String, to name: String) throws {
+        try connection.query(
+            "SELECT pg_copy_logical_replication_slot($1, $2, false)", [temporary, name])
+    }
+}

@@ -1,0 +1,125 @@
+/// Why a database is not followed, each with what to do about it.
+package enum FollowProblem: Error, Sendable, Hashable {
+    case badURL(String)
+    case unreachable(String)
+    case wrongPassword(String)
+    case databaseMissing(String)
+    case serverTooOld(Int)
+    case walLevel(String)
+    case noReplicationRight(role: String)
+    case notPermitted(String)
+    case publicationMissing(String)
+    case publicationEmpty(String)
+    case slotMissing(String)
+    case slotLost(String)
+    case slotTaken(String)
+    case slotOfOtherKind(String)
+    case serverFull(String)
+    case serverRefused(String)
+    case otherServer(expected: String, found: String)
+    case brokenStream(String)
+    case relayUnreachable(String)
+    case relayRefuses(String)
+
+    /// The word for it in metrics and lists.
+    package var code: String {
+        switch self {
+        case .badURL: "badURL"
+        case .unreachable: "unreachable"
+        case .wrongPassword: "wrongPassword"
+        case .databaseMissing: "databaseMissing"
+        case .serverTooOld: "serverTooOld"
+        case .walLevel: "walLevel"
+        case .noReplicationRight: "noReplicationRight"
+        case .notPermitted: "notPermitted"
+        case .publicationMissing: "publicationMissing"
+        case .publicationEmpty: "publicationEmpty"
+        case .slotMissing: "slotMissing"
+        case .slotLost: "slotLost"
+        case .slotTaken: "slotTaken"
+        case .slotOfOtherKind: "slotOfOtherKind"
+        case .serverFull: "serverFull"
+        case .serverRefused: "serverRefused"
+        case .otherServer: "otherServer"
+        case .brokenStream: "brokenStream"
+        case .relayUnreachable: "relayUnreachable"
+        case .relayRefuses: "relayRefuses"
+        }
+    }
+
+    /// Every word that ``code`` can be, in the order of the documentation.
+    package static let codes = [
+        "badURL", "unreachable", "wrongPassword", "databaseMissing", "serverTooOld", "walLevel",
+        "noReplicationRight", "notPermitted", "publicationMissing", "publicationEmpty",
+        "slotMissing", "slotLost", "slotTaken", "slotOfOtherKind", "serverFull", "serverRefused",
+        "otherServer", "brokenStream", "relayUnreachable", "relayRefuses",
+    ]
+
+    /// Whether it stays until somebody does something: trying again alone is of no use.
+    package var needsSomebody: Bool {
+        switch self {
+        case .unreachable, .slotTaken, .serverFull, .serverRefused, .brokenStream,
+            .relayUnreachable:
+            false
+        default: true
+        }
+    }
+
+    /// What is wrong and what to do, in one sentence.
+    package var advice: String {
+        switch self {
+        case .badURL(let reason): "The URL of the database cannot be used: \(reason)."
+        case .unreachable(let reason):
+            "PostgreSQL cannot be reached (\(reason)): check host, port and network; it is tried "
+                + "again."
+        case .wrongPassword(let reason):
+            "PostgreSQL does not let the role in (\(reason)): check the password in the file that "
+                + "PGPASSFILE names or in PGPASSWORD, and pg_hba.conf."
+        case .databaseMissing(let reason):
+            "There is no such database (\(reason)): name one that exists in the URL."
+        case .serverTooOld(let version):
+            "The server is PostgreSQL \(version / 10_000), and 14 is the oldest that can be "
+                + "followed: upgrade it, or use --outbox."
+        case .walLevel(let level):
+            "wal_level is \(level): set wal_level = logical in postgresql.conf and restart the "
+                + "server, or use --outbox."
+        case .noReplicationRight(let role):
+            "The role \(role) may not replicate: ALTER ROLE \(role) REPLICATION (on managed "
+                + "servers, grant the role that replicates), or use --outbox."
+        case .notPermitted(let reason):
+            "The role lacks a right (\(reason)): grant it what docs/postgresql.md lists."
+        case .publicationMissing(let name):
+            "There is no publication \(name): CREATE PUBLICATION \(name) FOR TABLE …, or say "
+                + "--make with --tables."
+        case .publicationEmpty(let name):
+            "The publication \(name) has no table: ALTER PUBLICATION \(name) ADD TABLE …."
+        case .slotMissing(let name):
+            "The server has no slot \(name), so that changes since it was lost cannot be told: say "
+                + "--make to begin anew with a snapshot."
+        case .slotLost(let name):
+            "The server has thrown away log that the slot \(name) needed "
+                + "(max_slot_wal_keep_size): SELECT pg_drop_replication_slot('\(name)'), then say "
+                + "--make to begin anew with a snapshot."
+        case .slotTaken(let reason):
+            "Somebody else follows by this slot (\(reason)): end it, or name another slot; it is "
+                + "tried again."
+        case .slotOfOtherKind(let reason):
+            "The slot is none that can be followed (\(reason)): name another slot."
+        case .serverFull(let reason):
+            "The server has no room (\(reason)): raise max_replication_slots, max_wal_senders or "
+                + "max_connections; it is tried again."
+        case .serverRefused(let reason):
+            "PostgreSQL refuses (\(reason)): see the server's log; it is tried again."
+        case .otherServer(let expected, let found):
+            "The server is another cluster (\(found), and it was \(expected)): name its slot and "
+                + "begin with a source of another name, because positions begin anew."
+        case .brokenStream(let reason):
+            "What the server sends cannot be read (\(reason)): it is tried again; please report it."
+        case .relayUnreachable(let reason):
+            "The relay cannot take changes (\(reason)): they wait in PostgreSQL's log, and it is "
+                + "tried again."
+        case .relayRefuses(let reason):
+            "The relay refuses changes (\(reason)): mend the source; they wait in PostgreSQL's log."
+        }
+    }
+}

@@ -1,0 +1,76 @@
+import CPQ
+
+/// Where a server is, and how it is reached: what libpq is told.
+package struct PostgresTarget: Sendable, Hashable {
+    private let parameters: [String: String]
+
+    /// What an URL may say of a connection.
+    ///
+    /// No password: it would stand in the list of processes, or in the store. No `options`: what
+    /// the follower relies on is set by itself.
+    static let allowed: Set<String> = [
+        "host", "hostaddr", "port", "dbname", "user", "passfile", "service", "sslmode",
+        "sslrootcert", "sslcert", "sslkey", "sslcrl", "connect_timeout", "target_session_attrs",
+        "application_name", "channel_binding", "require_auth",
+    ]
+
+    /// Reads `postgresql://…`, or libpq's `key=value` pairs.
+    ///
+    /// - Throws: ``FollowProblem`` with what is wrong; the text itself is not in it, which may hold
+    ///   a password.
+    package init(_ text: String) throws(FollowProblem) {
+        var message: UnsafeMutablePointer<CChar>?
+        guard let options = PQconninfoParse(text, &message) else {
+            defer { PQfreemem(message) }
+            let reason = message.map { String(cString: $0) } ?? "out of memory"
+            throw .badURL(PostgresError.line(reason))
+        }
+        defer { PQconninfoFree(options) }
+        var parameters: [String: String] = [:]
+        var option = options
+        while let keyword = option.pointee.keyword {
+            if let value = option.pointee.val {
+                parameters[String(cString: keyword)] = String(cString: value)
+            }
+            option += 1
+        }
+        guard parameters["password"] == nil else {
+            throw .badURL(
+                "it holds a password, which others could see: put it into the file that PGPASSFILE "
+                    + "names, or into PGPASSWORD")
+        }
+        if let other = parameters.keys.filter({ !Self.allowed.contains($0) }).min() {
+            throw .badURL(
+                "\"\(other)\" cannot be set; allowed are "
+                    + Self.allowed.sorted().joined(separator: ", "))
+        }
+        self.parameters = parameters
+    }
+
+    /// Whether nothing of the connection leaves the machine.
+    private var isLocal: Bool {
+        let hosts = (parameters["hostaddr"] ?? parameters["host"] ?? "").split(separator: ",")
+        return parameters["service"] == nil
+            && hosts.allSatisfy {
+                $0.hasPrefix("/") || $0 == "localhost" || $0.hasPrefix("127.") || $0 == "::1"
+            }
+    }
+
+    /// All that libpq is told, with what is taken where the URL says nothing.
+    func parameters(isReplication: Bool, authorities: String?) -> [String: String] {
+        var all: [String: String] = [
+            "application_name": "belfry", "connect_timeout": "5", "client_encoding": "UTF8",
+            "gssencmode": "disable", "keepalives_idle": "20", "keepalives_interval": "5",
+            "keepalives_count": "3", "tcp_user_timeout": "30000",
+            // Of several hosts the one that is not a standby: a failover needs no new URL.
+            "target_session_attrs": "read-write",
+            "sslmode": isLocal ? "prefer" : "verify-full",
+        ]
+        if !isLocal, parameters["sslrootcert"] == nil, let authorities {
+            all["sslrootcert"] = authorities
+        }
+        all.merge(parameters) { _, given in given }
+        if isReplication { all["replication"] = "database" }
+        return all
+    }
+}

@@ -1,0 +1,61 @@
+package import ChangeSources
+import Synchronization
+
+/// What the follower's thread and its tasks share.
+final class FollowMemory: Sendable {
+    struct Contents: Sendable {
+        var isStopped = false
+        /// Whether nothing is being posted.
+        var isIdle = true
+        /// Up to where everything is durably in the relay.
+        var confirmed = PostgresPosition.zero
+        /// The last row that the relay took: what comes again up to it is left out.
+        var last: RowPlace?
+        /// The cluster that was followed last.
+        var system: String?
+        var hasFollowed = false
+        var status: FollowStatus
+    }
+
+    private let contents: Mutex<Contents>
+    let wake: WakeSignal
+
+    init(_ status: FollowStatus, wake: WakeSignal) {
+        contents = Mutex(Contents(status: status))
+        self.wake = wake
+    }
+
+    var current: Contents { contents.withLock { $0 } }
+    var isStopped: Bool { contents.withLock { $0.isStopped } }
+
+    func change(_ body: (inout Contents) -> Void) {
+        contents.withLock { body(&$0) }
+    }
+
+    /// Notes that the relay has all rows of a batch.
+    func accepted(_ batch: RowBatch) {
+        contents.withLock { contents in
+            contents.isIdle = true
+            contents.status.rows += UInt64(batch.rows.count)
+            if let last = batch.last { contents.last = max(last, contents.last ?? last) }
+            if let end = batch.end { contents.confirmed = max(contents.confirmed, end) }
+            if let moment = batch.rows.last?.occurredAt { contents.status.lastCommit = moment }
+            contents.status.confirmed = contents.confirmed
+        }
+        wake.signal()
+    }
+
+    func stop() {
+        contents.withLock { $0.isStopped = true }
+        wake.signal()
+    }
+}
+
+/// Rows that are posted together.
+package struct RowBatch: Sendable {
+    package var rows: [FollowedRow] = []
+    /// The place of the last one; `nil` in a snapshot.
+    var last: RowPlace?
+    /// Up to where the log is complete with them, if a transaction ends in the batch.
+    var end: PostgresPosition?
+}

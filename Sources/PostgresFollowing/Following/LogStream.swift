@@ -1,0 +1,141 @@
+import ChangeSources
+import RelayModel
+
+/// The stream of a slot: reads rows, and confirms what the relay has.
+///
+/// It is used by the follower's thread alone, and that protects it.
+final class LogStream: @unchecked Sendable {
+    private let log: PostgresConnection
+    private let catalogue: Catalogue
+    private let memory: FollowMemory
+    private let watch: @Sendable () -> Duration
+    private let settings: FollowSettings
+    private var reader: LogReader
+    private var buffer = RowBuffer()
+    private var types: TypeCatalogue
+    private var told = PostgresPosition.zero
+    private var lastTold = Duration.zero
+    private var lastHeard = Duration.zero
+    private var lastLooked = Duration.zero - LogStream.lookPause
+    private var asked = false
+
+    /// How long a position that is confirmed may wait to be told.
+    private static let confirmPause = Duration.milliseconds(500)
+    /// The server gives up whoever says nothing for `wal_sender_timeout`, a minute.
+    private static let lifePause = Duration.seconds(10)
+    private static let askAfter = Duration.seconds(40)
+    private static let silence = Duration.seconds(80)
+    /// The time between two looks at what the server keeps.
+    private static let lookPause = Duration.seconds(10)
+
+    init(
+        _ log: PostgresConnection, catalogue: Catalogue, types: TypeCatalogue, system: String,
+        memory: FollowMemory, settings: FollowSettings, watch: @escaping @Sendable () -> Duration
+    ) {
+        self.log = log
+        self.catalogue = catalogue
+        self.types = types
+        self.memory = memory
+        self.settings = settings
+        self.watch = watch
+        reader = LogReader(system: system, database: log.database)
+        lastHeard = watch()
+    }
+
+    /// Waits until there is something to be posted and nothing is being posted, and takes it.
+    ///
+    /// Meanwhile it confirms, and shows the server that somebody is there.
+    func nextBatch() throws -> RowBatch {
+        while true {
+            if memory.isStopped { throw CancellationError() }
+            try look()
+            try drain()
+            let isIdle = memory.current.isIdle
+            if isIdle, buffer.hasSomething {
+                let batch = buffer.take()
+                if batch.rows.isEmpty {
+                    memory.accepted(batch)
+                    continue
+                }
+                memory.change { $0.isIdle = false }
+                return batch
+            }
+            try tell()
+            log.wait(toRead: !buffer.isFull, for: Self.confirmPause)
+        }
+    }
+
+    private func drain() throws {
+        try log.receive()
+        while !buffer.isFull, let bytes = try log.message() {
+            lastHeard = watch()
+            asked = false
+            switch try StreamMessage(bytes) {
+            case .data: try take(LogMessage(bytes, from: StreamMessage.dataStart), bytes.count)
+            case .keepalive(let end, let wantsAnswer): try take(keepalive: end, wantsAnswer)
+            }
+        }
+    }
+
+    private func take(keepalive end: PostgresPosition, _ wantsAnswer: Bool) throws {
+        // What was sent before it is read; where nothing of it waits, all is done up to there.
+        if !reader.isWithinTransaction, buffer.isEmpty {
+            memory.change { memory in
+                guard memory.isIdle else { return }
+                memory.confirmed = max(memory.confirmed, end)
+                memory.status.confirmed = memory.confirmed
+            }
+        }
+        if wantsAnswer { try tell(now: true) }
+    }
+
+    private func take(_ message: LogMessage, _ bytes: Int) throws {
+        for step in try reader.take(message) {
+            switch step {
+            case .unknownTable(let relation):
+                let key = try catalogue.primaryKey(of: relation.id)
+                if !relation.columns.allSatisfy({ types.knows($0.type) }) {
+                    types = try catalogue.types()
+                }
+                reader.learn(TableShape(relation, primaryKey: key, types: types))
+            case .row(let row, let place):
+                if let last = memory.current.last, place <= last { continue }
+                buffer.add(row, at: place, bytes: bytes)
+            case .committed(_, let end): buffer.complete(end: end)
+            case .nothing: break
+            }
+        }
+    }
+
+    /// Tells the server what is confirmed, as often as it matters.
+    private func tell(now isUrgent: Bool = false) throws {
+        let confirmed = memory.current.confirmed
+        let time = watch()
+        let isDue =
+            time - lastTold >= (confirmed > told ? Self.confirmPause : Self.lifePause)
+        let silence = time - lastHeard
+        if silence > Self.silence {
+            throw PostgresError(state: "", message: "the server is silent")
+        }
+        let asks = silence > Self.askAfter && !asked
+        guard isDue || isUrgent || asks else { return }
+        asked = asked || asks
+        try log.put(StreamMessage.status(confirmed: confirmed, wantsAnswer: asks))
+        told = confirmed
+        lastTold = time
+    }
+
+    /// Looks at what the server keeps for the slot.
+    private func look() throws {
+        guard watch() - lastLooked >= Self.lookPause else { return }
+        lastLooked = watch()
+        guard let slot = try catalogue.slot(settings.slot) else { return }
+        let leftOut = reader.valuesLeftOut
+        memory.change { memory in
+            memory.status.behindBytes = slot.behindBytes
+            memory.status.retainedBytes = slot.retainedBytes
+            memory.status.valuesLeftOut = leftOut
+            memory.status.warning = slot.warning(over: settings.retainedWarning)
+        }
+    }
+}

@@ -1,0 +1,187 @@
+import ChangeSources
+import RelayModel
+
+/// Opens a server: connects, looks whether all is there that following needs, and makes it if asked.
+///
+/// It is used by the follower's thread alone, and that protects it.
+final class Opening: @unchecked Sendable {
+    private let settings: FollowSettings
+    private let memory: FollowMemory
+    private let watch: @Sendable () -> Duration
+    private let catalogue: Catalogue
+    private var log: PostgresConnection?
+    private var temporary: String?
+    private(set) var types = TypeCatalogue()
+    private(set) var system = ""
+
+    /// Connects for all but the log, and looks at the server.
+    ///
+    /// - Throws: ``FollowProblem``.
+    init(
+        _ settings: FollowSettings, memory: FollowMemory, watch: @escaping @Sendable () -> Duration
+    ) throws {
+        self.settings = settings
+        self.memory = memory
+        self.watch = watch
+        catalogue = Catalogue(try Self.connect(settings, memory, watch, isReplication: false))
+        try Self.told {
+            try check()
+            types = try catalogue.types()
+        }
+    }
+
+    private static func connect(
+        _ settings: FollowSettings, _ memory: FollowMemory, _ watch: @escaping @Sendable () -> Duration,
+        isReplication: Bool
+    ) throws -> PostgresConnection {
+        do {
+            let connection = try PostgresConnection(
+                settings.target.parameters(
+                    isReplication: isReplication, authorities: settings.authorities),
+                wake: memory.wake, watch: watch, isStopped: { memory.isStopped })
+            try connection.query(Catalogue.writing)
+            return connection
+        } catch let error as PostgresError where error.state.isEmpty {
+            throw problem(ofConnecting: error.message)
+        } catch let error as PostgresError {
+            throw error.problem
+        }
+    }
+
+    /// libpq gives no SQLSTATE of a connection that was refused, so that the words must tell; in a
+    /// language that is not known here, it is "unreachable" with the server's own words.
+    private static func problem(ofConnecting message: String) -> FollowProblem {
+        if message.contains("password authentication failed")
+            || message.contains("no password supplied") || message.contains("no pg_hba.conf entry")
+            || message.contains("authentication failed")
+        {
+            return .wrongPassword(message)
+        }
+        if message.contains("role \""), message.contains("does not exist") {
+            return .wrongPassword(message)
+        }
+        if message.contains("database \""), message.contains("does not exist") {
+            return .databaseMissing(message)
+        }
+        if message.contains("too many clients") || message.contains("max_wal_senders") {
+            return .serverFull(message)
+        }
+        return .unreachable(message)
+    }
+
+    /// Turns what a server answers into a state.
+    static func told<Result>(_ body: () throws -> Result) throws -> Result {
+        do {
+            return try body()
+        } catch let error as PostgresError {
+            throw error.problem
+        } catch let error as MalformedMessage {
+            throw FollowProblem.brokenStream(error.description)
+        }
+    }
+
+    private func check() throws {
+        let version = catalogue.connection.serverVersion
+        guard version >= 140_000 else { throw FollowProblem.serverTooOld(version) }
+        let level = try catalogue.walLevel
+        guard level == "logical" else { throw FollowProblem.walLevel(level) }
+        let role = try catalogue.role()
+        guard role.mayReplicate else { throw FollowProblem.noReplicationRight(role: role.name) }
+        if try !catalogue.hasPublication(settings.publication) {
+            guard settings.makes, !memory.current.hasFollowed else {
+                throw FollowProblem.publicationMissing(settings.publication)
+            }
+            try catalogue.makePublication(settings.publication, tables: settings.tables)
+        }
+    }
+
+    /// Whether the slot is there; a slot that cannot be followed is a problem.
+    func hasSlot() throws -> Bool {
+        try Self.told {
+            guard let slot = try catalogue.slot(settings.slot) else { return false }
+            if slot.keeping == "lost" { throw FollowProblem.slotLost(settings.slot) }
+            guard slot.plugin == "pgoutput" else {
+                throw FollowProblem.slotOfOtherKind(
+                    "\(settings.slot) has the plugin \(slot.plugin ?? "of physical replication")")
+            }
+            guard slot.database == catalogue.connection.database else {
+                throw FollowProblem.slotOfOtherKind(
+                    "\(settings.slot) belongs to the database \(slot.database ?? "")")
+            }
+            if slot.isActive { throw FollowProblem.slotTaken("\(settings.slot) is active") }
+            return true
+        }
+    }
+
+    /// Connects for the log.
+    func openLog() throws {
+        let log = try Self.connect(settings, memory, watch, isReplication: true)
+        self.log = log
+        try Self.told {
+            system = try log.query("IDENTIFY_SYSTEM").first?.first.flatMap { $0 } ?? ""
+        }
+        let former = memory.current.system
+        if let former, former != system {
+            throw FollowProblem.otherServer(expected: former, found: system)
+        }
+        let found = system
+        memory.change { $0.system = found }
+    }
+
+    // MARK: Making a slot
+
+    /// Makes a slot that lasts as long as the connection, and reads the rows as they were then.
+    ///
+    /// The slot that lasts is made of it when the relay has them all (``keepSlot()``): whoever is
+    /// killed before begins anew, and a slot that is there means that the snapshot is complete.
+    func beginSlot() throws -> SnapshotReader? {
+        guard settings.makes, !memory.current.hasFollowed, let log else {
+            throw FollowProblem.slotMissing(settings.slot)
+        }
+        return try Self.told {
+            let tables = try catalogue.tables(of: settings.publication)
+            guard !tables.isEmpty else {
+                throw FollowProblem.publicationEmpty(settings.publication)
+            }
+            let name = "\(settings.slot.prefix(50))_begins"
+            // The server waits for transactions that are open, however long they take.
+            let made = try log.query(
+                "CREATE_REPLICATION_SLOT \(name.quotedName) TEMPORARY LOGICAL pgoutput "
+                    + (settings.takesSnapshot ? "EXPORT_SNAPSHOT" : "NOEXPORT_SNAPSHOT"),
+                within: nil)
+            temporary = name
+            guard settings.takesSnapshot, let row = made.first,
+                let start = row[1].flatMap({ PostgresPosition($0) }), let snapshot = row[2]
+            else { return nil }
+            return try SnapshotReader(
+                catalogue, snapshot: snapshot, start: start, system: system, tables: tables,
+                types: types)
+        }
+    }
+
+    /// Makes the slot last, once the relay has the snapshot.
+    func keepSlot() throws {
+        guard let temporary, let log else { return }
+        try Self.told {
+            try catalogue.copySlot(temporary, to: settings.slot)
+            // It would keep the server's log from here on for as long as the connection lasts.
+            try log.query("DROP_REPLICATION_SLOT \(temporary.quotedName)")
+        }
+        self.temporary = nil
+    }
+
+    /// Begins to follow.
+    func stream() throws -> LogStream {
+        guard let log else { throw FollowProblem.slotMissing(settings.slot) }
+        return try Self.told {
+            // From where it was confirmed; the server takes the higher of both.
+            try log.query(
+                "START_REPLICATION SLOT \(settings.slot.quotedName) LOGICAL "
+                    + "\(memory.current.confirmed) (proto_version '1', publication_names "
+                    + "\(settings.publication.quotedName.quotedText), messages 'true')")
+            return LogStream(
+                log, catalogue: catalogue, types: types, system: system, memory: memory,
+                settings: settings, watch: watch)
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//  PostgresFollowing: the log of a PostgreSQL server, read as changes of rows (docs/postgresql.md).
+//
+//  Concurrency: libpq waits, so that a follower has a thread of its own, on which every call of it
+//  is made; posting is done by tasks beside it. Invariants: a slot is confirmed only up to where
+//  everything is in the relay; what is sent again has the same position; rows are held for one
+//  request and the next, however large a transaction is. Decisions are values: what messages mean
+//  (Wire), what rows they come to (Rows), what is posted together (RowBuffer). It may import
+//  RelayModel, ChangeSources and CPQ.
+
+package import ChangeSources
+package import RelayModel
+
+/// What became of rows that were posted.
+package enum RowsTaken: Sendable, Hashable {
+    /// They are durably in the relay's log, or parked there.
+    case taken
+    /// Some are not; they are posted again.
+    case not(FollowProblem)
+}
+
+/// Follows one slot of one PostgreSQL database, for as long as it runs.
+package final class PostgresFollower: Sendable {
+    private let settings: FollowSettings
+    private let memory: FollowMemory
+    private let thread: FollowThread
+    private let clock: any Clock<Duration>
+    private let watch: @Sendable () -> Duration
+    private let now: @Sendable () -> Timestamp
+    private let post: @Sendable ([FollowedRow]) async -> RowsTaken
+    private let changed: @Sendable (FollowStatus) -> Void
+
+    /// The first wait before another attempt, and the longest.
+    private static let waits = (first: Duration.seconds(1), longest: Duration.seconds(60))
+
+    /// - Parameters:
+    ///   - settings: which database, and how.
+    ///   - clock: measures waits.
+    ///   - now: the time of day.
+    ///   - changed: is told of each new state.
+    ///   - post: takes rows into the relay, all in one request.
+    /// - Throws: ``FollowProblem`` if the process has no descriptor left.
+    package init(
+        _ settings: FollowSettings, clock: any Clock<Duration>, now: @escaping @Sendable () -> Timestamp,
+        changed: @escaping @Sendable (FollowStatus) -> Void,
+        post: @escaping @Sendable ([FollowedRow]) async -> RowsTaken
+    ) throws {
+        guard let wake = WakeSignal(), let thread = FollowThread() else {
+            throw FollowProblem.unreachable("the process has no file descriptor left")
+        }
+        self.settings = settings
+        self.clock = clock
+        self.now = now
+        self.changed = changed
+        self.post = post
+        self.thread = thread
+        watch = Self.watch(clock)
+        memory = FollowMemory(FollowStatus(since: now()), wake: wake)
+    }
+
+    private static func watch(_ clock: some Clock<Duration>) -> @Sendable () -> Duration {
+        let start = clock.now
+        return { start.duration(to: clock.now) }
+    }
+
+    /// How it stands.
+    package var status: FollowStatus { memory.current.status }
+
+    /// Follows until the task is cancelled.
+    ///
+    /// - Throws: ``FollowProblem`` if following is to end at a problem before it has begun.
+    package func run() async throws {
+        thread.start()
+        defer { thread.end() }
+        try await withTaskCancellationHandler {
+            var wait = Self.waits.first
+            while !Task.isCancelled {
+                let began = watch()
+                do {
+                    try await follow()
+                } catch let problem as FollowProblem {
+                    enter(.waiting(problem))
+                    if settings.endsBeforeItBegan, problem.needsSomebody,
+                        !memory.current.hasFollowed
+                    {
+                        throw problem
+                    }
+                } catch is CancellationError {
+                    return
+                }
+                if watch() - began > Self.waits.longest { wait = Self.waits.first }
+                try? await clock.sleep(for: wait)
+                wait = min(wait * 2, Self.waits.longest)
+            }
+        } onCancel: {
+            memory.stop()
+        }
+    }
+
+    private func enter(_ state: FollowStatus.State) {
+        let moment = now()
+        memory.change { memory in
+            if memory.status.state != state { memory.status.since = moment }
+            memory.status.state = state
+        }
+        changed(status)
+    }
+
+    /// Connects and follows until something breaks.
+    private func follow() async throws {
+        if case .waiting = status.state {} else { enter(.connecting) }
+        memory.change { $0.isIdle = true }
+        let opening = try await thread.run { [settings, memory, watch] in
+            let opening = try Opening(settings, memory: memory, watch: watch)
+            let hasSlot = try opening.hasSlot()
+            try opening.openLog()
+            return (opening, hasSlot)
+        }
+        if !opening.1 { try await begin(opening.0) }
+        let stream = try await thread.run { try opening.0.stream() }
+        memory.change { $0.hasFollowed = true }
+        enter(.following)
+        try await pass(stream)
+    }
+
+    /// Makes the slot, and hands over the rows as they were then.
+    private func begin(_ opening: Opening) async throws {
+        let reader = try await thread.run { try opening.beginSlot() }
+        if let reader {
+            var rows: UInt64 = 0
+            while let batch = try await thread.run({ try Opening.told { try reader.next() } }) {
+                rows += UInt64(batch.rows.count)
+                let table = try await thread.run { reader.table }
+                enter(.takingSnapshot(table: table, rows: rows))
+                try await hand(over: batch)
+            }
+        }
+        try await thread.run { try opening.keepSlot() }
+    }
+
+    /// Hands over what the stream has, while it reads on.
+    private func pass(_ stream: LogStream) async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            var isPosting = false
+            while true {
+                // It comes back only once the batch before it is taken.
+                let batch = try await thread.run { try Opening.told { try stream.nextBatch() } }
+                if isPosting { _ = try await group.next() }
+                group.addTask { try await self.hand(over: batch) }
+                isPosting = true
+            }
+        }
+    }
+
+    /// Posts a batch until it is taken.
+    private func hand(over batch: RowBatch) async throws {
+        let former = status.state
+        var wait = Self.waits.first
+        while case .not(let problem) = await post(batch.rows) {
+            try Task.checkCancellation()
+            enter(.waiting(problem))
+            try await clock.sleep(for: wait)
+            wait = min(wait * 2, Self.waits.longest)
+        }
+        if wait > Self.waits.first { enter(former) }
+        memory.accepted(batch)
+    }
+}

@@ -1,0 +1,43 @@
+/// What an administrator runs once, so that a database can be followed; shown and not run.
+package struct PreparingSQL {
+    private let publication: String
+    private let slot: String
+    private let tables: [String]
+
+    package init(publication: String, slot: String, tables: [String]) {
+        self.publication = publication
+        self.slot = slot
+        self.tables = tables
+    }
+
+    package var text: String {
+        let named = tables.map(\.quotedTable)
+        let rights =
+            named.isEmpty
+            ? "GRANT pg_read_all_data TO belfry;"
+            : "GRANT SELECT ON \(named.joined(separator: ", ")) TO belfry;"
+        let identities =
+            named.isEmpty
+            ? "-- ALTER TABLE public.orders REPLICA IDENTITY FULL;"
+            : named.map { "ALTER TABLE \($0) REPLICA IDENTITY FULL;" }.joined(separator: "\n")
+        return """
+            -- In postgresql.conf, and then a restart of the server:
+            --   wal_level = logical
+            --   max_slot_wal_keep_size = 10GB   -- so that a relay that is away cannot fill the disk
+
+            -- The role that follows; set its password with \\password belfry.
+            CREATE ROLE belfry LOGIN REPLICATION;
+            -- The rows as they are, for the snapshot.
+            \(rights)
+
+            -- Rows before a change in full; without it the relay knows them where it keeps the type.
+            \(identities)
+
+            -- By the owner of the tables; for all tables, by a superuser.
+            \(Catalogue.publicationSQL(publication, tables: tables));
+            -- The slot is made by `belfry follow postgres --make`, which begins with the rows as they
+            -- are. To begin without them:
+            -- SELECT pg_create_logical_replication_slot(\(slot.quotedText), 'pgoutput');
+            """
+    }
+}

@@ -1,0 +1,185 @@
+import ChangeSources
+package import RelayModel
+
+extension ColumnKind {
+    /// The value that `text` writes; what does not fit its type's kind stays the text.
+    package func value(of text: ArraySlice<UInt8>) -> FieldValue {
+        switch self {
+        case .boolean:
+            if text.elementsEqual("t".utf8) { return .bool(true) }
+            if text.elementsEqual("f".utf8) { return .bool(false) }
+        case .integer: if let number = Self.integer(text) { return .integer(number) }
+        case .double:
+            if let number = Double(Self.string(text)), number.isFinite { return .double(number) }
+        case .numeric: if let number = Self.exact(text) { return number }
+        case .moment:
+            if let moment = Timestamp(iso8601: Self.string(text)) { return .timestamp(moment) }
+        case .json:
+            if let json = try? JSONValue(parsing: Array(text)) { return FieldValue(plain: json) }
+        case .bytes: if let bytes = Self.hexadecimal(text) { return .bytes(bytes) }
+        case .uuid: if let uuid = UUIDBytes(Self.string(text)) { return .uuid(uuid) }
+        case .list(let element):
+            var reader = ArrayText(text, of: element)
+            if let list = reader.list() { return .list(list) }
+        case .text: break
+        }
+        return .string(Self.string(text))
+    }
+
+    static func string(_ text: ArraySlice<UInt8>) -> String {
+        String(decoding: text, as: UTF8.self)
+    }
+
+    private static func integer(_ text: ArraySlice<UInt8>) -> Int64? {
+        let isNegative = text.first == UInt8(ascii: "-")
+        let digits = isNegative ? text.dropFirst() : text
+        guard !digits.isEmpty else { return nil }
+        var value: Int64 = 0
+        for byte in digits {
+            guard 0x30...0x39 ~= byte else { return nil }
+            let (tens, isOver) = value.multipliedReportingOverflow(by: 10)
+            // Counted below zero, where there is room for one more.
+            let (sum, isOverToo) = tens.subtractingReportingOverflow(Int64(byte - 0x30))
+            guard !isOver, !isOverToo else { return nil }
+            value = sum
+        }
+        if isNegative { return value }
+        return value == .min ? nil : -value
+    }
+
+    private static func hexadecimal(_ text: ArraySlice<UInt8>) -> [UInt8]? {
+        guard text.starts(with: "\\x".utf8) else { return nil }
+        return Hexadecimal.decode(string(text.dropFirst(2)))
+    }
+
+    /// A number if one of the relay's is exactly it: a whole one of 64 bits, or a double that has
+    /// all its digits; `nil` where digits would be lost, and for NaN and infinity.
+    private static func exact(_ text: ArraySlice<UInt8>) -> FieldValue? {
+        if let whole = integer(text) { return .integer(whole) }
+        guard let written = DecimalDigits(text) else { return nil }
+        if written.exponent >= 0, let whole = written.whole { return .integer(whole) }
+        guard let number = Double(string(text)), number.isFinite else { return nil }
+        // What has up to 15 digits comes back from a double as it was.
+        if written.digits.count <= 15 { return .double(number) }
+        let read = DecimalDigits(Array(number.description.utf8)[...])
+        return read == written ? .double(number) : nil
+    }
+}
+
+/// A decimal number in the one form that equal numbers share: digits without zeros at either end,
+/// and the power of ten of the last one.
+struct DecimalDigits: Hashable {
+    private(set) var isNegative = false
+    private(set) var digits: [UInt8] = []
+    private(set) var exponent = 0
+
+    init?(_ text: ArraySlice<UInt8>) {
+        var rest = text
+        if rest.first == UInt8(ascii: "-") {
+            isNegative = true
+            rest = rest.dropFirst()
+        }
+        var isFraction = false
+        while let byte = rest.popFirst() {
+            switch byte {
+            case 0x30...0x39:
+                digits.append(byte)
+                if isFraction { exponent -= 1 }
+            case UInt8(ascii: ".") where !isFraction: isFraction = true
+            case UInt8(ascii: "e"):
+                guard let power = Int(String(decoding: rest, as: UTF8.self)),
+                    (-400...400).contains(power)
+                else { return nil }
+                exponent += power
+                rest = []
+            default: return nil
+            }
+        }
+        guard !digits.isEmpty else { return nil }
+        while digits.last == 0x30 {
+            digits.removeLast()
+            exponent += 1
+        }
+        digits = Array(digits.drop { $0 == 0x30 })
+        if digits.isEmpty { (isNegative, exponent) = (false, 0) }
+    }
+
+    /// The number, if it is a whole one of 64 bits.
+    var whole: Int64? {
+        guard (0...18).contains(exponent), digits.count + exponent <= 19 else { return nil }
+        let text = String(decoding: digits, as: UTF8.self) + String(repeating: "0", count: exponent)
+        return Int64((isNegative ? "-" : "") + (text.isEmpty ? "0" : text))
+    }
+}
+
+/// PostgreSQL's text of an array, as `{1,NULL,"a,b"}`, also `[0:1]={…}`.
+struct ArrayText {
+    private let bytes: ArraySlice<UInt8>
+    private var index: Int
+    private let element: ColumnKind
+
+    init(_ bytes: ArraySlice<UInt8>, of element: ColumnKind) {
+        self.bytes = bytes
+        self.element = element
+        index = bytes.startIndex
+        if bytes.first == UInt8(ascii: "["), let sign = bytes.firstIndex(of: UInt8(ascii: "=")) {
+            index = sign + 1
+        }
+    }
+
+    /// The elements, or `nil` if the text is no array.
+    mutating func list() -> [FieldValue]? {
+        guard let list = nested(depth: 0), index == bytes.endIndex else { return nil }
+        return list
+    }
+
+    private mutating func take() -> UInt8? {
+        guard index < bytes.endIndex else { return nil }
+        defer { index += 1 }
+        return bytes[index]
+    }
+
+    /// PostgreSQL has six dimensions at the most.
+    private mutating func nested(depth: Int) -> [FieldValue]? {
+        guard depth < 6, take() == UInt8(ascii: "{") else { return nil }
+        var values: [FieldValue] = []
+        if index < bytes.endIndex, bytes[index] == UInt8(ascii: "}") {
+            index += 1
+            return []
+        }
+        while true {
+            guard index < bytes.endIndex else { return nil }
+            if bytes[index] == UInt8(ascii: "{") {
+                guard let inner = nested(depth: depth + 1) else { return nil }
+                values.append(.list(inner))
+            } else {
+                guard let value = scalar() else { return nil }
+                values.append(value)
+            }
+            switch take() {
+            case UInt8(ascii: ",")?: continue
+            case UInt8(ascii: "}")?: return values
+            default: return nil
+            }
+        }
+    }
+
+    private mutating func scalar() -> FieldValue? {
+        var text: [UInt8] = []
+        let isQuoted = bytes[index] == UInt8(ascii: "\"")
+        if isQuoted { index += 1 }
+        while index < bytes.endIndex {
+            let byte = bytes[index]
+            if isQuoted ? byte == UInt8(ascii: "\"") : [0x2C, 0x7D].contains(byte) { break }
+            if byte == UInt8(ascii: "\\") { index += 1 }
+            guard let taken = take() else { return nil }
+            text.append(taken)
+        }
+        if isQuoted {
+            guard take() != nil else { return nil }
+        } else if text.elementsEqual("NULL".utf8) {
+            return .null
+        }
+        return element.value(of: text[...])
+    }
+}

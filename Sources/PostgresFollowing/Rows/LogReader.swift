@@ -1,0 +1,151 @@
+package import ChangeSources
+import RelayModel
+
+/// Where a row stands in the log: the transaction's commit, and the how-manieth change in it.
+package struct RowPlace: Sendable, Hashable, Comparable {
+    package let commit: PostgresPosition
+    package let index: Int
+
+    package init(commit: PostgresPosition, index: Int) {
+        self.commit = commit
+        self.index = index
+    }
+
+    package static func < (left: Self, right: Self) -> Bool {
+        (left.commit, left.index) < (right.commit, right.index)
+    }
+}
+
+/// What a message of the log comes to.
+package enum LogStep: Sendable, Hashable {
+    /// A table's shape must be learned (``LogReader/learn(_:)``) before its rows can be read.
+    case unknownTable(Relation)
+    case row(FollowedRow, RowPlace)
+    /// A transaction is complete; the log is read up to `end`.
+    case committed(commit: PostgresPosition, end: PostgresPosition)
+    case nothing
+}
+
+/// Reads the log's messages one after the other into changes of rows.
+///
+/// It is a value without a connection: what a follower got before, it gets again.
+package struct LogReader: Sendable {
+    private struct Transaction {
+        let commit: PostgresPosition
+        let number: UInt32
+        let at: Timestamp
+        var rows = 0
+        var deviceID: String?
+        var userID: String?
+    }
+
+    /// The identifier of the server's cluster, which a place is unique in.
+    private let system: String
+    private let database: String
+    private var tables: [UInt32: TableShape] = [:]
+    private var transaction: Transaction?
+    /// Values that were left out because their row is too large.
+    package private(set) var valuesLeftOut: UInt64 = 0
+
+    /// The prefix of messages that name who makes the changes behind them.
+    package static let notePrefix = "belfry"
+
+    package init(system: String, database: String) {
+        self.system = system
+        self.database = database
+    }
+
+    /// Whether a transaction has begun and is not complete.
+    package var isWithinTransaction: Bool { transaction != nil }
+
+    /// Takes what is known of a table.
+    package mutating func learn(_ shape: TableShape) {
+        tables[shape.relation.id] = shape
+    }
+
+    /// Takes the next message.
+    ///
+    /// - Throws: ``MalformedMessage`` if it cannot follow those before it.
+    package mutating func take(_ message: LogMessage) throws(MalformedMessage) -> [LogStep] {
+        switch message {
+        case .begin(let commit, let microseconds, let number):
+            transaction = Transaction(
+                commit: commit, number: number, at: Self.moment(microseconds))
+        case .commit(let end):
+            guard let ended = transaction else { throw MalformedMessage("ends no transaction") }
+            transaction = nil
+            return [.committed(commit: ended.commit, end: end)]
+        case .relation(let relation):
+            return [.unknownTable(relation)]
+        case .insert(let id, let row):
+            return [try change(.create, id, before: nil, after: row)]
+        case .update(let id, let before, let row):
+            return [try change(.update, id, before: before, after: row)]
+        case .delete(let id, let before):
+            return [try change(.delete, id, before: before, after: nil)]
+        case .truncate(let ids):
+            var steps: [LogStep] = []
+            for id in ids { steps.append(try change(.truncate, id, before: nil, after: nil)) }
+            return steps
+        case .note(let prefix, let content, let isTransactional):
+            if isTransactional, prefix == Self.notePrefix { note(content) }
+        case .other: break
+        }
+        return []
+    }
+
+    /// Microseconds since 2000, as PostgreSQL counts.
+    private static func moment(_ microseconds: Int64) -> Timestamp {
+        let (seconds, rest) = microseconds.quotientAndRemainder(dividingBy: 1_000_000)
+        let isBelow = rest < 0
+        return Timestamp(
+            seconds: seconds + 946_684_800 - (isBelow ? 1 : 0),
+            nanoseconds: Int32((isBelow ? rest + 1_000_000 : rest) * 1000))
+    }
+
+    /// Who makes the changes behind it, as `{"deviceID": …, "userRecordName": …}`; what is none of
+    /// that names nobody.
+    private mutating func note(_ content: ArraySlice<UInt8>) {
+        guard content.count <= Self.maximumNoteBytes,
+            case .object(let object)? = try? JSONValue(parsing: Array(content))
+        else { return }
+        func text(_ name: String) -> String? {
+            if case .string(let text)? = object[name] { text } else { nil }
+        }
+        transaction?.deviceID = text("deviceID")
+        transaction?.userID = text("userRecordName")
+    }
+
+    /// Two names of 255 bytes each, with room for escapes.
+    private static let maximumNoteBytes = 4096
+
+    private mutating func change(
+        _ operation: FollowedRow.Operation, _ id: UInt32, before: FormerRow?,
+        after: [ColumnValue]?
+    ) throws(MalformedMessage) -> LogStep {
+        guard var current = transaction else {
+            throw MalformedMessage("changes a row outside of a transaction")
+        }
+        guard let shape = tables[id] else {
+            throw MalformedMessage("names the unknown table \(id)")
+        }
+        let place = RowPlace(commit: current.commit, index: current.rows)
+        current.rows += 1
+        transaction = current
+        var row = FollowedRow(
+            operation, schema: shape.relation.schema, table: shape.relation.name, key: shape.key,
+            position: "\(system)/\(current.commit)/\(current.number)/\(place.index)")
+        row.database = database
+        row.deviceID = current.deviceID
+        row.userID = current.userID
+        row.occurredAt = current.at
+        row.version = Int64(clamping: current.commit.rawValue)
+        var images = RowBuilder(shape)
+        row.before = try images.former(before)
+        row.after = try after.map { values throws(MalformedMessage) in
+            try images.row(values, unchanged: before)
+        }
+        valuesLeftOut += images.leftOut
+        return .row(row, place)
+    }
+}

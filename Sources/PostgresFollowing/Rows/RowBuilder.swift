@@ -1,0 +1,74 @@
+package import RelayModel
+
+/// Makes the images of rows of one table.
+package struct RowBuilder {
+    private let shape: TableShape
+    /// How many values were left out because their row is too large.
+    package private(set) var leftOut: UInt64 = 0
+
+    package init(_ shape: TableShape) {
+        self.shape = shape
+    }
+
+    /// The row before a change: the whole row, or its identity.
+    mutating func former(_ row: FormerRow?) throws(MalformedMessage) -> RecordImage? {
+        switch row {
+        case nil: return nil
+        case .whole(let values)?: return try self.row(values)
+        case .key(let values)?:
+            var image = try self.row(values)
+            let identity = shape.relation.columns.filter(\.isIdentity).map(\.name)
+            image.fields = image.fields.filter { identity.contains($0.key) }
+            image.completeness = .partial
+            return image
+        }
+    }
+
+    /// A row; what did not change and was not read is taken from the row before it, if that is
+    /// whole, and otherwise unknown.
+    package mutating func row(
+        _ values: [ColumnValue], unchanged: FormerRow? = nil
+    ) throws(MalformedMessage) -> RecordImage {
+        let columns = shape.relation.columns
+        guard values.count == columns.count else {
+            throw MalformedMessage("has \(values.count) values for \(columns.count) columns")
+        }
+        var image = RecordImage([:])
+        image.fields.reserveCapacity(values.count)
+        let longest = Self.longestKept(of: values)
+        for index in values.indices {
+            var value = values[index]
+            if value == .unchanged, case .whole(let before)? = unchanged,
+                before.indices.contains(index)
+            {
+                value = before[index]
+            }
+            switch value {
+            case .null: image.fields[columns[index].name] = .null
+            case .unchanged: image.completeness = .partial
+            case .text(let text) where text.count > longest:
+                image.completeness = .partial
+                leftOut += 1
+            case .text(let text):
+                image.fields[columns[index].name] = shape.kinds[index].value(of: text)
+            }
+        }
+        return image
+    }
+
+    /// How long a value may be, so that all of its row fit a record: usually any.
+    private static func longestKept(of values: [ColumnValue]) -> Int {
+        var lengths: [Int] = []
+        var sum = 0
+        for case .text(let text) in values {
+            sum += text.count
+            lengths.append(text.count)
+        }
+        guard sum > Limits.maximumRecordBytes else { return .max }
+        for length in lengths.sorted(by: >) {
+            sum -= length
+            if sum <= Limits.maximumRecordBytes { return length - 1 }
+        }
+        return 0
+    }
+}

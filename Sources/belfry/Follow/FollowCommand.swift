@@ -1,0 +1,174 @@
+import ArgumentParser
+import AsyncHTTPClient
+import Foundation
+import Logging
+import PostgresFollowing
+import RelayModel
+import RelayServer
+import ServiceLifecycle
+import UnixSignals
+
+/// Follows a database's own log.
+struct FollowCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "follow", abstract: "Follow a database, and post its changes to a relay.",
+        subcommands: [FollowPostgresCommand.self])
+}
+
+/// Follows PostgreSQL by logical replication.
+struct FollowPostgresCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "postgres",
+        abstract: "Follow a PostgreSQL database by logical replication.",
+        discussion: """
+            Every committed transaction is posted to a change source with the preset "postgres", \
+            and the server is told so only when the relay has it. A password comes from the file \
+            that PGPASSFILE names, or from PGPASSWORD. docs/postgresql.md tells all.
+
+              belfry follow postgres --url postgresql://belfry@db/shop --make \
+            --tables public.orders --source-url https://relay/changes/1/… --secret-file secret
+            """)
+
+    @Option(help: "The database, as postgresql://ROLE@HOST:PORT/DATABASE; without a password.")
+    var url: String?
+    @Option(help: "The publication, which says what is followed.")
+    var publication = "belfry"
+    @Option(help: "The replication slot, which remembers how far it was followed.")
+    var slot = "belfry"
+    @Flag(help: "Make publication and slot where they are missing.")
+    var make = false
+    @Option(
+        help: """
+            A table of a publication that is made, as public.orders; may be repeated. Without it: \
+            all tables.
+            """)
+    var tables: [String] = []
+    @Flag(help: "Begin a slot that is made without the rows as they are.")
+    var withoutSnapshot = false
+    @Option(
+        help: "The URL of the change source (belfry sources show; default: BELFRY_SOURCE_URL).")
+    var sourceUrl: String?
+    @Option(help: "The file with the source's secret (default: BELFRY_SOURCE_SECRET).")
+    var secretFile: String?
+    @Option(help: "The authorities of the relay's certificate in PEM form.")
+    var caFile: String?
+    @Option(help: "Warn once the server keeps as many megabytes of its log for the slot.")
+    var warnMegabytes: UInt64 = 1024
+    @Option(help: "trace, debug, info, notice, warning, error or critical.")
+    var logLevel = "info"
+    @Flag(help: "Show the SQL that prepares a database, and run nothing.")
+    var printSql = false
+
+    /// What goes into the log of every follower, and nothing else does.
+    private static let pause = Duration.seconds(60)
+
+    func validate() throws {
+        guard FollowSettings.isSlotName(slot) else {
+            throw ValidationError("--slot: 1 to 63 of a–z, 0–9 and _ are allowed")
+        }
+        guard (1...63).contains(publication.utf8.count) else {
+            throw ValidationError("--publication: 1 to 63 bytes are allowed")
+        }
+        guard Logger.Level(rawValue: logLevel) != nil else {
+            let levels = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
+            throw ValidationError("--log-level: \(levels) are allowed")
+        }
+        guard printSql || url != nil else { throw ValidationError("--url is required") }
+        guard warnMegabytes < 1 << 40 else {
+            throw ValidationError("--warn-megabytes: less is expected")
+        }
+    }
+
+    func run() async throws {
+        if printSql {
+            print(PreparingSQL(publication: publication, slot: slot, tables: tables).text)
+            return
+        }
+        try await CommandFailure.told {
+            let environment = ProcessInfo.processInfo.environment
+            let source = try PostedSource.found(
+                url: sourceUrl, secret: try secretFile.map { try InputFile($0).secret() },
+                flags: (url: "--source-url", secret: "--secret-file"), environment)
+            var trust = RelayTrust()
+            if let caFile { try trust.add("--ca-file", caFile) }
+            let client = HTTPClient(
+                eventLoopGroupProvider: .singleton, configuration: trust.configurations[0])
+            let result: Result<Void, any Error>
+            do {
+                result = .success(
+                    try await follow(FollowPosting(source: source, client: client)))
+            } catch {
+                result = .failure(error)
+            }
+            try? await client.shutdown()
+            try result.get()
+        }
+    }
+
+    private func settings() throws(FollowProblem) -> FollowSettings {
+        var settings = FollowSettings(try PostgresTarget(url ?? ""))
+        settings.publication = publication
+        settings.slot = slot
+        settings.makes = make
+        settings.tables = tables
+        settings.takesSnapshot = !withoutSnapshot
+        settings.endsBeforeItBegan = true
+        settings.retainedWarning = warnMegabytes * 1_048_576
+        settings.authorities = FollowSettings.usualAuthorities
+        return settings
+    }
+
+    private func follow(_ posting: FollowPosting) async throws {
+        var logger = Logger(label: "belfry.follow")
+        logger.logLevel = Logger.Level(rawValue: logLevel) ?? .info
+        let log = FollowLog(logger)
+        do {
+            let follower = try PostgresFollower(
+                try settings(), clock: World.real.clock, now: World.real.now, changed: log.note
+            ) { rows in await posting.post(rows) }
+            let services: [any Service] = [
+                FollowService { try await follower.run() },
+                FollowService {
+                    while true {
+                        try await World.real.clock.sleep(for: Self.pause)
+                        log.noteProgress(follower.status)
+                    }
+                },
+            ]
+            try await ServiceGroup(
+                configuration: ServiceGroupConfiguration(
+                    services: services.map {
+                        .init(
+                            service: $0, successTerminationBehavior: .gracefullyShutdownGroup,
+                            failureTerminationBehavior: .cancelGroup)
+                    }, gracefulShutdownSignals: [.sigterm, .sigint],
+                    logger: Logger(
+                        label: "belfry.signals", factory: { _ in SwiftLogNoOpLogHandler() }))
+            ).run()
+            log.noteProgress(follower.status)
+        } catch let problem as FollowProblem {
+            throw CommandFailure(.configuration, problem.advice)
+        }
+    }
+}
+
+/// A loop that runs until the process is asked to end.
+private struct FollowService: Service {
+    let body: @Sendable () async throws -> Void
+
+    func run() async throws {
+        do {
+            try await cancelWhenGracefulShutdown { try await body() }
+        } catch is CancellationError {
+            // The usual end of a loop.
+        }
+    }
+}
+
+extension FollowSettings {
+    /// Where Debian, and others, keep the authorities that a machine trusts.
+    static var usualAuthorities: String? {
+        ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"]
+            .first { FileManager.default.fileExists(atPath: $0) }
+    }
+}

@@ -1,0 +1,56 @@
+import Logging
+import PostgresFollowing
+import Synchronization
+
+/// Says in the log how it stands with a database that is followed, once for each state.
+final class FollowLog: Sendable {
+    private struct Last {
+        var word: String?
+        var warning: String?
+        var rows: UInt64 = 0
+    }
+
+    private let logger: Logger
+    private let last = Mutex(Last())
+
+    init(_ logger: Logger) {
+        self.logger = logger
+    }
+
+    /// Says a new state.
+    func note(_ status: FollowStatus) {
+        let isNew = last.withLock { last in
+            defer { last.word = status.word }
+            return last.word != status.word
+        }
+        guard isNew else { return }
+        let state = Logger.Metadata.Value.string(status.word)
+        switch status.state {
+        case .waiting(let problem) where problem.needsSomebody:
+            logger.error("\(status.sentence)", metadata: ["state": state])
+        case .waiting: logger.warning("\(status.sentence)", metadata: ["state": state])
+        default: logger.info("\(status.sentence)", metadata: ["state": state])
+        }
+    }
+
+    /// Says what has come since the last time, and what should be thought about.
+    func noteProgress(_ status: FollowStatus) {
+        let (rows, warning) = last.withLock { last in
+            defer { (last.rows, last.warning) = (status.rows, status.warning) }
+            return (
+                status.rows - last.rows,
+                status.warning == last.warning ? nil : status.warning
+            )
+        }
+        if let warning { logger.warning("\(warning)", metadata: ["state": "following"]) }
+        guard rows > 0 else { return }
+        logger.info(
+            "the relay has taken rows",
+            metadata: [
+                "rows": "\(rows)", "confirmed": "\(status.confirmed?.description ?? "-")",
+                "behindBytes": "\(status.behindBytes.map(String.init) ?? "-")",
+                "retainedBytes": "\(status.retainedBytes.map(String.init) ?? "-")",
+                "valuesLeftOut": "\(status.valuesLeftOut)",
+            ])
+    }
+}

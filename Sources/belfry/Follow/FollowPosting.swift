@@ -1,0 +1,87 @@
+import AsyncHTTPClient
+import ChangeSources
+import NIOCore
+import NIOHTTP1
+import PostgresFollowing
+import RelayModel
+
+/// Posts rows to a change source of a relay.
+struct FollowPosting: Sendable {
+    let source: PostedSource
+    let client: HTTPClient
+
+    /// What one request has at the most, a little below what the relay takes.
+    private static let maximumBody = Limits.maximumWebhookBytes - 256 * 1024
+    /// A relay that is busy with others answers late.
+    private static let patience = TimeAmount.seconds(60)
+
+    /// Posts `rows` in their order; where they are too long for one request, in several.
+    func post(_ rows: [FollowedRow]) async -> RowsTaken {
+        for body in Self.bodies(of: rows) {
+            let outcome = await post(body)
+            guard outcome == .taken else { return outcome }
+        }
+        return .taken
+    }
+
+    /// The bodies of the requests.
+    static func bodies(of rows: [FollowedRow]) -> [[UInt8]] {
+        var bodies: [[UInt8]] = []
+        var body: [UInt8] = []
+        for row in rows {
+            var element = JSONValue.object(row.json).utf8
+            if element.count > maximumBody {
+                element = JSONValue.object(row.lightened().json).utf8
+            }
+            if body.count + element.count > maximumBody {
+                bodies.append(body + Array("]".utf8))
+                body = []
+            }
+            body.append(UInt8(ascii: body.isEmpty ? "[" : ","))
+            body += element
+        }
+        if !body.isEmpty { bodies.append(body + Array("]".utf8)) }
+        return bodies
+    }
+
+    private func post(_ body: [UInt8]) async -> RowsTaken {
+        var request = HTTPClientRequest(url: source.url)
+        request.method = .POST
+        request.headers.add(name: "Content-Type", value: "application/json")
+        for (name, value) in source.proof(of: body) { request.headers.add(name: name, value: value) }
+        request.body = .bytes(ByteBuffer(bytes: body))
+        let answer: (status: Int, body: [UInt8])
+        do {
+            let response = try await client.execute(request, timeout: Self.patience)
+            let bytes = try await response.body.collect(upTo: 4 * 1024 * 1024)
+            answer = (Int(response.status.code), Array(bytes.readableBytesView))
+        } catch {
+            return .not(.relayUnreachable("\(source.url): \(ReachingFailure(error))"))
+        }
+        if (200..<300).contains(answer.status) { return .taken }
+        let json = (try? JSONValue(stored: answer.body)) ?? .null
+        let reason = "\(answer.status): \(TriggerTarget.reason(json, answer.status))"
+        switch answer.status {
+        case 408, 429, 500...: return .not(.relayUnreachable(reason))
+        default: return .not(.relayRefuses(reason))
+        }
+    }
+}
+
+extension FollowedRow {
+    /// This row without its long values, which are unknown then: for one whose JSON is longer than
+    /// a request may be, though PostgreSQL's text of it is not.
+    func lightened() -> FollowedRow {
+        var copy = self
+        copy.before = before?.lightened
+        copy.after = after?.lightened
+        return copy
+    }
+}
+
+extension RecordImage {
+    var lightened: RecordImage {
+        RecordImage(
+            fields.filter { $0.value.notation.utf8.count <= 1024 }, completeness: .partial)
+    }
+}

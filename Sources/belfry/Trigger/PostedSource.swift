@@ -1,0 +1,61 @@
+import ChangeSources
+import Foundation
+import RelayModel
+import RelayServer
+
+/// A change source of a running relay that a command posts to.
+struct PostedSource: Sendable {
+    let url: String
+    let secret: String
+
+    /// The source that flags or variables name, or that of a running `belfry dev`.
+    ///
+    /// - Throws: ``CommandFailure`` that says what is missing.
+    static func found(
+        url: String?, secret: String?, flags: (url: String, secret: String),
+        _ environment: [String: String]
+    ) throws -> PostedSource {
+        let named = url ?? environment["BELFRY_SOURCE_URL"]
+        let secret = secret ?? environment["BELFRY_SOURCE_SECRET"]
+        if let named {
+            guard let secret else {
+                throw CommandFailure(
+                    .configuration,
+                    "no secret: give \(flags.secret), or set BELFRY_SOURCE_SECRET")
+            }
+            guard let parts = URL(string: named), ["http", "https"].contains(parts.scheme),
+                parts.host() != nil, parts.path().contains("/changes/1/")
+            else {
+                throw CommandFailure(
+                    .configuration,
+                    "\(named) is not the URL of a change source, as belfry sources show has it: "
+                        + "http(s)://HOST/changes/1/CONTAINER/ENVIRONMENT/SOURCE")
+            }
+            return PostedSource(url: named, secret: secret)
+        }
+        guard let dev = DevAddress.find(environment), let url = dev.sourceURL,
+            let token = dev.sourceToken
+        else {
+            throw CommandFailure(
+                .configuration,
+                "no belfry dev is running: start one, or name a change source with \(flags.url) "
+                    + "and \(flags.secret)")
+        }
+        return PostedSource(url: url, secret: secret ?? token)
+    }
+
+    /// What proves that the source posts `body`: a signature of Standard Webhooks where the secret
+    /// is one of its keys, and otherwise the secret itself.
+    func proof(of body: [UInt8]) -> [(String, String)] {
+        let id = "trigger_\(Hexadecimal.encode(World.real.randomBytes(12)))"
+        let timestamp = String(World.real.now().seconds)
+        guard
+            let signature = StandardWebhooks.signature(
+                id: id, timestamp: timestamp, body: body, secret: secret)
+        else { return [("Authorization", "Bearer \(secret)")] }
+        return [
+            (StandardWebhooks.idHeader, id), (StandardWebhooks.timestampHeader, timestamp),
+            (StandardWebhooks.signatureHeader, signature),
+        ]
+    }
+}

@@ -1,0 +1,121 @@
+import ChangeSources
+import PostgresFollowing
+import RelayModel
+import Synchronization
+
+/// A follower of a database of a test server, and what it posted.
+final class Followed: Sendable {
+    private struct Waiter {
+        let isMet: @Sendable (Seen) -> Bool
+        let continuation: CheckedContinuation<Void, Never>
+    }
+
+    /// What there is to see.
+    struct Seen: Sendable {
+        var requests: [[FollowedRow]] = []
+        var attempts = 0
+        var words: [String] = []
+        /// How many requests are refused before one is taken.
+        var refusals = 0
+
+        var rows: [FollowedRow] { requests.flatMap { $0 } }
+    }
+
+    private let state = Mutex((seen: Seen(), waiters: [Waiter]()))
+
+    var seen: Seen { state.withLock { $0.seen } }
+
+    /// Refuses the next requests, as a relay that is away would.
+    func refuse(_ count: Int) { state.withLock { $0.seen.refusals = count } }
+
+    private func change(_ body: (inout Seen) -> Void) {
+        let due = state.withLock { state in
+            body(&state.seen)
+            let seen = state.seen
+            let due = state.waiters.filter { $0.isMet(seen) }
+            state.waiters.removeAll { $0.isMet(seen) }
+            return due
+        }
+        for waiter in due { waiter.continuation.resume() }
+    }
+
+    /// Waits until what is seen meets `isMet`.
+    func until(_ isMet: @escaping @Sendable (Seen) -> Bool) async {
+        await withCheckedContinuation { continuation in
+            let isMetAlready = state.withLock { state in
+                if !isMet(state.seen) {
+                    state.waiters.append(Waiter(isMet: isMet, continuation: continuation))
+                    return false
+                }
+                return true
+            }
+            if isMetAlready { continuation.resume() }
+        }
+    }
+
+    func follower(_ settings: FollowSettings) throws -> PostgresFollower {
+        try PostgresFollower(
+            settings, clock: ContinuousClock(), now: { Timestamp(seconds: 1_700_000_000) },
+            changed: { [self] status in change { $0.words.append(status.word) } }
+        ) { [self] rows in
+            let isRefused = state.withLock { state in
+                state.seen.refusals > 0
+            }
+            change { seen in
+                seen.attempts += 1
+                if isRefused { seen.refusals -= 1 } else { seen.requests.append(rows) }
+            }
+            return isRefused ? .not(.relayUnreachable("it is away")) : .taken
+        }
+    }
+
+    /// Follows while `body` runs.
+    func follow<Outcome: Sendable>(
+        _ settings: FollowSettings, _ body: @Sendable (Followed) async throws -> Outcome
+    ) async throws -> Outcome {
+        let follower = try follower(settings)
+        return try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await follower.run() }
+            let outcome = try await body(self)
+            group.cancelAll()
+            return outcome
+        }
+    }
+
+    /// The problem with which following ends before it began.
+    func problem(_ settings: FollowSettings) async throws -> FollowProblem? {
+        do {
+            try await follower(settings).run()
+            return nil
+        } catch let problem as FollowProblem {
+            return problem
+        }
+    }
+}
+
+extension PostgresServer {
+    func settings(
+        _ database: String, _ change: (inout FollowSettings) -> Void = { _ in }
+    ) throws -> FollowSettings {
+        var settings = FollowSettings(
+            try PostgresTarget("host=\(folder) user=postgres dbname=\(database)"))
+        settings.slot = database
+        settings.makes = true
+        settings.endsBeforeItBegan = true
+        change(&settings)
+        return settings
+    }
+}
+
+/// A row as a line of text.
+func line(_ row: FollowedRow) -> String {
+    func image(_ image: RecordImage?) -> String {
+        guard let image else { return "-" }
+        let text = JSONValue.object(FieldValue.notation(fields: image.fields)).text
+        return image.completeness == .full ? text : "~" + text
+    }
+    let origin = [row.deviceID, row.userID].compactMap { $0 }.joined(separator: "/")
+    return "\(row.operation.rawValue) \(row.table)[\(row.key.joined(separator: ","))] "
+        + "\(image(row.before)) \(image(row.after))"
+        + (row.isSnapshot ? " snapshot" : "") + (origin.isEmpty ? "" : " by \(origin)")
+}

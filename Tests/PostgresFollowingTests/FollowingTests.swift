@@ -1,0 +1,230 @@
+import ChangeSources
+import PostgresFollowing
+import Testing
+
+/// A real server is followed, and what is posted is looked at.
+@Suite(
+    .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"),
+    .timeLimit(.minutes(3)))
+struct FollowingTests {
+    @Test func `rows as they are come first, then each transaction, whole and in order`()
+        async throws
+    {
+        let server = try PostgresServer.shared()
+        let name = try server.database(
+            "CREATE TABLE t (id int PRIMARY KEY, v text); INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+        let seen = try await Followed().follow(try server.settings(name)) { followed in
+            await followed.until { $0.words.last == "following" }
+            try server.sql("INSERT INTO t VALUES (3, 'c')", in: name)
+            try server.sql(
+                "BEGIN; UPDATE t SET v = 'A' WHERE id = 1; DELETE FROM t WHERE id = 2; COMMIT",
+                in: name)
+            await followed.until { $0.rows.count == 5 }
+            return followed.seen
+        }
+        #expect(
+            seen.rows.map(line) == [
+                #"create t[id] - {"id":1,"v":"a"} snapshot"#,
+                #"create t[id] - {"id":2,"v":"b"} snapshot"#,
+                #"create t[id] - {"id":3,"v":"c"}"#,
+                #"update t[id] - {"id":1,"v":"A"}"#,
+                #"delete t[id] ~{"id":2} -"#,
+            ])
+        let versions = seen.rows.compactMap(\.version)
+        #expect(versions == versions.sorted() && versions[3] == versions[4])
+        #expect(Set(seen.rows.map(\.position)).count == 5)
+        // Both changes of one transaction were in one request.
+        #expect(seen.requests.contains { $0.map(\.operation) == [.update, .delete] })
+    }
+
+    @Test func `what keeps a row's name, what was not read, and who did it are told`() async throws
+    {
+        let server = try PostgresServer.shared()
+        let name = try server.database(
+            """
+            CREATE TABLE t (id int PRIMARY KEY, n int, big text);
+            ALTER TABLE t ALTER big SET STORAGE EXTERNAL;
+            CREATE TABLE f (a int, b text, n int, big text, PRIMARY KEY (b, a));
+            ALTER TABLE f ALTER big SET STORAGE EXTERNAL;
+            ALTER TABLE f REPLICA IDENTITY FULL;
+            INSERT INTO t VALUES (1, 1, repeat('x', 3000));
+            INSERT INTO f VALUES (1, 'k', 1, repeat('y', 3000))
+            """)
+        let rows = try await Followed().follow(
+            try server.settings(name) { $0.takesSnapshot = false }
+        ) { followed in
+            await followed.until { $0.words.last == "following" }
+            try server.sql(
+                """
+                BEGIN; UPDATE t SET n = 2; UPDATE f SET n = 2;
+                SELECT pg_logical_emit_message(true, 'belfry',
+                    '{"deviceID": "d-1", "userRecordName": "u-1"}');
+                UPDATE t SET id = 7; COMMIT; DELETE FROM f; TRUNCATE t
+                """, in: name)
+            await followed.until { $0.rows.count == 5 }
+            return followed.seen.rows
+        }
+        let long = String(repeating: "y", count: 3000)
+        #expect(
+            rows.map(line) == [
+                // It is stored apart and did not change: unknown, or as in the row before.
+                #"update t[id] - ~{"id":1,"n":2}"#,
+                #"update f[b,a] {"a":1,"b":"k","big":"\#(long)","n":1} "#
+                    + #"{"a":1,"b":"k","big":"\#(long)","n":2}"#,
+                #"update t[id] ~{"id":1} ~{"id":7,"n":2} by d-1/u-1"#,
+                #"delete f[b,a] {"a":1,"b":"k","big":"\#(long)","n":2} -"#,
+                "truncate t[id] - -",
+            ])
+    }
+
+    @Test func `values are what their types say, in a snapshot and after it`() async throws {
+        let server = try PostgresServer.shared()
+        let name = try server.database(
+            """
+            CREATE TYPE mood AS ENUM ('sad', 'ok'); CREATE DOMAIN price AS numeric(30,10);
+            CREATE TABLE t (id int PRIMARY KEY, p price, n numeric, at timestamptz, l timestamp,
+                d date, j jsonb, ts text[], m mood, ms mood[], ps price[], b bytea, u uuid,
+                f float8, k bool, i interval, g int[][]);
+            """)
+        let row = """
+            INSERT INTO t VALUES (%, 12.50, 12345678901234567890.5, '2026-01-02 03:04:05.678+02',
+            '2026-01-02 03:04:05', '2026-01-02', '{"a": [1, 2.5, {"$x": null}]}',
+            '{a,"b,\\"c",NULL}', 'ok', '{sad,ok}', '{1.5,2}', '\\xdead',
+            '9f2c0000-0000-0000-0000-000000000001', 1, true, '1 day', '{{1,2},{3,4}}')
+            """
+        try server.sql(row.replacing("%", with: "1"), in: name)
+        let rows = try await Followed().follow(try server.settings(name)) { followed in
+            await followed.until { $0.words.last == "following" }
+            try server.sql(row.replacing("%", with: "2"), in: name)
+            await followed.until { $0.rows.count == 2 }
+            return followed.seen.rows
+        }
+        func expected(_ id: Int) -> String {
+            #"create t[id] - {"at":{"$ts":[1767315845,678000000]},"b":{"$bytes":"3q0="},"#
+                + #""d":{"$ts":[1767312000,0]},"f":1.0,"g":[[1,2],[3,4]],"i":"1 day","id":\#(id),"#
+                + #""j":{"a":[1,2.5,{"$map":{"$x":null}}]},"k":true,"l":{"$ts":[1767323045,0]},"#
+                + #""m":"ok","ms":["sad","ok"],"n":"12345678901234567890.5","p":12.5,"#
+                + #""ps":[1.5,2],"ts":["a","b,\"c",null],"#
+                + #""u":{"$uuid":"9f2c0000-0000-0000-0000-000000000001"}}"#
+        }
+        #expect(rows.map(line) == [expected(1) + " snapshot", expected(2)])
+    }
+
+    @Test func `a table that changes its columns is read as it was at each row`() async throws {
+        let server = try PostgresServer.shared()
+        let name = try server.database("CREATE TABLE t (id int PRIMARY KEY, v int)")
+        let rows = try await Followed().follow(try server.settings(name)) { followed in
+            await followed.until { $0.words.last == "following" }
+            try server.sql(
+                """
+                INSERT INTO t VALUES (1, 1); ALTER TABLE t ADD w text DEFAULT 'n';
+                INSERT INTO t VALUES (2, 2); ALTER TABLE t DROP v; ALTER TABLE t RENAME w TO x;
+                INSERT INTO t VALUES (3, 'y'); CREATE TABLE more (id int PRIMARY KEY);
+                INSERT INTO more VALUES (4)
+                """, in: name)
+            await followed.until { $0.rows.count == 4 }
+            return followed.seen.rows
+        }
+        #expect(
+            rows.map(line) == [
+                #"create t[id] - {"id":1,"v":1}"#, #"create t[id] - {"id":2,"v":2,"w":"n"}"#,
+                #"create t[id] - {"id":3,"x":"y"}"#, #"create more[id] - {"id":4}"#,
+            ])
+    }
+
+    @Test func `a transaction too large for a request comes in parts, each row once`() async throws
+    {
+        let server = try PostgresServer.shared()
+        let name = try server.database("CREATE TABLE t (id int PRIMARY KEY, v text)")
+        let seen = try await Followed().follow(try server.settings(name)) { followed in
+            await followed.until { $0.words.last == "following" }
+            followed.refuse(1)
+            try server.sql("INSERT INTO t SELECT n, 'v' FROM generate_series(1, 2300) n", in: name)
+            await followed.until { $0.rows.count == 2300 }
+            return followed.seen
+        }
+        #expect(seen.requests.map(\.count) == [500, 500, 500, 500, 300])
+        #expect(Set(seen.rows.map(\.position)).count == 2300)
+        #expect(seen.words.contains("relayUnreachable"))
+    }
+
+    @Test func `what is confirmed does not come again, and what does has the same position`()
+        async throws
+    {
+        let server = try PostgresServer.shared()
+        let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")
+        let settings = try server.settings(name)
+        try await Followed().follow(settings) { followed in
+            await followed.until { $0.words.last == "following" }
+            try server.sql("INSERT INTO t VALUES (1)", in: name)
+            await followed.until { $0.rows.count == 1 }
+        }
+        // The position of the second one is not confirmed: the relay was away all the time.
+        let asked = Followed()
+        asked.refuse(.max)
+        try await asked.follow(settings) { followed in
+            try server.sql("INSERT INTO t VALUES (2)", in: name)
+            await followed.until { $0.attempts > 0 }
+        }
+        let first = try await Followed().follow(settings) { followed in
+            await followed.until { $0.rows.contains { line($0).contains("2") } }
+            return followed.seen.rows
+        }
+        let again = try await Followed().follow(settings) { followed in
+            try server.sql("INSERT INTO t VALUES (3)", in: name)
+            await followed.until { $0.rows.contains { line($0).contains("3") } }
+            return followed.seen.rows
+        }
+        #expect(first.map(line).last == #"create t[id] - {"id":2}"#)
+        let positions = Dictionary(grouping: first + again, by: line).mapValues {
+            Set($0.map(\.position)).count
+        }
+        #expect(positions.values.allSatisfy { $0 == 1 })
+    }
+
+    @Test func `a connection that breaks is made anew, and no row comes twice`() async throws {
+        let server = try PostgresServer.shared()
+        let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")
+        let seen = try await Followed().follow(try server.settings(name)) { followed in
+            await followed.until { $0.words.last == "following" }
+            try server.sql("INSERT INTO t VALUES (1)", in: name)
+            await followed.until { $0.rows.count == 1 }
+            try server.sql(
+                """
+                SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots
+                WHERE slot_name = '\(name)'
+                """)
+            try server.sql("INSERT INTO t VALUES (2)", in: name)
+            await followed.until { $0.rows.count == 2 }
+            return followed.seen
+        }
+        #expect(seen.rows.map(line) == [#"create t[id] - {"id":1}"#, #"create t[id] - {"id":2}"#])
+        #expect(seen.words.filter { $0 == "following" }.count == 2)
+    }
+
+    @Test func `only what a publication says is followed`() async throws {
+        let server = try PostgresServer.shared()
+        let name = try server.database(
+            """
+            CREATE TABLE t (id int PRIMARY KEY, open bool, secret text, v int);
+            CREATE TABLE other (id int);
+            INSERT INTO t VALUES (1, true, 's', 1), (2, false, 's', 1);
+            CREATE PUBLICATION belfry FOR TABLE t (id, v) WHERE (id <> 2)
+            """)
+        let rows = try await Followed().follow(try server.settings(name)) { followed in
+            await followed.until { $0.words.last == "following" }
+            try server.sql(
+                """
+                INSERT INTO other VALUES (1); INSERT INTO t VALUES (3, true, 's', 2);
+                UPDATE t SET secret = 'z', v = 9 WHERE id = 1
+                """, in: name)
+            await followed.until { $0.rows.count == 3 }
+            return followed.seen.rows
+        }
+        #expect(
+            rows.map(line) == [
+                #"create t[id] - {"id":1,"v":1} snapshot"#, #"create t[id] - {"id":3,"v":2}"#,
+                #"update t[id] - {"id":1,"v":9}"#,
+            ])
+    }
+}

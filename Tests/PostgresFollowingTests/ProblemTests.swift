@@ -1,0 +1,124 @@
+import Foundation
+import PostgresFollowing
+import Testing
+
+/// What keeps a database from being followed, made on a real server.
+@Suite(
+    .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"),
+    .timeLimit(.minutes(3)))
+struct ProblemTests {
+    private func problem(
+        _ database: String, on server: PostgresServer,
+        _ change: (inout FollowSettings) throws -> Void = { _ in }
+    ) async throws -> FollowProblem? {
+        var settings = try server.settings(database)
+        try change(&settings)
+        return try await Followed().problem(settings)
+    }
+
+    @Test func `a server without logical log says so`() async throws {
+        let server = try PostgresServer([])
+        #expect(
+            try await problem("postgres", on: server)?.advice
+                == "wal_level is replica: set wal_level = logical in postgresql.conf and restart "
+                + "the server, or use --outbox.")
+    }
+
+    @Test func `a role that may not replicate is told what to ask for`() async throws {
+        let server = try PostgresServer.shared()
+        let name = try server.database()
+        try server.sql("CREATE ROLE plain LOGIN")
+        let found = try await problem(name, on: server) {
+            $0.target = try PostgresTarget("host=\(server.folder) user=plain dbname=\(name)")
+        }
+        #expect(found == .noReplicationRight(role: "plain"))
+    }
+
+    @Test func `a database and a role that are not there are named`() async throws {
+        let server = try PostgresServer.shared()
+        let nowhere = try await problem("nowhere", on: server)
+        #expect(nowhere?.code == "databaseMissing")
+        let nobody = try await problem("postgres", on: server) {
+            $0.target = try PostgresTarget("host=\(server.folder) user=nobody dbname=postgres")
+        }
+        #expect(nobody?.code == "wrongPassword")
+    }
+
+    @Test func `publication and slot are made only if that is asked for`() async throws {
+        let server = try PostgresServer.shared()
+        let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")
+        #expect(
+            try await problem(name, on: server) { $0.makes = false }
+                == .publicationMissing("belfry"))
+        try server.sql("CREATE PUBLICATION belfry", in: name)
+        #expect(try await problem(name, on: server) { $0.makes = false } == .slotMissing(name))
+        #expect(try await problem(name, on: server) == .publicationEmpty("belfry"))
+    }
+
+    @Test func `a slot that others use, or of another kind, is left alone`() async throws {
+        let server = try PostgresServer.shared()
+        let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")
+        try server.sql("SELECT pg_create_physical_replication_slot('\(name)')")
+        let kind = try await problem(name, on: server)
+        #expect(kind?.code == "slotOfOtherKind")
+        let slot = name + "_mine"
+        var settings = try server.settings(name) { $0.slot = slot }
+        settings.endsBeforeItBegan = false
+        let mine = settings
+        try await Followed().follow(mine) { first in
+            await first.until { $0.words.last == "following" }
+            try await Followed().follow(mine) { second in
+                await second.until { $0.words.contains("slotTaken") }
+            }
+        }
+    }
+
+    @Test func `a slot whose log is gone says how to begin anew`() async throws {
+        let server = try PostgresServer([
+            "wal_level=logical", "max_slot_wal_keep_size=1MB", "max_wal_size=32MB",
+            "min_wal_size=32MB",
+        ])
+        try server.sql("CREATE TABLE t (id int PRIMARY KEY)")
+        try await Followed().follow(try server.settings("postgres")) { followed in
+            await followed.until { $0.words.last == "following" }
+        }
+        for _ in 0..<4 {
+            try server.sql(
+                "SELECT pg_logical_emit_message(false, 'x', repeat('x', 1000000)), pg_switch_wal()")
+            try server.sql("CHECKPOINT")
+        }
+        let found = try await problem("postgres", on: server)
+        #expect(found == .slotLost("postgres"))
+    }
+
+    @Test func `URLs hold no password, and nothing that is not allowed`() {
+        func advice(_ url: String) -> String {
+            do throws(FollowProblem) {
+                _ = try PostgresTarget(url)
+                return "fine"
+            } catch {
+                return error.advice
+            }
+        }
+        #expect(
+            advice("postgresql://me:hidden@db/shop")
+                == "The URL of the database cannot be used: it holds a password, which others "
+                + "could see: put it into the file that PGPASSFILE names, or into PGPASSWORD.")
+        #expect(advice("postgresql://db/shop?options=-cx").contains("\"options\" cannot be set"))
+        #expect(advice("http://db/shop").hasPrefix("The URL of the database cannot be used:"))
+        #expect(advice("postgresql://a@b:5432,c:5433/shop?sslmode=require") == "fine")
+    }
+
+    @Test func `every problem has a word of its own, and a sentence`() {
+        let all: [FollowProblem] = [
+            .badURL("x"), .unreachable("x"), .wrongPassword("x"), .databaseMissing("x"),
+            .serverTooOld(130_001), .walLevel("x"), .noReplicationRight(role: "x"),
+            .notPermitted("x"), .publicationMissing("x"), .publicationEmpty("x"),
+            .slotMissing("x"), .slotLost("x"), .slotTaken("x"), .slotOfOtherKind("x"),
+            .serverFull("x"), .serverRefused("x"), .otherServer(expected: "x", found: "x"),
+            .brokenStream("x"), .relayUnreachable("x"), .relayRefuses("x"),
+        ]
+        #expect(all.map(\.code) == FollowProblem.codes)
+        #expect(all.allSatisfy { $0.advice.hasSuffix(".") })
+    }
+}
