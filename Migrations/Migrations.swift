@@ -88,5 +88,9 @@ package struct Migration: Sendable, Hashable {
             name: "v0018_markRequests",
             sql: String(decoding: PackageResources.v0018_markRequests_sql, as: UTF8.self),
             checksum: "e54386421dc9c9c47330da0e9a26e9ebf2281d9ecfc809365813144c187fe070"),
+        Migration(
+            name: "v0019_tellHealth",
+            sql: String(decoding: PackageResources.v0019_tellHealth_sql, as: UTF8.self),
+            checksum: "<built-in function sum>"),
     ]
 }

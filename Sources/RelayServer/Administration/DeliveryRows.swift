@@ -121,7 +121,7 @@ extension AdministrationRows {
 
     /// What the newest receipt says of a whole delivery, and where that stands.
     static let delivery = AdministrationRow<
-        (newest: DeliveryReceipt, standing: DeliveryStanding)
+        (newest: DeliveryReceipt, standing: DeliveryStanding, client: ClientReceipt?)
     >(
         [
             .always("deliveryID", .text) { .string($0.newest.deliveryID.description) },
@@ -138,11 +138,18 @@ extension AdministrationRows {
             .always("status", .integer) { .integer(Int64($0.newest.status)) },
             .always("reason", .text) { .string($0.newest.reason) },
             .always("at", .text) { .string($0.newest.at.iso8601) },
+            .maybe("deliveredAt", .text) {
+                $0.client.map { .string($0.deliveredAt.iso8601) }
+            },
+            .maybe("openedAt", .text) {
+                $0.client?.openedAt.map { .string($0.iso8601) }
+            },
         ],
         columns: [
             .init("delivery", "deliveryID"), .init("position", "position"),
             .init("subscription", "subscriptionSerial"), .init("device", "deviceSerial"),
             .init("state", "state"), .init("attempts", "attempts"), .init("status", "status"),
-            .init("at", "at"), .init("reason", "reason"),
+            .init("at", "at"), .init("reason", "reason"), .init("delivered", "deliveredAt"),
+            .init("opened", "openedAt"),
         ])
 }

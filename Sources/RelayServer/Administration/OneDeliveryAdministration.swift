@@ -7,7 +7,7 @@ import Storage
 /// A receipt is of one attempt; what a delivery came to is said by the newest, and by the row that
 /// it has if it waits or is dead: one that is redriven waits, and its newest receipt is of its end.
 struct OneDeliveryAdministration: AdministrationTable {
-    let registry: any DeliveryRegistry
+    let registry: any DeliveryRegistry & ClientReceiptRegistry
     /// What waits, and why.
     let halts: @Sendable () -> [HaltInForce]
 
@@ -41,8 +41,35 @@ struct OneDeliveryAdministration: AdministrationTable {
                 redriven.contains(receipt.deliveryID) ? .waiting : DeliveryStanding(receipt.outcome)
             )
         }.filter { wanted == nil || wanted == $0.1 }
+        let shown = Array(found.prefix(limit))
+        let said = try await said(of: shown.map(\.0))
         return AdministrationCall.listDeliveries.answer(
-            found.prefix(limit).map { AdministrationRows.delivery.json(($0, $1)) })
+            shown.map { receipt, standing in
+                AdministrationRows.delivery.json((receipt, standing, said[receipt.deliveryID]))
+            })
+    }
+
+    /// What clients said of deliveries.
+    private func said(
+        of receipts: [DeliveryReceipt]
+    ) async throws -> [DeliveryID: ClientReceipt] {
+        let holders = try await registry.holders(ofDevices: Set(receipts.map(\.deviceSerial)))
+        var positions: [InboxOwner: Set<LogPosition>] = [:]
+        for receipt in receipts {
+            guard let holder = holders[receipt.deviceSerial] else { continue }
+            positions[holder.owner, default: []].insert(receipt.ordinal.position)
+        }
+        var said: [InboxOwner: [ClientReceipt]] = [:]
+        for (owner, positions) in positions {
+            said[owner] = try await registry.clientReceipts(of: owner, at: positions)
+        }
+        var found: [DeliveryID: ClientReceipt] = [:]
+        for receipt in receipts {
+            guard let holder = holders[receipt.deviceSerial] else { continue }
+            found[receipt.deliveryID] = said[holder.owner]?.merged(
+                of: receipt.ordinal.position, receipt.subscriptionSerial, to: holder.device)
+        }
+        return found
     }
 
     private func show(_ request: RelayRequest) async throws -> RelayAnswer {
@@ -59,7 +86,9 @@ struct OneDeliveryAdministration: AdministrationTable {
                 "there is no receipt of the delivery \(id): it is not settled, or its receipts are "
                     + "no longer kept")
         }
-        var shown = AdministrationRows.delivery.json((newest, DeliveryStanding(newest.outcome)))
+        let client = try await said(of: [newest])[id]
+        var shown = AdministrationRows.delivery.json(
+            (newest, DeliveryStanding(newest.outcome), client))
         switch exception {
         case .retry(let retry):
             shown["state"] = .string(DeliveryStanding.waiting.rawValue)

@@ -4,6 +4,8 @@ import Storage
 /// Subscriptions and devices, for whoever has to help a user: list, delete.
 struct SubscriptionAdministration: AdministrationTable {
     let registry: any ContainerRegistry & SubscriptionRegistry & DeviceRegistry
+    /// How subscriptions have fared.
+    let health: HealthReading
 
     var routes: [AdministrationRoute] {
         [
@@ -28,25 +30,34 @@ struct SubscriptionAdministration: AdministrationTable {
         let disabled = try await registry.disabledPage(
             of: container, user: user, after: after, bounds)
         let page = Self.merged(
-            active.map { ($0.serial, Self.json($0, $0.json)) },
-            disabled.map { ($0.version.serial, Self.json($0.version, $0.json)) },
+            active.map { ($0, Self.json($0, $0.json)) },
+            disabled.map { ($0.version, Self.json($0.version, $0.json)) },
             rows: bounds.rows)
+        let health = try await health.health(
+            of: page.elements.map(\.version), in: container)
         return AdministrationCall.listSubscriptions.answer(
-            page.elements.map { AdministrationRows.subscription.json($0.json) },
-            next: page.hasMore ? page.elements.last.map { Self.goingOn(after: $0.serial) } : nil)
+            page.elements.map { version, json in
+                AdministrationRows.subscription.json(json.with(health[version.serial]))
+            },
+            next: page.hasMore
+                ? page.elements.last.map { Self.goingOn(after: $0.version.serial) } : nil)
     }
 
     /// A line of the list.
-    private typealias Line = (serial: UInt64, json: JSONObject)
+    private typealias Line = (version: SubscriptionVersion, json: JSONObject)
 
     /// Two lists by serial as one, as far as both are known.
     private static func merged(
         _ first: Page<Line>, _ second: Page<Line>, rows: Int
     ) -> Page<Line> {
-        let ends = [first, second].filter(\.hasMore).compactMap { $0.elements.last?.serial }
+        let ends = [first, second].filter(\.hasMore).compactMap {
+            $0.elements.last?.version.serial
+        }
         let end = ends.min() ?? .max
-        let lines = (first.elements + second.elements).sorted { $0.serial < $1.serial }
-        let known = lines.prefix { $0.serial <= end }
+        let lines = (first.elements + second.elements).sorted {
+            $0.version.serial < $1.version.serial
+        }
+        let known = lines.prefix { $0.version.serial <= end }
         return Page(Array(known.prefix(rows)), hasMore: known.count > rows || !ends.isEmpty)
     }
 

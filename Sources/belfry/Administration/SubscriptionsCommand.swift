@@ -11,7 +11,7 @@ struct SubscriptionsCommand: AsyncParsableCommand {
 
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Lists the subscriptions; of those that were disabled, why.")
+            abstract: "Lists the subscriptions, how they have fared, and why some were disabled.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: ContainerOptions
         @Option(help: "Those of this user.") var user: String?
