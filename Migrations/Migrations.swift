@@ -89,6 +89,10 @@ package struct Migration: Sendable, Hashable {
             sql: String(decoding: PackageResources.v0018_markRequests_sql, as: UTF8.self),
             checksum: "e54386421dc9c9c47330da0e9a26e9ebf2281d9ecfc809365813144c187fe070"),
         Migration(
+            name: "v0019_tellHealth",
+            sql: String(decoding: PackageResources.v0019_tellHealth_sql, as: UTF8.self),
+            checksum: "c143b8fc2fb0258f7f92adff2ce9e4d3fd4854e913cfdb7324e206e7dc670c44"),
+        Migration(
             name: "v0022_listNewest",
             sql: String(decoding: PackageResources.v0022_listNewest_sql, as: UTF8.self),
             checksum: "dec7243a2ea2b05ca79309a9d82d437a18ff9636fea569e567cca21910e861fd"),

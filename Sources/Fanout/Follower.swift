@@ -33,6 +33,8 @@ package struct Follower: ~Copyable {
     var edits = 0
     private var pending: [OwedDelivery] = []
     private var pendingInbox: [InboxEntry] = []
+    /// What the entries that were worked did to subscriptions.
+    var pendingFirings = PendingFirings()
     private var handedOver = LogPosition.start
     private var turns = LogTurns()
     private let identity: DeliveryIdentity
@@ -130,7 +132,9 @@ package struct Follower: ~Copyable {
                 position = entry.position
                 worked = position
                 // Nobody's push waits long for what follows it.
-                if turns.isContended, pending.count >= Self.deliveriesBesideOthers {
+                let isAwaited =
+                    turns.isContended && pending.count >= Self.deliveriesBesideOthers
+                if isAwaited || pendingFirings.isMany {
                     try await handOver(finished: position)
                 }
             }
@@ -152,7 +156,7 @@ package struct Follower: ~Copyable {
         guard isProgress || !pending.isEmpty || !pendingInbox.isEmpty else { return }
         let batch = OwedBatch(
             deliveries: pending, finished: isProgress ? position : nil, inbox: pendingInbox,
-            ranges: ranges)
+            ranges: ranges, firings: pendingFirings.take())
         pending.removeAll(keepingCapacity: true)
         pendingInbox.removeAll(keepingCapacity: true)
         handedOver = max(handedOver, position)
@@ -201,7 +205,7 @@ package struct Follower: ~Copyable {
         guard
             let found = try await found(by: change, isStale: isStale, entry),
             !found.serials.isEmpty
-        else { return }
+        else { return noteFirings([], [], entry) }
         guard let settings = settings(entry.container) else {
             // A container is saved before anything of it is appended, so nobody is owed this.
             logger.error(
@@ -211,9 +215,11 @@ package struct Follower: ~Copyable {
         }
         var fired = found.serials
         let once = try await claimOnce(&fired, at: entry.position, of: entry.container)
-        if fired.isEmpty { watch(fired, by: found.change, entry) }
         // With an offset it was worked in the log's turn before a crash, and so it is again.
-        if offset == 0, leaves(fired.count, entry) {
+        if fired.isEmpty {
+            watch(fired, by: found.change, entry)
+            noteFirings([], [], entry)
+        } else if offset == 0, leaves(fired.count, entry) {
             try await leaveToRanges(fired, by: found.change, entry)
         } else {
             try await expand(fired, by: found.change, entry, settings, from: offset)
@@ -275,6 +281,7 @@ package struct Follower: ~Copyable {
                 try await handOver(finished: LogPosition(entry.position.rawValue - 1))
             }
         }
+        noteFirings(fired, fanout.unreached, entry)
     }
 
     /// Hands a huge fan-out over as ranges, which are written when the progress passes the change.
@@ -282,7 +289,10 @@ package struct Follower: ~Copyable {
         _ fired: [UInt64], by change: RecordChange, _ entry: FollowedEntry
     ) async throws {
         watch(fired, by: change, entry)
-        let serials = state.withoutRepeatedSilence(fired, of: change, in: entry.container)
+        let (serials, unreached) = state.withoutRepeatedSilence(
+            fired, of: change, in: entry.container)
+        // What ranges fire is told by them.
+        noteFirings(unreached.map(\.serial), unreached, entry)
         let ranges = stride(from: 0, to: serials.count, by: Self.subscriptionsPerRange).map {
             NewRange(
                 container: entry.container, position: entry.position,

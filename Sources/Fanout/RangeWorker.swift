@@ -133,9 +133,16 @@ package struct RangeWorker: ~Copyable {
             let isLast = end == range.serials.count
             if isLast || !deliveries.isEmpty {
                 CrashPoint.range.reach()
+                // The range is expanded whole at every start, so that its end knows all of it.
+                let firing =
+                    isLast
+                    ? FiringNote(
+                        position: range.position, at: entry.appendedAt, fired: range.serials,
+                        unreached: fanout.unreached) : nil
                 try await take(
                     RangeBatch(
-                        id: range.id, offset: offset, deliveries: deliveries, isLast: isLast))
+                        id: range.id, offset: offset, deliveries: deliveries, isLast: isLast,
+                        firing: firing))
                 offset += UInt32(deliveries.count)
             }
             members = try await following

@@ -27,6 +27,11 @@ extension RelayStore {
             counts.pastVersions += try await delete(PastStep.forgetting(table), [portion], portion)
         }
         counts.receiptBlocks = try await pruneReceipts(retention, at: now, portion)
+        if let age = retention.receiptAge {
+            counts.clientReceipts = try await delete(
+                ClientReceiptStep.forgetting, [now.advanced(by: .zero - age).stored, portion],
+                portion)
+        }
         counts.deadLetters = try await pruneDeadLetters(retention, at: now, portion)
         counts.parkedChanges = try await pruneParked(retention, at: now, portion)
         counts.quarantined = try await pruneQuarantine(retention, at: now, portion)

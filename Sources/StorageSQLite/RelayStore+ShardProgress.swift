@@ -1,6 +1,7 @@
 import GRDB
 package import RelayModel
 package import Storage
+import Synchronization
 
 extension RelayStore: ShardProgress {
     package func mark() async throws -> ProgressMark {
@@ -14,6 +15,9 @@ extension RelayStore: ShardProgress {
             try writing.run(in: &commit)
         }
         if !step.newRanges.isEmpty { ranges.signal() }
+        if writing.firingCount > 0 {
+            notAddedUp.add(writing.firingCount, ordering: .relaxed)
+        }
         inboxes.tell(step.inbox.lazy.map(\.owner))
     }
 

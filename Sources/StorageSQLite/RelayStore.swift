@@ -29,6 +29,8 @@ package final class RelayStore: Sendable {
     let ranges = RangeSignal()
     let inboxes = InboxNews()
     let endedDevices: EndedDevices
+    /// How much steps said of subscriptions since the start that was not added up.
+    let notAddedUp = Atomic<Int>(0)
     /// Where those wait who read much.
     let line: ReaderLine
     /// What refuses changes before they would be lost; whoever watches the bounds sets it.

@@ -161,6 +161,7 @@ actor Collector {
     private let head: LogPosition
     private(set) var deliveries: [OwedDelivery] = []
     private(set) var finished: [LogPosition] = []
+    private(set) var firings: [FiringNote] = []
 
     init(head: LogPosition) {
         self.head = head
@@ -168,6 +169,9 @@ actor Collector {
 
     func take(_ batch: OwedBatch) throws {
         deliveries += batch.deliveries
+        // A batch tells of no entry that it does not finish.
+        #expect(batch.firings.allSatisfy { $0.position <= batch.finished ?? .start })
+        firings += batch.firings
         if let position = batch.finished { finished.append(position) }
         if batch.finished == head { throw Finished() }
     }
@@ -177,7 +181,7 @@ actor Collector {
 @Suite struct FollowerModelTests {
     private func follow(
         _ store: RelayStore, from mark: ProgressMark, head: LogPosition
-    ) async throws -> [OwedDelivery] {
+    ) async throws -> (deliveries: [OwedDelivery], firings: [FiringNote]) {
         let collector = Collector(head: head)
         let settings = ContainerSettings(key: Fixtures.container, topics: ["com.example.Art"])
         var follower = Follower(
@@ -191,7 +195,7 @@ actor Collector {
         } catch is Collector.Finished {}
         let finished = await collector.finished
         #expect(finished == Array(Set(finished)).sorted())
-        return await collector.deliveries
+        return (await collector.deliveries, await collector.firings)
     }
 
     @Test(arguments: Seeds.all)
@@ -200,7 +204,7 @@ actor Collector {
         var world = World(seed: seed, in: store)
         try await world.fill(entries: 70)
         let head = try await store.head()
-        let all = try await follow(store, from: .start, head: head)
+        let (all, firings) = try await follow(store, from: .start, head: head)
 
         // What is active at a position is exact, and in order.
         let expected = world.expected.sorted { $0.key < $1.key }.flatMap { position, owed in
@@ -210,6 +214,20 @@ actor Collector {
         }
         #expect(all.map(Place.init) == expected)
         #expect(!expected.isEmpty)
+        // What fired is told once, with those that reached nobody.
+        let told = firings.flatMap { note in
+            note.fired.map { Told(position: note.position, serial: $0) }
+        }
+        #expect(Set(told).count == told.count)
+        let unreached = firings.flatMap { note in
+            note.unreached.map { Told(position: note.position, serial: $0.serial) }
+        }
+        #expect(Set(unreached).isSubset(of: told) && !unreached.isEmpty)
+        let reached = Set(
+            all.map {
+                Told(position: $0.delivery.ordinal.position, serial: $0.subscriptionSerial)
+            })
+        #expect(Set(told).subtracting(unreached) == reached)
 
         // A crash after each delivery, with what the progress then holds.
         var mark = ProgressMark.start
@@ -229,9 +247,17 @@ actor Collector {
             try await store.settle(step)
             mark = step.to
             let rest = try await follow(store, from: mark, head: head)
-            #expect(rest == Array(all[(index + 1)...]), "after \(ordinal)")
+            #expect(rest.deliveries == Array(all[(index + 1)...]), "after \(ordinal)")
+            #expect(
+                rest.firings == firings.filter { $0.position > mark.position },
+                "after \(ordinal)")
         }
         await store.close()
+    }
+
+    private struct Told: Hashable {
+        let position: LogPosition
+        let serial: UInt64
     }
 
     private struct Place: Hashable {

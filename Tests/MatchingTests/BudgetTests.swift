@@ -128,10 +128,11 @@ import Testing
         #expect(!blamed.isEmpty)
         #expect(Set(blamed).isSubset(of: Set(1...20)))
         var stored: DearChange?
+        var erring: [UInt64] = []
         let text = JSONValue.object(change.storedForm).text
         let isRead = index.matches(
             forStored: text, appendedAt: Timestamp(seconds: 0), mostSteps: 8_000_000,
-            into: &serials, dear: &stored)
+            into: &serials, erring: &erring, dear: &stored)
         #expect(isRead)
         #expect(stored == dear)
         #expect(index.matches(for: change) == [77])

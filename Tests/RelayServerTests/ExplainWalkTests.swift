@@ -35,8 +35,12 @@ import Testing
             // Ranges are worked beside the progress.
             while try await relay.relay.store.backlog().ranges > 0 {}
             let sent = Set(relay.gateway.simulated.pushes.map(\.apnsID))
+            let (arrived, opened) = try await history.markSome(relay.gateway.simulated.pushes)
             let first = try await history.explainAll()
             first.expect(sent)
+            #expect(first.arrived == arrived && !arrived.isEmpty)
+            #expect(first.opened == opened && !opened.isEmpty)
+            try await history.expectHealth(as: first)
             #expect(
                 first.deciding.isSuperset(of: [
                     "appended", "active", "operation", "zone", "recordType", "readRule",
@@ -61,6 +65,12 @@ struct ExplainedHistory {
     var verdicts: [String: String] = [:]
     /// The steps that decided.
     var deciding: Set<String> = []
+    /// The deliveries of which a client said that they came, and that they were opened.
+    var arrived: Set<String> = []
+    var opened: Set<String> = []
+    /// How often each version of a subscription fired, and reached no device.
+    var fired: [String: Int] = [:]
+    var unreached: [String: Int] = [:]
     /// What cannot be, each in a line.
     var problems: [String] = []
 
@@ -82,7 +92,13 @@ struct ExplainedHistory {
         deciding.insert(text("step"))
         if text("sentence").isEmpty { problems.append("\(place): no sentence") }
         if text("sentence").contains("the walk judged") { problems.append(place) }
-        guard case .array(let devices)? = explanation.value(at: ["devices"]) else { return }
+        if text("verdict") == "fired" { fired[text("serial"), default: 0] += 1 }
+        guard case .array(let devices)? = explanation.value(at: ["devices"]) else {
+            if text("verdict") == "fired" { unreached[text("serial"), default: 0] += 1 }
+            return
+        }
+        let isReached = devices.contains { $0.value(at: ["deliveryID"]) != nil }
+        if text("verdict") == "fired", !isReached { unreached[text("serial"), default: 0] += 1 }
         if text("verdict") != "fired" { problems.append("\(place): devices, and did not fire") }
         for device in devices {
             if case .string(let step)? = device.value(at: ["step"]) { deciding.insert(step) }
@@ -96,6 +112,12 @@ struct ExplainedHistory {
                 return status != 0 && step.value(at: ["step"]) == "attempt"
             }
             if isSent { reached.insert(delivery) }
+            if steps.contains(where: { $0.value(at: ["step"]) == "delivered" }) {
+                arrived.insert(delivery)
+            }
+            if steps.contains(where: { $0.value(at: ["step"]) == "opened" }) {
+                opened.insert(delivery)
+            }
             if standing == "delivered", !isSent { problems.append("\(place): \(delivery)") }
             if standing == "cannotTell" || standing == "owed" {
                 problems.append("\(place): \(delivery) is \(standing?.text ?? "")")
@@ -277,6 +299,61 @@ struct RandomHistory {
             if case .string(let position)? = result.value(at: ["position"]) {
                 positions.append(position)
             }
+        }
+    }
+
+    // MARK: What clients say
+
+    /// Has the clients of some devices say that pushes came, or were opened; returns which.
+    mutating func markSome(
+        _ pushes: [ReceivedPush]
+    ) async throws -> (arrived: Set<String>, opened: Set<String>) {
+        var arrived: Set<String> = []
+        var opened: Set<String> = []
+        for push in pushes where random.chance(40) {
+            let device = SampleDevice.usual.first { $0.token == push.deviceToken }
+            guard let device else { continue }
+            let isOpened = random.chance(30)
+            let seq = try JSONValue(stored: push.payload).value(at: ["belfry", "seq"])
+            var item: JSONObject = ["deliveryID": .string(push.apnsID)]
+            if random.chance(50) { item["position"] = seq }
+            let reply = try await relay.container.call(
+                "notifications/mark\(isOpened ? "Opened" : "Delivered")",
+                ["notifications": [.object(item)]], as: device.owner, in: nil
+            ).expect(200)
+            guard reply["notifications", "0", "isDelivered"] == true else {
+                throw UnexpectedReply(reply)
+            }
+            arrived.insert(push.apnsID)
+            if isOpened { opened.insert(push.apnsID) }
+        }
+        return (arrived, opened)
+    }
+
+    // MARK: How subscriptions fared
+
+    /// Holds what the list says of active subscriptions to what was explained.
+    func expectHealth(as explained: ExplainedHistory) async throws {
+        let reply = try await relay.client.administer(
+            "GET", "\(relay.container.path)/subscriptions?limit=1000"
+        ).expect(200)
+        guard case .array(let entries)? = reply["subscriptions"] else {
+            throw UnexpectedReply(reply)
+        }
+        #expect(!entries.isEmpty)
+        for entry in entries {
+            guard case .string(let serial)? = entry.value(at: ["serial"]) else { continue }
+            func number(_ path: [String]) -> Int64 {
+                guard case .integer(let number)? = entry.value(at: ["health"] + path) else {
+                    return 0
+                }
+                return number
+            }
+            #expect(
+                number(["fired"]) == Int64(explained.fired[serial] ?? 0), "\(entry.text)")
+            #expect(
+                number(["unreached", "count"]) == Int64(explained.unreached[serial] ?? 0),
+                "\(entry.text)")
         }
     }
 

@@ -190,7 +190,7 @@ package struct UnexpectedReply: Error, CustomStringConvertible {
     /// The answer.
     package let description: String
 
-    init(_ reply: RelayClient.Reply) {
+    package init(_ reply: RelayClient.Reply) {
         description = "\(reply.status): \(reply.text)"
     }
 }

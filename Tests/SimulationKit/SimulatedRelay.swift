@@ -99,13 +99,13 @@ struct SimulatedRelay {
             snapshots: snapshots, mostSteps: mostSteps, take: take)
     }
 
-    /// What the log owes after `start` and up to `end`, as one that never crashed would hand it
-    /// over that knows what is set aside.
+    /// What the log owes after `start` and up to `end`, and what it does to subscriptions, as one
+    /// that never crashed would hand it over that knows what is set aside.
     static func owed(
         by store: RelayStore, after start: LogPosition, upTo end: LogPosition,
         without aside: Set<LogPosition>
-    ) async throws -> [OwedDelivery] {
-        guard start < end else { return [] }
+    ) async throws -> (deliveries: [OwedDelivery], firings: [FiringNote]) {
+        guard start < end else { return ([], []) }
         let queue = Queue(head: end)
         var follower = follower(
             store, log: LogUpTo(end: end, store: store, aside: aside), badges: BadgeCounts(),
@@ -115,7 +115,8 @@ struct SimulatedRelay {
         do {
             try await follower.follow(from: mark)
         } catch is Idle {}
-        return await queue.batches.flatMap(\.deliveries)
+        let batches = await queue.batches
+        return (batches.flatMap(\.deliveries), batches.flatMap(\.firings))
     }
 
     /// Takes an image of the state as far as the log was read, which may be ahead of the progress:
@@ -156,6 +157,8 @@ struct SimulatedRelay {
     mutating func admit(at now: Timestamp) async throws -> [OwedDelivery] {
         var sent: [OwedDelivery] = []
         while !batches.isEmpty {
+            guard tracker.add(firings: batches[0].firings) else { break }
+            batches[0].firings = []
             while tracker.room > 0, let delivery = batches[0].deliveries.first {
                 batches[0].deliveries.removeFirst()
                 let ticket = tracker.admit(delivery, at: now)
@@ -173,7 +176,8 @@ struct SimulatedRelay {
                 if try await send(delivery, ticket, at: now) { sent.append(delivery) }
             }
             guard ranges[0].deliveries.isEmpty else { break }
-            if ranges.removeFirst().isLast { tracker.finishRange(id, offset: offset) }
+            let range = ranges.removeFirst()
+            if range.isLast { tracker.finishRange(id, offset: offset, firing: range.firing) }
         }
         return sent
     }

@@ -76,6 +76,7 @@ struct Simulation {
     /// before what it follows from is pruned.
     private var owed: [OwedDelivery] = []
     private var owedUpTo = LogPosition.start
+    private var health = HealthModel()
     private var dear = DearModel()
     private let snapshots: SnapshotStore
 
@@ -160,6 +161,7 @@ struct Simulation {
             switch Int.random(in: 0..<10, using: &generator) {
             case 0..<3: try await relay.takeImage()
             case 3..<6: try await relay.keepSnapshot()
+            case 6: _ = try await store.addUpFirings()
             default: try await prune()
             }
         default: try await crash()
@@ -251,8 +253,10 @@ struct Simulation {
 
     private mutating func learnOwed(upTo position: LogPosition) async throws {
         try await dear.read(store, upTo: position)
-        owed += try await SimulatedRelay.owed(
+        let new = try await SimulatedRelay.owed(
             by: store, after: owedUpTo, upTo: position, without: dear.setAside)
+        owed += new.deliveries
+        health.add(new.firings)
         owedUpTo = max(owedUpTo, position)
     }
 
@@ -285,6 +289,7 @@ struct Simulation {
     private mutating func checkEverything() async throws {
         try await learnOwed(upTo: try await store.head())
         if let problem = try await dear.problem(in: store) { throw broken(problem) }
+        if let problem = try await health.problem(in: store) { throw broken(problem) }
         let expected = Set(owed.map(\.delivery.id))
         if let wrong = sent.keys.first(where: { !expected.contains($0) }) {
             throw broken("\(wrong) was sent and is not owed")

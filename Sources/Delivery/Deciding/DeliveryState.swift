@@ -79,6 +79,9 @@ struct DeliveryState: ~Copyable, Sendable {
         return inbox.isEmpty ? [] : [.wake(.steps)]
     }
 
+    /// Takes what entries did to subscriptions; `false` while too many wait.
+    mutating func add(firings: [FiringNote]) -> Bool { tracker.add(firings: firings) }
+
     /// Learns that every delivery of every entry up to `position` has been admitted.
     mutating func finish(_ position: LogPosition, ranges: [NewRange]) -> [DeliveryAction] {
         tracker.finish(position, ranges: ranges)
@@ -109,7 +112,7 @@ struct DeliveryState: ~Copyable, Sendable {
 
     /// Learns that every delivery of a range has been admitted.
     mutating func finishRange(_ range: RangeBatch) -> [DeliveryAction] {
-        tracker.finishRange(range.id, offset: range.offset)
+        tracker.finishRange(range.id, offset: range.offset, firing: range.firing)
         return [.wake(.steps)]
     }
 

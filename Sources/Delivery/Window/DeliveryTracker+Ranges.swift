@@ -1,4 +1,5 @@
 package import RelayModel
+package import Storage
 
 extension DeliveryTracker {
     /// How many more deliveries of ranges may be admitted.
@@ -14,7 +15,11 @@ extension DeliveryTracker {
     }
 
     /// Learns that every delivery of a range has been admitted.
-    package mutating func finishRange(_ range: UInt64, offset: UInt32) {
-        ranges.finish(range, offset: offset)
+    ///
+    /// `firing` is recorded with the step that ends the range.
+    package mutating func finishRange(
+        _ range: UInt64, offset: UInt32, firing: FiringNote? = nil
+    ) {
+        ranges.finish(range, offset: offset, firing: firing)
     }
 }

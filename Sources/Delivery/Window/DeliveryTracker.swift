@@ -49,6 +49,8 @@ package struct DeliveryTracker: Sendable {
     private var finished: Deque<FinishedEntry> = []
     private var inboxes: Deque<InboxGroup> = []
     private var inboxEntries = 0
+    /// What entries that the progress has not passed did to subscriptions.
+    private var firings = WaitingFirings()
     private var lastAdmitted: DeliveryOrdinal?
     private var retries: [UInt64: Retry] = [:]
     /// Which retries must not be taken up again, whatever their rows say.
@@ -149,6 +151,12 @@ package struct DeliveryTracker: Sendable {
         return true
     }
 
+    /// Takes what entries did to subscriptions, before the deliveries of what comes after them are
+    /// admitted: each is recorded with the very step that passes its entry.
+    ///
+    /// - Returns: `false`, and takes nothing, while too many wait.
+    package mutating func add(firings notes: [FiringNote]) -> Bool { firings.add(notes) }
+
     /// Takes a retry that fell due, and returns the ticket of its next attempt.
     package mutating func admit(_ retry: Retry) -> Ticket {
         defer { nextRetry += 1 }
@@ -205,10 +213,12 @@ package struct DeliveryTracker: Sendable {
         deliveriesOnTheirWay -= window.count
         passInboxes(into: &step)
         passFinishedEntries(into: &step)
+        step.firings += firings.pass(upTo: step.to.position)
         ranges.pass(into: &step)
         recordSettledRetries(in: &step)
         let isNews =
             !step.receipts.isEmpty || !step.rangeSteps.isEmpty || !step.inbox.isEmpty
+            || !step.firings.isEmpty
         guard step.to != step.from || isNews else {
             return nil
         }

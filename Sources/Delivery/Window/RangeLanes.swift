@@ -13,6 +13,8 @@ struct RangeLanes: Sendable {
         var passed: UInt32
         var window = SettlingWindow()
         var isComplete = false
+        /// What the range did to its subscriptions, once it is complete.
+        var firing: FiringNote?
     }
 
     let window: Int
@@ -43,8 +45,10 @@ struct RangeLanes: Sendable {
     }
 
     /// Learns that every delivery of a range has been admitted.
-    mutating func finish(_ range: UInt64, offset: UInt32) {
-        lanes[lane(of: range, offset: offset)]?.isComplete = true
+    mutating func finish(_ range: UInt64, offset: UInt32, firing: FiringNote?) {
+        let number = lane(of: range, offset: offset)
+        lanes[number]?.isComplete = true
+        lanes[number]?.firing = firing
     }
 
     private mutating func lane(of range: UInt64, offset: UInt32) -> UInt64 {
@@ -83,7 +87,12 @@ struct RangeLanes: Sendable {
                 step.rangeSteps.append(
                     RangeStep(id: lane.id, from: from, to: lane.passed, isFinished: isFinished))
             }
-            if isFinished { numbers[lane.id] = nil } else { lanes[number] = lane }
+            guard isFinished else {
+                lanes[number] = lane
+                continue
+            }
+            numbers[lane.id] = nil
+            if let firing = lane.firing { step.firings.append(firing) }
         }
     }
 

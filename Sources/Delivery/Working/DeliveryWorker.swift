@@ -39,6 +39,7 @@ package final class DeliveryWorker: Sendable {
     ///   part is settled, and the rest is owed again after the next start.
     package func accept(_ batch: OwedBatch) async throws {
         try await accept(batch.inbox)
+        try await accept(batch.firings)
         var rest = batch.deliveries[...]
         while !rest.isEmpty {
             try Task.checkCancellation()
@@ -65,6 +66,17 @@ package final class DeliveryWorker: Sendable {
             if let actions = ledger.withState({ $0.add(inbox) }) {
                 return ledger.perform(actions)
             }
+            try Task.checkCancellation()
+            await ledger.wait(as: .log)
+        }
+    }
+
+    /// Takes what entries did to subscriptions; suspends while too many wait.
+    ///
+    /// Before the deliveries beside it: those of a later entry say that these are passed.
+    private func accept(_ firings: [FiringNote]) async throws {
+        guard !firings.isEmpty else { return }
+        while ledger.withState({ !$0.add(firings: firings) }) {
             try Task.checkCancellation()
             await ledger.wait(as: .log)
         }

@@ -20,6 +20,9 @@ struct ChangeFanout {
     /// The devices that were left out because they made the change.
     private var suppressed: [SuppressedDevice] = []
 
+    /// The subscriptions appended so far by which nothing is owed to any device.
+    private(set) var unreached: [UnreachedFiring] = []
+
     /// The deliveries from the first offset on that have not been taken.
     private(set) var deliveries: [OwedDelivery] = []
 
@@ -77,6 +80,12 @@ struct ChangeFanout {
         let notificationID = identity.notificationID(
             position: position, owner: subscription.owner)
         appendToInbox(subscription, serial: serial, notificationID)
+        var isUnreached = true
+        defer {
+            if isUnreached {
+                unreached.append(UnreachedFiring(serial, all: all, left: devices))
+            }
+        }
         guard !devices.isEmpty else { return }
         var composed: [String?: PushNotification] = [:]
         for version in devices {
@@ -85,6 +94,7 @@ struct ChangeFanout {
             {
                 continue
             }
+            isUnreached = false
             defer { offset += 1 }
             guard offset >= firstOffset else { continue }
             let topic = version.device.topic

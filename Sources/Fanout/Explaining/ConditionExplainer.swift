@@ -180,17 +180,8 @@ struct ConditionExplainer {
         var places = ComparisonPlaces(in: text)
         facts["comparisons"] = .array(
             traced.prefix(Self.mostComparisons).map { comparison in
-                var json = comparison.json
-                for side in ["left", "right"] {
-                    json[side] = json[side].map(Self.bounded)
-                }
-                if let place = places.next(of: comparison.comparison.canonicalText) {
-                    json["place"] = [
-                        "offset": .integer(Int64(place.lowerBound)),
-                        "length": .integer(Int64(place.count)),
-                    ]
-                }
-                return .object(json)
+                let place = places.next(of: comparison.comparison.canonicalText)
+                return .object(comparison.shown(at: place))
             })
         if let read = predicate.fieldsRead, judged.predicate != predicate {
             let unknown = read.filter { judged.fields[$0] == nil }.sorted()
@@ -201,13 +192,6 @@ struct ConditionExplainer {
 
     /// Comparisons that are shown of one condition.
     private static let mostComparisons = 100
-    /// Bytes of a value that are shown.
-    private static let mostBytes = 500
-
-    private static func bounded(_ value: JSONValue) -> JSONValue {
-        let text = value.text
-        return text.utf8.count <= mostBytes ? value : .string("\(text.prefix(200))…")
-    }
 }
 
 /// Finds where the comparisons of a trace stand in a canonical text, which they follow in order.

@@ -17,6 +17,8 @@ package struct DeviceFacts: Sendable {
     package var courier: CourierFate?
     /// What became of it in the inbox.
     package var inbox: InboxFate?
+    /// What the user's clients said of it.
+    package var client: ClientReceipt?
     /// Whether some of what the change owes is still to be worked.
     package var isInRanges = false
 
@@ -41,6 +43,7 @@ extension Explainer {
         explainAttempts(facts, &explained)
         explainEnd(facts, &explained)
         explainReading(facts, &explained)
+        explainClient(facts, &explained)
         return explained
     }
 
@@ -231,6 +234,10 @@ extension Explainer {
         } else if let newest, newest.outcome != .deferred {
             explained.end(
                 .dead, .attempt, Self.text(ofEnd: newest.reason, status: newest.status))
+        } else if let client = facts.client, client.device != nil {
+            explained.end(
+                .delivered, .delivered,
+                "delivered to the device, \(client.deliveredAt.iso8601Seconds)")
         } else if past.position > span.settled || facts.isInRanges {
             explained.end(.owed, .push, "it is owed the push, and the walk has not settled it yet")
         } else {
@@ -246,6 +253,21 @@ extension Explainer {
         status == 0
             ? "it was not delivered: \(reason)"
             : "the gateway refused it: \(status) \(reason)"
+    }
+
+    /// The last steps: what only a client knows.
+    private func explainClient(_ facts: DeviceFacts, _ explained: inout ExplainedDevice) {
+        guard let client = facts.client else { return }
+        // Where it was not said on which device, it may have been another one.
+        let outcome: ExplainedStep.Outcome = client.device == nil ? .noted : .passed
+        let place = client.device == nil ? "one of the user's devices" : "the device"
+        explained.note(
+            .delivered, outcome, "it came to \(place), \(client.deliveredAt.iso8601Seconds)",
+            ["at": .string(client.deliveredAt.iso8601)])
+        guard let openedAt = client.openedAt else { return }
+        explained.note(
+            .opened, outcome, "it was opened on \(place), \(openedAt.iso8601Seconds)",
+            ["at": .string(openedAt.iso8601)])
     }
 
     private func explainReading(_ facts: DeviceFacts, _ explained: inout ExplainedDevice) {

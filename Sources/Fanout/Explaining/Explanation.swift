@@ -115,6 +115,10 @@ package struct ExplainedStep: Sendable {
         case fetched
         /// Whether it was marked read.
         case read
+        /// Whether a client said that it came.
+        case delivered
+        /// Whether a client said that it was opened.
+        case opened
     }
 
     /// What it did.

@@ -1,5 +1,3 @@
-import Matching
-import PredicateLanguage
 package import RelayModel
 package import Storage
 
@@ -107,22 +105,9 @@ package struct RehearsalExamples: Sendable {
 
     /// What went wrong when the condition was judged on a change, in words; `nil` if nothing did.
     package func error(on logged: LoggedPastChange) -> String? {
-        guard let change = past(logged)?.change,
-            case .query(let query, _) = version.version.subscription.scope,
-            let predicate = try? query.recordPredicate(
-                implying: version.version.subscription.database.impliedOwner(
-                    version.version.subscription.owner)),
-            let judged = predicate.judged(
-                change, at: change.occurredAt ?? logged.appendedAt),
-            let trace = trace(
-                judged.predicate, judged.fields, change.occurredAt ?? logged.appendedAt),
-            case .error(let error) = trace.outcome
-        else { return nil }
-        let comparison = trace.comparisons.first { comparison in
-            if case .error = comparison.outcome { true } else { false }
-        }
-        return comparison.map {
-            "\($0.reason(saying: "was")), in \($0.comparison.canonicalText)"
-        } ?? error.reason
+        guard let change = past(logged)?.change else { return nil }
+        return EvaluationFault(
+            of: version.version.subscription, on: change, appendedAt: logged.appendedAt,
+            trace: trace)?.says
     }
 }

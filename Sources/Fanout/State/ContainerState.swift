@@ -82,13 +82,16 @@ struct ContainerState {
 
     // MARK: Changes
 
-    /// Adds the serials of the subscriptions that a change fires, ascending, whoever may read it.
+    /// Adds the serials of the subscriptions that a change fires, ascending, whoever may read it,
+    /// and of those whose conditions had an error on it to `erring`.
     ///
     /// - Throws: `DearChange` if that takes more than `mostSteps`.
     func matches(
-        for change: RecordChange, now: Timestamp, mostSteps: Int, into serials: inout [UInt64]
+        for change: RecordChange, now: Timestamp, mostSteps: Int, into serials: inout [UInt64],
+        erring: inout [UInt64]
     ) throws(DearChange) {
-        let dear = index.matches(for: change, now: now, mostSteps: mostSteps, into: &serials)
+        let dear = index.matches(
+            for: change, now: now, mostSteps: mostSteps, into: &serials, erring: &erring)
         if let dear { throw dear }
         try updateRules.apply(to: change, now: now, mostSteps: mostSteps, matches: &serials)
     }
@@ -96,13 +99,13 @@ struct ContainerState {
     /// The same for a change as the log holds it; says whether its text could be judged as it is.
     func matches(
         forStored text: String, appendedAt: Timestamp, mostSteps: Int,
-        into serials: inout [UInt64]
+        into serials: inout [UInt64], erring: inout [UInt64]
     ) throws(DearChange) -> Bool {
         if !updateRules.isEmpty, text.utf8.starts(with: Self.updateBeginning) { return false }
         var dear: DearChange?
         let isJudged = index.matches(
             forStored: text, appendedAt: appendedAt, mostSteps: mostSteps, into: &serials,
-            dear: &dear)
+            erring: &erring, dear: &dear)
         if let dear { throw dear }
         return isJudged
     }
@@ -165,20 +168,33 @@ extension ContainerState {
     }
 
     /// Of the subscriptions with these serials, those by which a change owes anything that those
-    /// before do not owe already.
+    /// before do not owe already; why the others owe nothing.
     mutating func withoutRepeatedSilence(
         _ serials: [UInt64], of change: RecordChange
-    ) -> [UInt64] {
-        guard silentCount > 0 else { return serials }
+    ) -> (owing: [UInt64], unreached: [UnreachedFiring]) {
+        guard silentCount > 0 else { return (serials, []) }
         var notified: Set<UInt64> = []
-        return serials.filter { serial in
+        var unreached: [UnreachedFiring] = []
+        let owing = serials.filter { serial in
             guard let subscription = subscription(serial) else { return false }
             if subscription.notificationInfo.isVisible { return true }
-            let devices = DeviceExpansion.devices(
-                among: self.devices(of: subscription.owner), for: subscription, of: change)
+            let all = self.devices(of: subscription.owner)
+            let devices = DeviceExpansion.devices(among: all, for: subscription, of: change)
             let new = devices.count { notified.insert($0.serial).inserted }
+            if new == 0 { unreached.append(UnreachedFiring(serial, all: all, left: devices)) }
             return new > 0
         }
+        return (owing, unreached)
+    }
+}
+
+extension UnreachedFiring {
+    /// Why a firing owes nothing to any of its owner's devices, of which `left` did not make the
+    /// change.
+    init(_ serial: UInt64, all: [DeviceVersion], left: [DeviceVersion]) {
+        self.init(
+            serial: serial,
+            reason: all.isEmpty ? .noDevice : left.isEmpty ? .origin : .merged)
     }
 }
 

@@ -9,6 +9,9 @@ package import Storage
 package struct ShardState {
     private var containers: [ContainerKey: ContainerState] = [:]
     private var matches: [UInt64] = []
+    /// The subscriptions whose conditions had an error on the change that was judged last, of those
+    /// whose owners may know of it; in no order.
+    private(set) var erring: [UInt64] = []
     private let indexSeed: UInt64
     /// Steps that the conditions of one change may take.
     private let mostSteps: Int
@@ -113,17 +116,28 @@ package struct ShardState {
         by change: RecordChange, appendedAt: Timestamp, isStale: Bool,
         in container: ContainerKey
     ) throws(DearChange) -> [UInt64] {
+        forgetErrors()
         guard !change.isSnapshot, !isStale else { return [] }
         matches.removeAll(keepingCapacity: true)
         // Both moments are in the log, so that the answer is the same after a restart.
         try containers[container]?.matches(
             for: change, now: change.occurredAt ?? appendedAt, mostSteps: mostSteps,
-            into: &matches)
-        containers[container]?.keepReaders(of: change, among: &matches)
+            into: &matches, erring: &erring)
+        keepReaders(of: change, in: container)
         return matches
     }
 
-    /// The same for a change as the log holds it, which is read only if it fires something.
+    private mutating func forgetErrors() {
+        if !erring.isEmpty { erring.removeAll(keepingCapacity: true) }
+    }
+
+    private mutating func keepReaders(of change: RecordChange, in container: ContainerKey) {
+        containers[container]?.keepReaders(of: change, among: &matches)
+        if !erring.isEmpty { containers[container]?.keepReaders(of: change, among: &erring) }
+    }
+
+    /// The same for a change as the log holds it, which is read only if it fires something, or a
+    /// condition had an error on it.
     ///
     /// - Returns: The change with its subscriptions; `nil` if it fires nothing.
     /// - Throws: What reading the change throws, or `DearChange` if its conditions take too many
@@ -150,19 +164,22 @@ package struct ShardState {
         firedBy change: LoggedChange, appendedAt: Timestamp, isStale: Bool,
         in container: ContainerKey, mayNameReaders: Bool = true
     ) throws -> (serials: [UInt64], read: RecordChange?)? {
+        forgetErrors()
         guard !isStale, containers[container] != nil else { return nil }
         if case .stored(let text) = change {
             matches.removeAll(keepingCapacity: true)
             let isJudged =
                 try containers[container]?.matches(
                     forStored: text, appendedAt: appendedAt, mostSteps: mostSteps,
-                    into: &matches) ?? false
+                    into: &matches, erring: &erring) ?? false
             if isJudged {
-                if matches.isEmpty || !mayNameReaders { return (matches, nil) }
+                let isIdle = matches.isEmpty && erring.isEmpty
+                if isIdle || !mayNameReaders { return (matches, nil) }
                 let read = try change.change()
-                containers[container]?.keepReaders(of: read, among: &matches)
+                keepReaders(of: read, in: container)
                 return (matches, read)
             }
+            forgetErrors()
         }
         let read = try change.change()
         let serials = try firedSerials(
@@ -195,14 +212,14 @@ package struct ShardState {
     }
 
     /// Of the subscriptions with these serials, those by which a change owes anything that those
-    /// before do not owe already.
+    /// before do not owe already; why the others owe nothing.
     ///
     /// One push that shows nothing is enough for a device; ranges are expanded one by one, and
     /// could not know of each other.
     mutating func withoutRepeatedSilence(
         _ serials: [UInt64], of change: RecordChange, in container: ContainerKey
-    ) -> [UInt64] {
-        containers[container]?.withoutRepeatedSilence(serials, of: change) ?? serials
+    ) -> (owing: [UInt64], unreached: [UnreachedFiring]) {
+        containers[container]?.withoutRepeatedSilence(serials, of: change) ?? (serials, [])
     }
 
     /// How many subscriptions are active in all containers.

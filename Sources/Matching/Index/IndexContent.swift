@@ -92,6 +92,7 @@ final class IndexContent: @unchecked Sendable {
     ) -> DearChange? {
         serials.removeAll(keepingCapacity: true)
         scratch.steps = 0
+        if !scratch.erring.isEmpty { scratch.erring.removeAll(keepingCapacity: true) }
         for (base, core) in cores {
             core.match(decoded, &scratch)
             if scratch.steps > scratch.mostSteps {
@@ -113,6 +114,7 @@ final class IndexContent: @unchecked Sendable {
     private func keep(_ scratch: inout MatchScratch, _ base: UInt64) {
         for (id, count) in scratch.errors {
             scratch.serialErrors[base | UInt64(id), default: 0] += count
+            scratch.erring.append(base | UInt64(id))
         }
         scratch.errors.removeAll(keepingCapacity: true)
     }

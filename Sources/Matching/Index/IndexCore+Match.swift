@@ -31,6 +31,8 @@ struct MatchScratch: ~Copyable {
     var errors: [UInt32: UInt64] = [:]
     /// The same by serial, until a writer takes them over.
     var serialErrors: [UInt64: UInt64] = [:]
+    /// Those that had one on the change in hand.
+    var erring: [UInt64] = []
     /// Changes matched.
     var changes: UInt64 = 0
     /// Subscriptions fired.

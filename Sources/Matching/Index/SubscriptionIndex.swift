@@ -97,10 +97,22 @@ package final class SubscriptionIndex: Sendable {
         for change: RecordChange, now: Timestamp? = nil,
         mostSteps: Int = Limits.maximumStepsPerChange, into serials: inout [UInt64]
     ) -> DearChange? {
+        var erring: [UInt64] = []
+        return matches(
+            for: change, now: now, mostSteps: mostSteps, into: &serials, erring: &erring)
+    }
+
+    /// The same, and adds the serials of those whose predicates had an evaluation error to
+    /// `erring`, in no order and at most ten thousand.
+    package func matches(
+        for change: RecordChange, now: Timestamp?, mostSteps: Int, into serials: inout [UInt64],
+        erring: inout [UInt64]
+    ) -> DearChange? {
         reading { content, reader in
             content.decode(change, now: now, into: reader.change)
             reader.scratch.mostSteps = mostSteps
             let dear = content.match(reader.change, &reader.scratch, into: &serials)
+            if !reader.scratch.erring.isEmpty { erring += reader.scratch.erring }
             content.sample(reader.change, &reader.samples)
             return dear
         }
@@ -137,16 +149,19 @@ package final class SubscriptionIndex: Sendable {
         forStored text: String, appendedAt: Timestamp, into serials: inout [UInt64]
     ) -> Bool {
         var dear: DearChange?
+        var erring: [UInt64] = []
         return matches(
             forStored: text, appendedAt: appendedAt, mostSteps: Limits.maximumStepsPerChange,
-            into: &serials, dear: &dear)
+            into: &serials, erring: &erring, dear: &dear)
     }
 
     /// The same with a bound on the steps in all: `dear` is what a change came to that took more,
     /// and then there are no serials.
+    ///
+    /// Those whose predicates had an error are added to `erring`.
     package func matches(
         forStored text: String, appendedAt: Timestamp, mostSteps: Int,
-        into serials: inout [UInt64], dear: inout DearChange?
+        into serials: inout [UInt64], erring: inout [UInt64], dear: inout DearChange?
     ) -> Bool {
         reading { content, reader in
             guard content.decode(text, appendedAt: appendedAt, into: reader.change) else {
@@ -158,6 +173,7 @@ package final class SubscriptionIndex: Sendable {
             }
             reader.scratch.mostSteps = mostSteps
             dear = content.match(reader.change, &reader.scratch, into: &serials)
+            if !reader.scratch.erring.isEmpty { erring += reader.scratch.erring }
             content.sample(reader.change, &reader.samples)
             return true
         }

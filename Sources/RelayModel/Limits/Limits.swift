@@ -129,6 +129,10 @@ public enum Limits {
     public static let maximumNotificationsPerPage = 200
     /// Notifications that may wait to be written to inboxes beside deliveries in flight.
     public static let maximumInboxEntriesWaiting = 8192
+    /// What changes did to subscriptions that may wait to be recorded beside deliveries in flight.
+    public static let maximumFiringsWaiting = 262_144
+    /// What a user's clients said of notifications; beyond it what was said first goes.
+    public static let maximumClientReceiptsPerUser = 2000
     /// Sessions of one user in one container; a further one ends the oldest.
     public static let maximumSessionsPerUser = 100
 }

@@ -8,7 +8,7 @@ extension Subscription {
     static let otherSpellings = ["fireOnce"]
 
     /// What a response adds and a client may send back: read past, because the relay decides it.
-    static let answerMembers = ["activationPosition", "predicateCost"]
+    static let answerMembers = ["activationPosition", "predicateCost", "health"]
 
     /// Reads CloudKit's subscription dictionary, with our extensions.
     ///

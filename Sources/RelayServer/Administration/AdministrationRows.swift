@@ -101,6 +101,9 @@ enum AdministrationRows {
             .init("user", "userRecordName"), .init("ID", "subscriptionID"),
             .init("type", "subscriptionType"), .init("record type", "query.recordType"),
             .init("fires on", "firesOn"), .init("predicate", "query.canonicalPredicate"),
+            .init("fired", "health.fired"), .init("last fired", "health.lastFired.at"),
+            .init("reached nobody", "health.unreached.count"),
+            .init("errors", "health.errors.count"),
             .init("disabled", "disabled.reason"),
         ]
     ) { $0 }

@@ -132,17 +132,24 @@ extension AdministrationRows {
 
     /// What the newest receipt says of a whole delivery, and where that stands.
     static let delivery = AdministrationRow<
-        (newest: NamedReceipt, standing: DeliveryStanding)
+        (newest: NamedReceipt, standing: DeliveryStanding, client: ClientReceipt?)
     >(
         receipted.map { $0.of { $0.newest } } + [
             .always("state", .words(of: DeliveryStanding.self)) {
                 .string($0.standing.rawValue)
             },
             .always("attempts", .integer) { .integer(Int64($0.newest.receipt.attempt)) },
+            .maybe("deliveredAt", .text) {
+                $0.client.map { .string($0.deliveredAt.iso8601) }
+            },
+            .maybe("openedAt", .text) {
+                $0.client?.openedAt.map { .string($0.iso8601) }
+            },
         ],
         columns: receiptedColumns + [
             .init("state", "state"), .init("attempts", "attempts"), .init("status", "status"),
-            .init("at", "at"), .init("reason", "reason"),
+            .init("at", "at"), .init("reason", "reason"), .init("delivered", "deliveredAt"),
+            .init("opened", "openedAt"),
         ])
 }
 

@@ -7,7 +7,8 @@ import Storage
 /// A receipt is of one attempt; what a delivery came to is said by the newest, and by the row that
 /// it has if it waits or is dead: one that is redriven waits, and its newest receipt is of its end.
 struct OneDeliveryAdministration: AdministrationTable {
-    let registry: any ContainerRegistry & DeliveryRegistry & ListRegistry
+    let registry:
+        any ContainerRegistry & DeliveryRegistry & ListRegistry & ClientReceiptRegistry
     /// What waits, and why.
     let halts: @Sendable () -> [HaltInForce]
 
@@ -43,8 +44,12 @@ struct OneDeliveryAdministration: AdministrationTable {
             place = page.next
         } while place != nil && found.count < limit && looked < Self.receiptLimit
         let names = try await registry.names(of: found.map(\.0))
+        let said = try await said(of: found.map(\.0))
         return AdministrationCall.listDeliveries.answer(
-            found.map { AdministrationRows.delivery.json((NamedReceipt($0, names), $1)) },
+            found.map { receipt, standing in
+                AdministrationRows.delivery.json(
+                    (NamedReceipt(receipt, names), standing, said[receipt.deliveryID]))
+            },
             next: place?.member)
     }
 
@@ -65,6 +70,29 @@ struct OneDeliveryAdministration: AdministrationTable {
         }
     }
 
+    /// What clients said of deliveries.
+    private func said(
+        of receipts: [DeliveryReceipt]
+    ) async throws -> [DeliveryID: ClientReceipt] {
+        let holders = try await registry.holders(ofDevices: Set(receipts.map(\.deviceSerial)))
+        var positions: [InboxOwner: Set<LogPosition>] = [:]
+        for receipt in receipts {
+            guard let holder = holders[receipt.deviceSerial] else { continue }
+            positions[holder.owner, default: []].insert(receipt.ordinal.position)
+        }
+        var said: [InboxOwner: [ClientReceipt]] = [:]
+        for (owner, positions) in positions {
+            said[owner] = try await registry.clientReceipts(of: owner, at: positions)
+        }
+        var found: [DeliveryID: ClientReceipt] = [:]
+        for receipt in receipts {
+            guard let holder = holders[receipt.deviceSerial] else { continue }
+            found[receipt.deliveryID] = said[holder.owner]?.merged(
+                of: receipt.ordinal.position, receipt.subscriptionSerial, to: holder.device)
+        }
+        return found
+    }
+
     private func show(_ request: RelayRequest) async throws -> RelayAnswer {
         let id = try DeliveryAdministration.deliveryID(
             request.parameters["delivery"] ?? "", place: "delivery")
@@ -80,8 +108,9 @@ struct OneDeliveryAdministration: AdministrationTable {
                     + "no longer kept")
         }
         let names = try await registry.names(of: [newest])
+        let client = try await said(of: [newest])[id]
         var shown = AdministrationRows.delivery.json(
-            (NamedReceipt(newest, names), DeliveryStanding(newest.outcome)))
+            (NamedReceipt(newest, names), DeliveryStanding(newest.outcome), client))
         switch exception {
         case .retry(let retry):
             shown["state"] = .string(DeliveryStanding.waiting.rawValue)

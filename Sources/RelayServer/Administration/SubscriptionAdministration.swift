@@ -4,6 +4,8 @@ import Storage
 /// Subscriptions and devices, for whoever has to help a user: list, delete.
 struct SubscriptionAdministration: AdministrationTable {
     let registry: any ContainerRegistry & SubscriptionRegistry & DeviceRegistry & ListRegistry
+    /// How subscriptions have fared.
+    let health: HealthReading
 
     var routes: [AdministrationRoute] {
         [
@@ -39,22 +41,23 @@ struct SubscriptionAdministration: AdministrationTable {
         if state != .disabled {
             let page = try await registry.listedSubscriptions(
                 of: container, filter, before: before, bounds)
-            lines += page.elements.map { ($0.serial, Self.json($0, $0.json)) }
+            lines += page.elements.map { ($0, Self.json($0, $0.json)) }
             ends += page.next.map { [$0] } ?? []
         }
         if state != .active {
             let page = try await registry.listedDisabled(
                 of: container, filter, before: before, bounds)
-            lines += page.elements.map { ($0.version.serial, Self.json($0.version, $0.json)) }
+            lines += page.elements.map { ($0.version, Self.json($0.version, $0.json)) }
             ends += page.next.map { [$0] } ?? []
         }
         // Both lists are known down to here.
         let end = ends.max() ?? 0
-        let known = lines.filter { $0.serial >= end }.sorted { $0.serial > $1.serial }
+        let known = lines.filter { $0.version.serial >= end }
+            .sorted { $0.version.serial > $1.version.serial }
         let shown = known.prefix(bounds.rows)
-        let next = shown.count < known.count ? shown.last?.serial : ends.max()
+        let next = shown.count < known.count ? shown.last?.version.serial : ends.max()
         return AdministrationCall.listSubscriptions.answer(
-            shown.map { AdministrationRows.subscription.json($0.json) },
+            try await rows(of: shown, in: container),
             next: next.map { ("before", .string(String($0))) })
     }
 
@@ -68,25 +71,40 @@ struct SubscriptionAdministration: AdministrationTable {
         let disabled = try await registry.disabledPage(
             of: container, user: user, after: after, bounds)
         let page = Self.merged(
-            active.map { ($0.serial, Self.json($0, $0.json)) },
-            disabled.map { ($0.version.serial, Self.json($0.version, $0.json)) },
+            active.map { ($0, Self.json($0, $0.json)) },
+            disabled.map { ($0.version, Self.json($0.version, $0.json)) },
             rows: bounds.rows)
         return AdministrationCall.listSubscriptions.answer(
-            page.elements.map { AdministrationRows.subscription.json($0.json) },
-            next: page.hasMore ? page.elements.last.map { Self.goingOn(after: $0.serial) } : nil)
+            try await rows(of: page.elements, in: container),
+            next: page.hasMore
+                ? page.elements.last.map { Self.goingOn(after: $0.version.serial) } : nil)
+    }
+
+    /// Lines with how their subscriptions have fared.
+    private func rows(
+        of lines: some Collection<Line>, in container: ContainerKey
+    ) async throws -> [JSONValue] {
+        let health = try await health.health(of: lines.map(\.version), in: container)
+        return lines.map { version, json in
+            AdministrationRows.subscription.json(json.with(health[version.serial]))
+        }
     }
 
     /// A line of the list.
-    private typealias Line = (serial: UInt64, json: JSONObject)
+    private typealias Line = (version: SubscriptionVersion, json: JSONObject)
 
     /// Two lists by serial as one, as far as both are known.
     private static func merged(
         _ first: Page<Line>, _ second: Page<Line>, rows: Int
     ) -> Page<Line> {
-        let ends = [first, second].filter(\.hasMore).compactMap { $0.elements.last?.serial }
+        let ends = [first, second].filter(\.hasMore).compactMap {
+            $0.elements.last?.version.serial
+        }
         let end = ends.min() ?? .max
-        let lines = (first.elements + second.elements).sorted { $0.serial < $1.serial }
-        let known = lines.prefix { $0.serial <= end }
+        let lines = (first.elements + second.elements).sorted {
+            $0.version.serial < $1.version.serial
+        }
+        let known = lines.prefix { $0.version.serial <= end }
         return Page(Array(known.prefix(rows)), hasMore: known.count > rows || !ends.isEmpty)
     }
 

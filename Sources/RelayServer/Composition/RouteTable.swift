@@ -30,7 +30,7 @@ struct RouteTable: Sendable {
 
     private var subscriptions: [RelayRoute] {
         SubscriptionRoutes(
-            clients: clients, registry: relay.registry, shadow: relay.shadow,
+            clients: clients, registry: relay.registry, health: health, shadow: relay.shadow,
             knowledge: knowledge,
             indexes: relay.indexes, lists: relay.lists, limits: relay.limits,
             identifiers: identifiers
@@ -41,6 +41,10 @@ struct RouteTable: Sendable {
 
     private var explaining: ExplainService {
         ExplainService(registry: relay.registry, retention: relay.retention, halts: relay.halts)
+    }
+
+    private var health: HealthReading {
+        HealthReading(registry: relay.registry, retention: relay.retention)
     }
 
     private var rehearsing: RehearseService {
@@ -66,6 +70,10 @@ struct RouteTable: Sendable {
             + NotificationRoutes(
                 clients: clients, inboxes: relay.registry, store: relay.registry.storeIdentity,
                 limits: relay.limits
+            ).routes
+            + ClientReceiptRoutes(
+                clients: clients, service: ClientReceiptService(registry: relay.registry),
+                queries: relay.queries, limits: relay.limits
             ).routes
     }
 
@@ -150,7 +158,7 @@ struct RouteTable: Sendable {
                 randomBytes: relay.randomBytes),
             SchemaAdministration(
                 registry: registry, shadow: relay.shadow, revoked: relay.revoked),
-            SubscriptionAdministration(registry: registry),
+            SubscriptionAdministration(registry: registry, health: health),
             ConditionAdministration(
                 registry: registry, knowledge: knowledge, indexes: relay.indexes,
                 limits: relay.limits),

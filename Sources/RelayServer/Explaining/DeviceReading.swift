@@ -10,6 +10,8 @@ struct DeviceReading: Sendable {
     private let judged: Explainer.Judged
     /// The attempts of all of them.
     private let receipts: [DeliveryID: [DeliveryReceipt]]
+    /// What the user's clients said of the change's notifications.
+    private let said: [ClientReceipt]
     /// Whether some of what the change owes is still to be worked.
     private let isInRanges: Bool
 
@@ -30,6 +32,13 @@ struct DeviceReading: Sendable {
         let receipts = try await registry.receipts(matching: filter, limit: Self.mostReceipts)
         self.receipts = Dictionary(grouping: receipts, by: \.deliveryID)
         isInRanges = try await registry.isInRanges(change.position)
+        var said: [ClientReceipt] = []
+        if let owner = judged.subscription?.version.subscription.owner {
+            said = try await registry.clientReceipts(
+                of: InboxOwner(container: reading.container, user: owner),
+                at: [change.position])
+        }
+        self.said = said
     }
 
     private var registry: any ExplainService.Past { reading.service.registry }
@@ -51,6 +60,7 @@ struct DeviceReading: Sendable {
         }
         facts.receipts = receipts[id] ?? []
         facts.isInRanges = isInRanges
+        facts.client = said.merged(of: change.position, owed.subscriptionSerial, to: device.id)
         if device.gateway == .courier { facts.courier = try await registry.courierFate(of: id) }
         if reading.settings.keepsInbox {
             facts.inbox = try await registry.inboxFate(

@@ -12,7 +12,9 @@ import Storage
 /// over, and whether the caller has gone.
 struct ExplainService: Sendable {
     /// What it reads.
-    typealias Past = PastRegistry & SubscriptionRegistry & DeliveryRegistry & ParkedChangeRegistry
+    typealias Past =
+        PastRegistry & SubscriptionRegistry & DeliveryRegistry & ParkedChangeRegistry
+        & ClientReceiptRegistry
 
     let registry: any Past
     /// How long things are kept, for those who ask for what is gone.
@@ -180,7 +182,21 @@ struct ExplainService: Sendable {
         answer.sentence =
             "Of the last \(counted) changes that it might watch, \(fired) fired it, and \(near) "
             + "did not by one comparison."
+        if let version = versions.first?.version {
+            answer.sentence += try await earlierFirings(of: version, beside: fired)
+        }
         return answer
+    }
+
+    /// How often a subscription has fired, where that is more than was looked at.
+    private func earlierFirings(
+        of version: SubscriptionVersion, beside fired: Int
+    ) async throws -> String {
+        let health = try await registry.health(of: [version.serial])[version.serial]
+        guard let health, health.fired > fired, let last = health.lastFired else { return "" }
+        return " Since it was saved it has fired "
+            + (health.fired == 1 ? "once" : "\(health.fired) times, the last time")
+            + " by the change at position \(last.position) (\(last.at.iso8601Seconds))."
     }
 
     // MARK: A delivery

@@ -81,7 +81,9 @@ private extension JSONReader {
         }
         return number
     }
+}
 
+extension JSONReader {
     /// A moment as a text.
     ///
     /// - Throws: `JSONContractError` that says how moments are written.

@@ -6,6 +6,8 @@ import Storage
 struct SubscriptionRoutes: Sendable {
     let clients: ClientAdmission
     let registry: any SubscriptionRegistry
+    /// How subscriptions have fared.
+    let health: HealthReading
     let shadow: any Shadow
     /// What is known of records, by which conditions are doubted.
     let knowledge: SubscriptionKnowledge
@@ -46,13 +48,14 @@ struct SubscriptionRoutes: Sendable {
                 of: owner, after: marker,
                 PageBounds(rows: Limits.maximumSubscriptionsPerUser))
             // Those that cost too much stand behind the last page.
-            var disabled: [JSONValue] = []
-            if !page.hasMore {
-                disabled = try await registry.disabledSubscriptions(of: owner)
-                    .map { .object($0.json) }
-            }
+            let disabled =
+                page.hasMore ? [] : try await registry.disabledSubscriptions(of: owner)
+            let health = try await health.health(
+                of: page.elements + disabled.map(\.version), in: owner.container)
             var answer: JSONObject = [
-                "subscriptions": .array(page.elements.map { .object($0.json) } + disabled)
+                "subscriptions": .array(
+                    page.elements.map { .object($0.json.with(health[$0.serial])) }
+                        + disabled.map { .object($0.json.with(health[$0.version.serial])) })
             ]
             // CloudKit has no pages here; few will ever see one.
             if page.hasMore, let last = page.elements.last {
@@ -76,18 +79,9 @@ struct SubscriptionRoutes: Sendable {
             for id in ids {
                 var error = APIError.answerIsFull
                 if !page.isFull {
-                    if let version = try await registry.subscription(id, of: owner) {
-                        page.take(.object(version.json))
-                        entries.append(.object(version.json))
-                        continue
-                    }
-                    let disabled =
-                        try await registry
-                        .disabledSubscriptions(of: owner)
-                        .first { $0.version.subscription.id == id }
-                    if let disabled {
-                        page.take(.object(disabled.json))
-                        entries.append(.object(disabled.json))
+                    if let found = try await entry(of: id, of: owner) {
+                        page.take(.object(found))
+                        entries.append(.object(found))
                         continue
                     }
                     error = APIError(.notFound, "there is no subscription \"\(id)\"")
@@ -97,6 +91,21 @@ struct SubscriptionRoutes: Sendable {
             }
             return answer(entries)
         }
+    }
+
+    /// The subscription with this ID, be it disabled; `nil` if there is none.
+    private func entry(
+        of id: SubscriptionID, of owner: SubscriptionOwner
+    ) async throws -> JSONObject? {
+        if let version = try await registry.subscription(id, of: owner) {
+            return version.json.with(
+                try await health.health(of: version, in: owner.container))
+        }
+        let disabled = try await registry.disabledSubscriptions(of: owner)
+            .first { $0.version.subscription.id == id }
+        guard let disabled else { return nil }
+        return disabled.json.with(
+            try await health.health(of: disabled.version, in: owner.container))
     }
 
     // MARK: modify
@@ -134,6 +143,15 @@ extension SubscriptionOwner {
         self.init(
             container: admitted.settings.key, database: admitted.database,
             user: try admitted.user())
+    }
+}
+
+extension JSONObject {
+    /// The dictionary of a subscription with how it has fared.
+    func with(_ health: JSONObject?) -> JSONObject {
+        var object = self
+        object["health"] = health.map { .object($0) }
+        return object
     }
 }
 

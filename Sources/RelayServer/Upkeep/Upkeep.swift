@@ -64,6 +64,7 @@ struct Upkeep: Sendable {
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await every(.seconds(60)) { try await prune() } }
             group.addTask { try await every(.seconds(3600)) { try await store.optimize() } }
+            group.addTask { try await addUpFirings() }
             group.addTask { try await every(.seconds(30)) { try await audit() } }
             group.addTask { try await every(.seconds(1)) { try await watch() } }
             try await group.waitForAll()
@@ -78,6 +79,27 @@ struct Upkeep: Sendable {
             } catch let error as StorageError {
                 logger.warning("upkeep failed", metadata: ["reason": "\(error)"])
             }
+        }
+    }
+
+    // MARK: How subscriptions fare
+
+    /// From so many firings on they are added up before their time, so that whoever asks how a
+    /// subscription fared does not read more of them by itself: about a millisecond.
+    private static let manyFirings = 65_536
+    /// Otherwise they are added up once a minute: what fired often meanwhile is written once.
+    private static let lookedForFirings = 60
+
+    /// Adds up how subscriptions fare, until the task is cancelled.
+    ///
+    /// It is the one task that does.
+    private func addUpFirings() async throws {
+        var looks = 0
+        try await every(.seconds(1)) {
+            looks += 1
+            let isTime = looks.isMultiple(of: Self.lookedForFirings)
+            guard isTime || store.firingsNotAddedUp >= Self.manyFirings else { return }
+            while try await store.addUpFirings() { try Task.checkCancellation() }
         }
     }
 

@@ -98,6 +98,7 @@ final class UpkeepMeter: Sendable {
             ("dedupe", counts.dedupeKeys), ("versions", counts.endedVersions),
             ("pastVersions", counts.pastVersions),
             ("logEntry", counts.logEntries), ("receiptBlock", counts.receiptBlocks),
+            ("clientReceipt", counts.clientReceipts),
             ("deadLetter", counts.deadLetters), ("parkedChange", counts.parkedChanges),
             ("quarantine", counts.quarantined),
             ("shadowRecord", counts.shadows), ("deletedRecord", counts.marks),

@@ -58,6 +58,8 @@ package struct PrunedCounts: Sendable, Hashable {
     package var logEntries = 0
     /// Blocks of receipts.
     package var receiptBlocks = 0
+    /// What clients said of notifications.
+    package var clientReceipts = 0
     /// Dead letters; the accounts remember how many.
     package var deadLetters = 0
     /// Parked changes.

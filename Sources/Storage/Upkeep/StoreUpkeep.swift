@@ -8,6 +8,13 @@ package protocol StoreUpkeep: Sendable {
     func prune(
         _ retention: Retention, at now: Timestamp, portion: Int
     ) async throws -> PrunedCounts
+    /// Adds up what the first steps said of subscriptions, in one transaction of a bounded size;
+    /// says whether there is more.
+    ///
+    /// Whoever asks how a subscription fared is told the same before and after. One task at a time.
+    func addUpFirings() async throws -> Bool
+    /// How much has been said of subscriptions and not been added up since the start, about.
+    var firingsNotAddedUp: Int { get }
     /// Lets the engine look after itself, as it recommends about once an hour.
     func optimize() async throws
 

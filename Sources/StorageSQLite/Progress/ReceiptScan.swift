@@ -8,6 +8,8 @@ struct ReceiptScan: Sendable {
     let filter: ReceiptFilter
     let limit: Int
     let bound: Int
+    /// What else is asked of them.
+    var isWanted: @Sendable (DeliveryReceipt) -> Bool = { _ in true }
 
     func run(in db: Database) throws -> [DeliveryReceipt] {
         let position = filter.position?.stored
@@ -51,6 +53,6 @@ struct ReceiptScan: Sendable {
             && filter.position.map { $0 == receipt.ordinal.position } ?? true
             && filter.subscriptionSerial.map { $0 == receipt.subscriptionSerial } ?? true
             && filter.deviceSerial.map { $0 == receipt.deviceSerial } ?? true
-            && filter.outcome.map { $0 == receipt.outcome } ?? true
+            && filter.outcome.map { $0 == receipt.outcome } ?? true && isWanted(receipt)
     }
 }

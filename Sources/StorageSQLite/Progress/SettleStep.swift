@@ -18,10 +18,14 @@ struct SettleStep: Sendable {
     private let step: SettledStep
     private let epoch: Int64
     private let block: ReceiptBlock?
+    private let firings: FiringBlock?
     private let ranges: RangeSettling
     private let retries: [(retry: Retry, delivery: StoredDelivery)]
     private let inboxLimit: Int
     private let deadLetters: [(letter: DeadLetter, delivery: StoredDelivery)]
+
+    /// How much it says of subscriptions.
+    var firingCount: Int { firings?.count ?? 0 }
 
     /// Encodes the step, so that the writer need not.
     init(_ step: SettledStep, epoch: Int64, inboxLimit: Int) throws(JSONContractError) {
@@ -29,6 +33,7 @@ struct SettleStep: Sendable {
         self.step = step
         self.epoch = epoch
         block = ReceiptBlock(step.receipts)
+        firings = FiringBlock(step.firings, ends: step.deadLetters)
         ranges = RangeSettling(step)
         retries = try step.retries.map { (retry) throws(JSONContractError) in
             (retry, try StoredDelivery(retry.delivery))
@@ -41,6 +46,7 @@ struct SettleStep: Sendable {
     func run(in commit: inout OpenCommit) throws {
         try moveProgress(in: commit.db)
         try block?.insert(in: commit.db)
+        try firings?.insert(in: commit.db)
         let deleteRetry = try commit.db.cachedStatement(
             sql: "DELETE FROM retry WHERE deliveryID = ?")
         // First what is to be kept, then what ended: an end is final, whatever else the step says.

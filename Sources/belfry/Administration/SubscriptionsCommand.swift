@@ -11,7 +11,8 @@ struct SubscriptionsCommand: AsyncParsableCommand {
 
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Lists the subscriptions, the newest first; of those disabled, why.")
+            abstract: "Lists the subscriptions, the newest first, how they have fared, and why some "
+                + "were disabled.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: ContainerOptions
         @Option(help: "Those of this user.") var user: String?

@@ -8,7 +8,7 @@ package protocol Registry:
     ContainerRegistry, AccessKeyRegistry, SourceRegistry, SubscriptionRegistry, DeviceRegistry,
     ParkedChangeRegistry, DeliveryRegistry, DeadLetterRegistry, ProviderTokenRegistry,
     AdministrationRegistry, CourierQueue, InboxRegistry, SessionRegistry, PastRegistry,
-    ListRegistry
+    ListRegistry, ClientReceiptRegistry
 {
     /// Bytes that no other store has, also none that was made of a copy of this one: what clients
     /// keep of one store means nothing in another.

@@ -31,6 +31,9 @@ package protocol SubscriptionRegistry: Sendable {
     func subscriptionPage(
         of container: ContainerKey, user: UserID?, after serial: UInt64, _ bounds: PageBounds
     ) async throws -> Page<SubscriptionVersion>
+    /// How the versions with these serials have fared; nothing of those of which there is nothing
+    /// to say.
+    func health(of serials: Set<UInt64>) async throws -> [UInt64: SubscriptionHealth]
     /// The active subscription with this ID; `nil` if there is none.
     func subscription(
         _ id: SubscriptionID, of owner: SubscriptionOwner

@@ -116,8 +116,14 @@ package struct RangeBatch: Sendable, Hashable {
     package var deliveries: [OwedDelivery]
     /// Whether the range has no more.
     package var isLast: Bool
+    /// What the range did to its subscriptions, with its last deliveries.
+    package var firing: FiringNote?
 
-    package init(id: UInt64, offset: UInt32, deliveries: [OwedDelivery], isLast: Bool) {
+    package init(
+        id: UInt64, offset: UInt32, deliveries: [OwedDelivery], isLast: Bool,
+        firing: FiringNote? = nil
+    ) {
+        self.firing = firing
         self.id = id
         self.offset = offset
         self.deliveries = deliveries

@@ -14,11 +14,15 @@ package struct OwedBatch: Sendable, Hashable {
     /// What the entry `finished` owes by more subscriptions than are worked at once: to be written
     /// when the progress passes it.
     package var ranges: [NewRange]
+    /// What the entries up to `finished` did to subscriptions, by ascending position: all of it,
+    /// except what ranges do.
+    package var firings: [FiringNote]
 
     package init(
         deliveries: [OwedDelivery], finished: LogPosition?, inbox: [InboxEntry] = [],
-        ranges: [NewRange] = []
+        ranges: [NewRange] = [], firings: [FiringNote] = []
     ) {
+        self.firings = firings
         self.ranges = ranges
         self.deliveries = deliveries
         self.finished = finished

@@ -26,6 +26,8 @@ package struct SettledStep: Sendable, Hashable {
     package var tallies: [ContainerKey: DeliveryTally] = [:]
     /// Notifications for inboxes; one that is there already stays as it is.
     package var inbox: [InboxEntry] = []
+    /// What the changes and ranges that it passes did to subscriptions.
+    package var firings: [FiringNote] = []
 
     /// Creates a step that records nothing but the progress.
     package init(from: ProgressMark, to: ProgressMark) {

@@ -1,0 +1,66 @@
+import Matching
+import PredicateLanguage
+package import RelayModel
+
+/// What went wrong when a condition was judged on a change, for people: the comparison with its
+/// place and what stood on both sides.
+package struct EvaluationFault: Sendable, Hashable {
+    /// All in words.
+    package let says: String
+    /// The comparison that had the error; `nil` if no single one did.
+    package let comparison: JSONObject?
+
+    /// Judges once more; `nil` if nothing goes wrong, or the owner may not know of the change by
+    /// the subscription.
+    package init?(
+        of subscription: Subscription, on change: RecordChange, appendedAt: Timestamp,
+        trace: @escaping MissFinder.Trace
+    ) {
+        let moment = change.occurredAt ?? appendedAt
+        guard change.mayTell(subscription),
+            case .query(let query, _) = subscription.scope,
+            let predicate = try? query.recordPredicate(
+                implying: subscription.database.impliedOwner(subscription.owner)),
+            let judged = predicate.judged(change, at: moment),
+            let trace = trace(judged.predicate, judged.fields, moment),
+            case .error(let error) = trace.outcome
+        else { return nil }
+        var places = ComparisonPlaces(in: predicate.canonicalText)
+        for comparison in trace.comparisons {
+            let place = places.next(of: comparison.comparison.canonicalText)
+            guard case .error = comparison.outcome else { continue }
+            says =
+                "\(comparison.reason(saying: "was")), in \(comparison.comparison.canonicalText)"
+            var shown = comparison.shown(at: place)
+            shown["leftKind"] = comparison.left.map { .string($0.kind) }
+            shown["rightKind"] = comparison.right.map { .string($0.kind) }
+            self.comparison = shown
+            return
+        }
+        says = error.reason
+        comparison = nil
+    }
+}
+
+extension ComparisonTrace {
+    /// Bytes of a value that are shown.
+    private static let mostBytes = 500
+
+    /// The comparison as it is shown, with its place in the canonical text.
+    func shown(at place: Range<Int>?) -> JSONObject {
+        var json = json
+        for side in ["left", "right"] { json[side] = json[side].map(Self.bounded) }
+        if let place {
+            json["place"] = [
+                "offset": .integer(Int64(place.lowerBound)),
+                "length": .integer(Int64(place.count)),
+            ]
+        }
+        return json
+    }
+
+    private static func bounded(_ value: JSONValue) -> JSONValue {
+        let text = value.text
+        return text.utf8.count <= mostBytes ? value : .string("\(text.prefix(200))…")
+    }
+}

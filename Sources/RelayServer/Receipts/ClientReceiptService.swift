@@ -1,0 +1,234 @@
+import Fanout
+import Metrics
+import RelayModel
+import Storage
+
+/// Finds out which notifications a user's client speaks of, and notes what it says.
+///
+/// Nothing of anybody else's is answered: what is not the user's is like what is not there.
+struct ClientReceiptService: Sendable {
+    /// What became of one item.
+    enum Outcome: Sendable {
+        /// It is noted, and this is all that was said.
+        case noted(ClientReceipt)
+        /// It is not.
+        case refused(APIError)
+    }
+
+    /// What it asks.
+    typealias Known = ClientReceiptRegistry & PastRegistry
+
+    /// Receipts that are looked at for what is named without its position, or of one change.
+    private static let mostReceipts = 100_000
+    /// Devices of the user that have ended and are known by them.
+    private static let mostEndedDevices = 20
+
+    let registry: any Known
+    private let meter = ClientReceiptMeter()
+
+    init(registry: any Known) {
+        self.registry = registry
+    }
+
+    /// Notes what a client says; the outcomes are in the order of the items.
+    func mark(
+        _ marking: ClientMarking, _ kind: ClientMark.Kind, of user: InboxOwner,
+        within allowance: QueryAllowance, at now: Timestamp
+    ) async throws -> [Outcome] {
+        if let device = marking.device { try await check(device, of: user) }
+        let places = try await Places(of: marking, user, self, allowance)
+        let appended = try await registry.moments(
+            of: Array(Set(places.found.values.map(\.position))))
+        var marks: [(item: Int, mark: ClientMark)] = []
+        for (index, item) in marking.items.enumerated() {
+            guard let place = places.found[index] else { continue }
+            marks.append(
+                (
+                    index,
+                    ClientMark(
+                        position: place.position, device: place.device ?? marking.device,
+                        subscriptionSerial: place.subscriptionSerial, kind: kind,
+                        at: Self.moment(item.at, after: appended[place.position], now))
+                ))
+        }
+        let noted = try await registry.note(marks.map(\.mark), of: user, at: now)
+        meter.count(noted, appended: appended)
+        var outcomes = marking.items.indices.map { index in
+            Outcome.refused(places.isCut(index) ? .notLookedFor : .noSuchNotification)
+        }
+        for ((index, _), noted) in zip(marks, noted) { outcomes[index] = .noted(noted.receipt) }
+        return outcomes
+    }
+
+    /// When it happened: clocks of clients are wrong in any way, and nothing comes before its
+    /// change or after the call that says it.
+    private static func moment(
+        _ said: Timestamp?, after appended: Timestamp?, _ now: Timestamp
+    ) -> Timestamp {
+        let latest = min(said ?? now, now)
+        return max(latest, min(appended ?? latest, now))
+    }
+
+    private func check(_ device: DeviceID, of user: InboxOwner) async throws {
+        let named = try await registry.pastDevices(
+            of: user.user, in: user.container, .named(device, limit: 1))
+        guard named.isEmpty else { return }
+        throw APIError(.notFound, "deviceID: you have no device \"\(device)\"")
+    }
+
+    // MARK: Which notifications are meant
+
+    /// Where a notification stands.
+    private struct Place: Sendable {
+        var position: LogPosition
+        /// The device and the subscription, where one push was named.
+        var device: DeviceID?
+        var subscriptionSerial: UInt64?
+    }
+
+    /// Where the notifications stand that are the user's, by the number of the item.
+    private struct Places {
+        private(set) var found: [Int: Place] = [:]
+        private var cut: Set<Int> = []
+        private let user: InboxOwner
+        private let registry: any Known
+        private let identity: DeliveryIdentity
+
+        init(
+            of marking: ClientMarking, _ user: InboxOwner, _ service: ClientReceiptService,
+            _ allowance: QueryAllowance
+        ) async throws {
+            self.user = user
+            registry = service.registry
+            identity = DeliveryIdentity(store: service.registry.shardIdentity)
+            var notifications: [Int: UUIDBytes] = [:]
+            var deliveries: [LogPosition?: [Int: DeliveryID]] = [:]
+            for (index, item) in marking.items.enumerated() {
+                switch item.name {
+                case .notification(let id): notifications[index] = id
+                case .delivery(let id): deliveries[item.position, default: [:]][index] = id
+                case .nothing: break
+                }
+            }
+            findByPosition(&notifications, marking)
+            try await findInInbox(&notifications)
+            for (position, ids) in deliveries where position != nil {
+                try await find(ids, at: position, allowance)
+            }
+            try await findAmongNewest(
+                notifications, deliveries[LogPosition?.none] ?? [:], allowance)
+        }
+
+        func isCut(_ index: Int) -> Bool { cut.contains(index) }
+
+        /// Nobody knows a `nid` who did not get it: it is made of the store's secret identity.
+        private mutating func findByPosition(
+            _ ids: inout [Int: UUIDBytes], _ marking: ClientMarking
+        ) {
+            for (index, id) in ids {
+                guard let position = marking.items[index].position else { continue }
+                ids[index] = nil
+                if identity.notificationID(position: position, owner: user.user) == id {
+                    found[index] = Place(position: position)
+                }
+            }
+        }
+
+        private mutating func findInInbox(_ ids: inout [Int: UUIDBytes]) async throws {
+            let known = try await registry.positions(
+                ofNotifications: Array(Set(ids.values)), of: user)
+            for (index, id) in ids {
+                guard let position = known[id] else { continue }
+                ids[index] = nil
+                found[index] = Place(position: position)
+            }
+        }
+
+        /// Finds pushes among the receipts of one change, or the newest.
+        private mutating func find(
+            _ ids: [Int: DeliveryID], at position: LogPosition?, _ allowance: QueryAllowance
+        ) async throws {
+            guard !ids.isEmpty else { return }
+            try Task.checkCancellation()
+            guard !allowance.isOver else { return cut.formUnion(ids.keys) }
+            let wanted = Set(ids.values)
+            let receipts = try await registry.receipts(
+                amongNewest: ClientReceiptService.mostReceipts, at: position
+            ) { wanted.contains($0.deliveryID) }
+            let holders = try await registry.holders(
+                ofDevices: Set(receipts.map(\.deviceSerial)))
+            for (index, id) in ids {
+                guard let receipt = receipts.first(where: { $0.deliveryID == id }),
+                    let holder = holders[receipt.deviceSerial], holder.owner == user
+                else { continue }
+                found[index] = Place(
+                    position: receipt.ordinal.position, device: holder.device,
+                    subscriptionSerial: receipt.subscriptionSerial)
+            }
+        }
+
+        /// Finds what was named without its position: pushes, and notifications by the pushes that
+        /// the user's devices got.
+        private mutating func findAmongNewest(
+            _ notifications: [Int: UUIDBytes], _ deliveries: [Int: DeliveryID],
+            _ allowance: QueryAllowance
+        ) async throws {
+            try await find(deliveries, at: nil, allowance)
+            guard !notifications.isEmpty else { return }
+            try Task.checkCancellation()
+            guard !allowance.isOver else { return cut.formUnion(notifications.keys) }
+            let devices = try await devices()
+            let receipts = try await registry.receipts(
+                amongNewest: ClientReceiptService.mostReceipts, at: nil
+            ) { devices.contains($0.deviceSerial) }
+            var positions: [UUIDBytes: LogPosition] = [:]
+            for position in Set(receipts.map(\.ordinal.position)) {
+                positions[identity.notificationID(position: position, owner: user.user)] =
+                    position
+            }
+            for (index, id) in notifications {
+                found[index] = positions[id].map { Place(position: $0) }
+            }
+        }
+
+        /// The serials of the user's devices, also of some that have ended.
+        private func devices() async throws -> Set<UInt64> {
+            let end = LogPosition(UInt64(Int64.max))
+            let active = try await registry.pastDevices(
+                of: user.user, in: user.container, .hearing(end))
+            let ended = try await registry.pastDevices(
+                of: user.user, in: user.container,
+                .endedBefore(end, limit: ClientReceiptService.mostEndedDevices))
+            return Set((active + ended).map(\.serial))
+        }
+    }
+}
+
+private extension APIError {
+    static let noSuchNotification = APIError(
+        .notFound,
+        "you had no such notification, it is not settled yet, or its receipts are kept no more; "
+            + "with its position (belfry.seq) a notificationID is known at once, and for good")
+    static let notLookedFor = APIError(
+        .tryAgainLater, "the request's time was over before it was looked for; ask again")
+}
+
+/// Counts what clients say of notifications.
+private struct ClientReceiptMeter: Sendable {
+    private let delivered = Counter(
+        label: "belfry_client_receipts_total", dimensions: [("kind", "delivered")])
+    private let opened = Counter(
+        label: "belfry_client_receipts_total", dimensions: [("kind", "opened")])
+    private let delay = Metrics.Timer(label: "belfry_change_to_device_seconds")
+
+    /// Counts what was new.
+    func count(_ noted: [NotedMark], appended: [LogPosition: Timestamp]) {
+        for mark in noted {
+            if mark.isNewOpening { opened.increment() }
+            guard mark.isNewDelivery else { continue }
+            delivered.increment()
+            guard let start = appended[mark.receipt.position] else { continue }
+            delay.record(duration: mark.receipt.deliveredAt.duration(since: start))
+        }
+    }
+}

@@ -1,0 +1,153 @@
+import Fanout
+import PredicateLanguage
+import RegularExpressions
+import RelayModel
+import Storage
+
+/// Reads how subscriptions have fared, for whoever may see them.
+struct HealthReading: Sendable {
+    /// What it reads.
+    typealias Known = SubscriptionRegistry & PastRegistry
+
+    /// Errors that are told of with their comparison in one answer, the last ones: each takes a
+    /// look into the log and an evaluation.
+    private static let mostFaults = 20
+
+    let registry: any Known
+    /// How long things are kept, for those who ask for what is gone.
+    let retention: Retention
+
+    /// How each of these versions of a container has fared, by serial.
+    func health(
+        of versions: [SubscriptionVersion], in container: ContainerKey
+    ) async throws -> [UInt64: JSONObject] {
+        let found = try await registry.health(of: Set(versions.map(\.serial)))
+        let faults = try await faults(of: versions, found, in: container)
+        var answers: [UInt64: JSONObject] = [:]
+        for serial in versions.map(\.serial) {
+            answers[serial] = (found[serial] ?? SubscriptionHealth()).json(fault: faults[serial])
+        }
+        return answers
+    }
+
+    /// How one version has fared.
+    func health(
+        of version: SubscriptionVersion, in container: ContainerKey
+    ) async throws -> JSONObject {
+        try await health(of: [version], in: container)[version.serial] ?? [:]
+    }
+
+    /// What is told of the last errors.
+    private func faults(
+        of versions: [SubscriptionVersion], _ found: [UInt64: SubscriptionHealth],
+        in container: ContainerKey
+    ) async throws -> [UInt64: ToldFault] {
+        let erring = versions.compactMap { version in
+            found[version.serial]?.lastError.map { (version, $0.position) }
+        }.sorted { $0.1 > $1.1 }.prefix(Self.mostFaults)
+        var faults: [UInt64: ToldFault] = [:]
+        for (version, position) in erring {
+            try Task.checkCancellation()
+            faults[version.serial] = try await fault(of: version, at: position, in: container)
+        }
+        return faults
+    }
+
+    private func fault(
+        of version: SubscriptionVersion, at position: LogPosition, in container: ContainerKey
+    ) async throws -> ToldFault {
+        guard let past = try await registry.pastChange(at: position, of: container),
+            let change = past.change
+        else { return .gone(retention.logIsKept) }
+        let fault = EvaluationFault(
+            of: version.subscription, on: change, appendedAt: past.appendedAt
+        ) { predicate, fields, moment in
+            try? PreparedPredicate(predicate).trace(onValue: .map(fields), now: moment)
+        }
+        return fault.map(ToldFault.found) ?? .gone("")
+    }
+}
+
+/// What is told of an evaluation error.
+enum ToldFault: Sendable {
+    /// What went wrong.
+    case found(EvaluationFault)
+    /// The change is kept no more, with how long changes are.
+    case gone(String)
+}
+
+extension SubscriptionHealth {
+    /// How it fared, as answers have it.
+    func json(fault: ToldFault?) -> JSONObject {
+        var object: JSONObject = ["fired": .integer(Int64(fired))]
+        object["lastFired"] = lastFired.map { .object($0.json) }
+        if !unreached.isEmpty {
+            var reached: JSONObject = [
+                "count": .integer(Int64(unreached.values.reduce(0, +)))
+            ]
+            for reason in UnreachedFiring.Reason.allCases {
+                reached[reason.word] = .integer(Int64(unreached[reason] ?? 0))
+            }
+            reached["last"] = lastUnreached.map { last in
+                var json = last.json
+                json["reason"] = .string(last.detail.word)
+                json["says"] = .string(last.detail.says)
+                return .object(json)
+            }
+            object["unreached"] = .object(reached)
+        }
+        if undelivered > 0 {
+            var ended: JSONObject = ["count": .integer(Int64(undelivered))]
+            ended["last"] = lastUndelivered.map { last in
+                var json = last.json
+                json["reason"] = .string(last.detail)
+                return .object(json)
+            }
+            object["undelivered"] = .object(ended)
+        }
+        if errors > 0 {
+            var failed: JSONObject = ["count": .integer(Int64(errors))]
+            failed["last"] = lastError.map { last in
+                var json = last.json
+                switch fault {
+                case .found(let fault)?:
+                    json["says"] = .string(fault.says)
+                    json["comparison"] = fault.comparison.map { .object($0) }
+                case .gone(let kept)?:
+                    json["says"] = .string("the change is kept no more\(kept)")
+                case nil: break
+                }
+                return .object(json)
+            }
+            object["errors"] = .object(failed)
+        }
+        return object
+    }
+}
+
+private extension SubscriptionHealth.Event {
+    var json: JSONObject {
+        ["position": .string(position.description), "at": .string(at.iso8601)]
+    }
+}
+
+extension UnreachedFiring.Reason {
+    /// Its word in answers.
+    var word: String {
+        switch self {
+        case .noDevice: "noDevice"
+        case .origin: "origin"
+        case .merged: "merged"
+        }
+    }
+
+    /// For people.
+    var says: String {
+        switch self {
+        case .noDevice: "the owner had no device registered"
+        case .origin: "the owner's devices are those that made the change"
+        case .merged:
+            "the push shows nothing, and one of another subscription went to the same devices"
+        }
+    }
+}
