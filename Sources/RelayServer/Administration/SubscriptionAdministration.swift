@@ -83,7 +83,7 @@ struct SubscriptionAdministration: AdministrationTable {
     /// Lines with how their subscriptions have fared.
     private func rows(
         of lines: some Collection<Line>, in container: ContainerKey
-    ) async throws -> [JSONValue] {
+    ) async throws -> [JSONObject] {
         let health = try await health.health(of: lines.map(\.version), in: container)
         return lines.map { version, json in
             AdministrationRows.subscription.json(json.with(health[version.serial]))
