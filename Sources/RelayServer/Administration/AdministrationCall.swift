@@ -155,6 +155,8 @@ extension AdministrationCall {
     /// Every call, in the order of the documentation.
     package static let all: [AdministrationCall] = [
         overview, signIn, showSession, signOut, createSessionCode, showConsole, showSeries,
+        showAttention, showContainerAttention, listPhones, summarizeContainer, listUsers,
+        sendChange,
         listTokens, createToken, revokeToken, audit, secrets, listContainers,
         showContainer, createContainer, setContainer, listKeys, createKey, revokeKey, listSources,
         showSource, setSource, rotateSource, deleteSource, listRefusals, showSchema, replaceSchema,
