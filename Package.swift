@@ -232,7 +232,7 @@ let package = Package(
         .testTarget(
             name: "CommandLineTests",
             dependencies: [
-                "belfry", "RelayModel", "Storage", "StorageSQLite", "RelayTestKit",
+                "belfry", "RelayModel", "RelayServer", "Storage", "StorageSQLite", "RelayTestKit",
                 "GatewaySimulator", argumentParser,
             ]),
         .target(

@@ -97,3 +97,38 @@ extension RelayStore {
         }
     }
 }
+
+extension RelayStore {
+    package func userPage(
+        of key: ContainerKey, after name: UserID?, prefix: String, _ bounds: PageBounds
+    ) async throws -> Page<UserOverview> {
+        try await read { db in
+            guard let container = try db.containerIfKnown(key) else {
+                return Page([], hasMore: false)
+            }
+            // The counts are kept with the quotas. No name goes beyond the last character.
+            let rows = try Row.fetchCursor(
+                db,
+                sql: """
+                    SELECT name,
+                        coalesce((SELECT number FROM quotaUse WHERE container = ?1 AND thing = 1
+                            AND holder = CAST(user.id AS TEXT)), 0) AS subscriptions,
+                        coalesce((SELECT number FROM quotaUse WHERE container = ?1 AND thing = 2
+                            AND holder = CAST(user.id AS TEXT)), 0) AS devices
+                    FROM user
+                    WHERE container = ?1 AND name > ?2 AND name >= ?3 AND name < ?4
+                    ORDER BY name
+                    """,
+                arguments: [
+                    container.id, name?.rawValue ?? "", prefix, prefix + "\u{10FFFF}",
+                ])
+            return try bounds.page(of: rows) { row in
+                let user = UserID(rawValue: row["name"]).map {
+                    UserOverview(
+                        user: $0, devices: row["devices"], subscriptions: row["subscriptions"])
+                }
+                return (user, row.bytes(of: "name"))
+            }
+        }
+    }
+}

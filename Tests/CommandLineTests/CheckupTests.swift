@@ -2,7 +2,7 @@ import ArgumentParser
 import RelayModel
 import Testing
 
-@testable import belfry
+@testable import RelayServer
 
 /// The verdicts of `belfry doctor`.
 @Suite struct CheckupTests {

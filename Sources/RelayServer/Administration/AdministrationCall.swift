@@ -155,8 +155,9 @@ extension AdministrationCall {
     /// Every call, in the order of the documentation.
     package static let all: [AdministrationCall] = [
         overview, signIn, showSession, signOut, createSessionCode, showConsole, showSeries,
-        showLogging, setLogging, renewCertificates, listTokens, createToken, revokeToken, audit,
-        secrets, listContainers,
+        showAttention, showContainerAttention, listPhones, summarizeContainer, listUsers,
+        sendChange, showLogging, setLogging, renewCertificates, listTokens, createToken,
+        revokeToken, audit, secrets, listContainers,
         showContainer, createContainer, setContainer, listKeys, createKey, revokeKey, listSources,
         showSource, setSource, rotateSource, deleteSource, listRefusals, showSchema, replaceSchema,
         keepRecords, showIndex, explain, rehearse, rehearseChanges, listSubscriptions,

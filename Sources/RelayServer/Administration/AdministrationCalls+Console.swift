@@ -78,4 +78,57 @@ extension AdministrationCall {
                     .always("after", .text), .maybe("restarted", .yes),
                 ]))
         ])
+
+    private static let diagnosis = JSONForm.members([
+        .always("state", .words(of: Finding.State.self)), .always("verdict", .text),
+        .always(
+            "checks",
+            .list(
+                of: .members([
+                    .always("check", .text), .always("state", .words(of: Finding.State.self)),
+                    .always("text", .text), .maybe("next", .text),
+                    .always("kind", .words(of: Finding.Kind.self)), .maybe("container", .text),
+                    .maybe("environment", .text), .maybe("source", .text),
+                ]))),
+    ])
+
+    package static let showAttention = AdministrationCall(
+        "GET", "/admin/1/attention",
+        "Says what needs attention first, as the command doctor judges it.",
+        answers: [Answer(200, diagnosis)])
+
+    package static let showContainerAttention = AdministrationCall(
+        "GET", "\(container)/attention", "The same of one container.",
+        answers: [Answer(200, diagnosis)])
+
+    package static let summarizeContainer = AdministrationCall(
+        "GET", "\(container)/summary",
+        "Shows all that is set of a container: settings, keys, sources, schema, what it has and "
+            + "may have, and what the gateway said.",
+        answers: [
+            Answer(
+                200,
+                .members([
+                    .always("settings", .object), .always("credential", .object.orNull()),
+                    .always("canSend", .words(of: SendingState.self)), .always("gateway", .object),
+                    .always("keys", .list(of: AdministrationRows.accessKey.form)),
+                    .always("sources", .list(of: .object)), .always("halts", .list(of: .object)),
+                    .always("use", .object), .always("schema", .component("Schema")),
+                    .always("retention", .object),
+                ]))
+        ])
+
+    package static let listPhones = AdministrationCall(
+        "GET", "/admin/1/phones",
+        "Lists the phones of a sandbox, and the pushes that its gateway accepted, as soon as there "
+            + "are any after a place.",
+        query: [.maybe("after", .text), .maybe("hold", .number(from: 0, to: 30))],
+        answers: [
+            Answer(
+                200,
+                .members([
+                    .always("phones", .list(of: .object)), .always("pushes", .list(of: .object)),
+                    .always("after", .text), .maybe("restarted", .yes),
+                ]))
+        ])
 }

@@ -124,7 +124,27 @@ extension AdministrationCall {
                 200, .members([.always("userRecordName", .text), .always("revoked", .integer)]))
         ])
 
+    package static let listUsers = AdministrationCall(
+        listing: "users", AdministrationRows.user, at: "\(container)/users",
+        "Lists the users of a container by name, with what they have.",
+        query: [.maybe("after", .name), .maybe("prefix", .text), .limit],
+        next: .maybe("after", .text))
+
     // MARK: Changes
+
+    package static let sendChange = AdministrationCall(
+        "POST", "\(container)/sources/{source}/send",
+        "Takes changes as if the source had posted them: the token stands for its signature.",
+        body: .form(
+            JSONForm([:]),
+            example: [
+                "operation": "create", "recordType": "Artwork", "recordName": "sent",
+                "after": ["title": "Sent"],
+            ]),
+        answers: [
+            Answer(200, .object), Answer(409, refusedChanges, partlyAppended),
+            Answer(422, refusedChanges, partlyAppended),
+        ], list: List(member: "results", columns: changeResults))
 
     package static let listChanges = AdministrationCall(
         listing: "changes", AdministrationRows.change, at: "\(container)/changes",
@@ -174,7 +194,10 @@ extension AdministrationCall {
 
     package static let replayParked = AdministrationCall(
         "POST", "\(container)/changes/parked/{number}/replay",
-        "Sends a parked change through the mapper again.",
+        "Sends a parked change through the mapper again, as it came or mended.",
+        body: .members(
+            [.maybe("raw", JSONForm([:])), .maybe("body", .object)],
+            example: ["raw": ["operation": "create"]]),
         answers: [
             Answer(200, .object), Answer(409, refusedChanges, partlyAppended),
             Answer(422, refusedChanges, partlyAppended),

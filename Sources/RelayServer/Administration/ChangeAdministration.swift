@@ -121,8 +121,13 @@ struct ChangeAdministration: AdministrationTable {
 
     /// Sends a parked change through the mapper again; what it is now is appended, and only then it
     /// is no longer parked.
+    ///
+    /// A body may have it mended: `raw` is the change as it should have come, `body` the whole as
+    /// lists show it. What is parked stays as it came until the mended one is taken.
     private func replay(_ request: RelayRequest) async throws -> RelayAnswer {
         let container = try await registry.key(in: request)
+        let mended = try request.optionalJSONBody()
+        try mended.allowOnly(["raw", "body"])
         let parked = try await parkedChange(request, of: container)
         guard
             let stored = try await registry.source(parked.source, of: container)
@@ -131,7 +136,9 @@ struct ChangeAdministration: AdministrationTable {
                 .notFound, "its change source \"\(parked.source)\" is there no longer")
         }
         let source = try stored.changeSource()
-        let body = try ParkedBody(json: JSONValue(stored: parked.body))
+        var body = try ParkedBody(
+            json: try mended.value("body") ?? JSONValue(stored: parked.body))
+        if let raw = mended.value("raw") { body.raw = raw }
         let batch = try source.replay(body, receivedAt: parked.receivedAt)
         for item in batch.items {
             guard case .parked(let again) = item else { continue }

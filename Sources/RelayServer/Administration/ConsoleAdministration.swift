@@ -6,6 +6,8 @@ struct ConsoleAdministration: AdministrationTable {
     let settings: ConsoleSettings
     /// How the last hour went; `nil` where nobody follows a log.
     let series: SeriesBook?
+    /// Whether there are phones to show.
+    let hasPhones: Bool
     let publicURL: String
     let retention: Retention
     let now: @Sendable () -> Timestamp
@@ -28,7 +30,7 @@ struct ConsoleAdministration: AdministrationTable {
                 "idleSeconds": .integer(settings.idle.components.seconds),
                 "sessionSeconds": .integer(settings.whole.components.seconds),
             ],
-            "phones": false,
+            "phones": .bool(hasPhones),
             "series": series.map { book in
                 [
                     "stepSeconds": .integer(book.settings.step.components.seconds),

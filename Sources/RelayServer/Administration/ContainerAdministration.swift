@@ -27,11 +27,16 @@ struct ContainerAdministration: AdministrationTable {
     }
 
     private func show(_ request: RelayRequest) async throws -> RelayAnswer {
-        let settings = try await registry.settings(in: request)
+        RelayAnswer(
+            json: .object(try await shown(try await registry.settings(in: request))))
+    }
+
+    /// The settings, with what waits and what the container has.
+    func shown(_ settings: ContainerSettings) async throws -> JSONObject {
         var shown = settings.shown
         shown["halts"] = halts().json(of: settings.key)
         shown["use"] = try await useJSON(of: settings)
-        return RelayAnswer(json: .object(shown))
+        return shown
     }
 
     /// What the container has of each thing, with what it may have.

@@ -28,11 +28,39 @@ struct OverviewAdministration: AdministrationTable {
 
     var routes: [AdministrationRoute] {
         [
-            AdministrationRoute(.overview, respond: overview)
+            AdministrationRoute(.overview, respond: overview),
+            AdministrationRoute(.showAttention, respond: attention),
+            AdministrationRoute(.showContainerAttention, respond: attentionOfContainer),
         ]
     }
 
     private func overview(_ request: RelayRequest) async throws -> RelayAnswer {
+        RelayAnswer(json: .object(try await overview()))
+    }
+
+    /// What needs attention first, by the same judgement as the command `doctor`.
+    private func attention(_ request: RelayRequest) async throws -> RelayAnswer {
+        RelayAnswer(json: checkup(try await overview()).diagnosis.json)
+    }
+
+    /// The same of one container.
+    private func attentionOfContainer(_ request: RelayRequest) async throws -> RelayAnswer {
+        let settings = try await registry.settings(in: request)
+        let known: JSONObject = [
+            "now": .string(now().iso8601), "startedAt": .string(startedAt.iso8601),
+            "halts": halts().json(of: settings.key),
+            "containers": [try await summary(settings, answers()[settings.key])],
+        ]
+        return RelayAnswer(json: checkup(known).diagnosisOfContainers.json)
+    }
+
+    private func checkup(_ overview: JSONObject) -> Checkup {
+        var checkup = Checkup(overview: .object(overview), now: now(), isRunning: true)
+        checkup.isOwn = true
+        return checkup
+    }
+
+    private func overview() async throws -> JSONObject {
         let head = try await log.head()
         let mark = try await progress.mark()
         var containers: [JSONValue] = []
@@ -43,7 +71,7 @@ struct OverviewAdministration: AdministrationTable {
         let health = await health()
         let behind = head.rawValue - min(head.rawValue, mark.position.rawValue)
         let backlog = try await backlog()
-        return RelayAnswer(json: [
+        return [
             "now": .string(now().iso8601),
             "startedAt": .string(startedAt.iso8601),
             "notReady": health.unready,
@@ -62,7 +90,7 @@ struct OverviewAdministration: AdministrationTable {
             "behind": .string(String(behind)),
             "countLimit": .integer(Int64(Self.countLimit)),
             "containers": .array(containers),
-        ])
+        ]
     }
 
     private func summary(

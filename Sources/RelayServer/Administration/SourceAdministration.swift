@@ -135,7 +135,7 @@ struct SourceAdministration: AdministrationTable {
     }
 
     /// The definition without secrets, where to post, and what became of webhooks.
-    private func shownObject(_ stored: StoredSource) throws -> JSONObject {
+    func shownObject(_ stored: StoredSource) throws -> JSONObject {
         var object = try stored.changeSource().shownJSON
         let key = stored.container
         object["url"] = .string(url(of: stored.name, key))

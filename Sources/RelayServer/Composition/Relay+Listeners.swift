@@ -123,6 +123,7 @@ extension Relay {
         dependencies.events = events
         dependencies.console = console
         dependencies.series = series
+        dependencies.phones = phones
         dependencies.resume = { [gateway, walk] key in
             gateway.credentialChanged(for: key)
             return walk.worker.resume(key)

@@ -33,6 +33,8 @@ package final class Relay: Service {
     let events: WalkEvents
     /// Who is signed in at the console.
     let console: ConsoleSessions
+    /// What the phones of a sandbox got.
+    let phones: PhoneBook?
     /// How the last hour went.
     let series: SeriesBook
     /// The walk of the one shard that a store on one file has.
@@ -53,15 +55,18 @@ package final class Relay: Service {
     ///   - logger: Hears what an operator should know.
     ///   - levels: Says what is logged, and may be told otherwise.
     ///   - watch: Is told what became of each change.
+    ///   - phones: What a sandbox's phones got.
     /// - Throws: ``Storage/StorageError`` if the store cannot be used,
     ///   ``Gateway/GatewaySetupError``
     ///   if the gateway cannot.
     package init(
         _ configuration: RelayConfiguration, world: World, metrics: PrometheusMetrics,
-        logger: Logger, levels: LogLevels? = nil, watch: ChangeWatch? = nil
+        logger: Logger, levels: LogLevels? = nil, watch: ChangeWatch? = nil,
+        phones: PhoneBook? = nil
     ) async throws {
         self.levels = levels
         self.configuration = configuration
+        self.phones = phones
         self.world = world
         self.metrics = metrics
         self.logger = logger

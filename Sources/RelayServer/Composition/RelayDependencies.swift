@@ -104,6 +104,8 @@ package struct RelayDependencies: Sendable {
     package var events: WalkEvents?
     /// Who is signed in at the console.
     package var console: ConsoleSessions
+    /// What the phones of a sandbox got; `nil` where pushes go to real ones.
+    package var phones: PhoneBook?
     /// How the last hour went; `nil` where nobody follows.
     var series: SeriesBook?
     /// The bounds that are reached, each with what people should know.

@@ -130,18 +130,43 @@ struct RouteTable: Sendable {
         let access = AdministrationAccess(
             expected: relay.adminToken, registry: relay.registry, sessions: relay.console,
             cookie: cookie, turnstile: relay.turnstile, logger: relay.logger)
-        return tables.flatMap(\.routes).map { $0.admitted(by: access) }
+        return (consoleTables + tables).flatMap(\.routes).map { $0.admitted(by: access) }
     }
 
     private var cookie: ConsoleCookie { ConsoleCookie(scheme: relay.scheme) }
 
-    private var tables: [any AdministrationTable] {
+    private var containers: ContainerAdministration {
+        ContainerAdministration(
+            registry: relay.registry, halts: relay.halts, saved: relay.containerSaved)
+    }
+
+    private var sources: SourceAdministration {
+        SourceAdministration(
+            registry: relay.registry, ledger: relay.sourceLedger, publicURL: relay.publicURL,
+            randomBytes: relay.randomBytes)
+    }
+
+    /// What the console's pages call besides.
+    private var consoleTables: [any AdministrationTable] {
         let registry = relay.registry
         return [
             SessionAdministration(sessions: relay.console, cookie: cookie),
             ConsoleAdministration(
-                settings: relay.console.settings, series: relay.series, publicURL: relay.publicURL,
+                settings: relay.console.settings, series: relay.series,
+                hasPhones: relay.phones != nil, publicURL: relay.publicURL,
                 retention: relay.retention, now: relay.now, startedAt: relay.startedAt),
+            PhoneAdministration(registry: registry, phones: relay.phones),
+            SummaryAdministration(
+                registry: registry, shadow: relay.shadow, containers: containers, sources: sources,
+                answers: relay.answers, retention: relay.retention),
+            UserAdministration(registry: registry),
+            SendAdministration(registry: registry, intake: intake),
+        ]
+    }
+
+    private var tables: [any AdministrationTable] {
+        let registry = relay.registry
+        return [
             OverviewAdministration(
                 registry: registry, log: relay.log, progress: relay.progress,
                 backlog: relay.backlog, halts: relay.halts, boundsReached: relay.boundsReached,
@@ -149,13 +174,10 @@ struct RouteTable: Sendable {
                 now: relay.now, startedAt: relay.startedAt),
             ProcessAdministration(
                 levels: relay.logLevels, renewCertificates: relay.renewCertificates),
-            ContainerAdministration(
-                registry: registry, halts: relay.halts, saved: relay.containerSaved),
+            containers,
             KeyAdministration(
                 registry: registry, identifiers: identifiers, revoked: relay.revoked),
-            SourceAdministration(
-                registry: registry, ledger: relay.sourceLedger, publicURL: relay.publicURL,
-                randomBytes: relay.randomBytes),
+            sources,
             SchemaAdministration(
                 registry: registry, shadow: relay.shadow, revoked: relay.revoked),
             SubscriptionAdministration(registry: registry, health: health),

@@ -88,7 +88,8 @@ struct DevCommand: AsyncParsableCommand {
         let seed = try seed.map { try DevSeed(file: $0) }
         let sandbox = try DevSandbox(
             folder: folder, seeded: seed?.devices ?? [], world: world)
-        let gateway = try await startGateway(of: sandbox)
+        let phones = PhoneBook(clock: world.clock) { world.randomBytes($0) }
+        let gateway = try await startGateway(of: sandbox, phones, world)
         try await sandbox.furnish(at: world.now())
         let metrics = PrometheusMetrics()
         MetricsSystem.bootstrap(metrics)
@@ -99,7 +100,7 @@ struct DevCommand: AsyncParsableCommand {
         let relay = try await Relay(
             try await relayConfiguration(of: sandbox, gatewayPort: gateway.port), world: world,
             metrics: metrics, logger: logger, levels: ProcessLog.own.levels,
-            watch: chronicle.watch)
+            watch: chronicle.watch, phones: phones)
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
                 services: [.init(service: relay)], gracefulShutdownSignals: [.sigterm, .sigint],
@@ -152,7 +153,7 @@ struct DevCommand: AsyncParsableCommand {
             process: ProcessInfo.processInfo.processIdentifier, container: DevSandbox.container,
             sourceURL: sandbox.sourceURL(port: port), sourceToken: sandbox.secrets.sourceToken)
         let tour = DevTour(
-            sandbox: sandbox, port: port, adminPort: adminPort,
+            sandbox: sandbox, port: port, adminPort: adminPort, consolePath: relay.consolePath,
             isFound: !once && address.announce(environment),
             userToken: sandbox.userToken("alice", until: now.advanced(by: .seconds(86_400))))
         StandardStreams.say(tour.welcome)
@@ -185,7 +186,9 @@ struct DevCommand: AsyncParsableCommand {
         return channel != nil
     }
 
-    private func startGateway(of sandbox: DevSandbox) async throws -> SimulatedGateway {
+    private func startGateway(
+        of sandbox: DevSandbox, _ phones: PhoneBook, _ world: World
+    ) async throws -> SimulatedGateway {
         var configuration = SimulatedGateway.Configuration()
         configuration.caFile = sandbox.caPath
         configuration.environment = .development
@@ -199,6 +202,7 @@ struct DevCommand: AsyncParsableCommand {
             StandardStreams.say(
                 "\nThe gateway got a push for \(sandbox.phone(with: push.deviceToken)):")
             StandardStreams.say(SimulatedGateway.describe(push))
+            if push.isAccepted { phones.note(PhoneBook.Push(push, at: world.now())) }
         }
         return try await SimulatedGateway.start(configuration)
     }
@@ -214,5 +218,16 @@ struct DevCommand: AsyncParsableCommand {
                 "--apns-url", "https://127.0.0.1:\(gatewayPort)", "--apns-ca-file", sandbox.caPath,
             ], environment: [:])
         return try RelayConfiguration(values)
+    }
+}
+
+extension PhoneBook.Push {
+    /// A push as a phone gets it.
+    init(_ push: ReceivedPush, at now: Timestamp) {
+        self.init(
+            at: now, token: push.deviceToken, deliveryID: push.apnsID,
+            headers: Dictionary(
+                push.headers.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first }),
+            payload: push.payload)
     }
 }

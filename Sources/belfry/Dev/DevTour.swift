@@ -5,6 +5,8 @@ struct DevTour: Sendable {
     let sandbox: DevSandbox
     let port: Int
     let adminPort: Int
+    /// Where the console signs in by itself, once; `nil` without a console.
+    let consolePath: String?
     /// Whether the other commands find the relay by themselves.
     let isFound: Bool
     let userToken: String
@@ -58,6 +60,14 @@ struct DevTour: Sendable {
             + "&apiToken=\(secrets.apiToken)&recordType=\(DevSandbox.recordType)&token=\(userToken)"
     }
 
+    /// The operator's console, with the phones as screens.
+    private var console: String {
+        guard let consolePath else { return "" }
+        return
+            "4. See it all, and what the phones show, in the console (the address signs in once, "
+            + "within ten minutes):\n\n\(adminURL)\(consolePath)"
+    }
+
     private var again: String {
         sandbox.isKept ? " where it ended: \(sandbox.folderPath) is as it was left" : ""
     }
@@ -84,6 +94,8 @@ struct DevTour: Sendable {
         3. See the records change as alice does, on a page:
 
         \(page)
+
+        \(console)
 
         \(administration)
         Its administrative side: \(adminURL), token \(secrets.adminToken)

@@ -17,4 +17,25 @@ package protocol ContainerRegistry: Sendable {
     func rowCounts(
         of container: ContainerKey, limit: Int
     ) async throws -> (devices: Int, parked: Int, retries: Int, deadLetters: Int)
+    /// The users that a container knows, by name, after `name`; those whose names begin with
+    /// `prefix`.
+    func userPage(
+        of container: ContainerKey, after name: UserID?, prefix: String, _ bounds: PageBounds
+    ) async throws -> Page<UserOverview>
+}
+
+/// A user, with how much they have.
+package struct UserOverview: Sendable, Hashable {
+    /// The user.
+    package let user: UserID
+    /// Active devices.
+    package let devices: Int
+    /// Active subscriptions.
+    package let subscriptions: Int
+
+    package init(user: UserID, devices: Int, subscriptions: Int) {
+        self.user = user
+        self.devices = devices
+        self.subscriptions = subscriptions
+    }
 }

@@ -1,23 +1,25 @@
-import RelayModel
+package import RelayModel
 
 /// Judges what a relay says of itself: the overview in, findings out.
 ///
+/// One judgement for `belfry doctor`, which asks from outside, and for the console, which asks the
+/// relay.
 /// A value without clock or network, so that every verdict can be tested.
-struct Checkup: Sendable {
+package struct Checkup: Sendable {
     /// What is bearable.
-    struct Bounds: Sendable, Hashable {
+    package struct Bounds: Sendable, Hashable {
         /// The longest that a source may say nothing.
-        var silence = Duration.seconds(24 * 3600)
+        package var silence = Duration.seconds(24 * 3600)
         /// The least time that a certificate should be valid still.
-        var validity = Duration.seconds(30 * 86_400)
+        package var validity = Duration.seconds(30 * 86_400)
         /// The oldest that the newest backup may be.
-        var backupAge = Duration.seconds(26 * 3600)
+        package var backupAge = Duration.seconds(26 * 3600)
         /// Entries of the log that may be unsettled: a busy relay has thousands for a moment.
-        var behind: Int64 = 10_000
+        package var behind: Int64 = 10_000
     }
 
     /// The newest backup that was found.
-    enum Backup: Sendable, Hashable {
+    package enum Backup: Sendable, Hashable {
         /// Nobody said where backups lie.
         case notNamed
         /// The newest of the folder, or the file itself.
@@ -32,21 +34,41 @@ struct Checkup: Sendable {
     let now: Timestamp
     /// Whether a relay runs, or its file was opened.
     let isRunning: Bool
-    var backup = Backup.notNamed
-    var bounds = Bounds()
+    package var backup = Backup.notNamed
+    package var bounds = Bounds()
     /// How other commands reach the same relay, for example ` --url …`.
-    var place = ""
+    package var place = ""
     /// The relay's file, as far as it is known here.
-    var database = "belfry.sqlite"
+    package var database = "belfry.sqlite"
+    /// Whether the relay judges itself: it knows no other clock, and no backups.
+    var isOwn = false
+
+    /// Judges the answer to the overview's call.
+    package init(overview: JSONValue, now: Timestamp, isRunning: Bool) {
+        self.overview = overview
+        self.now = now
+        self.isRunning = isRunning
+    }
 
     /// Every check, in the order in which one would look.
-    var diagnosis: Diagnosis {
-        Diagnosis(
-            findings: [serving, log, clock, disk, backups, intake]
-                + containers.flatMap { container in
-                    [sending(container), credential(container)]
-                        + sources(container) + [leftovers(container)]
-                })
+    package var diagnosis: Diagnosis {
+        let whole = [
+            serving.about(.relay), log.about(.log), clock.about(.clock), disk.about(.disk),
+            backups.about(.backup), intake.about(.intake),
+        ]
+        return Diagnosis(
+            findings: whole.filter { !isOwn || ![.clock, .backup].contains($0.subject.kind) }
+                + containers.flatMap(findings))
+    }
+
+    /// The checks of the containers alone.
+    var diagnosisOfContainers: Diagnosis { Diagnosis(findings: containers.flatMap(findings)) }
+
+    private func findings(of container: JSONValue) -> [Finding] {
+        [
+            sending(container).about(.gateway, of: container),
+            credential(container).about(.credential, of: container),
+        ] + sources(container) + [leftovers(container).about(.leftovers, of: container)]
     }
 
     // MARK: The relay
@@ -59,7 +81,7 @@ struct Checkup: Sendable {
         guard case .object(let reasons)? = value("notReady"), !reasons.members.isEmpty else {
             return Finding(check: "relay", state: .ok, text: "serves and follows its log")
         }
-        let words = reasons.members.map { "\($0.name): \(CommandOutput.shown($0.value))" }
+        let words = reasons.members.map { "\($0.name): \($0.value.shown)" }
         return Finding(
             check: "relay", state: .fail,
             text: "the relay is not ready (\(words.joined(separator: "; ")))",
@@ -153,7 +175,7 @@ struct Checkup: Sendable {
         guard case .object(let refused)? = value("refusing"), !refused.members.isEmpty else {
             return Finding(check: "intake", state: .ok, text: "changes are taken")
         }
-        let words = refused.members.map { "\($0.name): \(CommandOutput.shown($0.value))" }
+        let words = refused.members.map { "\($0.name): \($0.value.shown)" }
         return Finding(
             check: "intake", state: .fail,
             text: "changes are refused (\(words.joined(separator: "; ")))",
@@ -168,12 +190,12 @@ extension Checkup {
         return containers
     }
 
-    func value(_ name: String) -> JSONValue? { CommandOutput.value(at: [name], in: overview) }
+    func value(_ name: String) -> JSONValue? { overview.member([name]) }
 
     func text(_ path: [String]) -> String { overview.words(path) }
 
     /// A text as one word of a shell.
-    static func quoted(_ text: String) -> String {
+    package static func quoted(_ text: String) -> String {
         let plain = text.utf8.allSatisfy { byte in
             switch byte {
             case 0x2B...0x3A, 0x40...0x5A, 0x5F, 0x61...0x7A: true
@@ -191,26 +213,6 @@ extension Checkup {
         case ..<7200: "\(seconds / 60) min"
         case ..<172_800: "\(seconds / 3600) h"
         default: "\(seconds / 86_400) days"
-        }
-    }
-}
-
-extension JSONValue {
-    /// The text of a member, empty if there is none.
-    func words(_ path: [String]) -> String {
-        if case .string(let text)? = CommandOutput.value(at: path, in: self) {
-            CommandOutput.shown(.string(text))
-        } else {
-            ""
-        }
-    }
-
-    /// The number of a member, 0 if there is none.
-    func count(_ path: [String]) -> Int64 {
-        if case .integer(let number)? = CommandOutput.value(at: path, in: self) {
-            number
-        } else {
-            0
         }
     }
 }

@@ -63,10 +63,12 @@ extension Checkup {
     /// Each source: whether it posts, and whether it is believed.
     func sources(_ container: JSONValue) -> [Finding] {
         guard
-            case .array(let sources)? = CommandOutput.value(
-                at: ["webhooks", "sources"], in: container)
+            case .array(let sources)? = container.member(["webhooks", "sources"])
         else { return [] }
-        return sources.map { source($0, of: container) }
+        return sources.map { source in
+            self.source(source, of: container)
+                .about(.source, of: container, source: source.words(["name"]))
+        }
     }
 
     private func source(_ source: JSONValue, of container: JSONValue) -> Finding {

@@ -1,9 +1,9 @@
-import RelayModel
+package import RelayModel
 
-/// What one check of `belfry doctor` came to.
-struct Finding: Sendable, Hashable {
+/// What one check of the relay's standing came to, for `belfry doctor` and the console alike.
+package struct Finding: Sendable, Hashable {
     /// How it stands, the worst last.
-    enum State: String, Sendable, Hashable, Comparable, CaseIterable {
+    package enum State: String, Sendable, Hashable, Comparable, CaseIterable {
         /// Nothing to do.
         case ok
         /// It could not be looked at, or there is nothing to look at yet.
@@ -13,7 +13,7 @@ struct Finding: Sendable, Hashable {
         /// It does not work.
         case fail
 
-        static func < (left: Self, right: Self) -> Bool {
+        package static func < (left: Self, right: Self) -> Bool {
             left.rank < right.rank
         }
 
@@ -27,13 +27,49 @@ struct Finding: Sendable, Hashable {
         }
     }
 
+    /// What kind of thing was looked at.
+    package enum Kind: String, Sendable, Hashable, CaseIterable {
+        case relay, log, clock, disk, backup, intake, gateway, credential, source, leftovers
+    }
+
+    /// What it is about, for who leads on from there.
+    package struct Subject: Sendable, Hashable {
+        let kind: Kind
+        /// The container and its environment; `nil` for the relay as a whole.
+        var container: Container?
+        var source: String?
+
+        /// A container by its words.
+        struct Container: Sendable, Hashable {
+            let name: String
+            let environment: String
+        }
+
+        init(_ kind: Kind, of container: JSONValue? = nil, source: String? = nil) {
+            self.kind = kind
+            self.container = container.map {
+                Container(name: $0.words(["container"]), environment: $0.words(["environment"]))
+            }
+            self.source = source
+        }
+    }
+
     /// What was looked at.
-    let check: String
-    let state: State
+    package let check: String
+    package let state: State
     /// What was found.
-    let text: String
+    package let text: String
     /// The command to run next; `nil` where nothing is to be done.
-    var next: String?
+    package var next: String?
+    /// What it is about.
+    var subject = Subject(.relay)
+
+    /// The same, of a thing.
+    func about(_ kind: Kind, of container: JSONValue? = nil, source: String? = nil) -> Finding {
+        var finding = self
+        finding.subject = Subject(kind, of: container, source: source)
+        return finding
+    }
 
     /// The members that tell of it.
     var json: JSONValue {
@@ -41,21 +77,25 @@ struct Finding: Sendable, Hashable {
             "check": .string(check), "state": .string(state.rawValue), "text": .string(text),
         ]
         object["next"] = next.map { .string($0) }
+        object["kind"] = .string(subject.kind.rawValue)
+        object["container"] = subject.container.map { .string($0.name) }
+        object["environment"] = subject.container.map { .string($0.environment) }
+        object["source"] = subject.source.map { .string($0) }
         return .object(object)
     }
 }
 
 /// All that was found, and the verdict.
-struct Diagnosis: Sendable, Hashable {
-    let findings: [Finding]
+package struct Diagnosis: Sendable, Hashable {
+    package let findings: [Finding]
 
     /// The worst of what was found, where what could not be looked at does not count.
-    var state: Finding.State {
+    package var state: Finding.State {
         findings.map(\.state).filter { $0 != .unknown }.max() ?? .ok
     }
 
     /// One sentence.
-    var verdict: String {
+    package var verdict: String {
         let failing = findings.filter { $0.state == .fail }
         let warning = findings.filter { $0.state == .warn }
         let first = (failing + warning).first
@@ -69,9 +109,9 @@ struct Diagnosis: Sendable, Hashable {
     }
 
     /// Whether a script should be told that something is wrong.
-    func isBad(strict: Bool) -> Bool { strict ? state >= .warn : state == .fail }
+    package func isBad(strict: Bool) -> Bool { strict ? state >= .warn : state == .fail }
 
-    var json: JSONValue {
+    package var json: JSONValue {
         [
             "state": .string(state.rawValue), "verdict": .string(verdict),
             "checks": .array(findings.map(\.json)),
@@ -79,7 +119,7 @@ struct Diagnosis: Sendable, Hashable {
     }
 
     /// As people read it: the verdict, then a line for each check with what to run below.
-    var lines: [String] {
+    package var lines: [String] {
         let width = findings.map(\.check.count).max() ?? 0
         return [verdict, ""]
             + findings.flatMap { finding -> [String] in

@@ -1,0 +1,37 @@
+import ChangeSources
+import HTTPTypes
+import RelayModel
+import Storage
+
+/// Sends a change in a source's place, for who tries out what it fires.
+struct SendAdministration: AdministrationTable {
+    let registry: any ContainerRegistry & SourceRegistry
+    let intake: ChangeIntake
+
+    /// Header fields that say who calls, and nothing of the change.
+    private static let ownFields: Set<String> = [
+        "authorization", "cookie", "x-belfry-console", "host", "origin", "referer",
+    ]
+
+    var routes: [AdministrationRoute] {
+        [AdministrationRoute(.sendChange, respond: send)]
+    }
+
+    /// Takes the body as a webhook of the source: what proves a webhook is proved by the caller's
+    /// token, and everything after that is as with one.
+    private func send(_ request: RelayRequest) async throws -> RelayAnswer {
+        let container = try await registry.key(in: request)
+        let name: SourceName = try request.identifier("source")
+        guard let stored = try await registry.source(name, of: container) else {
+            throw APIError(.notFound, "there is no change source \"\(name)\"")
+        }
+        let source = try stored.changeSource()
+        var webhook = WebhookRequest(body: request.body, receivedAt: request.receivedAt)
+        for field in request.headers where !Self.ownFields.contains(field.name.canonicalName) {
+            webhook.headers.append(field.name.canonicalName, field.value)
+        }
+        let results = try await intake.take(
+            try source.decode(webhook), from: source, of: container, at: request.receivedAt)
+        return results.answer(requiredAnswer: nil, uuid: request.uuid)
+    }
+}
