@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import test from "node:test";
 import { cut, deciding, mistake, outcomeOf, placeOf } from "../../Sources/RelayServer/Console/Pages/condition.js";
 import { added, curlOf, draftOf, shownAs, valueOf } from "../../Sources/RelayServer/Console/Pages/drafts.js";
@@ -6,6 +7,23 @@ import { Journal, mostChanges, standingOf, tally } from "../../Sources/RelayServ
 import { line, roundUp, thinned } from "../../Sources/RelayServer/Console/Pages/numbers.js";
 import { formatted, seen } from "../../Sources/RelayServer/Console/Pages/pushes.js";
 import { address, pages, path, read } from "../../Sources/RelayServer/Console/Pages/route.js";
+
+// MARK: What is loaded
+
+test("Opening a page loads at most 150,000 bytes", () => {
+  const text = (name) => readFileSync(new URL(`../../Sources/RelayServer/Console/Pages/${name}`, import.meta.url), "utf8");
+  const loaded = (name, all = new Set()) => {
+    if (all.has(name)) return all;
+    all.add(name);
+    for (const [, other] of text(name).matchAll(/from "\.\/([a-z-]+\.js)"/g)) loaded(other, all);
+    return all;
+  };
+  for (const [name, { module }] of Object.entries(pages)) {
+    const files = new Set(["index.html", "console.css", "icon.svg", ...loaded("console.js"), ...loaded(`${module ?? name}.js`)]);
+    const size = [...files].reduce((sum, file) => sum + Buffer.byteLength(text(file)), 0);
+    assert.ok(size <= 150_000, `${name} loads ${size} bytes`);
+  }
+});
 
 // MARK: Addresses
 

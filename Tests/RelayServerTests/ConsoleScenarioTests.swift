@@ -64,7 +64,8 @@ import Testing
             let bytes = try Data(contentsOf: folder.appending(path: file.name))
             #expect(Array(bytes) == file.bytes, "\(file.name)")
         }
-        #expect(ConsoleFiles.all.reduce(0) { $0 + $1.bytes.count } <= 150_000)
+        // A page loads its own modules alone: Tests/Console holds each of them to 150,000 bytes.
+        #expect(ConsoleFiles.all.reduce(0) { $0 + $1.bytes.count } <= 220_000)
     }
 
     @Test func `the page is served at every place that is no file, and may do nothing foreign`()

@@ -47,7 +47,6 @@ async function showAll(host, context) {
 }
 
 function columns(context) {
-  const text = (title, name) => ({ title, value: (row) => row[name] });
   return [
     { title: "When", value: (row) => row.at, cell: (row) => when(row.at) },
     { title: "State", value: (row) => row.state, cell: (row) => badge(row.state, tones[row.state]) },
@@ -57,9 +56,10 @@ function columns(context) {
       cell: (row) => row.userRecordName ? link(context.to("users", { user: row.userRecordName }), said(row.userRecordName, 40)) : "–",
     },
     { title: "Subscription", value: (row) => row.subscriptionID ?? row.subscriptionSerial, cell: (row) => row.subscriptionID ? said(row.subscriptionID, 40) : h("span", { class: "dim" }, `#${row.subscriptionSerial}`) },
-    { title: "Attempts", align: "end", value: (row) => row.attempts },
-    { title: "Status", align: "end", value: (row) => row.status, cell: (row) => row.status || "–" },
-    { ...text("Reason", "reason"), cell: (row) => said(row.reason || "–", 60) },
+    { title: "Tries", align: "end", value: (row) => row.attempts },
+    { title: "Position", hidden: true, value: (row) => row.position },
+    { title: "Status", hidden: true, value: (row) => row.status },
+    { title: "Answer", value: (row) => row.reason, cell: (row) => h("span", null, row.status || "", " ", said(row.reason, 60)) },
     {
       title: "apns-id", value: (row) => row.deliveryID,
       cell: (row) => link(context.to("deliveries", { delivery: row.deliveryID }), code(row.deliveryID.slice(0, 8))),

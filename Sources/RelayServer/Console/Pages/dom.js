@@ -1,5 +1,5 @@
 // Elements are made of names, attributes and texts. Nothing is ever read as HTML.
-import { ago, clock, pieces, shorten } from "./text.js";
+import { ago, clock, pieces, shorten, visible } from "./text.js";
 
 const svgNames = new Set(["svg", "path", "line", "circle", "rect", "text", "g"]);
 
@@ -35,7 +35,7 @@ export function said(text, limit = 80) {
   for (const { text, mark } of pieces(short)) {
     element.append(mark === undefined ? text : h("span", { class: "mark" }, mark));
   }
-  if (short !== whole) element.title = shorten(whole, 1000);
+  if (short !== whole) element.title = visible(shorten(whole, 1000));
   return element;
 }
 

@@ -8,11 +8,12 @@ const narrow = matchMedia("(max-width: 640px)");
 
 /**
  * `columns` have a `title`, the `value` of a row (for files, and shown unless there is a `cell`), perhaps a `cell`
- * that makes a node of it, an `align` and a `width`.
+ * that makes a node of it, and an `align`; those that are `hidden` are in files alone.
  */
 export class DataTable extends HTMLElement {
   #rows = [];
   #columns = [];
+  #shown = [];
   #rowHeight = 37;
   #drawn = "";
   #asked = false;
@@ -20,6 +21,7 @@ export class DataTable extends HTMLElement {
   constructor({ label, columns, rows = [], more, hasMore = false, actions = [] } = {}) {
     super();
     this.#columns = columns ?? [];
+    this.#shown = this.#columns.filter(({ hidden }) => !hidden);
     this.#rows = rows;
     this.label = label;
     /** Answers `{ rows, hasMore }` that follow. */
@@ -32,9 +34,8 @@ export class DataTable extends HTMLElement {
     if (this.body) return;
     this.status = h("span", { class: "dim", role: "status" });
     this.all = button("Load all", () => this.#loadAll(), { kind: "small quiet" });
-    const titles = this.#columns.map(({ title, align, width }) =>
-      h("th", { scope: "col", role: "columnheader", class: align, style: width ? { width } : undefined }, title));
-    this.top = h("tbody", { "aria-hidden": "true" }, h("tr", null, h("td", { colspan: this.#columns.length })));
+    const titles = this.#shown.map(({ title, align }) => h("th", { scope: "col", role: "columnheader", class: align }, title));
+    this.top = h("tbody", { "aria-hidden": "true" }, h("tr", null, h("td", { colspan: this.#shown.length })));
     this.bottom = this.top.cloneNode(true);
     this.body = h("tbody", { role: "rowgroup" });
     this.table = h("table", { role: "table", "aria-label": this.label },
@@ -124,7 +125,7 @@ export class DataTable extends HTMLElement {
     const focused = this.body.contains(document.activeElement) ? document.activeElement.closest("tr").dataset.index : undefined;
     fill(this.body, this.#rows.slice(first, last).map((row, place) => {
       const index = first + place;
-      const cells = this.#columns.map(({ title, value, cell, align }) => {
+      const cells = this.#shown.map(({ title, value, cell, align }) => {
         const shown = cell ? cell(row) : said(brief(value(row)));
         return h("td", { role: "cell", class: align, "data-title": title }, shown ?? "");
       });
