@@ -6,7 +6,7 @@ extension TidyTests {
     /// A room comes in here when its last circle is gone, and stays.
     static let layered = [
         "ChangeSources", "Delivery", "Fanout", "Gateway", "Matching", "PredicateLanguage",
-        "Live", "RelayServer", "Storage", "StorageSQLite",
+        "Live", "PostgresFollowing", "RelayServer", "Storage", "StorageSQLite",
     ]
 
     @Test(arguments: layered) func `the folders of a room form no circle`(room: String) {

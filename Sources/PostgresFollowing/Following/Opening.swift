@@ -31,7 +31,8 @@ final class Opening: @unchecked Sendable {
     }
 
     private static func connect(
-        _ settings: FollowSettings, _ memory: FollowMemory, _ watch: @escaping @Sendable () -> Duration,
+        _ settings: FollowSettings, _ memory: FollowMemory,
+        _ watch: @escaping @Sendable () -> Duration,
         isReplication: Bool
     ) throws -> PostgresConnection {
         do {
