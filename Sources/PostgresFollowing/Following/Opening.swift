@@ -1,7 +1,8 @@
 import ChangeSources
 import RelayModel
 
-/// Opens a server: connects, looks whether all is there that following needs, and makes it if asked.
+/// Opens a server: connects, looks whether all is there that following needs, and makes it if it
+/// is asked to.
 ///
 /// It is used by the follower's thread alone, and that protects it.
 final class Opening: @unchecked Sendable {
