@@ -53,7 +53,8 @@ final class PostgresServer: Sendable {
             "-c",
             """
             trap '' INT TERM
-            \(control) -w -l \(folder)/log -o '\(given) -k \(folder)' start </dev/null >/dev/null 2>&1
+            exec 2>/dev/null
+            \(control) -w -l \(folder)/log -o '\(given) -k \(folder)' start </dev/null >/dev/null
             echo $?; exec >/dev/null; cat >/dev/null
             \(control) -m immediate stop; rm -rf \(folder)
             """,

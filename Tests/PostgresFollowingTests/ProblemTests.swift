@@ -21,7 +21,7 @@ struct ProblemTests {
         #expect(
             try await problem("postgres", on: server)?.advice
                 == "wal_level is replica: set wal_level = logical in postgresql.conf and restart "
-                + "the server, or use --outbox.")
+                + "the server.")
     }
 
     @Test func `a role that may not replicate is told what to ask for`() async throws {
@@ -109,7 +109,7 @@ struct ProblemTests {
         #expect(advice("postgresql://a@b:5432,c:5433/shop?sslmode=require") == "fine")
     }
 
-    @Test func `every problem has a word of its own, and a sentence`() {
+    @Test func `every problem has a word of its own, a sentence, and a line of the page`() throws {
         let all: [FollowProblem] = [
             .badURL("x"), .unreachable("x"), .wrongPassword("x"), .databaseMissing("x"),
             .serverTooOld(130_001), .walLevel("x"), .noReplicationRight(role: "x"),
@@ -120,5 +120,30 @@ struct ProblemTests {
         ]
         #expect(all.map(\.code) == FollowProblem.codes)
         #expect(all.allSatisfy { $0.advice.hasSuffix(".") })
+        let url = URL(filePath: #filePath).deletingLastPathComponent()
+            .appending(path: "../../docs/postgresql.md")
+        let page = try String(contentsOf: url, encoding: .utf8)
+        #expect(all.map(\.code).filter { !page.contains("`\($0)`") } == [])
+    }
+
+    @Test func `the SQL that prepares a database lets its role follow`() async throws {
+        let server = try PostgresServer.shared()
+        let name = try server.database(
+            "CREATE TABLE t (id int PRIMARY KEY, v text); INSERT INTO t VALUES (1, 'a')")
+        let sql = PreparingSQL(publication: "belfry", slot: name, tables: ["public.t"])
+        try server.sql(sql.text, in: name)
+        var settings = try server.settings(name)
+        settings.target = try PostgresTarget("host=\(server.folder) user=belfry dbname=\(name)")
+        let rows = try await Followed().follow(settings) { followed in
+            await followed.until { $0.words.last == "following" }
+            try server.sql("UPDATE t SET v = 'b'", in: name)
+            await followed.until { $0.rows.count == 2 }
+            return followed.seen.rows
+        }
+        #expect(
+            rows.map(line) == [
+                #"create t[id] - {"id":1,"v":"a"} snapshot"#,
+                #"update t[id] {"id":1,"v":"a"} {"id":1,"v":"b"}"#,
+            ])
     }
 }

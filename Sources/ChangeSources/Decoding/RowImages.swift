@@ -12,7 +12,8 @@ struct RowImages {
         after = try mapping.image(reported.after, reported, item)
         guard let image = reported.before, var before else { return }
         let table = reported.table
-        let keys = mapping.keys[table.qualifiedName] ?? mapping.keys[table.name] ?? mapping.key
+        let keys =
+            mapping.keys[table.qualifiedName] ?? mapping.keys[table.name] ?? mapping.key
             ?? reported.keyColumns
         let keyColumns = Set(keys ?? item.source.preset.defaultKeys.flatMap { $0 })
         switch (mapping.beforeImage, image.completeness) {

@@ -79,13 +79,13 @@ package enum FollowProblem: Error, Sendable, Hashable {
             "There is no such database (\(reason)): name one that exists in the URL."
         case .serverTooOld(let version):
             "The server is PostgreSQL \(version / 10_000), and 14 is the oldest that can be "
-                + "followed: upgrade it, or use --outbox."
+                + "followed: upgrade it, or let a webhook post its changes."
         case .walLevel(let level):
             "wal_level is \(level): set wal_level = logical in postgresql.conf and restart the "
-                + "server, or use --outbox."
+                + "server."
         case .noReplicationRight(let role):
             "The role \(role) may not replicate: ALTER ROLE \(role) REPLICATION (on managed "
-                + "servers, grant the role that replicates), or use --outbox."
+                + "servers, grant the role that replicates)."
         case .notPermitted(let reason):
             "The role lacks a right (\(reason)): grant it what docs/postgresql.md lists."
         case .publicationMissing(let name):

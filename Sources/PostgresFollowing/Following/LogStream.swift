@@ -102,7 +102,6 @@ final class LogStream: @unchecked Sendable {
                 if let last = memory.current.last, place <= last { continue }
                 buffer.add(row, at: place, bytes: bytes)
             case .committed(_, let end): buffer.complete(end: end)
-            case .nothing: break
             }
         }
     }

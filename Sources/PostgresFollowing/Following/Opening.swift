@@ -1,7 +1,8 @@
 import ChangeSources
 import RelayModel
 
-/// Opens a server: connects, looks whether all is there that following needs, and makes it if asked.
+/// Opens a server: connects, looks whether all is there that following needs, and makes it if it
+/// is asked to.
 ///
 /// It is used by the follower's thread alone, and that protects it.
 final class Opening: @unchecked Sendable {
@@ -31,7 +32,8 @@ final class Opening: @unchecked Sendable {
     }
 
     private static func connect(
-        _ settings: FollowSettings, _ memory: FollowMemory, _ watch: @escaping @Sendable () -> Duration,
+        _ settings: FollowSettings, _ memory: FollowMemory,
+        _ watch: @escaping @Sendable () -> Duration,
         isReplication: Bool
     ) throws -> PostgresConnection {
         do {

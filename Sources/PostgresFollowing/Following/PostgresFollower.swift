@@ -40,7 +40,8 @@ package final class PostgresFollower: Sendable {
     ///   - post: takes rows into the relay, all in one request.
     /// - Throws: ``FollowProblem`` if the process has no descriptor left.
     package init(
-        _ settings: FollowSettings, clock: any Clock<Duration>, now: @escaping @Sendable () -> Timestamp,
+        _ settings: FollowSettings, clock: any Clock<Duration>,
+        now: @escaping @Sendable () -> Timestamp,
         changed: @escaping @Sendable (FollowStatus) -> Void,
         post: @escaping @Sendable ([FollowedRow]) async -> RowsTaken
     ) throws {

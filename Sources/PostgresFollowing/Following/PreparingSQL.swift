@@ -23,20 +23,20 @@ package struct PreparingSQL {
         return """
             -- In postgresql.conf, and then a restart of the server:
             --   wal_level = logical
-            --   max_slot_wal_keep_size = 10GB   -- so that a relay that is away cannot fill the disk
+            --   max_slot_wal_keep_size = 10GB   -- a relay that is away cannot fill the disk
 
             -- The role that follows; set its password with \\password belfry.
             CREATE ROLE belfry LOGIN REPLICATION;
             -- The rows as they are, for the snapshot.
             \(rights)
 
-            -- Rows before a change in full; without it the relay knows them where it keeps the type.
+            -- Rows before a change in full; without it the relay knows those that it keeps.
             \(identities)
 
             -- By the owner of the tables; for all tables, by a superuser.
             \(Catalogue.publicationSQL(publication, tables: tables));
-            -- The slot is made by `belfry follow postgres --make`, which begins with the rows as they
-            -- are. To begin without them:
+            -- The slot is made by `belfry follow postgres --make`, which begins with the rows as
+            -- they are. To begin without them:
             -- SELECT pg_create_logical_replication_slot(\(slot.quotedText), 'pgoutput');
             """
     }

@@ -15,10 +15,8 @@ final class SnapshotReader: @unchecked Sendable {
     private var fetched = 1
     private var count = 0
 
-    /// - Parameters:
-    ///   - catalogue: whose connection sees the snapshot from here on.
-    ///   - snapshot: its name.
-    ///   - start: where the slot begins.
+    /// Begins to read on the connection of `catalogue`, which sees the snapshot from here on; the
+    /// slot begins at `start`.
     init(
         _ catalogue: Catalogue, snapshot: String, start: PostgresPosition, system: String,
         tables: [Catalogue.PublishedTable], types: TypeCatalogue

@@ -33,7 +33,8 @@ package indirect enum ColumnKind: Sendable, Hashable {
         1000: .boolean, 1016: .integer, 1005: .integer, 1007: .integer, 1028: .integer,
         1021: .double, 1022: .double, 1231: .numeric, 1182: .moment, 1115: .moment,
         1185: .moment, 199: .json, 3807: .json, 1001: .bytes, 2951: .uuid,
-        // char, name, text, bpchar, varchar, time, interval, timetz, inet, cidr, macaddr, xml, money
+        // char, name, text, bpchar, varchar, time, interval, timetz, inet, cidr, macaddr, xml and
+        // money
         1002: .text, 1003: .text, 1009: .text, 1014: .text, 1015: .text, 1183: .text, 1187: .text,
         1270: .text, 1041: .text, 651: .text, 1040: .text, 143: .text, 791: .text,
     ]

@@ -23,7 +23,6 @@ package enum LogStep: Sendable, Hashable {
     case row(FollowedRow, RowPlace)
     /// A transaction is complete; the log is read up to `end`.
     case committed(commit: PostgresPosition, end: PostgresPosition)
-    case nothing
 }
 
 /// Reads the log's messages one after the other into changes of rows.

@@ -48,7 +48,9 @@ struct FollowPosting: Sendable {
         var request = HTTPClientRequest(url: source.url)
         request.method = .POST
         request.headers.add(name: "Content-Type", value: "application/json")
-        for (name, value) in source.proof(of: body) { request.headers.add(name: name, value: value) }
+        for (name, value) in source.proof(of: body) {
+            request.headers.add(name: name, value: value)
+        }
         request.body = .bytes(ByteBuffer(bytes: body))
         let answer: (status: Int, body: [UInt8])
         do {

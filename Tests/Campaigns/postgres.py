@@ -1,0 +1,335 @@
+#!/usr/bin/env python3
+"""PostgreSQL followed while either side is killed: every committed change is in the log once.
+
+A real server (of Debian's package, in a temporary folder, as another user than root) has a writer that
+keeps a ledger in the same transactions. Drawn at random, `belfry follow postgres`, the relay, or the
+server's own process for the slot is killed with SIGKILL, and started anew. In the end the relay's log
+is compared with the ledger: each change once, those of a record in their order, and the rows of the
+snapshot before them. With --rows it measures instead: how fast a backlog goes into the log, and how
+late single transactions are.
+
+  python3 Tests/Campaigns/postgres.py --kills 40 --seconds 120
+  python3 Tests/Campaigns/postgres.py --rows 200000
+"""
+import argparse, glob, json, os, random, shutil, signal, sqlite3, subprocess, sys, tempfile, time
+from rig import CONTAINER, PATIENCE, STARTED, Gateway, Relay, binary, free_port
+
+SCHEMA = """
+CREATE TABLE item (id bigint PRIMARY KEY, rev int NOT NULL, owner text, price numeric(12,2),
+    at timestamptz DEFAULT now(), tags text[], doc jsonb);
+CREATE TABLE ledger (n bigserial, id bigint, rev int, op text);
+CREATE SEQUENCE ids;
+CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    INSERT INTO ledger (id, rev, op) VALUES (coalesce(new.id, old.id), coalesce(new.rev, old.rev), tg_op);
+    RETURN NULL; END $$;
+INSERT INTO item SELECT nextval('ids'), 0, 'ann', n, now(), '{a,b}', '{"k": 1}'
+    FROM generate_series(1, 3000) n;
+CREATE TRIGGER note AFTER INSERT OR UPDATE OR DELETE ON item FOR EACH ROW EXECUTE FUNCTION note();
+CREATE PUBLICATION belfry FOR TABLE item;
+-- Transactions of some rows, some of thousands, and some that are rolled back.
+CREATE PROCEDURE work(seconds float) LANGUAGE plpgsql AS $$
+DECLARE until timestamptz := clock_timestamp() + seconds * interval '1 s'; size int; chance float;
+BEGIN
+    WHILE clock_timestamp() < until LOOP
+        chance := random();
+        size := CASE WHEN chance < 0.01 THEN 2500 ELSE 1 + (random() * 20)::int END;
+        INSERT INTO item SELECT nextval('ids'), 0, 'bob', n, now(), '{c}', '{"k": 2}'
+            FROM generate_series(1, size) n;
+        UPDATE item SET rev = rev + 1, price = price + 1 WHERE id IN (
+            SELECT (random() * currval('ids'))::bigint FROM generate_series(1, 1 + size / 2));
+        DELETE FROM item WHERE id IN (
+            SELECT (random() * currval('ids'))::bigint FROM generate_series(1, 1 + size / 4));
+        IF random() < 0.1 THEN ROLLBACK; ELSE COMMIT; END IF;
+        PERFORM pg_sleep(0.005);
+    END LOOP;
+END $$;
+CREATE PROCEDURE pace(seconds float, rate float) LANGUAGE plpgsql AS $$
+DECLARE start timestamptz := clock_timestamp(); n int := 0; wait float;
+BEGIN
+    WHILE n < seconds * rate LOOP
+        INSERT INTO item VALUES (nextval('ids'), 0, 'eve', n, now(), '{d}', '{"k": 3}');
+        COMMIT;
+        n := n + 1;
+        wait := n / rate - extract(epoch FROM clock_timestamp() - start);
+        IF wait > 0 THEN PERFORM pg_sleep(wait); END IF;
+    END LOOP;
+END $$;
+"""
+
+
+class Postgres:
+    """A server of its own."""
+
+    def __init__(self):
+        self.programs = max(glob.glob("/usr/lib/postgresql/*/bin"), default=None,
+                            key=lambda path: int(path.split("/")[4]))
+        if not self.programs:
+            raise SystemExit("install postgresql first")
+        self.folder = tempfile.mkdtemp(prefix="belfry-postgres-")
+        self.user = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
+        if os.getuid() == 0:
+            shutil.chown(self.folder, "postgres")
+        self.run("initdb", "-D", self.folder + "/data", "-N", "-E", "UTF8", "--locale=C.UTF-8",
+                 "-U", "postgres", "-A", "trust")
+        self.process = subprocess.Popen(self.user + [
+            self.programs + "/postgres", "-D", self.folder + "/data", "-k", self.folder,
+            "-c", "listen_addresses=", "-c", "wal_level=logical", "-c", "max_wal_size=4GB"],
+            stdout=subprocess.DEVNULL, stderr=open(self.folder + "/log", "ab"))
+        STARTED.append(self.process)
+        self.wait()
+        self.sql(SCHEMA)
+
+    def run(self, program, *arguments):
+        subprocess.run(self.user + [self.programs + "/" + program, *arguments], check=True,
+                       stdout=subprocess.DEVNULL)
+
+    def wait(self):
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            if subprocess.run(self.psql("SELECT 1"), capture_output=True).returncode == 0:
+                return
+            time.sleep(0.1)
+        raise SystemExit("PostgreSQL did not start")
+
+    def psql(self, text):
+        return ["psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h", self.folder,
+                "-U", "postgres", "-c", text]
+
+    def sql(self, text):
+        done = subprocess.run(self.psql(text), capture_output=True, text=True)
+        if done.returncode:
+            raise SystemExit(f"psql: {done.stderr}")
+        return done.stdout.strip()
+
+    def slot(self):
+        """The process that serves the slot, if one does."""
+        found = self.sql("SELECT active_pid FROM pg_replication_slots WHERE active_pid IS NOT NULL")
+        return int(found.split("\n")[0]) if found else None
+
+    def confirmed(self, position):
+        return self.sql("SELECT count(*) FROM pg_replication_slots WHERE slot_name = 'belfry' "
+                        f"AND confirmed_flush_lsn >= '{position}'") == "1"
+
+    def stop(self):
+        # runuser hands it on; -m fast.
+        subprocess.run(self.user + [self.programs + "/pg_ctl", "-D", self.folder + "/data", "-m",
+                                    "fast", "stop"], stdout=subprocess.DEVNULL)
+        self.process.wait()
+        shutil.rmtree(self.folder)
+
+
+class Field:
+    """A server, a relay that it is followed into, and the follower."""
+
+    def __init__(self, belfry):
+        self.belfry, self.folder = belfry, tempfile.mkdtemp(prefix="belfry-follow-")
+        self.postgres = Postgres()
+        self.gateway = Gateway(belfry, self.folder, prints=False)
+        self.relay = Relay(belfry, self.folder, self.gateway.port, self.gateway.ca)
+        self.port = free_port()
+        self.relay.settings["http-port"] = self.port
+        self.start_relay()
+        self.relay.furnish()
+        answer = self.relay.expect(
+            201, "PUT", f"/admin/1/containers/{CONTAINER}/development/sources/pg",
+            {"preset": "postgres"}, admin=True)
+        self.secret = answer["secret"]
+        self.log = open(os.path.join(self.folder, "follow.log"), "ab")
+        self.start_follower()
+
+    def start_relay(self):
+        self.relay.start(wait=False)
+        self.relay.port = self.port
+        if not self.relay.ready():
+            raise SystemExit("the relay ended")
+
+    def start_follower(self):
+        self.follower = subprocess.Popen(
+            [self.belfry, "follow", "postgres", "--url",
+             f"postgresql:///postgres?host={self.postgres.folder}&user=postgres", "--make",
+             "--source-url",
+             f"http://127.0.0.1:{self.port}/changes/1/{CONTAINER}/development/pg"],
+            env=dict(os.environ, BELFRY_SOURCE_SECRET=self.secret), stdout=self.log,
+            stderr=self.log)
+        STARTED.append(self.follower)
+
+    def revive(self):
+        """Starts a follower that ended because what it followed was away at its start."""
+        if self.follower.poll() is not None:
+            self.start_follower()
+
+    def kill(self, victim):
+        if victim == "follower":
+            self.follower.kill()
+            self.follower.wait()
+            self.start_follower()
+        elif victim == "relay":
+            self.relay.kill()
+            time.sleep(random.random())
+            self.start_relay()
+        elif process := self.postgres.slot():
+            # The server then ends all others too, and recovers.
+            os.kill(process, signal.SIGKILL)
+            self.postgres.wait()
+
+    def drained(self):
+        """Waits until the server has heard that all it has so far is in the relay."""
+        position = self.postgres.sql("SELECT pg_current_wal_lsn()")
+        end = time.monotonic() + PATIENCE
+        while not self.postgres.confirmed(position):
+            self.revive()
+            if time.monotonic() > end:
+                raise SystemExit(f"{position} is not confirmed; see {self.folder}")
+            time.sleep(0.05)
+
+    def changes(self):
+        """What the relay's log has of the source, in order."""
+        database = sqlite3.connect(f"file:{self.relay.database}?mode=ro", uri=True)
+        for appended, body in database.execute(
+                "SELECT appendedAt, body FROM logEntry WHERE source = 'pg' ORDER BY position"):
+            change = json.loads(body)
+            change["appendedAt"] = appended / 1e9
+            yield change
+        database.close()
+
+    def leave(self):
+        self.follower.send_signal(signal.SIGTERM)
+        assert self.follower.wait(PATIENCE) == 0, "the follower did not end in order"
+        self.relay.stop()
+        self.gateway.stop()
+        self.postgres.stop()
+        shutil.rmtree(self.folder)
+
+
+def image(change):
+    before = change.get("before") or {}
+    return (change.get("after") or before).get("full") or before.get("partial") or {}
+
+
+def judge(field, mark):
+    """Compares the log with the ledger; up to `mark` of it the snapshot was under way."""
+    ledger = [line.split("|") for line in field.postgres.sql(
+        "SELECT id, rev, op, n FROM ledger ORDER BY n").split("\n")]
+    words = {"INSERT": "create", "UPDATE": "update", "DELETE": "delete"}
+    wanted, found, snapshot, early = {}, {}, {}, {}
+    for name, revision, operation, number in ledger:
+        early[name] = early.get(name, 0) + (int(number) <= mark)
+        # The revision of a deletion is not in its key.
+        known = None if operation == "DELETE" else int(revision)
+        wanted.setdefault(name, []).append((words[operation], known))
+    for change in field.changes():
+        name = change["name"]
+        if change.get("snapshot"):
+            # Whoever is killed within a snapshot begins it anew.
+            if name in found:
+                raise SystemExit(f"a row of the snapshot after a change: {name}")
+            snapshot.setdefault(name, set()).add(image(change)["rev"])
+        else:
+            revision = None if change["op"] == "delete" else image(change)["rev"]
+            found.setdefault(name, []).append((change["op"], revision))
+    for name, one in wanted.items():
+        if found.get(name) != one:
+            # What was committed before the snapshot is in its rows, and is not told.
+            shown = len(one) - len(found.get(name, []))
+            if 0 < shown <= early[name] and one[shown:] == found.get(name, []):
+                continue
+            raise SystemExit(f"item {name}: committed {one}, in the log {found.get(name)}")
+    # A row of the snapshot has changes behind it only from its own revision on.
+    for name, revisions in snapshot.items():
+        if len(revisions) > 1 and name not in wanted:
+            raise SystemExit(f"item {name} never changed, and the snapshot has {revisions}")
+    stray = set(found) - set(wanted)
+    if stray:
+        raise SystemExit(f"never committed: {sorted(stray)[:5]}")
+    return sum(map(len, wanted.values())), sum(map(len, found.values())), len(snapshot)
+
+
+def campaign(field, kills, seconds):
+    # The snapshot is taken while rows change, and begun anew.
+    writer = subprocess.Popen(field.postgres.psql("CALL work(3)"), stdout=subprocess.DEVNULL)
+    STARTED.append(writer)
+    time.sleep(random.random())
+    field.kill("follower")
+    writer.wait()
+    field.drained()
+    mark = int(field.postgres.sql("SELECT max(n) FROM ledger"))
+    writer = None
+    end = time.monotonic() + seconds
+    counts = {"follower": 0, "relay": 0, "server": 0}
+    while time.monotonic() < end:
+        if writer is None or writer.poll() is not None:
+            writer = subprocess.Popen(
+                field.postgres.psql(f"CALL work({seconds})"), stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL)
+            STARTED.append(writer)
+        time.sleep(random.random() * 2 * seconds / (kills + 1))
+        victim = random.choice(["follower", "follower", "relay", "relay", "server"])
+        counts[victim] += 1
+        field.kill(victim)
+        field.revive()
+    writer.kill()
+    writer.wait()
+    # The statement may go on in the server.
+    field.postgres.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                       "WHERE query LIKE 'CALL work%' AND pid <> pg_backend_pid()")
+    while field.postgres.sql("SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'CALL work%' "
+                             "AND pid <> pg_backend_pid()") != "0":
+        time.sleep(0.05)
+    field.drained()
+    committed, logged, shown = judge(field, mark)
+    print(f"killed {counts}; {committed} changes committed, {logged} in the log, each once and in "
+          f"order; {shown} rows of the snapshot")
+
+
+def measure(field, rows):
+    field.drained()
+    field.follower.kill()
+    field.follower.wait()
+    for first in range(0, rows, 100_000):
+        field.postgres.sql(
+            "DO $$ BEGIN FOR n IN 1..%d LOOP INSERT INTO item SELECT nextval('ids'), 0, 'bob', m, "
+            "now(), '{c}', '{\"k\": 2}' FROM generate_series(1, 10) m; COMMIT; END LOOP; END $$"
+            % (min(100_000, rows - first) // 10))
+    used = lambda process: sum(map(int, open(f"/proc/{process.pid}/stat").read().split()[13:15]))
+    field.start_follower()
+    began, relay = time.monotonic(), used(field.relay.process)
+    field.drained()
+    took = time.monotonic() - began
+    tick = os.sysconf("SC_CLK_TCK")
+    print(f"a backlog of {rows} rows, 10 to a transaction: {took:.2f} s, {rows / took:.0f} rows/s; "
+          f"processor time of the relay {(used(field.relay.process) - relay) / tick:.1f} s, of the "
+          f"follower {used(field.follower) / tick:.1f} s")
+    field.postgres.sql("CALL pace(10, 1000)")
+    field.drained()
+    late = sorted(change["appendedAt"] - moment(change) for change in field.changes()
+                  if image(change).get("owner") == "eve")
+    print(f"{len(late)} transactions of one row at 1000/s: from commit to log p50 "
+          f"{late[len(late) // 2] * 1000:.1f} ms, p99 {late[len(late) * 99 // 100] * 1000:.1f} ms, "
+          f"longest {late[-1] * 1000:.1f} ms")
+
+
+def moment(change):
+    seconds, nanoseconds = change["at"]["$ts"]
+    return seconds + nanoseconds / 1e9
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--rows", type=int)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
+    parser.add_argument("--binary")
+    arguments = parser.parse_args()
+    random.seed(arguments.seed)
+    print(f"seed {arguments.seed}")
+    field = Field(binary(arguments.binary))
+    if arguments.rows:
+        measure(field, arguments.rows)
+    else:
+        campaign(field, arguments.kills, arguments.seconds)
+    field.leave()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
