@@ -111,8 +111,7 @@ extension SimulatedGateway {
     /// What was counted since the start.
     public var totals: GatewayTotals { ledger.totals }
 
-    /// The pushes so far in the order of arrival, the last ``Configuration/recordCapacity`` of
-    /// them.
+    /// The pushes so far in the order of arrival, the last `recordCapacity` of them.
     public var pushes: [ReceivedPush] { ledger.pushes }
 
     /// The streams that were opened beyond the limit, in order.
