@@ -65,7 +65,7 @@ public final class SimulatedGateway: Sendable {
         let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .serverChannelOption(.backlog, value: 256)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
-            .childChannelOption(.socketOption(.tcp_nodelay), value: 1)
+            .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     try setUp(channel, tls, configuration, ledger, judge)
@@ -111,8 +111,7 @@ extension SimulatedGateway {
     /// What was counted since the start.
     public var totals: GatewayTotals { ledger.totals }
 
-    /// The pushes so far in the order of arrival, the last ``Configuration/recordCapacity`` of
-    /// them.
+    /// The pushes so far in the order of arrival, the last `recordCapacity` of them.
     public var pushes: [ReceivedPush] { ledger.pushes }
 
     /// The streams that were opened beyond the limit, in order.

@@ -4,7 +4,7 @@ package import RelayModel
 ///
 /// Nearly every condition reads the record a few times at most, whatever the record holds: it
 /// is evaluated without counting. Of the others, whose steps can be a product of what the record
-/// holds, each evaluation is counted, and ends at ``RelayModel/Limits/maximumEvaluationSteps``.
+/// holds, each evaluation is counted, and ends at `Limits.maximumEvaluationSteps`.
 public struct EvaluationWeight: Sendable, Hashable {
     /// How often the record's longest value is read at most, if nothing is a product.
     public private(set) var passes = 0

@@ -78,7 +78,7 @@ extension PredicateSubject {
         compare(.in, list, options)
     }
 
-    /// Is one of the elements; elements of different kinds are written as ``FieldValue``.
+    /// Is one of the elements; elements of different kinds are written as `FieldValue`.
     public func isIn(
         _ list: FieldValue..., options: RecordPredicate.TextOptions = []
     ) -> PredicateCondition {

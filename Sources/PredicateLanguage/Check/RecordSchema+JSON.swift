@@ -7,7 +7,7 @@ extension RecordSchema {
     /// The types are CloudKit's, with `BOOLEAN`, `UUID`, `OBJECTID`, `MAP` (an object, whose
     /// `fields` may be given) and `ANY`; each may end in `_LIST`.
     ///
-    /// - Throws: ``JSONContractError`` at the first field that cannot be read.
+    /// - Throws: `JSONContractError` at the first field that cannot be read.
     public init(json: JSONValue, path: String = "schema") throws(JSONContractError) {
         self.init(try Self.fields(json, path: path, depth: 0))
     }

@@ -5,7 +5,7 @@ public import RelayModel
 /// Looking a field up by its name costs more than most comparisons. Where many predicates are
 /// tried on one record, or a few on many, a layout that they share lets each field be looked up
 /// once: ``row(of:)`` puts the values in place, and
-/// ``PreparedPredicate/evaluate(on:variables:now:)`` takes them from there.
+/// ``PreparedPredicate/evaluate(on:variables:now:)-(FieldRow,_,_)`` takes them from there.
 public struct FieldLayout: Sendable, Hashable {
     /// The paths by their places.
     private(set) var paths: [FieldPath] = []

@@ -36,7 +36,7 @@ public enum EvaluationError: Error, Sendable, Hashable {
     case badCast(found: String, type: String)
     /// `now()` was evaluated without a clock's reading.
     case noClock
-    /// The evaluation takes more than ``RelayModel/Limits/maximumEvaluationSteps`` steps.
+    /// The evaluation takes more than `Limits.maximumEvaluationSteps` steps.
     case budgetExceeded
 
     /// What is wrong, as a sentence for people.

@@ -39,7 +39,8 @@ public enum JSONValue: Sendable, Hashable {
 public struct JSONObject: Sendable {
     /// The members, in order.
     ///
-    /// Names are unique when the object came from ``JSONValue/init(parsing:)``.
+    /// Names are unique when the object came from
+    /// ``JSONValue/init(parsing:)-(String)``.
     public var members: [(name: String, value: JSONValue)]
 
     /// Creates an object from members in order.
