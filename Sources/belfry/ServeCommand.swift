@@ -24,7 +24,11 @@ struct ServeCommand: AsyncParsableCommand {
 
     func run() async throws {
         if settings.contains("--help") || settings.contains("-h") {
+<<<<<<< HEAD
             print(Belfry.helpMessage(for: Self.self) + "\n" + SettingsHelp.text)
+=======
+            print(BelfryCommand.helpMessage(for: Self.self))
+>>>>>>> hub/main
             return
         }
         let environment = ProcessInfo.processInfo.environment

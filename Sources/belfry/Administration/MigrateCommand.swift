@@ -103,6 +103,7 @@ struct OverviewCommand: AsyncParsableCommand {
             + (text("askedUntil").isEmpty ? "." : ", asked for until \(text("askedUntil")).")
     }
 }
+<<<<<<< HEAD
 
 /// The commands that administer a relay.
 enum AdministrationCommands {
@@ -116,3 +117,5 @@ enum AdministrationCommands {
         MigrateCommand.self, BackupCommand.self, RestoreCommand.self, CheckCommand.self,
     ]
 }
+=======
+>>>>>>> hub/main
