@@ -27,7 +27,8 @@ class Load:
     def __init__(self, world, port, path=PATH, protocol="belfry.live.v1", hellos=None):
         file = "-"
         if hellos:
-            file = os.path.join(world.folder, "hellos.txt")
+            world.files += 1
+            file = os.path.join(world.folder, f"hellos{world.files}.txt")
             with open(file, "w") as out:
                 out.writelines(line + "\n" for line in hellos)
         self.process = subprocess.Popen([world.load, str(port), path, protocol, file],
@@ -87,7 +88,7 @@ def hello(relay, user, query, resumes=True):
         "type": "hello", "ckAPIToken": relay.api_token, "ckWebAuthToken": user_token(user),
         "format": "plain", "set": {"version": 1, "queries": [marked]}}, separators=(",", ":"))
     # Where the load puts what it knows of a socket that comes back.
-    return text[:-3] + "@RESUME@" + text[-3:] if resumes else text
+    return text[:-4] + "@RESUME@" + text[-4:] if resumes else text
 
 
 def change(kind="Artwork", name="r@N@", operation="create", text=TEXT, **fields):
@@ -101,7 +102,7 @@ class World:
         self.folder = tempfile.mkdtemp(prefix="belfry-live-figures-")
         self.load, self.belfry = arguments.load, binary(arguments.binary)
         self.sockets, self.seconds = arguments.sockets, arguments.seconds
-        self.rows, self.peers = [], {}
+        self.rows, self.files = [], 0
 
     def say(self, row, what, goal, **values):
         self.rows.append((row, what, goal, values))
@@ -427,6 +428,7 @@ def seven(world):
     load = Load(world, relay.port, hellos=[
         hello(relay, f"u{number % 1000}", {"kind": "changes"}) for number in range(count)])
     open_all(load, count)
+    load.ask("clear")
     load.post(relay.port, POSTS, 10, 1, change())
     load.ask(f"wait {10 * count} 30")
     # Some are durable, and not told to everybody, when the relay is killed.

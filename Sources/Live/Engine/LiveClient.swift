@@ -7,8 +7,8 @@ struct LiveClient {
         /// In the place of a group: notifications are read from the inbox, by the door.
         static let ofInbox = UInt32.max
 
-        /// What it shows: one object for all who declare the same, because a query takes more memory
-        /// than all else that is kept of a client.
+        /// What it shows: one object for all who declare the same, because a query takes more
+        /// memory than all else that is kept of a client.
         var shown: LiveShown
         /// The group that shows it; 0 once it has ended, and ``ofInbox`` where none does.
         var group: UInt32

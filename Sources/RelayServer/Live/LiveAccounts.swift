@@ -7,7 +7,8 @@ import Synchronization
 /// conditions.
 ///
 /// The same condition of one user counts once, over however many connections it is asked for: it is
-/// one group. A query is charged from the set that brings it until its client edits it away or goes.
+/// one group. A query is charged from the set that brings it until its client edits it away, or
+/// goes.
 final class LiveAccounts: Sendable {
     /// One user's condition.
     struct Entry: Sendable, Hashable {
