@@ -88,5 +88,9 @@ package struct Migration: Sendable, Hashable {
             name: "v0018_markRequests",
             sql: String(decoding: PackageResources.v0018_markRequests_sql, as: UTF8.self),
             checksum: "e54386421dc9c9c47330da0e9a26e9ebf2281d9ecfc809365813144c187fe070"),
+        Migration(
+            name: "v0020_keepKindness",
+            sql: String(decoding: PackageResources.v0020_keepKindness_sql, as: UTF8.self),
+            checksum: "87f91cad9216199ef451b579fa4eb1c7e6f4aa50ed3b367c05ec44166ffccf54"),
     ]
 }

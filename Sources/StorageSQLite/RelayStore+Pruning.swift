@@ -16,6 +16,10 @@ extension RelayStore {
         counts.dedupeKeys = try await inPortions(portion) { store in
             try await store.pruneDedupeKeys(at: now, limit: portion)
         }
+        counts.expired = try await inPortions(portion) { store in
+            try await store.endExpired(
+                before: now.advanced(by: .zero - Retention.expiredAge), at: now, limit: portion)
+        }
         counts.endedVersions = try await inPortions(portion) { store in
             try await store.pruneEndedVersions(upTo: store.horizon.head, limit: portion)
         }
@@ -27,6 +31,10 @@ extension RelayStore {
             counts.pastVersions += try await delete(PastStep.forgetting(table), [portion], portion)
         }
         counts.receiptBlocks = try await pruneReceipts(retention, at: now, portion)
+        if let age = retention.receiptAge {
+            counts.digests = try await delete(
+                "digest", "id", from: "closedAt", olderThan: age, at: now, portion)
+        }
         counts.deadLetters = try await pruneDeadLetters(retention, at: now, portion)
         counts.parkedChanges = try await pruneParked(retention, at: now, portion)
         counts.quarantined = try await pruneQuarantine(retention, at: now, portion)

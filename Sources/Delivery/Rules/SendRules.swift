@@ -56,6 +56,7 @@ struct SendRules: Sendable {
     private var tokenBreaker = TokenVerdictBreaker()
     private var gatewayBreaker = GatewayBreaker()
     private var pacing: DevicePacing
+    private var holds = HoldRules()
     private var collapses = CollapseMemory()
     private var deadTokens = DeadTokenMemory()
     private var unanswered = UnansweredMemory()
@@ -80,14 +81,18 @@ struct SendRules: Sendable {
     /// Decides whether a delivery is sent now.
     ///
     /// First what ends it whatever the gateway's state: it expired, its token is dead, it is
-    /// withdrawn, a newer one takes its place. Then what it must wait for; its device's budget
-    /// comes last, because only what is about to be sent may take a place in it.
+    /// withdrawn, a newer one takes its place. Then what it must wait for, first what its recipient
+    /// asked for; its device's budget comes last, because only what is about to be sent may take a
+    /// place in it.
     mutating func decide(
         on delivery: OwedDelivery, _ past: DeliveryPast, _ withdrawal: Withdrawal?,
         at now: Timestamp
     ) -> SendDecision {
         if let ending = finalEnding(of: delivery, past, withdrawal, at: now) {
             return .settle(ending)
+        }
+        if let hold = holds.hold(on: delivery, at: now) {
+            return .settle(judge.held(delivery, attempts: past.attempts, hold, at: now))
         }
         if let until = pacing.hold(on: delivery.delivery, at: now) {
             return .settle(waiting(delivery, past, until: until, .deviceHold, at: now))

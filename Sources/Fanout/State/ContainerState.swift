@@ -149,6 +149,12 @@ extension ContainerState {
         }
     }
 
+    /// Takes out those whose time was over when the change was appended.
+    mutating func dropExpired(at appendedAt: Timestamp, among serials: inout [UInt64]) {
+        guard subscriptions.expiringCount > 0, !serials.isEmpty else { return }
+        serials.removeAll { subscription($0)?.kindness.isOver(at: appendedAt) == true }
+    }
+
     /// Those of the subscriptions with these serials that fire once.
     mutating func onceSerials(among serials: [UInt64]) -> [UInt64] {
         guard onceCount > 0 else { return [] }
@@ -173,7 +179,7 @@ extension ContainerState {
         var notified: Set<UInt64> = []
         return serials.filter { serial in
             guard let subscription = subscription(serial) else { return false }
-            if subscription.notificationInfo.isVisible { return true }
+            if !subscription.isMerged { return true }
             let devices = DeviceExpansion.devices(
                 among: self.devices(of: subscription.owner), for: subscription, of: change)
             let new = devices.count { notified.insert($0.serial).inserted }

@@ -120,6 +120,7 @@ package struct ShardState {
             for: change, now: change.occurredAt ?? appendedAt, mostSteps: mostSteps,
             into: &matches)
         containers[container]?.keepReaders(of: change, among: &matches)
+        containers[container]?.dropExpired(at: appendedAt, among: &matches)
         return matches
     }
 
@@ -158,6 +159,7 @@ package struct ShardState {
                     forStored: text, appendedAt: appendedAt, mostSteps: mostSteps,
                     into: &matches) ?? false
             if isJudged {
+                containers[container]?.dropExpired(at: appendedAt, among: &matches)
                 if matches.isEmpty || !mayNameReaders { return (matches, nil) }
                 let read = try change.change()
                 containers[container]?.keepReaders(of: read, among: &matches)

@@ -30,6 +30,8 @@ extension Delivery {
             FieldValue.reference(RecordReference($0)).notation
         }
         object["once"] = isOnce.map { .bool($0) }
+        object["database"] = database.map { .string($0.rawValue) }
+        object["standsFor"] = standsFor.map { .integer($0) }
         return object
     }
 
@@ -56,6 +58,8 @@ extension Delivery {
             badge: try reader.integer("badge"))
         collapsingRecord = try reader.record("collapsing")
         isOnce = try reader.bool("once")
+        database = try reader.choice("database")
+        standsFor = try reader.integer("standsFor")
     }
 }
 

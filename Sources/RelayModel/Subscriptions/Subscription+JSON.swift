@@ -2,7 +2,7 @@ extension Subscription {
     static let members = [
         "subscriptionID", "subscriptionType", "query", "firesOn", "firesOnce", "firesWhen",
         "changedKeys", "suppress", "zoneID", "zoneWide", "recordType", "notificationInfo",
-    ]
+    ] + SubscriptionKindness.members
 
     /// Other spellings that clients are known to write: cloudkit_flutter says `fireOnce`.
     static let otherSpellings = ["fireOnce"]
@@ -42,6 +42,11 @@ extension Subscription {
         }
         try readUpdateRule(reader)
         suppress = try reader.choice("suppress") ?? .device
+        kindness = try SubscriptionKindness(reader)
+        guard !firesOnce || !kindness.isPaused else {
+            throw reader.failure(
+                "paused", "a subscription that fires once cannot be paused: delete it instead")
+        }
         if let info = reader.value("notificationInfo") {
             notificationInfo = try NotificationInfo(
                 json: info, path: reader.path(of: "notificationInfo"))
@@ -81,6 +86,7 @@ extension Subscription {
         }
         object["suppress"] = suppress == .device ? nil : .string(suppress.rawValue)
         object["notificationInfo"] = notificationInfo.json
+        kindness.write(to: &object)
         return object
     }
 }

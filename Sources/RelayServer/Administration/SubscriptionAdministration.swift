@@ -3,7 +3,8 @@ import Storage
 
 /// Subscriptions and devices, for whoever has to help a user: list, delete.
 struct SubscriptionAdministration: AdministrationTable {
-    let registry: any ContainerRegistry & SubscriptionRegistry & DeviceRegistry
+    let registry:
+        any ContainerRegistry & SubscriptionRegistry & DeviceRegistry & DeliveryRegistry
 
     var routes: [AdministrationRoute] {
         [
@@ -27,13 +28,33 @@ struct SubscriptionAdministration: AdministrationTable {
             of: container, user: user, after: after, bounds)
         let disabled = try await registry.disabledPage(
             of: container, user: user, after: after, bounds)
+        let held = try await held(of: Set(active.elements.map(\.subscription.owner)), in: container)
         let page = Self.merged(
-            active.map { ($0.serial, Self.json($0, $0.json)) },
+            active.map { version in
+                var json = Self.json(version, version.json)
+                json["held"] = held.deliveries(of: version).map { .integer(Int64($0)) }
+                return (version.serial, json)
+            },
             disabled.map { ($0.version.serial, Self.json($0.version, $0.json)) },
             rows: bounds.rows)
         return AdministrationCall.listSubscriptions.answer(
             page.elements.map { AdministrationRows.subscription.json($0.json) },
             next: page.hasMore ? page.elements.last.map { Self.goingOn(after: $0.serial) } : nil)
+    }
+
+    /// Pairs of a subscription and a device that are looked at for each user.
+    private static let mostHeld = 1000
+
+    /// What is held back for each of these users.
+    private func held(
+        of users: Set<UserID>, in container: ContainerKey
+    ) async throws -> HeldOverview {
+        var overview = HeldOverview()
+        for user in users {
+            overview.counts[user] = try await registry.held(
+                of: user, in: container, limit: Self.mostHeld)
+        }
+        return overview
     }
 
     /// A line of the list.
@@ -65,11 +86,15 @@ struct SubscriptionAdministration: AdministrationTable {
     }
 
     private func devices(_ request: RelayRequest) async throws -> RelayAnswer {
+        let container = try await registry.key(in: request)
         let page = try await registry.devicePage(
-            of: try await registry.key(in: request), owner: try request.parameter("user"),
+            of: container, owner: try request.parameter("user"),
             after: try request.number("after") ?? 0, PageBounds(rows: try request.limit()))
+        let held = try await held(of: Set(page.elements.map(\.device.owner)), in: container)
         return AdministrationCall.listDevices.answer(
-            page.elements.map(AdministrationRows.device.json),
+            page.elements.map {
+                AdministrationRows.device.json(($0, held.deliveries(of: $0.device)))
+            },
             next: page.hasMore ? page.elements.last.map { Self.goingOn(after: $0.serial) } : nil)
     }
 
@@ -112,5 +137,27 @@ struct SubscriptionAdministration: AdministrationTable {
     /// Where the next page goes on.
     private static func goingOn(after serial: UInt64) -> (name: String, value: JSONValue) {
         ("after", .string(String(serial)))
+    }
+}
+
+/// What is held back for some users.
+struct HeldOverview {
+    /// By user.
+    var counts: [UserID: [HeldCount]] = [:]
+
+    /// Of what a subscription owes; `nil` if nothing is.
+    func deliveries(of version: SubscriptionVersion) -> Int? {
+        let subscription = version.subscription
+        let all = counts[subscription.owner, default: []].filter {
+            $0.subscription == subscription.id && $0.database == subscription.database
+        }
+        return all.isEmpty ? nil : all.reduce(0) { $0 + $1.deliveries }
+    }
+
+    /// Of what is owed to a device.
+    func deliveries(of device: Device) -> Int {
+        counts[device.owner, default: []].reduce(0) {
+            $0 + ($1.device == device.id ? $1.deliveries : 0)
+        }
     }
 }

@@ -35,6 +35,7 @@ package enum StoreConformance {
         + ProgressConformance.cases + RegistryConformance.cases + CourierConformance.cases
         + InboxConformance.cases + ShadowConformance.cases + RangeConformance.cases
         + SnapshotConformance.cases + UpkeepConformance.cases + PastConformance.cases
+        + HeldConformance.cases
 }
 
 /// Values from which the suite builds its cases.

@@ -1,0 +1,50 @@
+/// What a delivery's subscription and device ask for, so that nobody is disturbed more than they
+/// want.
+package struct Kindness: Sendable, Hashable {
+    /// What the subscription asks for.
+    package var subscription: SubscriptionKindness
+    /// What the device asks for.
+    package var device: DeviceKindness
+    /// The versions that say so: if they have ended by the time that a delivery is kept, others may
+    /// say otherwise, and it is judged again. `nil` where no later version can come.
+    package var subscriptionSerial: UInt64?
+    /// The same of the device.
+    package var deviceSerial: UInt64?
+
+    package init(
+        subscription: SubscriptionKindness, device: DeviceKindness, subscriptionSerial: UInt64?,
+        deviceSerial: UInt64?
+    ) {
+        self.subscription = subscription
+        self.device = device
+        self.subscriptionSerial = subscriptionSerial
+        self.deviceSerial = deviceSerial
+    }
+}
+
+/// Why a delivery is held back for its recipient's sake.
+package enum HoldReason: String, Sendable, Hashable, CaseIterable {
+    /// Its subscription is paused.
+    case paused
+    /// It is one of the hours in which its device is not to be disturbed.
+    case quietHours
+
+    /// The reason in words, after "held: ". They stand in rows: they stay as they are forever.
+    package var words: String {
+        switch self {
+        case .paused: "the subscription is paused"
+        case .quietHours: "quiet hours"
+        }
+    }
+}
+
+/// A value that most have not: those that have it keep it apart.
+indirect enum Apart<Value: Sendable & Hashable>: Sendable, Hashable {
+    case apart(Value)
+
+    var value: Value {
+        switch self {
+        case .apart(let value): value
+        }
+    }
+}
