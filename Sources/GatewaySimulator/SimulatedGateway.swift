@@ -27,6 +27,9 @@ public final class SimulatedGateway: Sendable {
 
     private let listener: any Channel
     private let connections: OpenConnections
+    /// How a gateway behaves.
+    public typealias Configuration = SimulatedGatewayConfiguration
+
     private let ledger: GatewayLedger
     private let judge: GatewayJudge
 

@@ -23,7 +23,7 @@ struct ServeCommand: AsyncParsableCommand {
 
     func run() async throws {
         if settings.contains("--help") || settings.contains("-h") {
-            print(Belfry.helpMessage(for: Self.self))
+            print(BelfryCommand.helpMessage(for: Self.self))
             return
         }
         let environment = ProcessInfo.processInfo.environment

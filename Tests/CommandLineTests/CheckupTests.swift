@@ -132,7 +132,7 @@ import Testing
         // What is to be run is a command that there is.
         if wrong.next.hasPrefix("belfry ") {
             let words = wrong.next.split(separator: " ").dropFirst().map(String.init)
-            #expect(throws: Never.self) { _ = try Belfry.parseAsRoot(words) }
+            #expect(throws: Never.self) { _ = try BelfryCommand.parseAsRoot(words) }
         }
     }
 

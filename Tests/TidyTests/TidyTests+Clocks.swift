@@ -11,7 +11,7 @@ extension TidyTests {
     /// Where it is read: once for the relay and its commands, once for the simulator, which may
     /// share nothing with them.
     static let wallClockPlaces = [
-        "Sources/RelayServer/World.swift", "Sources/GatewaySimulator/MachineClock.swift",
+        "Sources/RelayServer/World.swift", "Sources/GatewaySimulator/Settings/MachineClock.swift",
     ]
 
     @Test func `the time of day is read in two places`() {

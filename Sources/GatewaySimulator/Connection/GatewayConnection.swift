@@ -46,7 +46,7 @@ final class GatewayConnection: ChannelInboundHandler {
     /// The receive window of connections and streams (RFC 9113 §6.9.2; APNs has the default).
     static let windowBytes = 65_535
 
-    let configuration: SimulatedGateway.Configuration
+    let configuration: SimulatedGatewayConfiguration
     let ledger: GatewayLedger
     let judge: GatewayJudge
     let tap: StreamLimitTap
@@ -68,7 +68,7 @@ final class GatewayConnection: ChannelInboundHandler {
 
     /// A connection that was just accepted.
     init(
-        configuration: SimulatedGateway.Configuration, ledger: GatewayLedger, judge: GatewayJudge,
+        configuration: SimulatedGatewayConfiguration, ledger: GatewayLedger, judge: GatewayJudge,
         tap: StreamLimitTap
     ) {
         self.configuration = configuration

@@ -31,11 +31,11 @@ final class GatewayJudge: Sendable {
         var generator: SplitMix64
     }
 
-    private let configuration: SimulatedGateway.Configuration
+    private let configuration: SimulatedGatewayConfiguration
     private let state: Mutex<State>
 
     /// A judge by the rules of `configuration`.
-    init(_ configuration: SimulatedGateway.Configuration) {
+    init(_ configuration: SimulatedGatewayConfiguration) {
         self.configuration = configuration
         var devices: [String: DeviceStanding] = [:]
         for (token, standing) in configuration.devices { devices[token.lowercased()] = standing }

@@ -41,50 +41,24 @@ struct DevSecrets: Codable, Sendable {
 
     /// Those of a folder, or new ones, which are kept there for the folder's owner alone.
     ///
-    /// - Throws: ``DevFailure`` if what is kept cannot be read.
+    /// - Throws: ``DevFailure`` if what is kept cannot be read, or nothing can be kept.
     static func kept(in folder: URL, world: World) throws -> DevSecrets {
         let file = folder.appending(path: "dev.json")
         do {
             return try PrivateFile.read(DevSecrets.self, from: file)
         } catch CocoaError.fileReadNoSuchFile {
-            let secrets = DevSecrets(world: world)
-            try PrivateFile.write(secrets, to: file)
-            return secrets
+            return try DevSecrets(world: world).kept(at: file)
         } catch {
             throw DevFailure("\(file.path) cannot be read; remove it for new keys: \(error)")
         }
     }
-}
 
-/// A small file of JSON that is for its owner alone.
-enum PrivateFile {
-    /// Writes the file whole or not at all.
-    static func write(_ value: some Encodable, to file: URL) throws {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        let draft = file.appendingPathExtension("new")
-        try? FileManager.default.removeItem(at: draft)
-        guard
-            FileManager.default.createFile(
-                atPath: draft.path, contents: try encoder.encode(value),
-                attributes: [.posixPermissions: 0o600])
-        else { throw DevFailure("\(draft.path) cannot be written") }
-        guard unsafe rename(draft.path, file.path) == 0 else {
-            let reason = unsafe String(cString: strerror(errno))
-            throw DevFailure("\(file.path) cannot be written: \(reason)")
+    private func kept(at file: URL) throws -> DevSecrets {
+        do {
+            try PrivateFile.write(self, to: file)
+            return self
+        } catch let fault as PrivateFile.Fault {
+            throw DevFailure("\(fault)")
         }
-    }
-
-    /// Reads the file.
-    ///
-    /// - Throws: `CocoaError.fileReadNoSuchFile` if it is not there, and another error if it is
-    ///   something else or another user's.
-    static func read<Value: Decodable>(_ type: Value.Type, from file: URL) throws -> Value {
-        let data = try Data(contentsOf: file)
-        var status = stat()
-        guard unsafe stat(file.path, &status) == 0, status.st_uid == geteuid(),
-            status.st_mode & 0o077 == 0
-        else { throw DevFailure("\(file.path) is not for this user alone") }
-        return try JSONDecoder().decode(type, from: data)
     }
 }

@@ -3,7 +3,7 @@ import Foundation
 import RelayServer
 
 @main
-struct Belfry: AsyncParsableCommand {
+struct BelfryCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "belfry",
         abstract: "CloudKit-style subscriptions for any database.",

@@ -1,0 +1,45 @@
+import Foundation
+
+/// A small file of JSON that is for its owner alone.
+enum PrivateFile {
+    /// Why a file cannot be written, or is not taken for what it should be.
+    struct Fault: Error, CustomStringConvertible {
+        let description: String
+
+        init(_ description: String) {
+            self.description = description
+        }
+    }
+
+    /// Writes the file whole or not at all.
+    ///
+    /// - Throws: ``Fault``.
+    static func write(_ value: some Encodable, to file: URL) throws {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        let draft = file.appendingPathExtension("new")
+        try? FileManager.default.removeItem(at: draft)
+        guard
+            FileManager.default.createFile(
+                atPath: draft.path, contents: try encoder.encode(value),
+                attributes: [.posixPermissions: 0o600])
+        else { throw Fault("\(draft.path) cannot be written") }
+        guard unsafe rename(draft.path, file.path) == 0 else {
+            let reason = unsafe String(cString: strerror(errno))
+            throw Fault("\(file.path) cannot be written: \(reason)")
+        }
+    }
+
+    /// Reads the file.
+    ///
+    /// - Throws: `CocoaError.fileReadNoSuchFile` if it is not there, and another error if it is
+    ///   something else or another user's.
+    static func read<Value: Decodable>(_ type: Value.Type, from file: URL) throws -> Value {
+        let data = try Data(contentsOf: file)
+        var status = stat()
+        guard unsafe stat(file.path, &status) == 0, status.st_uid == geteuid(),
+            status.st_mode & 0o077 == 0
+        else { throw Fault("\(file.path) is not for this user alone") }
+        return try JSONDecoder().decode(type, from: data)
+    }
+}
