@@ -141,6 +141,96 @@ import Testing
 
     // MARK: Told together
 
+    private static func digest(_ seconds: Int64) throws -> PushDigest {
+        try PushDigest(json: ["seconds": .integer(seconds)], path: "")
+    }
+
+    @Test func `a digest waits for its span, and on to the end of quiet hours`() throws {
+        var rules = HoldRules()
+        let now = try Self.moment("2026-11-24T12:00:00Z")
+        let owed = try Self.owed { $0.subscription.digest = try Self.digest(60) }
+        #expect(
+            rules.hold(on: owed, at: now)
+                == .init(reason: .digest, until: now.advanced(by: .seconds(60))))
+        #expect(rules.hold(on: owed, attempts: 1, at: now) == nil, "it was sent before")
+        var told = owed
+        told.delivery.standsFor = 3
+        #expect(rules.hold(on: told, at: now) == nil)
+        let night = try Self.owed {
+            $0.subscription.digest = try Self.digest(3600)
+            $0.device.quietHours = try Self.night()
+        }
+        #expect(
+            rules.hold(on: night, at: try Self.moment("2026-11-24T20:30:00Z"))?.until
+                == (try Self.moment("2026-11-25T06:00:00Z")))
+    }
+
+    private static func few(
+        _ position: UInt64, standsFor: Int64? = nil, _ pushes: Int = 2
+    ) throws -> OwedDelivery {
+        var owed = try Self.owed(position) {
+            $0.subscription.throttle = try PushThrottle(
+                json: ["pushes": .integer(Int64(pushes)), "seconds": 60], path: "")
+        }
+        owed.delivery.standsFor = standsFor
+        return owed
+    }
+
+    @Test func `of any span a device gets so many, and what waits goes first`() throws {
+        var book = ThrottleBook()
+        let start = Fixtures.moment
+        func place(_ owed: OwedDelivery, at seconds: Int64) throws -> Timestamp? {
+            let throttle = try #require(owed.kindness?.subscription.throttle)
+            return book.place(
+                owed.delivery, throttle, at: start.advanced(by: .seconds(seconds)))
+        }
+        func after(_ seconds: Int64) -> Timestamp { start.advanced(by: .seconds(seconds)) }
+        #expect(try place(try Self.few(1), at: 0) == nil)
+        #expect(try place(try Self.few(2), at: 50) == nil)
+        #expect(try place(try Self.few(2), at: 51) == nil, "it has its place")
+        #expect(try place(try Self.few(3), at: 52) == after(60))
+        #expect(try place(try Self.few(4), at: 60) == after(60), "what waits goes first")
+        #expect(try place(try Self.few(5, standsFor: 2), at: 60) == nil)
+        #expect(try place(try Self.few(6), at: 61) == after(110))
+        #expect(try place(try Self.few(7, standsFor: 1), at: 110) == nil)
+        #expect(try place(try Self.few(8), at: 121) == nil)
+    }
+
+    @Test func `the times of a throttle go back with the clock`() throws {
+        var book = ThrottleBook()
+        let throttle = try PushThrottle(json: ["pushes": 1, "seconds": 60], path: "")
+        let now = Fixtures.moment
+        #expect(book.place(Fixtures.delivery(at: 1).delivery, throttle, at: now) == nil)
+        book.clockWasSetBack(by: .seconds(1000))
+        let early = now.advanced(by: .seconds(-970))
+        #expect(
+            book.place(Fixtures.delivery(at: 2).delivery, throttle, at: early)
+                == now.advanced(by: .seconds(-940)))
+    }
+
+    @Test func `a digest says its number wherever its texts ask for it`() throws {
+        var newest = Fixtures.delivery(at: 9)
+        let mark = String(Delivery.countMark)
+        newest.delivery.together = Array(
+            #"{"aps":{"alert":"\(mark) new, \(mark) in all"},"belfry":{"seq":"9"}}"#
+                .replacing(#"\(mark)"#, with: mark).utf8)
+        let told = Digest(
+            id: 1, deliveries: 7, count: 7, openedAt: Fixtures.moment, newest: newest
+        ).delivery
+        let payload = try JSONValue(stored: told.delivery.notification.payload)
+        #expect(payload.value(at: ["aps", "alert"]) == "7 new, 7 in all")
+        #expect(payload.value(at: ["belfry"]) == ["seq": "9", "count": 7])
+        // Without room for more than itself it is sent as it would have been.
+        newest.delivery.together = Array(
+            "{\"aps\":{\"alert\":\"\(mark)\(String(repeating: "x", count: 4090))\"}}".utf8)
+        let long = Digest(
+            id: 1, deliveries: 7, count: 7, openedAt: Fixtures.moment, newest: newest
+        ).delivery
+        #expect(
+            try JSONValue(stored: long.delivery.notification.payload)
+                == ["belfry": ["count": 7]])
+    }
+
     @Test func `a digest is the newest of its deliveries, with how many it stands for`() throws {
         var newest = Fixtures.delivery(at: 9)
         newest.delivery.collapsingRecord = Fixtures.change(.create, "r").recordID

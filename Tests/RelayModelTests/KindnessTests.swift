@@ -20,7 +20,56 @@ import Testing
         #expect(SubscriptionKindness().storedForm == nil)
     }
 
+    @Test func `throttle and digest read as they are written`() throws {
+        let json: JSONObject = [
+            "throttle": ["pushes": 3, "seconds": 60],
+            "digest": [
+                "seconds": 3600, "title": "Orders", "alertBody": "{count} of {{x}}, by {who}",
+                "alertLocalizationKey": "ORDERS", "alertLocalizationArgs": ["{count}", "{who}"],
+            ],
+        ]
+        let kindness = try Self.read(json)
+        #expect(kindness.storedForm == json)
+        #expect(kindness.isHolding)
+        #expect(
+            kindness.digest?.alertBody?.parts
+                == [.count, .text(" of {x}, by "), .field("who")])
+        #expect(try DigestTemplate("", path: "").parts == [])
+    }
+
     static let bad: [(JSONObject, String)] = [
+        (
+            ["throttle": ["pushes": 0, "seconds": 60]],
+            "subscription.throttle.pushes: must be 1 to 100, found 0"
+        ),
+        (
+            ["throttle": ["pushes": 1]],
+            "subscription.throttle.seconds: is required"
+        ),
+        (
+            ["digest": ["seconds": 604_801]],
+            "subscription.digest.seconds: must be 1 to 604800, found 604801"
+        ),
+        (
+            ["digest": ["seconds": 60, "alertBody": "new {count"]],
+            "subscription.digest.alertBody: character 5: a brace that is not closed; write {{ "
+                + "for a brace"
+        ),
+        (
+            ["digest": ["seconds": 60, "title": "a } b"]],
+            "subscription.digest.title: character 3: a brace that closes nothing; write }} for "
+                + "a brace"
+        ),
+        (
+            ["digest": ["seconds": 60, "alertBody": "{}"]],
+            "subscription.digest.alertBody: character 1: {count} or the name of a field in "
+                + "braces is expected"
+        ),
+        (
+            ["digest": ["seconds": 60, "alertLocalizationArgs": ["x"]]],
+            "subscription.digest.alertLocalizationArgs: fill the text of alertLocalizationKey, "
+                + "which is missing"
+        ),
         (["paused": "yes"], "subscription.paused: a boolean is expected, found a string"),
         (
             ["expiresAt": "tomorrow"],
@@ -82,9 +131,10 @@ import Testing
         var kindness = DeviceKindness()
         #expect(kindness.isEmpty && kindness.storedForm == nil)
         kindness.quietHours = try Self.hours("22:05", "07:00")
-        #expect(kindness.quietHours?.json == [
-            "timeZone": "Europe/Zurich", "from": "22:05", "until": "07:00",
-        ])
+        #expect(
+            kindness.quietHours?.json == [
+                "timeZone": "Europe/Zurich", "from": "22:05", "until": "07:00",
+            ])
         let form = try #require(kindness.storedForm)
         #expect(try DeviceKindness(storedForm: .object(form)) == kindness)
     }

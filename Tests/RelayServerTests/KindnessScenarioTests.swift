@@ -176,8 +176,107 @@ import Testing
         }
     }
 
+    @Test func `a digest is one push with the number and the newest fields`() async throws {
+        try await RunningRelay.with { relay in
+            let digest: JSONValue = [
+                "seconds": 1, "alertBody": "{count} new works, the newest by {artist}",
+            ]
+            try await relay.container.save(
+                .query("q", info: ["alertBody": "New"], adding: ["digest": digest]))
+            let position = try await Scenario.post(.change("create", "a1"), relay)
+            for number in 2...5 {
+                try await relay.container.post(
+                    .change("create", "a\(number)", ["artist": .string("artist \(number)")]))
+            }
+            var total: Int64 = 0
+            var texts: Set<String> = []
+            // A slow machine may need more than one span.
+            while total < 10 {
+                let pushes = try await relay.pushes(2 + texts.count)
+                total = 0
+                texts = []
+                for push in pushes {
+                    let payload = try JSONValue(stored: push.payload)
+                    guard case .integer(let count)? = payload.value(at: ["belfry", "count"])
+                    else {
+                        total += 1
+                        texts.insert("\(payload.text)")
+                        continue
+                    }
+                    total += count
+                    texts.insert(push.apnsID)
+                    let text = payload.value(at: ["aps", "alert"])?.string ?? ""
+                    #expect(text.hasPrefix("\(count) new works, the newest by artist "), "\(text)")
+                }
+            }
+            #expect(total == 10)
+            try await relay.waitUntilNothingIsDue()
+            let told = try await Self.device(position, relay)
+            let standing = told?.value(at: ["standing"])?.string
+            #expect(standing == "folded" || standing == "delivered", "\(told?.text ?? "")")
+            for account in try await relay.relay.store.accounts() {
+                #expect(account.difference == 0 && account.pending == 0)
+            }
+        }
+    }
+
+    @Test func `a throttle lets some go, and holds the rest to be told together`() async throws {
+        try await RunningRelay.with { relay in
+            let throttle: JSONValue = ["pushes": 2, "seconds": 86_400]
+            try await relay.container.save(.query("q", adding: ["throttle": throttle]))
+            var positions: [String] = []
+            for number in 1...5 {
+                positions.append(
+                    try await Scenario.post(.change("create", "a\(number)"), relay))
+                try await relay.relay.waitUntilSettled(within: .patience)
+            }
+            #expect(relay.gateway.simulated.pushes.count == 4)
+            let held = try await Self.device(positions[4], relay)
+            let sentence = held?.value(at: ["sentence"])?.string ?? ""
+            #expect(sentence.hasPrefix("It is held with others, 3 in all"), "\(sentence)")
+            // Without the throttle they go, as one.
+            _ = try await Self.update(.query("q"), relay)
+            let pushes = try await relay.pushes(6)
+            let counts = try pushes.compactMap {
+                try JSONValue(stored: $0.payload).value(at: ["belfry", "count"])
+            }
+            #expect(counts == [3, 3])
+        }
+    }
+
     static let bad: [(JSONObject, String)] = [
-        (["paused": 7], "operations[0].subscription.paused: a boolean is expected, found an integer"),
+        (
+            ["throttle": ["pushes": 200, "seconds": 60]],
+            "operations[0].subscription.throttle.pushes: must be 1 to 100, found 200"
+        ),
+        (
+            ["digest": ["seconds": 60, "alertBody": "{count"]],
+            "operations[0].subscription.digest.alertBody: character 1: a brace that is not closed; "
+                + "write {{ for a brace"
+        ),
+        (
+            ["digest": ["seconds": 60], "firesOnce": true],
+            "operations[0].subscription.digest: a subscription that fires once has no second push"
+        ),
+        (
+            [
+                "digest": ["seconds": 60, "alertBody": "{count}"],
+                "notificationInfo": ["shouldSendContentAvailable": true],
+            ],
+            "operations[0].subscription.digest: texts need a notificationInfo that shows something"
+        ),
+        (
+            [
+                "digest": ["seconds": 60],
+                "notificationInfo": ["alertBody": "x", "expirationSeconds": 60],
+            ],
+            "operations[0].subscription.digest.seconds: must be less than expirationSeconds (60): "
+                + "what is told together would have expired"
+        ),
+        (
+            ["paused": 7],
+            "operations[0].subscription.paused: a boolean is expected, found an integer"
+        ),
         (
             ["paused": true, "firesOnce": true],
             "operations[0].subscription.paused: a subscription that fires once cannot be paused: "

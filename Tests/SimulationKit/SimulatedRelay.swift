@@ -43,9 +43,9 @@ struct SimulatedRelay {
 
     let store: RelayStore
     var tracker: DeliveryTracker
-    /// What the gateway has and has not answered.
     /// What was held back last, and when.
     private(set) var held: [DeliveryID: (delivery: Delivery, at: Timestamp)] = [:]
+    /// What the gateway has and has not answered.
     var open: [(ticket: DeliveryTracker.Ticket, delivery: OwedDelivery, attempts: UInt16)] = []
     private var batches: [OwedBatch] = []
     private var ranges: [RangeBatch] = []
@@ -216,7 +216,7 @@ struct SimulatedRelay {
             attempts != nil || !store.endedDevices(among: [delivery.deviceSerial]).isEmpty
         let withdrawals = isSuspect ? try await store.withdrawals(among: [delivery]) : [:]
         guard let withdrawal = withdrawals[delivery.delivery.id] else {
-            if let hold = holds.hold(on: delivery, at: now) {
+            if let hold = holds.hold(on: delivery, attempts: attempts ?? 0, at: now) {
                 let held = judge.held(delivery, attempts: attempts ?? 0, hold, at: now)
                 tracker.settle(ticket, held)
                 if held.ending == .held {

@@ -96,6 +96,10 @@ struct SimulatedWorld {
                 Int.random(in: 0..<3, using: &generator)],
             firesOn: generator.chance(50) ? .all : [.create], in: container())
         subscription.firesOnce = generator.chance(30)
+        if !subscription.firesOnce, generator.chance(35) {
+            subscription.kindness.digest = try PushDigest(
+                json: ["seconds": .integer(Int64.random(in: 1...60, using: &generator))], path: "")
+        }
         subscription.kindness.isPaused = !subscription.firesOnce && generator.chance(20)
         if generator.chance(12) {
             subscription = Fixtures.subscription(

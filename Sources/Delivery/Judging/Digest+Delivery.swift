@@ -10,20 +10,49 @@ extension Digest {
         guard count > 1 else { return owed }
         // A newer change of the newest's record is no reason to say nothing of the others.
         owed.delivery.collapsingRecord = nil
-        let payload = owed.delivery.notification.payload
-        owed.delivery.notification.payload = Self.counting(count, in: payload)
+        let own = owed.delivery.notification.payload
+        owed.delivery.notification.payload =
+            owed.delivery.together.flatMap { Self.counting(count, in: $0) }
+            ?? Self.counting(count, in: own) ?? own
         return owed
     }
 
-    /// The payload with the count beside the position, if it fits; what identifies a push stays.
-    private static func counting(_ count: Int64, in payload: [UInt8]) -> [UInt8] {
-        guard case .object(var object)? = try? JSONValue(stored: payload) else { return payload }
+    /// The payload with the number of deliveries, beside the position and wherever it is told;
+    /// `nil` if it does not fit.
+    private static func counting(_ count: Int64, in payload: [UInt8]) -> [UInt8]? {
+        guard case .object(var object)? = try? JSONValue(stored: payload) else { return nil }
+        if case .object(var aps)? = object["aps"], let alert = aps["alert"] {
+            aps["alert"] = telling(count, in: alert)
+            object["aps"] = .object(aps)
+        }
+        let told = object
         var belfry = JSONObject()
         if case .object(let before)? = object["belfry"] { belfry = before }
         belfry["count"] = .integer(count)
         object["belfry"] = .object(belfry)
         var counted: [UInt8] = []
         object.write(to: &counted)
-        return counted.count <= Limits.maximumPayloadBytes ? counted : payload
+        if counted.count <= Limits.maximumPayloadBytes { return counted }
+        // What is told is more than our own members.
+        var plain: [UInt8] = []
+        told.write(to: &plain)
+        return plain.count <= Limits.maximumPayloadBytes ? plain : nil
+    }
+
+    /// An alert with the number wherever it is asked for.
+    private static func telling(_ count: Int64, in alert: JSONValue) -> JSONValue {
+        switch alert {
+        case .string(let text):
+            .string(
+                text.unicodeScalars.contains(Delivery.countMark)
+                    ? text.split(
+                        separator: String(Delivery.countMark), omittingEmptySubsequences: false
+                    ).joined(separator: String(count)) : text)
+        case .array(let elements): .array(elements.map { telling(count, in: $0) })
+        case .object(let members):
+            .object(
+                JSONObject(members.members.map { ($0.name, telling(count, in: $0.value)) }))
+        default: alert
+        }
     }
 }

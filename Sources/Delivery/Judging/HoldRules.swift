@@ -22,9 +22,21 @@ package struct HoldRules: Sendable {
     /// What holds `delivery` back at `now`; `nil` if nothing does.
     ///
     /// First what lasts longest. What shows nothing disturbs nobody.
-    package mutating func hold(on delivery: OwedDelivery, at now: Timestamp) -> Hold? {
+    ///
+    /// What was sent before, or stands for others already, is not put into another digest.
+    package mutating func hold(
+        on delivery: OwedDelivery, attempts: UInt16 = 0, at now: Timestamp
+    ) -> Hold? {
         guard let kindness = delivery.kindness else { return nil }
         if kindness.subscription.isPaused { return Hold(reason: .paused, until: nil) }
+        if let digest = kindness.subscription.digest, attempts == 0,
+            delivery.delivery.standsFor == nil
+        {
+            let end = now.advanced(by: .seconds(digest.seconds))
+            // It would only be held again.
+            let morning = quietEnd(kindness, delivery.delivery, at: end)
+            return Hold(reason: .digest, until: morning ?? end)
+        }
         if let until = quietEnd(kindness, delivery.delivery, at: now) {
             return Hold(reason: .quietHours, until: until)
         }

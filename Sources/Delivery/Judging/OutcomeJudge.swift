@@ -227,13 +227,14 @@ package struct OutcomeJudge: Sendable {
 
     /// What becomes of a delivery that is held back, and of one that will have expired by then.
     ///
-    /// What is held until somebody says so is looked at again when it expires.
+    /// What is held until somebody says so is looked at again when it expires; what is told
+    /// together when that is told, which may be sooner.
     package func held(
         _ delivery: OwedDelivery, attempts: UInt16, _ hold: HoldRules.Hold, at now: Timestamp
     ) -> Resolution {
         let reason = WaitReason.held(hold.reason)
         let deadline = deadline(of: delivery, attempts: attempts)
-        if let deadline, let until = hold.until, deadline <= until {
+        if let deadline, let until = hold.until, deadline <= until, !hold.reason.isTogether {
             return expired(delivery, attempts, status: 0, reason: reason.text, now)
         }
         var retry = Retry(

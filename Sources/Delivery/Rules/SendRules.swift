@@ -57,6 +57,7 @@ struct SendRules: Sendable {
     private var gatewayBreaker = GatewayBreaker()
     private var pacing: DevicePacing
     private var holds = HoldRules()
+    private var throttles = ThrottleBook()
     private var collapses = CollapseMemory()
     private var deadTokens = DeadTokenMemory()
     private var unanswered = UnansweredMemory()
@@ -91,7 +92,7 @@ struct SendRules: Sendable {
         if let ending = finalEnding(of: delivery, past, withdrawal, at: now) {
             return .settle(ending)
         }
-        if let hold = holds.hold(on: delivery, at: now) {
+        if let hold = holds.hold(on: delivery, attempts: past.attempts, at: now) {
             return .settle(judge.held(delivery, attempts: past.attempts, hold, at: now))
         }
         if let until = pacing.hold(on: delivery.delivery, at: now) {
@@ -103,6 +104,12 @@ struct SendRules: Sendable {
             let halt = halts.topicHalt(of: delivery.delivery)
         {
             return .wait(halt)
+        }
+        if let throttle = delivery.kindness?.subscription.throttle,
+            let until = throttles.place(delivery.delivery, throttle, at: now)
+        {
+            let hold = HoldRules.Hold(reason: .throttle, until: until)
+            return .settle(judge.held(delivery, attempts: past.attempts, hold, at: now))
         }
         let until = pacing.reserve(delivery.delivery, waitingFor: past.reason, at: now)
         if let until {
@@ -243,6 +250,7 @@ struct SendRules: Sendable {
         halts.clockWasSetBack(by: step)
         gatewayBreaker.clockWasSetBack(by: step)
         pacing.clockWasSetBack(by: step)
+        throttles.clockWasSetBack(by: step)
     }
 }
 

@@ -97,6 +97,10 @@ struct ChangeFanout {
                     gateway: version.device.gateway)
             composed[topic] = push
             append(push, badge: badge, to: version, of: subscription, serial: serial)
+            guard subscription.kindness.digest != nil else { continue }
+            deliveries[deliveries.count - 1].delivery.together = composer.togetherPayload(
+                by: subscription, notificationID: notificationID, badge: badge,
+                gateway: version.device.gateway)
         }
     }
 

@@ -121,6 +121,11 @@ public struct Delivery: Sendable, Hashable {
     ///
     /// `nil` in what an earlier version kept.
     public var database: DatabaseScope?
+    /// The payload where it stands for several, with ``countMark`` for their number; `nil` where
+    /// that is ``notification``'s.
+    public var together: [UInt8]?
+    /// What stands for the number of deliveries in an alert, which has it nowhere else.
+    public static let countMark: Unicode.Scalar = "\u{F0C07}"
     /// How many deliveries it stands for, if it was held back with others, itself included.
     public var standsFor: Int64?
 

@@ -3,8 +3,7 @@ import Storage
 
 /// Subscriptions and devices, for whoever has to help a user: list, delete.
 struct SubscriptionAdministration: AdministrationTable {
-    let registry:
-        any ContainerRegistry & SubscriptionRegistry & DeviceRegistry & DeliveryRegistry
+    let registry: any ContainerRegistry & SubscriptionRegistry & DeviceRegistry & DeliveryRegistry
 
     var routes: [AdministrationRoute] {
         [

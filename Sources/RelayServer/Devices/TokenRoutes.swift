@@ -165,11 +165,12 @@ struct TokenRegistration {
     ///
     /// - Throws: `JSONContractError`.
     func token() throws -> DeviceToken {
-        try body.allowOnly([
-            "apnsEnvironment", "apnsToken", "clientId", "clientID", "deviceID", "topic",
-            // A client sends back what `create` answered.
-            "webcourierURL",
-        ] + Self.sparingMembers)
+        try body.allowOnly(
+            [
+                "apnsEnvironment", "apnsToken", "clientId", "clientID", "deviceID", "topic",
+                // A client sends back what `create` answered.
+                "webcourierURL",
+            ] + Self.sparingMembers)
         _ = try TokenRoutes.gatewayEnvironment(body)
         return try body.require("apnsToken", try body.deviceToken())
     }

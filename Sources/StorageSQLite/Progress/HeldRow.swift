@@ -28,7 +28,8 @@ struct HeldRow {
             due.dueAt = retry.decidedAt ?? retry.dueAt
             return try RetryRow(due, stored).save(for: group, in: db)
         }
-        guard try isOverfull(container, in: db) else {
+        let isTogether = retry.reason.hold?.isTogether == true
+        guard try isTogether || isOverfull(container, in: db) else {
             return try RetryRow(retry, stored).save(for: group, in: db)
         }
         try db.cachedStatement(sql: "DELETE FROM retry WHERE deliveryID = ?")

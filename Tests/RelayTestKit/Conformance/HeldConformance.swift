@@ -115,11 +115,12 @@ enum HeldConformance {
         #expect(digest.deliveries == 3 && digest.count == 3)
         #expect(digest.newest == bench.held(most + 3).delivery)
         // One that has its row keeps it, however many there are.
-        try await bench.store.settle({
-            var step = SettledStep(from: .start, to: .start)
-            step.retries = [bench.held(2, until: 2000)]
-            return step
-        }())
+        try await bench.store.settle(
+            {
+                var step = SettledStep(from: .start, to: .start)
+                step.retries = [bench.held(2, until: 2000)]
+                return step
+            }())
         #expect(try await bench.due(at: 1999) == (1...most).filter { $0 != 2 })
         let counts = try await bench.store.held(
             of: Sample.identifier("ann"), in: Sample.container, limit: 9)
@@ -173,11 +174,12 @@ enum HeldConformance {
         bench.subscription = try await Bench.edited(.update(resumed), bench.store, at: 500)
         #expect(try await bench.due(at: 500) == Array(1...most))
         #expect(try await bench.store.nextDigestDue() == Sample.moment(500))
-        try await bench.store.settle({
-            var step = SettledStep(from: .start, to: .start)
-            step.retries = [bench.held(1, at: 501, .quietHours)]
-            return step
-        }())
+        try await bench.store.settle(
+            {
+                var step = SettledStep(from: .start, to: .start)
+                step.retries = [bench.held(1, at: 501, .quietHours)]
+                return step
+            }())
         #expect(try await bench.due(at: 501) == Array(2...most))
         #expect(
             try await bench.store.forgetDevice(

@@ -7,12 +7,16 @@ public struct SubscriptionKindness: Sendable, Hashable {
     public var expiresAt: Timestamp?
     /// Whether quiet hours let its pushes through.
     public var isUrgent = false
+    /// How many pushes a device gets at the most in a span.
+    public var throttle: PushThrottle?
+    /// How long what fires is waited for, to be told together.
+    public var digest: PushDigest?
 
     /// Spares nobody.
     public init() {}
 
     /// Whether it holds pushes back by itself, whatever the device asks for.
-    public var isHolding: Bool { isPaused }
+    public var isHolding: Bool { isPaused || throttle != nil || digest != nil }
 
     /// Whether a change that is appended at `moment` comes too late to fire it.
     public func isOver(at moment: Timestamp) -> Bool {
@@ -22,7 +26,7 @@ public struct SubscriptionKindness: Sendable, Hashable {
 
 extension SubscriptionKindness {
     /// The members of a subscription's dictionary that say it.
-    static let members = ["paused", "expiresAt", "urgent"]
+    static let members = ["paused", "expiresAt", "urgent", "throttle", "digest"]
 
     /// Reads them.
     ///
@@ -31,6 +35,12 @@ extension SubscriptionKindness {
         isPaused = try reader.bool("paused") ?? false
         isUrgent = try reader.bool("urgent") ?? false
         expiresAt = try reader.expiry("expiresAt")
+        if let json = reader.value("throttle") {
+            throttle = try PushThrottle(json: json, path: reader.path(of: "throttle"))
+        }
+        if let json = reader.value("digest") {
+            digest = try PushDigest(json: json, path: reader.path(of: "digest"))
+        }
     }
 
     /// Writes what is not the default into a subscription's dictionary.
@@ -38,6 +48,8 @@ extension SubscriptionKindness {
         if isPaused { object["paused"] = true }
         if isUrgent { object["urgent"] = true }
         object["expiresAt"] = expiresAt.map { .integer($0.milliseconds) }
+        object["throttle"] = throttle?.json
+        object["digest"] = digest?.json
     }
 
     /// The form in which what holds pushes back is kept beside the subscription; `nil` if nothing
