@@ -93,6 +93,10 @@ package struct Migration: Sendable, Hashable {
             sql: String(decoding: PackageResources.v0019_tellHealth_sql, as: UTF8.self),
             checksum: "c143b8fc2fb0258f7f92adff2ce9e4d3fd4854e913cfdb7324e206e7dc670c44"),
         Migration(
+            name: "v0020_keepKindness",
+            sql: String(decoding: PackageResources.v0020_keepKindness_sql, as: UTF8.self),
+            checksum: "87f91cad9216199ef451b579fa4eb1c7e6f4aa50ed3b367c05ec44166ffccf54"),
+        Migration(
             name: "v0022_listNewest",
             sql: String(decoding: PackageResources.v0022_listNewest_sql, as: UTF8.self),
             checksum: "dec7243a2ea2b05ca79309a9d82d437a18ff9636fea569e567cca21910e861fd"),

@@ -4,12 +4,12 @@ package import Storage
 
 extension RelayStore {
     package func register(
-        _ device: Device, named naming: DeviceNaming, at now: Timestamp
+        _ device: Device, named naming: DeviceNaming, _ spared: DeviceSparing, at now: Timestamp
     ) async throws -> DeviceVersion {
         try await counted {
             try await write(of: device.container) { commit in
                 try DeviceStep(container: try commit.container(device.container), now: now)
-                    .register(device, named: naming, in: &commit)
+                    .register(device, named: naming, spared, in: &commit)
             }
         }
     }

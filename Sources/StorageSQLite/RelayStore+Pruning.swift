@@ -16,6 +16,10 @@ extension RelayStore {
         counts.dedupeKeys = try await inPortions(portion) { store in
             try await store.pruneDedupeKeys(at: now, limit: portion)
         }
+        counts.expired = try await inPortions(portion) { store in
+            try await store.endExpired(
+                before: now.advanced(by: .zero - Retention.expiredAge), at: now, limit: portion)
+        }
         counts.endedVersions = try await inPortions(portion) { store in
             try await store.pruneEndedVersions(upTo: store.horizon.head, limit: portion)
         }
@@ -31,6 +35,8 @@ extension RelayStore {
             counts.clientReceipts = try await delete(
                 ClientReceiptStep.forgetting, [now.advanced(by: .zero - age).stored, portion],
                 portion)
+            counts.digests = try await delete(
+                "digest", "id", from: "closedAt", olderThan: age, at: now, portion)
         }
         counts.deadLetters = try await pruneDeadLetters(retention, at: now, portion)
         counts.parkedChanges = try await pruneParked(retention, at: now, portion)

@@ -55,17 +55,30 @@ extension RelayStore: ShardProgress {
         // Readings of the clock that come out of turn are no step.
         let limit = now.advanced(by: .seconds(1)).stored
         let latest = try await read { db in
-            try Int64.fetchOne(db, sql: "SELECT max(decidedAt) FROM retry")
+            try Int64.fetchOne(
+                db,
+                sql: """
+                    SELECT max(coalesce((SELECT max(decidedAt) FROM retry), 0), coalesce((
+                        SELECT max(decidedAt) FROM digest WHERE closedAt IS NULL), 0))
+                    """)
         }
         guard let latest, limit < latest else { return 0 }
         return try await write { commit in
+            try commit.db.execute(
+                sql: """
+                    UPDATE digest SET dueAt = ?1 + max(0, dueAt - decidedAt), decidedAt = ?1,
+                        openedAt = min(openedAt, ?1)
+                    WHERE id IN (
+                        SELECT id FROM digest WHERE closedAt IS NULL AND decidedAt > ?2 LIMIT 500)
+                    """, arguments: [now.stored, limit])
+            let digests = commit.db.changesCount
             try commit.db.execute(
                 sql: """
                     UPDATE retry SET dueAt = ?1 + max(0, dueAt - decidedAt), decidedAt = ?1
                     WHERE deliveryID IN (
                         SELECT deliveryID FROM retry WHERE decidedAt > ?2 LIMIT 500)
                     """, arguments: [now.stored, limit])
-            return commit.db.changesCount
+            return digests + commit.db.changesCount
         }
     }
 

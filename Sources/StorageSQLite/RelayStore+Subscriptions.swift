@@ -15,6 +15,7 @@ extension RelayStore {
                 user: try commit.db.user(owner.user, of: container), now: now)
             return try step.run(edits, atomicity, in: &commit)
         }
+        if edits.contains(where: \.isOfSaved) { releases.signal() }
         for case .overQuota(let refusal) in outcomes { quotaTally.count(refusal.quota) }
         return outcomes
     }
@@ -63,6 +64,16 @@ extension RelayStore {
             return try unreadable.readable(rows, in: "subscription") {
                 try SubscriptionVersion(row: $0)
             }
+        }
+    }
+}
+
+private extension SubscriptionEdit {
+    /// Whether it is about a subscription that was saved before.
+    var isOfSaved: Bool {
+        switch self {
+        case .create: false
+        case .update, .delete: true
         }
     }
 }

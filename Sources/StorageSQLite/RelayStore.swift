@@ -27,6 +27,8 @@ package final class RelayStore: Sendable {
     let horizon: LogHorizon
     let disk: DiskReserve
     let ranges = RangeSignal()
+    /// Says that what was held back may be judged anew.
+    let releases = RangeSignal()
     let inboxes = InboxNews()
     let endedDevices: EndedDevices
     /// How much steps said of subscriptions since the start that was not added up.

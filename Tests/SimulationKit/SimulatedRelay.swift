@@ -43,6 +43,8 @@ struct SimulatedRelay {
 
     let store: RelayStore
     var tracker: DeliveryTracker
+    /// What was held back last, and when.
+    private(set) var held: [DeliveryID: (delivery: Delivery, at: Timestamp)] = [:]
     /// What the gateway has and has not answered.
     var open: [(ticket: DeliveryTracker.Ticket, delivery: OwedDelivery, attempts: UInt16)] = []
     private var batches: [OwedBatch] = []
@@ -50,6 +52,8 @@ struct SimulatedRelay {
     private var followed: LogPosition
     private var offset: UInt32
     private let badges = BadgeCounts()
+    private var holds = HoldRules()
+    private let judge = OutcomeJudge()
     private var handedRanges: Set<UInt64> = []
     private let snapshots: SnapshotStore
     /// What is to become a snapshot; a crash takes it away.
@@ -187,8 +191,10 @@ struct SimulatedRelay {
         let due = try await store.dueRetries(
             at: now, limit: 5, excluding: tracker.retriesInFlight, unless: { _ in false })
         var sent: [OwedDelivery] = []
+        let kindness = try await store.kindness(among: due.map(\.delivery))
         for retry in due {
-            let (ticket, delivery) = (tracker.admit(retry), retry.delivery)
+            var (ticket, delivery) = (tracker.admit(retry), retry.delivery)
+            delivery.kindness = kindness[delivery.delivery.id]
             if try await send(delivery, ticket, retried: retry.attempts, at: now) {
                 sent.append(delivery)
             }
@@ -196,7 +202,15 @@ struct SimulatedRelay {
         return sent
     }
 
-    /// Sends a delivery, unless it is not its recipient's any more; says whether it was sent.
+    /// Makes retries of the digests whose time has come; returns what they hold, by the delivery
+    /// that is sent for it.
+    func closeDigests(at now: Timestamp) async throws -> Int {
+        let due = try await store.dueDigests(at: now, limit: 5)
+        return try await store.close(due.map { ClosingDigest($0, as: $0.delivery) }, at: now)
+    }
+
+    /// Sends a delivery, unless it is held back, or not its recipient's any more; says whether it
+    /// was sent.
     private mutating func send(
         _ delivery: OwedDelivery, _ ticket: DeliveryTracker.Ticket, retried attempts: UInt16? = nil,
         at now: Timestamp
@@ -206,6 +220,14 @@ struct SimulatedRelay {
             attempts != nil || !store.endedDevices(among: [delivery.deviceSerial]).isEmpty
         let withdrawals = isSuspect ? try await store.withdrawals(among: [delivery]) : [:]
         guard let withdrawal = withdrawals[delivery.delivery.id] else {
+            if let hold = holds.hold(on: delivery, attempts: attempts ?? 0, at: now) {
+                let held = judge.held(delivery, attempts: attempts ?? 0, hold, at: now)
+                tracker.settle(ticket, held)
+                if held.ending == .held {
+                    self.held[delivery.delivery.id] = (delivery.delivery, now)
+                }
+                return false
+            }
             open.append((ticket, delivery, attempts ?? 0))
             return true
         }

@@ -26,6 +26,9 @@ struct SimulatedWorld {
     private var devices: [Device] = []
     /// The device that has each token; the gateway may have declared it dead since.
     private var holders: [ContainerKey: [DeviceToken: Device]] = [:]
+    /// Those that may be edited.
+    private var edited: [SubscriptionID: (subscription: Subscription, owner: SubscriptionOwner)] =
+        [:]
     private var subscriptions: [(id: SubscriptionID, owner: SubscriptionOwner)] = []
     private var count = 0
 
@@ -56,7 +59,16 @@ struct SimulatedWorld {
         let user = user()
         // Few tokens, so that they change hands.
         let token = Int.random(in: 1...8, using: &generator)
-        let device = Fixtures.device(name("d"), of: user, token: token, in: container())
+        var device = Fixtures.device(name("d"), of: user, token: token, in: container())
+        if generator.chance(30) {
+            // A life begins at 22:13:20, and lasts some minutes.
+            device.kindness.quietHours = try QuietHours(
+                json: [
+                    "timeZone": "UTC", "from": "22:10",
+                    "until": generator.chance(80) ? "22:15" : "04:00",
+                ],
+                path: "")
+        }
         _ = try await store.register(device, at: now)
         devices.append(device)
         holders[device.container, default: [:]][device.token] = device
@@ -84,6 +96,11 @@ struct SimulatedWorld {
                 Int.random(in: 0..<3, using: &generator)],
             firesOn: generator.chance(50) ? .all : [.create], in: container())
         subscription.firesOnce = generator.chance(30)
+        if !subscription.firesOnce, generator.chance(35) {
+            subscription.kindness.digest = try PushDigest(
+                json: ["seconds": .integer(Int64.random(in: 1...60, using: &generator))], path: "")
+        }
+        subscription.kindness.isPaused = !subscription.firesOnce && generator.chance(20)
         if generator.chance(12) {
             subscription = Fixtures.subscription(
                 subscription.id.rawValue, of: user, where: DearModel.condition,
@@ -97,13 +114,43 @@ struct SimulatedWorld {
             [.create(subscription)], of: owner, atomicity: .independent, at: now)
         guard case .saved(let version)? = outcome.first else { return }
         subscriptions.append((subscription.id, owner))
+        if !subscription.firesOnce, !subscription.isDear {
+            edited[subscription.id] = (subscription, owner)
+        }
         if subscription.firesOnce { once.insert(version.serial) }
     }
 
     mutating func delete(at now: Timestamp) async throws {
         guard let gone = subscriptions.randomElement(using: &generator) else { return }
+        edited[gone.id] = nil
         _ = try await store.edit(
             [.delete(gone.id)], of: gone.owner, atomicity: .independent, at: now)
+    }
+
+    /// Pauses a subscription, or resumes it.
+    mutating func pause(at now: Timestamp) async throws {
+        let ids = edited.keys.sorted { $0.rawValue < $1.rawValue }
+        guard let id = ids.randomElement(using: &generator) else { return }
+        let isPaused = edited[id]?.subscription.kindness.isPaused == true
+        try await set(isPaused: !isPaused, id, at: now)
+    }
+
+    /// Resumes every subscription.
+    mutating func resumeAll(at now: Timestamp) async throws {
+        for id in edited.keys.sorted(by: { $0.rawValue < $1.rawValue })
+        where edited[id]?.subscription.kindness.isPaused == true {
+            try await set(isPaused: false, id, at: now)
+        }
+    }
+
+    private mutating func set(
+        isPaused: Bool, _ id: SubscriptionID, at now: Timestamp
+    ) async throws {
+        guard let owner = edited[id]?.owner else { return }
+        edited[id]?.subscription.kindness.isPaused = isPaused
+        guard let subscription = edited[id]?.subscription else { return }
+        _ = try await store.edit(
+            [.update(subscription)], of: owner, atomicity: .independent, at: now)
     }
 
     /// Posts some changes at once, now and then one that was posted before, or another one under

@@ -71,6 +71,8 @@ struct Simulation {
     /// Those of them that a crash would take back.
     private var unrecorded: Set<DeliveryID> = []
     private var crashes = 0
+    /// What was held back in the lives before, and when last.
+    private var held: [DeliveryID: (delivery: Delivery, at: Timestamp)] = [:]
     private var once: [UInt64: LogPosition] = [:]
     /// What the log owes up to a position, as one that never crashed would hand it over: known
     /// before what it follows from is pruned.
@@ -111,6 +113,7 @@ struct Simulation {
             if try await takeStep() { try await checkAccounts() }
             if let sentence = try await audience.act(at: now) { throw broken(sentence) }
         }
+        try await world.resumeAll(at: now)
         for _ in 0..<100_000 {
             step += 1
             guard try await settleRest() else { continue }
@@ -143,7 +146,8 @@ struct Simulation {
         switch Int.random(in: 0..<100, using: &generator) {
         case 0..<6: try await world.register(at: now)
         case 6..<8: try await world.forget(at: now)
-        case 8..<16: try await world.save(at: now)
+        case 8..<9: try await world.pause(at: now)
+        case 9..<16: try await world.save(at: now)
         case 16..<19: try await world.delete(at: now)
         case 19..<32: if let sentence = try await world.post(at: now) { throw broken(sentence) }
         case 32..<42: try await relay.follow()
@@ -151,7 +155,8 @@ struct Simulation {
         case 47..<58:
             try note(try await relay.admit(at: now))
             return false
-        case 58..<62: try note(try await relay.admitRetries(at: now))
+        case 58..<61: try note(try await relay.admitRetries(at: now))
+        case 61: if try await relay.closeDigests(at: now) == 0 { try await setClockBack() }
         case 62..<81:
             answer(honestly: false)
             return false
@@ -171,7 +176,8 @@ struct Simulation {
 
     /// Settles what is left with a gateway that accepts everything; says whether nothing is left.
     private mutating func settleRest() async throws -> Bool {
-        now = now.advanced(by: .seconds(30))
+        try await passTime()
+        _ = try await relay.closeDigests(at: now)
         try await relay.follow()
         try await relay.workRanges()
         try note(try await relay.admit(at: now))
@@ -182,10 +188,30 @@ struct Simulation {
         let backlog = try await store.backlog()
         let mark = try await store.mark().position
         let head = try await store.head()
-        return relay.isIdle && backlog.ranges == 0 && backlog.retries == 0 && mark == head
+        let isDigesting = try await store.nextDigestDue() != nil
+        return relay.isIdle && !isDigesting && backlog.ranges == 0 && backlog.retries == 0
+            && mark == head
+    }
+
+    /// Half a minute, or until something is due where nothing else is left.
+    private mutating func passTime() async throws {
+        now = now.advanced(by: .seconds(30))
+        let head = try await store.head()
+        guard relay.isIdle, try await store.mark().position == head else { return }
+        let due = [
+            try await store.nextRetryDue(excluding: [], unless: { _ in false }),
+            try await store.nextDigestDue(),
+        ]
+        now = max(now, due.compactMap(\.self).min() ?? now)
     }
 
     // MARK: What happens
+
+    /// The clock goes back by some seconds: what waits begins its wait anew.
+    private mutating func setClockBack() async throws {
+        now = now.advanced(by: .milliseconds(-Int.random(in: 0...20_000, using: &generator)))
+        while try await store.renewWaits(at: now) > 0 {}
+    }
 
     private mutating func answer(honestly isKind: Bool) {
         guard !relay.open.isEmpty else { return }
@@ -236,6 +262,7 @@ struct Simulation {
 
     private mutating func crash() async throws {
         crashes += 1
+        held.merge(relay.held) { $1 }
         done.subtract(unrecorded)
         unrecorded = []
         relay = try await SimulatedRelay(store, window: window, snapshots: snapshots)
@@ -286,6 +313,26 @@ struct Simulation {
         }
     }
 
+    /// Those that were told with others, which must be all of `deliveries`, by one that was
+    /// accepted or ended as a dead letter.
+    private func toldTogether(
+        _ deliveries: [DeliveryID], _ letters: Set<DeliveryID>
+    ) async throws -> Set<DeliveryID> {
+        let all = held.merging(relay.held) { $1 }
+        for id in deliveries {
+            guard let (delivery, at) = all[id],
+                case .closed(_, _, let leader)? = try await store.digestFate(
+                    of: delivery, heldAt: at),
+                accepted[leader] != nil || letters.contains(leader)
+            else { throw broken("\(id) is neither accepted nor a dead letter, nor told") }
+        }
+        let folded = try await store.accounts().reduce(0) { $0 + $1.folded }
+        if folded != deliveries.count {
+            throw broken("\(folded) were told with others, and \(deliveries.count) must have been")
+        }
+        return Set(deliveries)
+    }
+
     private mutating func checkEverything() async throws {
         try await learnOwed(upTo: try await store.head())
         if let problem = try await dear.problem(in: store) { throw broken(problem) }
@@ -303,11 +350,12 @@ struct Simulation {
                 dead.filter { Withdrawal(rawValue: $0.reason) != nil }
                     .map(\.delivery.delivery.id))
         }
-        if let never = expected.first(where: { sent[$0] == nil && !withdrawn.contains($0) }) {
+        let folded = try await toldTogether(
+            expected.filter { accepted[$0] == nil && !letters.contains($0) }, letters)
+        if let never = expected.first(where: {
+            sent[$0] == nil && !withdrawn.contains($0) && !folded.contains($0)
+        }) {
             throw broken("\(never) was never attempted")
-        }
-        if let lost = expected.first(where: { accepted[$0] == nil && !letters.contains($0) }) {
-            throw broken("\(lost) is neither accepted nor a dead letter")
         }
         for delivery in owed where world.once.contains(delivery.subscriptionSerial) {
             let serial = delivery.subscriptionSerial

@@ -196,7 +196,7 @@ struct DeliveryState: ~Copyable, Sendable {
         at now: Timestamp
     ) {
         tracker.settle(ticket, resolution)
-        tally.add(resolution.ending, of: delivery, at: now)
+        tally.add(resolution, of: delivery, at: now)
     }
 
     private mutating func countRest(into actions: inout [DeliveryAction]) {

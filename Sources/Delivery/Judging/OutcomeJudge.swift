@@ -222,6 +222,28 @@ package struct OutcomeJudge: Sendable {
             status: status, at: now, .waiting)
     }
 
+    /// How long something is held at the most that never expires.
+    package static let longestHold = Duration.seconds(30 * 86_400)
+
+    /// What becomes of a delivery that is held back, and of one that will have expired by then.
+    ///
+    /// What is held until somebody says so is looked at again when it expires; what is told
+    /// together when that is told, which may be sooner.
+    package func held(
+        _ delivery: OwedDelivery, attempts: UInt16, _ hold: HoldRules.Hold, at now: Timestamp
+    ) -> Resolution {
+        let reason = WaitReason.held(hold.reason)
+        let deadline = deadline(of: delivery, attempts: attempts)
+        if let deadline, let until = hold.until, deadline <= until, !hold.reason.isTogether {
+            return expired(delivery, attempts, status: 0, reason: reason.text, now)
+        }
+        var retry = Retry(
+            delivery: delivery, attempts: attempts,
+            dueAt: hold.until ?? deadline ?? now.advanced(by: Self.longestHold), reason: reason)
+        retry.judgedBy = delivery.kindness.map { JudgedVersions($0) }
+        return Resolution(retry: retry, status: 0, at: now, .held)
+    }
+
     // MARK: Again
 
     /// The gateway answered, and may answer otherwise later.

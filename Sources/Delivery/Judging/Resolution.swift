@@ -9,6 +9,8 @@ package enum SettledEnding: String, Sendable, Hashable, CaseIterable {
     case retried
     /// It waits for something that is not its own: a halt, a device, a fresh connection.
     case waiting
+    /// It is held back for its recipient's sake.
+    case held
     /// Its answer is slow: it is settled as a retry, and once more when the answer comes.
     case adopted
     /// Its device token was declared dead by the answer.
@@ -90,6 +92,9 @@ package struct Resolution: Sendable, Hashable {
 
     /// How the attempt ended.
     package var outcome: DeliveryReceipt.Outcome { receipt.outcome }
+
+    /// Why it is held back, if it is.
+    var hold: HoldReason? { retry?.reason.hold }
 
     /// When the delivery is tried again, if it is.
     package var dueAt: Timestamp? { retry?.dueAt }

@@ -9,6 +9,7 @@ import Storage
 struct DeliveryMeter: Sendable {
     private let attempts: [AttemptEnd: Counter]
     private let endings: [SettledEnding: Counter]
+    private let holds: [HoldReason: Counter]
     private let yes: Counter
     private let delay: Metrics.Timer
     private let inFlight: Gauge
@@ -20,6 +21,7 @@ struct DeliveryMeter: Sendable {
         self.factory = factory
         attempts = Self.counters("belfry_attempts_total", factory)
         endings = Self.counters("belfry_deliveries_settled_total", factory)
+        holds = Self.counters("belfry_deliveries_held_total", by: "reason", factory)
         yes = Self.counter(of: Answer(status: 200, reason: ""), factory)
         delay = Metrics.Timer(label: "belfry_change_to_acceptance_seconds", factory: factory)
         inFlight = Gauge(label: "belfry_deliveries_in_flight", factory: factory)
@@ -52,6 +54,8 @@ struct DeliveryMeter: Sendable {
     struct Tally: Sendable {
         private(set) var attempts: [AttemptEnd: Int] = [:]
         private(set) var endings: [SettledEnding: Int] = [:]
+        /// What is held back for its recipient's sake.
+        private(set) var holds: [HoldReason: Int] = [:]
         /// What the gateway answered besides its yes.
         private(set) var answers: [Answer: Int] = [:]
         private(set) var yeses = 0
@@ -77,8 +81,10 @@ struct DeliveryMeter: Sendable {
         }
 
         /// Counts a delivery that was settled.
-        mutating func add(_ ending: SettledEnding, of delivery: Delivery, at now: Timestamp) {
+        mutating func add(_ resolution: Resolution, of delivery: Delivery, at now: Timestamp) {
+            let ending = resolution.ending
             endings[ending, default: 0] += 1
+            if let hold = resolution.hold { holds[hold, default: 0] += 1 }
             if ending == .accepted { delays.append(now.duration(since: delivery.appendedAt)) }
         }
 
@@ -91,6 +97,7 @@ struct DeliveryMeter: Sendable {
     func count(_ tally: Tally) {
         for (end, count) in tally.attempts { attempts[end]?.increment(by: count) }
         for (ending, count) in tally.endings { endings[ending]?.increment(by: count) }
+        for (reason, count) in tally.holds { holds[reason]?.increment(by: count) }
         for duration in tally.delays { delay.record(duration: duration) }
         if tally.yeses > 0 { yes.increment(by: tally.yeses) }
         for (answer, count) in tally.answers where answer.status > 0 {
@@ -123,13 +130,13 @@ struct DeliveryMeter: Sendable {
     }
 
     private static func counters<Label: CaseIterable & RawRepresentable & Hashable>(
-        _ name: String, _ factory: any MetricsFactory
+        _ name: String, by dimension: String = "outcome", _ factory: any MetricsFactory
     ) -> [Label: Counter] where Label.RawValue == String {
         Dictionary(
             uniqueKeysWithValues: Label.allCases.map {
                 (
                     $0,
-                    Counter(label: name, dimensions: [("outcome", $0.rawValue)], factory: factory)
+                    Counter(label: name, dimensions: [(dimension, $0.rawValue)], factory: factory)
                 )
             })
     }

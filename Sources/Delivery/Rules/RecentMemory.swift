@@ -16,6 +16,13 @@ struct RecentMemory<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     /// Whether nothing is remembered, so that nobody has to make a key.
     var isEmpty: Bool { values.isEmpty }
 
+    /// Changes every value that is remembered.
+    mutating func update(_ change: (Value) -> Value) {
+        for key in values.keys {
+            if let (value, turn) = values[key] { values[key] = (change(value), turn) }
+        }
+    }
+
     /// The value of a key; `nil` if none is remembered.
     ///
     /// A key that is set to `nil` keeps its turn among the oldest, so that nothing has to look for

@@ -56,6 +56,8 @@ struct SendRules: Sendable {
     private var tokenBreaker = TokenVerdictBreaker()
     private var gatewayBreaker = GatewayBreaker()
     private var pacing: DevicePacing
+    private var holds = HoldRules()
+    private var throttles = ThrottleBook()
     private var collapses = CollapseMemory()
     private var deadTokens = DeadTokenMemory()
     private var unanswered = UnansweredMemory()
@@ -80,14 +82,18 @@ struct SendRules: Sendable {
     /// Decides whether a delivery is sent now.
     ///
     /// First what ends it whatever the gateway's state: it expired, its token is dead, it is
-    /// withdrawn, a newer one takes its place. Then what it must wait for; its device's budget
-    /// comes last, because only what is about to be sent may take a place in it.
+    /// withdrawn, a newer one takes its place. Then what it must wait for, first what its recipient
+    /// asked for; its device's budget comes last, because only what is about to be sent may take a
+    /// place in it.
     mutating func decide(
         on delivery: OwedDelivery, _ past: DeliveryPast, _ withdrawal: Withdrawal?,
         at now: Timestamp
     ) -> SendDecision {
         if let ending = finalEnding(of: delivery, past, withdrawal, at: now) {
             return .settle(ending)
+        }
+        if let hold = holds.hold(on: delivery, attempts: past.attempts, at: now) {
+            return .settle(judge.held(delivery, attempts: past.attempts, hold, at: now))
         }
         if let until = pacing.hold(on: delivery.delivery, at: now) {
             return .settle(waiting(delivery, past, until: until, .deviceHold, at: now))
@@ -98,6 +104,12 @@ struct SendRules: Sendable {
             let halt = halts.topicHalt(of: delivery.delivery)
         {
             return .wait(halt)
+        }
+        if let throttle = delivery.kindness?.subscription.throttle,
+            let until = throttles.place(delivery.delivery, throttle, at: now)
+        {
+            let hold = HoldRules.Hold(reason: .throttle, until: until)
+            return .settle(judge.held(delivery, attempts: past.attempts, hold, at: now))
         }
         let until = pacing.reserve(delivery.delivery, waitingFor: past.reason, at: now)
         if let until {
@@ -238,6 +250,7 @@ struct SendRules: Sendable {
         halts.clockWasSetBack(by: step)
         gatewayBreaker.clockWasSetBack(by: step)
         pacing.clockWasSetBack(by: step)
+        throttles.clockWasSetBack(by: step)
     }
 }
 

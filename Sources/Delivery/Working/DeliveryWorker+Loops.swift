@@ -14,6 +14,7 @@ extension DeliveryWorker {
             group.addTask { try await self.recordSteps() }
             group.addTask { try await self.sendRetries() }
             group.addTask { try await self.watchSlowAnswers() }
+            group.addTask { try await self.watchReleases() }
             defer { group.cancelAll() }
             try await group.next()
         }
@@ -61,6 +62,7 @@ extension DeliveryWorker {
 
     private func sendRetries() async throws {
         while !Task.isCancelled {
+            try await closeDueDigests()
             if try await sendDueRetries() { continue }
             if try await progress.renewWaits(at: ledger.now()) > 0 { continue }
             let look = retryLook
@@ -70,7 +72,9 @@ extension DeliveryWorker {
                 : try await progress.nextRetryDue(excluding: look.excluded) {
                     look.held.contains($0)
                 }
-            await waitForRetries(until: [next, look.nextTrial].compactMap(\.self).min())
+            let digest = try await progress.nextDigestDue()
+            await waitForRetries(
+                until: [next, look.nextTrial, digest].compactMap(\.self).min())
         }
     }
 
@@ -78,14 +82,31 @@ extension DeliveryWorker {
     private func sendDueRetries() async throws -> Bool {
         let look = retryLook
         guard look.room > 0 else { return false }
-        let due = try await progress.dueRetries(
+        var due = try await progress.dueRetries(
             at: ledger.now(), limit: min(Self.retriesPerRead, look.room), excluding: look.excluded
         ) { look.held.contains($0) }
         guard !due.isEmpty else { return false }
         let withdrawn = try await progress.withdrawals(among: due.map(\.delivery))
-        let admission = ledger.withStateNow { $0.admit(due: due, withdrawn: withdrawn, at: $1) }
+        let kindness = try await progress.kindness(among: due.map(\.delivery))
+        for index in due.indices where !kindness.isEmpty {
+            due[index].delivery.kindness = kindness[due[index].delivery.delivery.id]
+        }
+        let admission = ledger.withStateNow { [due] in
+            $0.admit(due: due, withdrawn: withdrawn, at: $1)
+        }
         act(on: admission)
         return admission.taken > 0
+    }
+
+    /// Makes retries of the digests whose time has come.
+    private func closeDueDigests() async throws {
+        while true {
+            let now = ledger.now()
+            let due = try await progress.dueDigests(at: now, limit: Self.retriesPerRead)
+            guard !due.isEmpty else { return }
+            let closing = due.map { ClosingDigest($0, as: $0.delivery) }
+            guard try await progress.close(closing, at: now) > 0 else { return }
+        }
     }
 
     private var retryLook: DeliveryState.RetryLook {
@@ -102,6 +123,16 @@ extension DeliveryWorker {
             await group.next()
             group.cancelAll()
         }
+    }
+
+    /// Looks again as soon as what held deliveries back was edited.
+    private func watchReleases() async throws {
+        for await _ in progress.heldReleased { ledger.workRetries() }
+        // Nobody tells any more: what is due is found all the same.
+        let (silence, never) = AsyncStream.makeStream(of: Void.self)
+        for await _ in silence {}
+        never.finish()
+        try Task.checkCancellation()
     }
 
     // MARK: Slow answers

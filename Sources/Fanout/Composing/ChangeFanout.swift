@@ -89,9 +89,7 @@ struct ChangeFanout {
         guard !devices.isEmpty else { return }
         var composed: [String?: PushNotification] = [:]
         for version in devices {
-            if !subscription.notificationInfo.isVisible,
-                !silentlyNotified.insert(version.serial).inserted
-            {
+            if subscription.isMerged, !silentlyNotified.insert(version.serial).inserted {
                 continue
             }
             isUnreached = false
@@ -109,6 +107,10 @@ struct ChangeFanout {
                     gateway: version.device.gateway)
             composed[topic] = push
             append(push, badge: badge, to: version, of: subscription, serial: serial)
+            guard subscription.kindness.digest != nil else { continue }
+            deliveries[deliveries.count - 1].delivery.together = composer.togetherPayload(
+                by: subscription, notificationID: notificationID, badge: badge,
+                gateway: version.device.gateway)
         }
     }
 
@@ -142,10 +144,24 @@ struct ChangeFanout {
             device: version.device, registeredAt: version.registeredAt,
             appendedAt: appendedAt, notification: notification, badge: badge)
         delivery.isOnce = subscription.firesOnce
+        delivery.database = subscription.database
         if notification.collapseID != nil { delivery.collapsingRecord = change.recordID }
-        deliveries.append(
-            OwedDelivery(delivery, subscriptionSerial: serial, deviceSerial: version.serial))
+        var owed = OwedDelivery(
+            delivery, subscriptionSerial: serial, deviceSerial: version.serial)
+        if subscription.kindness.isHolding || !version.device.kindness.isEmpty {
+            owed.kindness = Kindness(
+                subscription: subscription.kindness, device: version.device.kindness,
+                subscriptionSerial: subscription.firesOnce ? nil : serial,
+                deviceSerial: version.serial)
+        }
+        deliveries.append(owed)
     }
+}
+
+extension Subscription {
+    /// Whether its pushes show nothing, and one of them to a device stands for those of others by
+    /// the same change: not where they may be held back, for then the others would be with them.
+    var isMerged: Bool { !notificationInfo.isVisible && !kindness.isHolding }
 }
 
 /// A device that a change does not notify, because it made the change.

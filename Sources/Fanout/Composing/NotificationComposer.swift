@@ -62,6 +62,53 @@ package struct NotificationComposer: Sendable {
         return whole.count <= Limits.maximumInboxPayloadBytes ? whole : payload.fitted()
     }
 
+    /// What a device gets for several, by a subscription whose digest has texts of its own, with
+    /// ``RelayModel/Delivery/countMark`` for their number; `nil` if it has none.
+    func togetherPayload(
+        by subscription: Subscription, notificationID: UUIDBytes, badge: Int64?,
+        gateway: GatewayKind
+    ) -> [UInt8]? {
+        guard let digest = subscription.kindness.digest, digest.hasTexts,
+            subscription.notificationInfo.isVisible
+        else { return nil }
+        var payload = payload(by: subscription, notificationID, badge: badge)
+        payload.alertForm = gateway == .courier ? .dictionary : .compact
+        if let title = digest.title {
+            for name in ["title-loc-key", "title-loc-args"] { payload.alert[name] = nil }
+            payload.alert["title"] = .string(text(title))
+        }
+        if digest.alertBody != nil || digest.alertLocalizationKey != nil {
+            for name in ["body", "loc-key", "loc-args"] { payload.alert[name] = nil }
+        }
+        if let key = digest.alertLocalizationKey {
+            payload.alert["loc-key"] = .string(key)
+            let arguments = digest.alertLocalizationArgs
+            if !arguments.isEmpty {
+                payload.alert["loc-args"] = .array(arguments.map { .string(text($0)) })
+            }
+        } else if let body = digest.alertBody {
+            payload.alert["body"] = .string(text(body))
+        }
+        return payload.fitted()
+    }
+
+    private func text(_ template: DigestTemplate) -> String {
+        template.parts.map { part in
+            switch part {
+            case .text(let text): unmarked(text)
+            case .count: String(Delivery.countMark)
+            case .field(let name): unmarked(argument(name))
+            }
+        }.joined()
+    }
+
+    /// A text without the mark for the number, which anybody may write.
+    private func unmarked(_ text: String) -> String {
+        guard text.unicodeScalars.contains(Delivery.countMark) else { return text }
+        let kept = text.unicodeScalars.filter { $0 != Delivery.countMark }
+        return String(String.UnicodeScalarView(kept))
+    }
+
     private func payload(
         by subscription: Subscription, _ notificationID: UUIDBytes, badge: Int64?
     ) -> PushPayload {

@@ -61,6 +61,22 @@ extension Explainer {
         return facts
     }
 
+    /// Whether the subscription's time was not over yet.
+    func explainExpiry(
+        _ subscription: Subscription, _ explanation: inout Explanation
+    ) -> Bool {
+        guard let moment = subscription.kindness.expiresAt else { return true }
+        let facts: JSONObject = ["expiresAt": .string(moment.iso8601)]
+        guard subscription.kindness.isOver(at: past.appendedAt) else {
+            explanation.pass(
+                .expires, "the subscription was to expire \(moment.iso8601Seconds)", facts)
+            return true
+        }
+        explanation.fail(
+            .expires, "the subscription had expired, \(moment.iso8601Seconds)", facts)
+        return false
+    }
+
     /// Why no version of the subscription was active.
     func explainInactive(_ question: Question, _ explanation: inout Explanation) {
         let earlier = question.versions.first { $0.version.activation < past.position }

@@ -11,6 +11,8 @@ package struct DeviceFacts: Sendable {
     package var waitsFor: String?
     /// Until when a retry waits.
     package var waitsUntil: Timestamp?
+    /// What became of it if it was held back with others.
+    package var digest: DigestFate?
     /// How the device ended, if it had.
     package var ending: DeviceEnding?
     /// What became of it in the queue of a web courier.
@@ -205,14 +207,18 @@ extension Explainer {
         case .retry(let retry):
             let until = facts.waitsUntil ?? retry.dueAt
             let reason = facts.waitsFor ?? retry.reason.text
-            let says = "it waits until \(until.iso8601Seconds): \(reason)"
-            explained.note(
-                .waiting, .failed, says,
-                [
-                    "until": .string(until.iso8601), "reason": .string(reason),
-                    "attempts": .integer(Int64(retry.attempts)),
-                ])
-            explained.end(.waiting, .waiting, says)
+            let step = retry.reason.hold == nil ? ExplainedStep.Name.waiting : .held
+            let says =
+                step == .held
+                ? "\(reason), until \(until.iso8601Seconds)"
+                : "it waits until \(until.iso8601Seconds): \(reason)"
+            var details: JSONObject = [
+                "until": .string(until.iso8601), "reason": .string(reason),
+                "attempts": .integer(Int64(retry.attempts)),
+            ]
+            details["standsFor"] = retry.delivery.delivery.standsFor.map { .integer($0) }
+            explained.note(step, .failed, says, details)
+            explained.end(.waiting, step, says)
             return
         case .deadLetter(let letter):
             let says = Self.text(ofEnd: letter.reason, status: letter.status)
@@ -225,6 +231,10 @@ extension Explainer {
             explained.end(.dead, .deadLetter, says)
             return
         case nil: break
+        }
+        if let digest = facts.digest {
+            explainDigest(digest, &explained)
+            return
         }
         let newest = facts.receipts.max { ($0.at, $0.attempt) < ($1.at, $1.attempt) }
         if facts.receipts.contains(where: { $0.outcome == .accepted }) {
@@ -246,6 +256,33 @@ extension Explainer {
                 ? "its receipts are kept no more\(receiptsAreKept)" : "no receipt of it is kept"
             explained.note(.attempt, .unknown, says)
             explained.end(.cannotTell, .attempt, says)
+        }
+    }
+
+    /// It has no row of its own: a digest counts it.
+    private func explainDigest(_ digest: DigestFate, _ explained: inout ExplainedDevice) {
+        switch digest {
+        case .open(let until, let count):
+            let says =
+                "it is held with others, \(count) in all, to be told together "
+                + until.iso8601Seconds
+            explained.note(
+                .held, .failed, says,
+                ["until": .string(until.iso8601), "standsFor": .integer(count)])
+            explained.end(.waiting, .held, says)
+        case .closed(let at, let count, let id):
+            let says =
+                id == explained.deliveryID
+                ? "it was told for \(count), \(at.iso8601Seconds)"
+                : "it was told with others, \(count) in all, by the delivery \(id), "
+                    + at.iso8601Seconds
+            explained.note(
+                .held, .passed, says,
+                [
+                    "at": .string(at.iso8601), "standsFor": .integer(count),
+                    "deliveryID": .string(id.description),
+                ])
+            explained.end(.folded, .held, says)
         }
     }
 

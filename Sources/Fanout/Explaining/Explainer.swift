@@ -86,6 +86,9 @@ package struct Explainer: Sendable {
         judged.explanation.pass(
             .active, "the subscription was active, since \(place(subject.version.activation))",
             activeFacts(subject))
+        guard explainExpiry(subject.version.subscription, &judged.explanation) else {
+            return judged
+        }
         var walk = judgedByWalk(change, question, subject)
         explainSteps(change, subject, walk, &judged.explanation)
         guard judged.explanation.verdict == .fired else { return judged }

@@ -77,6 +77,8 @@ package struct ExplainedStep: Sendable {
         case appended
         /// Which version of the subscription was active.
         case active
+        /// Whether the subscription's time was over.
+        case expires
         /// The operations that the subscription asks for.
         case operation
         /// The database, and whose it is.
@@ -105,6 +107,8 @@ package struct ExplainedStep: Sendable {
         case merged
         /// What the device was to get.
         case push
+        /// Whether it was held back for its recipient's sake.
+        case held
         /// An attempt, with what the gateway answered.
         case attempt
         /// What a delivery waits for.
@@ -162,6 +166,8 @@ package struct ExplainedDevice: Sendable {
         case dead
         /// Nothing was to be sent to it.
         case leftOut
+        /// It was held back with others, and told with them in one push.
+        case folded
         /// It is owed, and the walk has not settled it yet.
         case owed
         /// What it takes to tell is not kept.

@@ -152,6 +152,12 @@ extension ContainerState {
         }
     }
 
+    /// Takes out those whose time was over when the change was appended.
+    mutating func dropExpired(at appendedAt: Timestamp, among serials: inout [UInt64]) {
+        guard subscriptions.expiringCount > 0, !serials.isEmpty else { return }
+        serials.removeAll { subscription($0)?.kindness.isOver(at: appendedAt) == true }
+    }
+
     /// Those of the subscriptions with these serials that fire once.
     mutating func onceSerials(among serials: [UInt64]) -> [UInt64] {
         guard onceCount > 0 else { return [] }
@@ -177,7 +183,7 @@ extension ContainerState {
         var unreached: [UnreachedFiring] = []
         let owing = serials.filter { serial in
             guard let subscription = subscription(serial) else { return false }
-            if subscription.notificationInfo.isVisible { return true }
+            if !subscription.isMerged { return true }
             let all = self.devices(of: subscription.owner)
             let devices = DeviceExpansion.devices(among: all, for: subscription, of: change)
             let new = devices.count { notified.insert($0.serial).inserted }

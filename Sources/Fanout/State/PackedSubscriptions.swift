@@ -37,10 +37,13 @@ struct PackedSubscriptions {
     private(set) var onceCount = 0
     /// How many of them show nothing.
     private(set) var silentCount = 0
+    /// How many of them end at a moment.
+    private(set) var expiringCount = 0
 
     private mutating func count(_ subscription: Subscription, by difference: Int) {
         if subscription.firesOnce { onceCount += difference }
         if !subscription.notificationInfo.isVisible { silentCount += difference }
+        if subscription.kindness.expiresAt != nil { expiringCount += difference }
     }
 
     /// Adds a subscription; its serial must not be known.
@@ -113,20 +116,20 @@ struct PackedSubscriptions {
     // MARK: Snapshots
 
     /// The subscriptions as bytes.
-    var image: [UInt8] { records.image([onceCount, silentCount]) }
+    var image: [UInt8] { records.image([onceCount, silentCount, expiringCount]) }
 
     /// Takes the subscriptions over from a snapshot.
     ///
     /// - Throws: `ImageDamage` if the bytes are not those of ``image``.
     init(container: ContainerKey, image bytes: [UInt8]) throws {
         self.init(container: container)
-        let numbers = try records.load(bytes, numbers: 2, of: "subscriptions") {
+        let numbers = try records.load(bytes, numbers: 3, of: "subscriptions") {
             heap, place, length in
             length >= Offset.owner
                 && length == Offset.owner + Int(heap.word(Offset.ownerLength, of: place) as UInt16)
                     + Int(heap.word(Offset.idLength, of: place) as UInt16)
         }
-        (onceCount, silentCount) = (numbers[0], numbers[1])
+        (onceCount, silentCount, expiringCount) = (numbers[0], numbers[1], numbers[2])
     }
 }
 

@@ -124,6 +124,7 @@ package struct ShardState {
             for: change, now: change.occurredAt ?? appendedAt, mostSteps: mostSteps,
             into: &matches, erring: &erring)
         keepReaders(of: change, in: container)
+        dropExpired(at: appendedAt, in: container)
         return matches
     }
 
@@ -134,6 +135,11 @@ package struct ShardState {
     private mutating func keepReaders(of change: RecordChange, in container: ContainerKey) {
         containers[container]?.keepReaders(of: change, among: &matches)
         if !erring.isEmpty { containers[container]?.keepReaders(of: change, among: &erring) }
+    }
+
+    private mutating func dropExpired(at appendedAt: Timestamp, in container: ContainerKey) {
+        containers[container]?.dropExpired(at: appendedAt, among: &matches)
+        if !erring.isEmpty { containers[container]?.dropExpired(at: appendedAt, among: &erring) }
     }
 
     /// The same for a change as the log holds it, which is read only if it fires something, or a
@@ -173,6 +179,7 @@ package struct ShardState {
                     forStored: text, appendedAt: appendedAt, mostSteps: mostSteps,
                     into: &matches, erring: &erring) ?? false
             if isJudged {
+                dropExpired(at: appendedAt, in: container)
                 let isIdle = matches.isEmpty && erring.isEmpty
                 if isIdle || !mayNameReaders { return (matches, nil) }
                 let read = try change.change()

@@ -50,7 +50,7 @@ package struct StateImage: Sendable {
     /// The first section.
     private struct Head: Codable {
         /// Raised whenever the sections mean something else than before.
-        static let current = 1
+        static let current = 2
 
         struct Place: Codable {
             var container: String

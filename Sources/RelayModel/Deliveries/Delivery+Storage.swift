@@ -30,6 +30,9 @@ extension Delivery {
             FieldValue.reference(RecordReference($0)).notation
         }
         object["once"] = isOnce.map { .bool($0) }
+        object["database"] = database.map { .string($0.rawValue) }
+        object["together"] = together.map { .string(String(decoding: $0, as: UTF8.self)) }
+        object["standsFor"] = standsFor.map { .integer($0) }
         return object
     }
 
@@ -56,6 +59,9 @@ extension Delivery {
             badge: try reader.integer("badge"))
         collapsingRecord = try reader.record("collapsing")
         isOnce = try reader.bool("once")
+        database = try reader.choice("database")
+        together = try reader.string("together").map { Array($0.utf8) }
+        standsFor = try reader.integer("standsFor")
     }
 }
 

@@ -71,6 +71,8 @@ public struct Device: Sendable, Hashable {
     public var token: DeviceToken
     /// The application's topic (APNs: its bundle ID), where it is not the container's first.
     public var topic: String?
+    /// When it does not want to be disturbed.
+    public var kindness = DeviceKindness()
 
     /// Creates a device that is reached by APNs, unless `gateway` says otherwise.
     public init(

@@ -117,7 +117,19 @@ public struct Delivery: Sendable, Hashable {
     /// `nil` in what an earlier version kept.
     public var isOnce: Bool?
 
-    /// Set the rest on the value: what it collapses with, and whether it fired once.
+    /// The database of the subscription.
+    ///
+    /// `nil` in what an earlier version kept.
+    public var database: DatabaseScope?
+    /// The payload where it stands for several, with ``countMark`` for their number; `nil` where
+    /// that is ``notification``'s.
+    public var together: [UInt8]?
+    /// What stands for the number of deliveries in an alert, which has it nowhere else.
+    public static let countMark: Unicode.Scalar = "\u{F0C07}"
+    /// How many deliveries it stands for, if it was held back with others, itself included.
+    public var standsFor: Int64?
+
+    /// Set the rest on the value: what it collapses with, whether it fired once, and the database.
     public init(
         id: DeliveryID, ordinal: DeliveryOrdinal, container: ContainerKey,
         subscriptionID: SubscriptionID, owner: UserID, device: Device, registeredAt: Timestamp,

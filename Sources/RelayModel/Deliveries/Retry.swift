@@ -9,6 +9,8 @@ package struct Retry: Sendable, Hashable {
     /// The moment at which that was decided: if the clock is before it, the clock was set back
     /// since; `nil` if that is not known.
     package var decidedAt: Timestamp?
+    /// The versions whose settings hold it back, if any do.
+    package var judgedBy: JudgedVersions?
     /// Why it waits.
     package var reason: WaitReason
 
@@ -19,5 +21,25 @@ package struct Retry: Sendable, Hashable {
         self.attempts = attempts
         self.dueAt = dueAt
         self.reason = reason
+    }
+}
+
+/// The versions whose settings decided that a delivery is held back; `nil` where no later version
+/// can come.
+package struct JudgedVersions: Sendable, Hashable {
+    /// The subscription's.
+    package var subscription: UInt64?
+    /// The device's.
+    package var device: UInt64?
+
+    package init(subscription: UInt64?, device: UInt64?) {
+        self.subscription = subscription
+        self.device = device
+    }
+
+    /// Those of `kindness`.
+    package init(_ kindness: Kindness) {
+        self.init(
+            subscription: kindness.subscriptionSerial, device: kindness.deviceSerial)
     }
 }

@@ -11,6 +11,10 @@ package enum WaitReason: Sendable, Hashable {
     case deviceHold
     /// Its device has had the background pushes of this hour; it has its place in a later one.
     case devicePace
+    /// It is held back for its recipient's sake.
+    case held(HoldReason)
+    /// It stands for others that were held back with it, and its time has come.
+    case together
     /// It had ended by a bound and was redriven; `cause` is what had failed last, if anything had.
     case redriven(after: DeliveryBound, cause: String)
 
@@ -18,8 +22,14 @@ package enum WaitReason: Sendable, Hashable {
     package var isPace: Bool {
         switch self {
         case .deviceHold, .devicePace: true
-        case .said, .noAnswerYet, .redriven: false
+        case .said, .noAnswerYet, .held, .together, .redriven: false
         }
+    }
+
+    /// Why it is held back, if it is for its recipient's sake.
+    package var hold: HoldReason? {
+        guard case .held(let reason) = self else { return nil }
+        return reason
     }
 
     /// What failed, without the bound by which the delivery ended before.
@@ -35,6 +45,8 @@ package enum WaitReason: Sendable, Hashable {
         case .noAnswerYet: Words.noAnswerYet
         case .deviceHold: Words.deviceHold
         case .devicePace: Words.devicePace
+        case .held(let reason): Words.held + reason.words
+        case .together: Words.together
         case .redriven(let bound, let cause): bound.reason(cause)
         }
     }
@@ -60,6 +72,8 @@ extension WaitReason {
     private enum Words {
         static let noAnswerYet = "no answer yet"
         static let deviceHold = "too many pushes for this device"
+        static let held = "held: "
+        static let together = "those that were held are told together"
         static let devicePace = "enough background pushes for this device in this hour"
     }
 
@@ -69,7 +83,10 @@ extension WaitReason {
         case Words.noAnswerYet: self = .noAnswerYet
         case Words.deviceHold: self = .deviceHold
         case Words.devicePace: self = .devicePace
-        default: self = Self.redriven(text) ?? .said(Self.unquoted(text) ?? text)
+        case Words.together: self = .together
+        default:
+            self =
+                Self.held(text) ?? Self.redriven(text) ?? .said(Self.unquoted(text) ?? text)
         }
     }
 
@@ -78,6 +95,12 @@ extension WaitReason {
         guard case .said(let text) = self, WaitReason(stored: text) != self else { return text }
         // A gateway may say what are our words.
         return "\"\(text)\""
+    }
+
+    private static func held(_ text: String) -> WaitReason? {
+        guard text.hasPrefix(Words.held) else { return nil }
+        let words = text.dropFirst(Words.held.count)
+        return HoldReason.allCases.first { $0.words == words }.map { .held($0) }
     }
 
     /// Rows of earlier versions may name bounds more than once: the first of them counts.

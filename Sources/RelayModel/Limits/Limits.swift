@@ -113,6 +113,9 @@ public enum Limits {
     /// Subscriptions that one change fires and that are worked in the log's turn; what fires more
     /// is worked in ranges beside the log.
     public static let maximumMatchesAtOnce = 10_000
+    /// Deliveries of one subscription to one device that are held back each for itself; what is
+    /// held beyond is told together.
+    public static let maximumHeldDeliveries = 20
     /// Sends of one delivery before it becomes a dead letter.
     public static let maximumDeliveryAttempts = 24
 

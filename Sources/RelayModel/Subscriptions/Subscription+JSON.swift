@@ -1,8 +1,9 @@
 extension Subscription {
-    static let members = [
-        "subscriptionID", "subscriptionType", "query", "firesOn", "firesOnce", "firesWhen",
-        "changedKeys", "suppress", "zoneID", "zoneWide", "recordType", "notificationInfo",
-    ]
+    static let members =
+        [
+            "subscriptionID", "subscriptionType", "query", "firesOn", "firesOnce", "firesWhen",
+            "changedKeys", "suppress", "zoneID", "zoneWide", "recordType", "notificationInfo",
+        ] + SubscriptionKindness.members
 
     /// Other spellings that clients are known to write: cloudkit_flutter says `fireOnce`.
     static let otherSpellings = ["fireOnce"]
@@ -42,10 +43,37 @@ extension Subscription {
         }
         try readUpdateRule(reader)
         suppress = try reader.choice("suppress") ?? .device
+        kindness = try SubscriptionKindness(reader)
+        try checkKindness(reader)
         if let info = reader.value("notificationInfo") {
             notificationInfo = try NotificationInfo(
                 json: info, path: reader.path(of: "notificationInfo"))
         }
+        try checkDigest(reader)
+    }
+
+    private func checkDigest(_ reader: JSONReader) throws(JSONContractError) {
+        guard let digest = kindness.digest else { return }
+        guard !digest.hasTexts || notificationInfo.isVisible else {
+            throw reader.failure("digest", "texts need a notificationInfo that shows something")
+        }
+        guard let lifetime = notificationInfo.expirationSeconds, lifetime <= digest.seconds
+        else { return }
+        throw reader.failure(
+            "digest.seconds",
+            "must be less than expirationSeconds (\(lifetime)): what is told together would have "
+                + "expired")
+    }
+
+    private func checkKindness(_ reader: JSONReader) throws(JSONContractError) {
+        guard firesOnce, kindness.isHolding else { return }
+        guard !kindness.isPaused else {
+            throw reader.failure(
+                "paused", "a subscription that fires once cannot be paused: delete it instead")
+        }
+        throw reader.failure(
+            kindness.throttle == nil ? "digest" : "throttle",
+            "a subscription that fires once has no second push")
     }
 
     private mutating func readUpdateRule(_ reader: JSONReader) throws(JSONContractError) {
@@ -81,6 +109,7 @@ extension Subscription {
         }
         object["suppress"] = suppress == .device ? nil : .string(suppress.rawValue)
         object["notificationInfo"] = notificationInfo.json
+        kindness.write(to: &object)
         return object
     }
 }

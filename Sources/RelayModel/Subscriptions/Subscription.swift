@@ -145,6 +145,8 @@ public struct Subscription: Sendable, Hashable {
     public var suppress: OriginSuppression
     /// How the subscriber wants to be told.
     public var notificationInfo: NotificationInfo
+    /// How the subscriber wants to be spared.
+    public var kindness = SubscriptionKindness()
 
     /// Creates a subscription that fires on `firesOn` and suppresses the originating device.
     public init(

@@ -104,30 +104,32 @@ enum AdministrationRows {
             .init("fired", "health.fired"), .init("last fired", "health.lastFired.at"),
             .init("reached nobody", "health.unreached.count"),
             .init("errors", "health.errors.count"),
-            .init("disabled", "disabled.reason"),
+            .init("held", "held"), .init("disabled", "disabled.reason"),
         ]
     ) { $0 }
 
     /// A device with its token hidden.
-    static let device = AdministrationRow<DeviceVersion>(
+    static let device = AdministrationRow<(version: DeviceVersion, held: Int)>(
         [
-            .always("deviceID", .text) { .string($0.device.id.rawValue) },
-            .always("userRecordName", .text) { .string($0.device.owner.rawValue) },
-            .always("gateway", .text) { .string($0.device.gateway.rawValue) },
+            .always("deviceID", .text) { .string($0.version.device.id.rawValue) },
+            .always("userRecordName", .text) { .string($0.version.device.owner.rawValue) },
+            .always("gateway", .text) { .string($0.version.device.gateway.rawValue) },
             .always("apnsEnvironment", .words(of: GatewayEnvironment.self)) {
-                .string($0.device.gatewayEnvironment.rawValue)
+                .string($0.version.device.gatewayEnvironment.rawValue)
             },
-            .always("apnsToken", .text) { .string($0.device.token.description) },
-            .always("registeredAt", .text) { .string($0.registeredAt.iso8601) },
-            .always("activationPosition", .text) { .string($0.activation.description) },
-            .always("serial", .text) { .string(String($0.serial)) },
-            .maybe("topic", .text) { $0.device.topic.map { .string($0) } },
+            .always("apnsToken", .text) { .string($0.version.device.token.description) },
+            .always("registeredAt", .text) { .string($0.version.registeredAt.iso8601) },
+            .always("activationPosition", .text) { .string($0.version.activation.description) },
+            .always("serial", .text) { .string(String($0.version.serial)) },
+            .maybe("topic", .text) { $0.version.device.topic.map { .string($0) } },
+            .maybe("quietHours", .object) { $0.version.device.kindness.quietHours?.json },
+            .maybe("held", .integer) { $0.held == 0 ? nil : .integer(Int64($0.held)) },
         ],
         columns: [
             .init("serial", "serial"), .init("user", "userRecordName"),
             .init("device", "deviceID"), .init("gateway", "apnsEnvironment"),
             .init("token", "apnsToken"), .init("topic", "topic"),
-            .init("registered", "registeredAt"),
+            .init("registered", "registeredAt"), .init("held", "held"),
         ])
 
     /// A change of the log; edits of subscriptions and devices are shown elsewhere.

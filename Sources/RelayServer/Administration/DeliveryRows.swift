@@ -31,6 +31,8 @@ struct WaitingRetry: Sendable {
             .max { $0.until < $1.until }
         if let halt, dueAt <= max(now, halt.until) {
             (kind, until, reason) = ("halt", halt.until, halt.reason)
+        } else if retry.reason.hold != nil, now < dueAt {
+            (kind, until, reason) = ("held", dueAt, retry.reason.text)
         } else if retry.reason.isPace {
             (kind, until, reason) = ("pace", dueAt, retry.reason.text)
         } else {

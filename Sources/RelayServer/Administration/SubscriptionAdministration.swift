@@ -3,7 +3,9 @@ import Storage
 
 /// Subscriptions and devices, for whoever has to help a user: list, delete.
 struct SubscriptionAdministration: AdministrationTable {
-    let registry: any ContainerRegistry & SubscriptionRegistry & DeviceRegistry & ListRegistry
+    let registry:
+        any ContainerRegistry & SubscriptionRegistry & DeviceRegistry & ListRegistry
+            & DeliveryRegistry
     /// How subscriptions have fared.
     let health: HealthReading
 
@@ -80,14 +82,33 @@ struct SubscriptionAdministration: AdministrationTable {
                 ? page.elements.last.map { Self.goingOn(after: $0.version.serial) } : nil)
     }
 
-    /// Lines with how their subscriptions have fared.
+    /// Lines with how their subscriptions have fared, and how much is held back for them.
     private func rows(
         of lines: some Collection<Line>, in container: ContainerKey
     ) async throws -> [JSONObject] {
         let health = try await health.health(of: lines.map(\.version), in: container)
+        let held = try await held(
+            of: Set(lines.map(\.version.subscription.owner)), in: container)
         return lines.map { version, json in
-            AdministrationRows.subscription.json(json.with(health[version.serial]))
+            var json = json.with(health[version.serial])
+            json["held"] = held.deliveries(of: version).map { .integer(Int64($0)) }
+            return AdministrationRows.subscription.json(json)
         }
+    }
+
+    /// Pairs of a subscription and a device that are looked at for each user.
+    private static let mostHeld = 1000
+
+    /// What is held back for each of these users.
+    private func held(
+        of users: Set<UserID>, in container: ContainerKey
+    ) async throws -> HeldOverview {
+        var overview = HeldOverview()
+        for user in users {
+            overview.counts[user] = try await registry.held(
+                of: user, in: container, limit: Self.mostHeld)
+        }
+        return overview
     }
 
     /// A line of the list.
@@ -123,24 +144,34 @@ struct SubscriptionAdministration: AdministrationTable {
     }
 
     private func devices(_ request: RelayRequest) async throws -> RelayAnswer {
+        let container = try await registry.key(in: request)
         let before = try request.numberBefore()
         guard request.query["after"] != nil else {
             var filter = DeviceListFilter()
             filter.user = try request.parameter("user")
             filter.device = try request.parameter("device")
             let page = try await registry.listedDevices(
-                of: try await registry.key(in: request), filter, before: before,
-                PageBounds(rows: try request.limit()))
+                of: container, filter, before: before, PageBounds(rows: try request.limit()))
             return AdministrationCall.listDevices.answer(
-                page.elements.map(AdministrationRows.device.json),
+                try await rows(of: page.elements, in: container),
                 next: page.next.map { ("before", .string(String($0))) })
         }
         let page = try await registry.devicePage(
-            of: try await registry.key(in: request), owner: try request.parameter("user"),
+            of: container, owner: try request.parameter("user"),
             after: try request.number("after") ?? 0, PageBounds(rows: try request.limit()))
         return AdministrationCall.listDevices.answer(
-            page.elements.map(AdministrationRows.device.json),
+            try await rows(of: page.elements, in: container),
             next: page.hasMore ? page.elements.last.map { Self.goingOn(after: $0.serial) } : nil)
+    }
+
+    /// Devices with how much is held back for them.
+    private func rows(
+        of versions: [DeviceVersion], in container: ContainerKey
+    ) async throws -> [JSONObject] {
+        let held = try await held(of: Set(versions.map(\.device.owner)), in: container)
+        return versions.map {
+            AdministrationRows.device.json(($0, held.deliveries(of: $0.device)))
+        }
     }
 
     private func forget(_ request: RelayRequest) async throws -> RelayAnswer {
@@ -182,5 +213,27 @@ struct SubscriptionAdministration: AdministrationTable {
     /// Where the next page goes on.
     private static func goingOn(after serial: UInt64) -> (name: String, value: JSONValue) {
         ("after", .string(String(serial)))
+    }
+}
+
+/// What is held back for some users.
+struct HeldOverview {
+    /// By user.
+    var counts: [UserID: [HeldCount]] = [:]
+
+    /// Of what a subscription owes; `nil` if nothing is.
+    func deliveries(of version: SubscriptionVersion) -> Int? {
+        let subscription = version.subscription
+        let all = counts[subscription.owner, default: []].filter {
+            $0.subscription == subscription.id && $0.database == subscription.database
+        }
+        return all.isEmpty ? nil : all.reduce(0) { $0 + $1.deliveries }
+    }
+
+    /// Of what is owed to a device.
+    func deliveries(of device: Device) -> Int {
+        counts[device.owner, default: []].reduce(0) {
+            $0 + ($1.device == device.id ? $1.deliveries : 0)
+        }
     }
 }

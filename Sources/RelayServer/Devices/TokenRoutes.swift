@@ -1,3 +1,4 @@
+import Delivery
 import RelayModel
 import Storage
 
@@ -64,7 +65,7 @@ struct TokenRoutes: Sendable {
         var device = named
         if known != nil { device.beCourier() }
         let version = try await registry.register(
-            device, named: naming, at: request.receivedAt)
+            device, named: naming, try registration.sparing(), at: request.receivedAt)
         guard Self.readsAnswers(request) else {
             return RelayAnswer(status: 200)
         }
@@ -74,6 +75,7 @@ struct TokenRoutes: Sendable {
         ]
         answer["webcourierURL"] = known?.address.map { .string(courierURL(of: $0, request)) }
         answer["deviceID"] = .string(version.device.id.rawValue)
+        answer["quietHours"] = version.device.kindness.quietHours?.json
         answer["activationPosition"] = .string(version.activation.description)
         return RelayAnswer(json: .object(answer))
     }
@@ -163,11 +165,12 @@ struct TokenRegistration {
     ///
     /// - Throws: `JSONContractError`.
     func token() throws -> DeviceToken {
-        try body.allowOnly([
-            "apnsEnvironment", "apnsToken", "clientId", "clientID", "deviceID", "topic",
-            // A client sends back what `create` answered.
-            "webcourierURL",
-        ])
+        try body.allowOnly(
+            [
+                "apnsEnvironment", "apnsToken", "clientId", "clientID", "deviceID", "topic",
+                // A client sends back what `create` answered.
+                "webcourierURL",
+            ] + Self.sparingMembers)
         _ = try TokenRoutes.gatewayEnvironment(body)
         return try body.require("apnsToken", try body.deviceToken())
     }
@@ -203,6 +206,32 @@ struct TokenRegistration {
             token: token)
         device.beCourier()
         return (device, naming)
+    }
+
+    /// The members that say how the device wants to be spared.
+    private static let sparingMembers = ["quietHours"]
+
+    /// What it says of how the device wants to be spared: a member that is absent leaves what an
+    /// earlier registration said, and `null` takes it back.
+    ///
+    /// - Throws: `JSONContractError`, also for a time zone that nobody knows.
+    func sparing() throws(JSONContractError) -> DeviceSparing {
+        var sparing = DeviceSparing()
+        switch body.object["quietHours"] {
+        case nil: break
+        case .null: sparing.quietHours = .now(nil)
+        case let json?:
+            let path = body.path(of: "quietHours")
+            let hours = try QuietHours(json: json, path: path)
+            guard ZoneClock.has(hours.timeZone) else {
+                throw JSONContractError(
+                    path: "\(path).timeZone",
+                    reason: "\"\(hours.timeZone.shortened)\" is unknown; allowed are the names of "
+                        + "the IANA's time zones, as \"Europe/Zurich\", and \"UTC\"")
+            }
+            sparing.quietHours = .now(hours)
+        }
+        return sparing
     }
 
     private func deviceID(

@@ -59,6 +59,10 @@ struct DeviceReading: Sendable {
             facts.waitsUntil = waiting.until
         }
         facts.receipts = receipts[id] ?? []
+        let newest = facts.receipts.max { $0.at < $1.at }
+        if facts.exception == nil, let newest, WaitReason(stored: newest.reason).hold != nil {
+            facts.digest = try await registry.digestFate(of: owed.delivery, heldAt: newest.at)
+        }
         facts.isInRanges = isInRanges
         facts.client = said.merged(of: change.position, owed.subscriptionSerial, to: device.id)
         if device.gateway == .courier { facts.courier = try await registry.courierFate(of: id) }

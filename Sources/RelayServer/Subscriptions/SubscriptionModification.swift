@@ -22,7 +22,8 @@ struct SubscriptionModification {
     /// - Throws: What makes the request as a whole unreadable.
     init(
         _ body: JSONReader, owner: SubscriptionOwner, limits: RequestLimits,
-        schema: ContainerSchema, indexes: IndexDirectory = IndexDirectory(), assignID: () -> String
+        schema: ContainerSchema, indexes: IndexDirectory = IndexDirectory(), at now: Timestamp,
+        assignID: () -> String
     ) throws {
         let scales = PredicateScales(indexes: indexes, limits: limits.costs)
         try body.allowOnly(["operations", "atomic"] + SubscriptionRoutes.idleMembers)
@@ -32,6 +33,7 @@ struct SubscriptionModification {
             let reading = SubscriptionOperationReading(
                 owner: owner, limits: limits, schema: schema, assignedID: assignID())
             let edit = try reading.edit(element, path: path)
+            try edit.checkExpiry(at: now, path: path)
             return Operation(edit: edit, cost: try Self.weigh(edit, on: scales, path: path))
         }
     }
@@ -246,6 +248,20 @@ struct WildcardPattern {
 }
 
 extension SubscriptionEdit {
+    /// Refuses what would be over when it is saved.
+    func checkExpiry(at now: Timestamp, path: String) throws(APIError) {
+        switch self {
+        case .create(let subscription), .update(let subscription):
+            guard let moment = subscription.kindness.expiresAt,
+                subscription.kindness.isOver(at: now)
+            else { return }
+            throw APIError(
+                .badRequest,
+                "\(path).subscription.expiresAt: must be later than now, found \(moment.iso8601)")
+        case .delete: return
+        }
+    }
+
     /// The subscription that the operation is about.
     var subscriptionID: SubscriptionID {
         switch self {

@@ -119,7 +119,7 @@ struct SubscriptionRoutes: Sendable {
         let modification = try SubscriptionModification(
             request.jsonBody(), owner: owner, limits: limits,
             schema: try await shadow.schema(of: owner.container),
-            indexes: indexes, assignID: { identifiers.uuid().uppercased() })
+            indexes: indexes, at: request.receivedAt, assignID: { identifiers.uuid().uppercased() })
         guard let edits = modification.edits else {
             return answer(modification.entries(outcomes: [], [], uuid: request.uuid))
         }

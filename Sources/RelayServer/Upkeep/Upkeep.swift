@@ -36,7 +36,7 @@ struct Upkeep: Sendable {
     /// What it asks of the store: its own calls, and what must be pruned of what others fetch.
     typealias Store =
         StoreUpkeep & ShardLog & CourierQueue & InboxRegistry & SessionRegistry
-        & AdministrationRegistry
+        & AdministrationRegistry & DeliveryRegistry
 
     let store: any Store
     let settings: Settings
@@ -133,6 +133,7 @@ struct Upkeep: Sendable {
                 ])
         }
         meter.show(accounts)
+        meter.show(held: try await store.heldCounts())
     }
 
     // MARK: The bounds

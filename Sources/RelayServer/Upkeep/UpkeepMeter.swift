@@ -1,4 +1,5 @@
 import Metrics
+import RelayModel
 import Storage
 import Synchronization
 
@@ -92,11 +93,20 @@ final class UpkeepMeter: Sendable {
         difference.record(accounts.reduce(0) { $0 + abs($1.difference) })
     }
 
+    /// Shows how many deliveries are held back, by why.
+    func show(held counts: [HoldReason: Int]) {
+        for reason in HoldReason.allCases {
+            Gauge(label: "belfry_deliveries_held", dimensions: [("reason", reason.rawValue)])
+                .record(counts[reason, default: 0])
+        }
+    }
+
     /// Counts what was pruned.
     func count(_ counts: PrunedCounts) {
         let tables = [
             ("dedupe", counts.dedupeKeys), ("versions", counts.endedVersions),
-            ("pastVersions", counts.pastVersions),
+            ("pastVersions", counts.pastVersions), ("subscription", counts.expired),
+            ("digest", counts.digests),
             ("logEntry", counts.logEntries), ("receiptBlock", counts.receiptBlocks),
             ("clientReceipt", counts.clientReceipts),
             ("deadLetter", counts.deadLetters), ("parkedChange", counts.parkedChanges),

@@ -129,6 +129,7 @@ extension DeviceVersion {
             "token": .string(device.token.rawValue),
         ]
         form["topic"] = device.topic.map { .string($0) }
+        form["kindness"] = device.kindness.storedForm.map { .object($0) }
         return form
     }
 
@@ -145,6 +146,9 @@ extension DeviceVersion {
             token: try reader.require("token", try reader.identifier("token")),
             topic: try reader.string("topic"))
         device.gateway = try reader.require("gateway", try reader.choice("gateway"))
+        if let kindness = reader.value("kindness") {
+            device.kindness = try DeviceKindness(storedForm: kindness)
+        }
         self.init(
             serial: try reader.serial("serial"), device: device,
             registeredAt: Timestamp(

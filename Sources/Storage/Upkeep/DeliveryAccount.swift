@@ -8,8 +8,10 @@ package struct DeliveryAccount: Sendable, Hashable {
     package var owed: Int
     /// Deliveries that the gateway accepted.
     package var delivered: Int
-    /// Rows that wait to be tried again.
+    /// What waits to be tried again: rows, and what digests count.
     package var pending: Int
+    /// Deliveries that were told together with others, by the delivery of one of them.
+    package var folded = 0
     /// Subscriptions in open ranges: what these owe is not computed yet, so that it stands on both
     /// sides, owed and pending.
     package var waitingInRanges = 0
@@ -20,9 +22,10 @@ package struct DeliveryAccount: Sendable, Hashable {
 
     /// Collects the two sides.
     package init(
-        container: ContainerKey, owed: Int, delivered: Int, pending: Int,
+        container: ContainerKey, owed: Int, delivered: Int, pending: Int, folded: Int = 0,
         waitingInRanges: Int = 0, deadLetters: Int, dropped: Int
     ) {
+        self.folded = folded
         self.container = container
         self.owed = owed
         self.delivered = delivered
@@ -32,10 +35,10 @@ package struct DeliveryAccount: Sendable, Hashable {
         self.dropped = dropped
     }
 
-    /// `owed` − (`delivered` + `pending` + `deadLetters` + `dropped`): always 0.
+    /// `owed` − (`delivered` + `pending` + `folded` + `deadLetters` + `dropped`): always 0.
     ///
     /// Above 0, deliveries have vanished; below, some are counted twice.
-    package var difference: Int { owed - delivered - pending - deadLetters - dropped }
+    package var difference: Int { owed - delivered - pending - folded - deadLetters - dropped }
 }
 
 /// What has become of deliveries since the store was made; the first four count receipts.

@@ -43,6 +43,10 @@ package struct Retention: Sendable, Hashable {
     /// A token from before the oldest mark that went has expired.
     package var deletedAge: Duration? = .seconds(90 * 86_400)
 
+    /// How long a subscription stays after it has expired, so that its owner sees why it is silent
+    /// and may renew it, and what it owes is not taken back.
+    package static let expiredAge = Duration.seconds(86_400)
+
     package init() {}
 }
 
@@ -50,6 +54,8 @@ package struct Retention: Sendable, Hashable {
 package struct PrunedCounts: Sendable, Hashable {
     /// Dedupe keys that had outlived their window.
     package var dedupeKeys = 0
+    /// Subscriptions that had expired a day before.
+    package var expired = 0
     /// Versions of subscriptions and devices that ended before anything that is still owed.
     package var endedVersions = 0
     /// Versions that had ended before anything that the log still has.
@@ -60,6 +66,8 @@ package struct PrunedCounts: Sendable, Hashable {
     package var receiptBlocks = 0
     /// What clients said of notifications.
     package var clientReceipts = 0
+    /// Digests that were closed.
+    package var digests = 0
     /// Dead letters; the accounts remember how many.
     package var deadLetters = 0
     /// Parked changes.

@@ -9,7 +9,11 @@ extension DeliveryAccount {
             sql: """
                 SELECT name AS containerName, environment, coalesce(owed, 0) AS owed,
                     coalesce(delivered, 0) AS delivered, coalesce(dropped, 0) AS dropped,
-                    (SELECT count(*) FROM retry WHERE retry.container = container.id) AS pending,
+                    coalesce(folded, 0) AS folded,
+                    (SELECT count(*) FROM retry WHERE retry.container = container.id)
+                        + (SELECT coalesce(sum(deliveries), 0) FROM digest
+                            WHERE digest.container = container.id AND closedAt IS NULL)
+                        AS pending,
                     (SELECT count(*) FROM deadLetter
                         WHERE deadLetter.container = container.id) AS deadLetters,
                     (SELECT coalesce(sum(subscriptions), 0) FROM rangeTask
@@ -21,6 +25,7 @@ extension DeliveryAccount {
             DeliveryAccount(
                 container: try StoredRow(row: row, table: "account").containerKey(),
                 owed: row["owed"], delivered: row["delivered"], pending: row["pending"],
+                folded: row["folded"],
                 waitingInRanges: row["waitingInRanges"], deadLetters: row["deadLetters"],
                 dropped: row["dropped"])
         }
@@ -30,16 +35,19 @@ extension DeliveryAccount {
 extension Database {
     /// Adds to what the account of a container says.
     func addToAccount(
-        of container: Int64, owed: Int = 0, delivered: Int = 0, dropped: Int = 0
+        of container: Int64, owed: Int = 0, delivered: Int = 0, dropped: Int = 0,
+        folded: Int = 0
     ) throws {
-        guard owed != 0 || delivered != 0 || dropped != 0 else { return }
+        guard owed != 0 || delivered != 0 || dropped != 0 || folded != 0 else { return }
         try cachedStatement(
             sql: """
-                INSERT INTO account (container, owed, delivered, dropped) VALUES (?, ?, ?, ?)
+                INSERT INTO account (container, owed, delivered, dropped, folded)
+                VALUES (?, ?, ?, ?, ?)
                 ON CONFLICT DO UPDATE SET owed = owed + excluded.owed,
                     delivered = delivered + excluded.delivered,
-                    dropped = dropped + excluded.dropped
+                    dropped = dropped + excluded.dropped,
+                    folded = folded + excluded.folded
                 """
-        ).execute(arguments: [container, owed, delivered, dropped])
+        ).execute(arguments: [container, owed, delivered, dropped, folded])
     }
 }

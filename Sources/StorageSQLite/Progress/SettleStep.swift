@@ -5,16 +5,6 @@ import Storage
 
 /// Records one step of settling: the progress moves, and the exceptions are kept with it.
 struct SettleStep: Sendable {
-    private struct StoredDelivery: Sendable {
-        let owed: OwedDelivery
-        let body: String
-
-        init(_ owed: OwedDelivery) throws(JSONContractError) {
-            self.owed = owed
-            body = try JSONValue.object(owed.delivery.storedForm).storedText()
-        }
-    }
-
     private let step: SettledStep
     private let epoch: Int64
     private let block: ReceiptBlock?
@@ -87,24 +77,14 @@ struct SettleStep: Sendable {
         }
     }
 
-    private func save(_ retry: Retry, _ delivery: StoredDelivery, in db: Database) throws {
-        let statement = try db.cachedStatement(
-            sql: """
-                INSERT INTO retry
-                    (container, deliveryID, position, "offset", subscriptionSerial, deviceSerial,
-                    body, owner, attempts, dueAt, decidedAt, reason, lane, collapses)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-                ON CONFLICT DO UPDATE SET attempts = excluded.attempts, dueAt = excluded.dueAt,
-                    decidedAt = excluded.decidedAt, reason = excluded.reason, body = excluded.body
-                """)
-        try statement.execute(
-            arguments: try columns(of: delivery, in: db)
-                + [
-                    Int64(retry.attempts), retry.dueAt.stored,
-                    (retry.decidedAt ?? retry.dueAt).stored, retry.reason.stored,
-                    RetryLane(of: delivery.owed.delivery).stored,
-                    delivery.owed.delivery.collapsingRecord == nil ? 0 : 1,
-                ])
+    private func save(
+        _ retry: Retry, _ delivery: StoredDelivery, in db: Database
+    ) throws {
+        if retry.reason.hold != nil {
+            try HeldRow(retry, delivery).save(in: db)
+        } else {
+            try RetryRow(retry, delivery).save(in: db)
+        }
     }
 
     private func save(_ letter: DeadLetter, _ delivery: StoredDelivery, in db: Database) throws {
@@ -116,20 +96,8 @@ struct SettleStep: Sendable {
                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """)
         try statement.execute(
-            arguments: try columns(of: delivery, in: db)
+            arguments: try delivery.columns(in: db)
                 + [Int64(letter.attempts), Int64(letter.status), letter.reason, letter.at.stored])
-    }
-
-    private func columns(
-        of stored: StoredDelivery, in db: Database
-    ) throws -> StatementArguments {
-        let delivery = stored.owed.delivery
-        return [
-            try db.container(delivery.container).id, delivery.id.stored,
-            delivery.ordinal.position.stored, Int64(delivery.ordinal.offset),
-            stored.owed.subscriptionSerial.stored, stored.owed.deviceSerial.stored, stored.body,
-            delivery.owner.rawValue,
-        ]
     }
 
     private func forgetDeadTokens(in commit: inout OpenCommit) throws {

@@ -9,8 +9,10 @@ struct DeviceStep {
     let container: StoredContainer
     let now: Timestamp
 
+    /// Registers it; `spared` changes what an earlier registration of it asked for.
     func register(
-        _ device: Device, named naming: DeviceNaming = .device, in commit: inout OpenCommit
+        _ device: Device, named naming: DeviceNaming = .device, _ spared: DeviceSparing = .asBefore,
+        in commit: inout OpenCommit
     ) throws -> DeviceVersion {
         var device = device
         var (rivals, serials) = try rivals(of: device, in: commit)
@@ -18,6 +20,8 @@ struct DeviceStep {
             device.id = further
             (rivals, serials) = try self.rivals(of: device, in: commit)
         }
+        let before = rivals.first { ($0.device.id, $0.device.owner) == (device.id, device.owner) }
+        device.kindness = spared.applied(to: before?.device.kindness ?? device.kindness)
         if let same = rivals.first(where: { $0.device == device }) {
             return try refresh(same, in: &commit)
         }
@@ -29,6 +33,7 @@ struct DeviceStep {
         try handOverCourier(of: rivals, to: device, in: commit)
         try end(serials, in: commit)
         let surplus = try endSurplus(before: device, in: commit)
+        for rival in rivals { try release(rival.device, in: commit) }
         let version = try insert(device, in: commit)
         let body = LogEntryBody.deviceSaved(version, replaced: serials + surplus)
         _ = try commit.append(body, storedBody: try body.storedBody(), in: container, at: now)
@@ -84,8 +89,16 @@ struct DeviceStep {
             commit.db, sql: Self.forgottenStatement,
             arguments: [container.id, user.rawValue, id.rawValue])
         try dropBadge(id, of: user, in: commit)
+        try HeldRelease(container: container.id, owner: user.rawValue, now: now)
+            .release(id, commit.db)
         try endAndTell(serials, in: &commit)
         return !serials.isEmpty
+    }
+
+    /// What was held back for a version that ends is judged by what comes after it.
+    private func release(_ device: Device, in commit: OpenCommit) throws {
+        try HeldRelease(container: container.id, owner: device.owner.rawValue, now: now)
+            .release(device.id, commit.db)
     }
 
     /// Begins with the user, because users who share an ID of a device may be many.
@@ -145,14 +158,15 @@ struct DeviceStep {
             sql: """
                 INSERT INTO device
                     (container, owner, deviceID, gateway, gatewayEnvironment, token, topic,
-                    registeredAt, activation)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+                    registeredAt, activation, kindness)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """)
         let owner = try commit.db.user(device.owner, of: container)
         try statement.execute(arguments: [
             container.id, owner, device.id.rawValue, device.gateway.rawValue,
             device.gatewayEnvironment.rawValue, device.token.rawValue, device.topic, now.stored,
             commit.next.stored,
+            try device.kindness.storedForm.map { try JSONValue.object($0).storedText() },
         ])
         return DeviceVersion(
             serial: UInt64(clamping: commit.db.lastInsertedRowID), device: device,

@@ -77,7 +77,14 @@ struct SubscriptionStep {
             return .overQuota(refusal)
         }
         try end(existing.serial, in: commit)
+        try release(subscription.id, in: commit)
         return .saved(try save(subscription, content, replacing: existing.serial, in: &commit))
+    }
+
+    /// What was held back by a version that ends is judged by what comes after it.
+    private func release(_ id: SubscriptionID, in commit: OpenCommit) throws {
+        try HeldRelease(container: container.id, owner: owner.user.rawValue, now: now)
+            .release(id, in: owner.database, commit.db)
     }
 
     /// The quota that does not allow a subscription; `bytes` are those of the version that ends.
@@ -98,6 +105,7 @@ struct SubscriptionStep {
             return try forgetDisabled(id, in: commit) == nil ? .notFound(id) : .deleted(id)
         }
         try end(existing.serial, in: commit)
+        try release(id, in: commit)
         let body = LogEntryBody.subscriptionDeleted(serial: existing.serial)
         _ = try commit.append(body, storedBody: try body.storedBody(), in: container, at: now)
         return .deleted(id)
@@ -112,14 +120,16 @@ struct SubscriptionStep {
             sql: """
                 INSERT INTO subscription
                     (container, owner, database, subscriptionID, contentDigest, firesOnce, body,
-                    activation, recordType)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+                    activation, recordType, kindness, expiresAt)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """)
         try statement.execute(arguments: [
             container.id, user, owner.database.rawValue, subscription.id.rawValue,
             Data(content.digest),
             subscription.firesOnce, try subscription.storedText(),
             commit.next.stored, subscription.recordType?.rawValue,
+            try subscription.kindness.storedForm.map { try JSONValue.object($0).storedText() },
+            subscription.kindness.expiresAt?.stored,
         ])
         let version = SubscriptionVersion(
             serial: UInt64(clamping: commit.db.lastInsertedRowID), subscription: subscription,

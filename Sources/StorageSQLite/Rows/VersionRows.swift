@@ -25,7 +25,7 @@ struct DeviceRows {
 
     private struct Columns {
         let serial, deviceID, owner, environment, token, topic, gateway: Int
-        let registeredAt, activation: Int
+        let registeredAt, activation, kindness: Int
 
         init(_ row: Row) throws {
             let find = ColumnFinder(row: row, table: "device")
@@ -38,6 +38,7 @@ struct DeviceRows {
             gateway = try find.index("gateway")
             registeredAt = try find.index("registeredAt")
             activation = try find.index("activation")
+            kindness = try find.index("kindness")
         }
     }
 
@@ -58,6 +59,10 @@ struct DeviceRows {
             topic: row[columns.topic])
         device.gateway = try stored.require(
             "gateway", GatewayKind(rawValue: row[columns.gateway]))
+        if let text = row[columns.kindness] as String? {
+            let json = try stored.json(text, of: "kindness")
+            device.kindness = try stored.require("kindness", try? DeviceKindness(storedForm: json))
+        }
         return DeviceVersion(
             serial: UInt64(clamping: row[columns.serial] as Int64), device: device,
             registeredAt: Timestamp(stored: row[columns.registeredAt]),

@@ -44,7 +44,8 @@ extension StoreReport {
             db, sql: "SELECT shardHead.position, progress.position FROM shardHead, progress")
         problems += accounts.filter { $0.difference != 0 }.map { account in
             "\(account.container): \(account.owed) deliveries were owed, and "
-                + "\(account.owed - account.difference) are delivered, pending, dead or dropped"
+                + "\(account.owed - account.difference) are delivered, pending, folded, dead or "
+                + "dropped"
         }
         for (sentence, sql) in Self.rules {
             if let count = try Int.fetchOne(db, sql: sql), count != 0 {
@@ -76,6 +77,14 @@ extension StoreReport {
         (
             "a delivery is pending and dead at once",
             "SELECT count(*) FROM retry JOIN deadLetter USING (deliveryID)"
+        ),
+        (
+            "a delivery is the newest of an open digest, and pending or dead besides",
+            """
+            SELECT count(*) FROM digest WHERE closedAt IS NULL AND (
+                deliveryID IN (SELECT deliveryID FROM retry)
+                OR deliveryID IN (SELECT deliveryID FROM deadLetter))
+            """
         ),
         (
             "a range lies beyond the progress",

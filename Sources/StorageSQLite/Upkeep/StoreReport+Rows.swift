@@ -19,6 +19,9 @@ extension StoreReport {
         problems += try unreadable("retry", "SELECT * FROM retry", in: db) {
             _ = try Retry(row: $0)
         }
+        problems += try unreadable(
+            "digest", "SELECT * FROM digest WHERE closedAt IS NULL", in: db
+        ) { _ = try Digest(row: $0) }
         problems += try unreadable("deadLetter", "SELECT * FROM deadLetter", in: db) {
             _ = try DeadLetter(row: $0)
         }

@@ -138,6 +138,7 @@ extension StoreReport {
         let accounts = accounts.map { account in
             "\(account.container): owed \(account.owed) = delivered \(account.delivered)"
                 + " + pending \(account.pending) + dead \(account.deadLetters)"
+                + (account.folded == 0 ? "" : " + told with others \(account.folded)")
                 + " + dropped \(account.dropped)"
                 + (account.waitingInRanges == 0
                     ? "" : ", and what \(account.waitingInRanges) subscriptions in ranges owe")

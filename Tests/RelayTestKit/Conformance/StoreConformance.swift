@@ -36,6 +36,7 @@ package enum StoreConformance {
         + InboxConformance.cases + ShadowConformance.cases + RangeConformance.cases
         + SnapshotConformance.cases + UpkeepConformance.cases + PastConformance.cases
         + ListConformance.cases + HealthConformance.cases + ClientReceiptConformance.cases
+        + HeldConformance.cases
 }
 
 /// Values from which the suite builds its cases.

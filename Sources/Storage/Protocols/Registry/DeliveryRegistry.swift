@@ -10,6 +10,14 @@ package protocol DeliveryRegistry: Sendable {
     func exception(_ id: DeliveryID) async throws -> DeliveryException?
     /// Those of these deliveries that wait to be tried again.
     func waiting(among ids: [DeliveryID]) async throws -> Set<DeliveryID>
+    /// What is held back of what a user's subscriptions owe their devices, at most `limit` pairs of
+    /// them.
+    func held(of owner: UserID, in container: ContainerKey, limit: Int) async throws -> [HeldCount]
+    /// What became of a delivery that was held back at `moment` and has no row: the digest that
+    /// counts it; `nil` if none is kept.
+    func digestFate(of delivery: Delivery, heldAt moment: Timestamp) async throws -> DigestFate?
+    /// How many deliveries are held back, by why.
+    func heldCounts() async throws -> [HoldReason: Int]
 }
 
 /// Which receipts somebody wants to see; every part that is set narrows them.

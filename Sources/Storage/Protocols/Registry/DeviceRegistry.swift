@@ -10,8 +10,11 @@ package protocol DeviceRegistry: Sendable {
     ///
     /// Where `naming` is that of a client, a web courier and another token may have its name at the
     /// same time: the later one gets an ID of its own then.
+    ///
+    /// How the device wants to be spared stays as an earlier registration of it said, but for what
+    /// `spared` says; a device that was not known says it itself.
     func register(
-        _ device: Device, named naming: DeviceNaming, at now: Timestamp
+        _ device: Device, named naming: DeviceNaming, _ spared: DeviceSparing, at now: Timestamp
     ) async throws -> DeviceVersion
     /// The active devices of one user, ordered by serial; of every user if `owner` is `nil`.
     func devices(
@@ -43,7 +46,40 @@ package enum DeviceNaming: Sendable, Hashable {
     case client
 }
 
+/// What a registration says of how a device wants to be spared: what it does not mention stays.
+package struct DeviceSparing: Sendable, Hashable {
+    /// What becomes of one thing that may be asked for.
+    package enum Word<Value: Sendable & Hashable>: Sendable, Hashable {
+        /// It stays.
+        case asBefore
+        /// It is this from now on.
+        case now(Value)
+    }
+
+    /// The quiet hours, or none.
+    package var quietHours: Word<QuietHours?> = .asBefore
+
+    /// Nothing is mentioned.
+    package static let asBefore = DeviceSparing()
+
+    package init() {}
+
+    /// What is asked for after it.
+    package func applied(to before: DeviceKindness) -> DeviceKindness {
+        var kindness = before
+        if case .now(let hours) = quietHours { kindness.quietHours = hours }
+        return kindness
+    }
+}
+
 extension DeviceRegistry {
+    /// Registers a device as before, but for what it says itself.
+    package func register(
+        _ device: Device, named naming: DeviceNaming, at now: Timestamp
+    ) async throws -> DeviceVersion {
+        try await register(device, named: naming, .asBefore, at: now)
+    }
+
     /// Registers a device by its own ID.
     package func register(_ device: Device, at now: Timestamp) async throws -> DeviceVersion {
         try await register(device, named: .device, at: now)

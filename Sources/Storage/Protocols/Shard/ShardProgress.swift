@@ -52,6 +52,28 @@ package protocol ShardProgress: Sendable {
 
     /// What must not be sent any more, by the registry as it is now.
     func withdrawals(among deliveries: [OwedDelivery]) async throws -> [DeliveryID: Withdrawal]
+
+    // Deliveries that are held back for their recipients' sake. Each is a row of its own, among the
+    // retries, until a subscription has `Limits.maximumHeldDeliveries` of them for a device. What
+    // comes then is told together: a digest counts it and keeps the newest, and becomes one retry
+    // when its time has come. A delivery is always in one place: a retry, or counted by a digest
+    // that is open.
+
+    /// What may hold deliveries back that waited, by the settings of now; those that nothing holds
+    /// are not there.
+    func kindness(among deliveries: [OwedDelivery]) async throws -> [DeliveryID: Kindness]
+    /// The digests whose time has come, the earliest first, at most `limit`.
+    func dueDigests(at now: Timestamp, limit: Int) async throws -> [Digest]
+    /// When the time of the next digest comes; `nil` if none is open.
+    func nextDigestDue() async throws -> Timestamp?
+    /// Closes digests: each becomes a retry, in the same transaction. One that has grown since it
+    /// was read stays open.
+    ///
+    /// - Returns: How many were closed.
+    func close(_ digests: [ClosingDigest], at now: Timestamp) async throws -> Int
+    /// Says that subscriptions were edited whose deliveries may have been held back, one element
+    /// for any number of them; for one reader.
+    var heldReleased: AsyncStream<Void> { get }
 }
 
 /// Why a delivery is not its recipient's any more, although it is owed.

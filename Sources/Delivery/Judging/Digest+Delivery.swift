@@ -1,0 +1,58 @@
+package import RelayModel
+package import Storage
+
+extension Digest {
+    /// What is sent for all that it counts: the newest as it was composed, with how many it stands
+    /// for where there are several.
+    package var delivery: OwedDelivery {
+        var owed = newest
+        owed.delivery.standsFor = count
+        guard count > 1 else { return owed }
+        // A newer change of the newest's record is no reason to say nothing of the others.
+        owed.delivery.collapsingRecord = nil
+        let own = owed.delivery.notification.payload
+        owed.delivery.notification.payload =
+            owed.delivery.together.flatMap { Self.counting(count, in: $0) }
+            ?? Self.counting(count, in: own) ?? own
+        return owed
+    }
+
+    /// The payload with the number of deliveries, beside the position and wherever it is told;
+    /// `nil` if it does not fit.
+    private static func counting(_ count: Int64, in payload: [UInt8]) -> [UInt8]? {
+        guard case .object(var object)? = try? JSONValue(stored: payload) else { return nil }
+        if case .object(var aps)? = object["aps"], let alert = aps["alert"] {
+            aps["alert"] = telling(count, in: alert)
+            object["aps"] = .object(aps)
+        }
+        let told = object
+        var belfry = JSONObject()
+        if case .object(let before)? = object["belfry"] { belfry = before }
+        belfry["count"] = .integer(count)
+        object["belfry"] = .object(belfry)
+        var counted: [UInt8] = []
+        object.write(to: &counted)
+        if counted.count <= Limits.maximumPayloadBytes { return counted }
+        // What is told is more than our own members.
+        var plain: [UInt8] = []
+        told.write(to: &plain)
+        return plain.count <= Limits.maximumPayloadBytes ? plain : nil
+    }
+
+    /// An alert with the number wherever it is asked for.
+    private static func telling(_ count: Int64, in alert: JSONValue) -> JSONValue {
+        switch alert {
+        case .string(let text):
+            .string(
+                text.unicodeScalars.contains(Delivery.countMark)
+                    ? text.split(
+                        separator: String(Delivery.countMark), omittingEmptySubsequences: false
+                    ).joined(separator: String(count)) : text)
+        case .array(let elements): .array(elements.map { telling(count, in: $0) })
+        case .object(let members):
+            .object(
+                JSONObject(members.members.map { ($0.name, telling(count, in: $0.value)) }))
+        default: alert
+        }
+    }
+}

@@ -1,0 +1,137 @@
+/// What fires in a span of time is told together at its end.
+public struct PushDigest: Sendable, Hashable {
+    /// How long after the first the others are waited for.
+    public var seconds: Int64
+    /// The title where it tells of several; without one the subscription's own stays.
+    public var title: DigestTemplate?
+    /// The text where it tells of several; without one the subscription's own stays.
+    public var alertBody: DigestTemplate?
+    /// The key of a localised text; overrides ``alertBody``.
+    public var alertLocalizationKey: String?
+    /// What fills the localised text.
+    public var alertLocalizationArgs: [DigestTemplate] = []
+
+    /// Whether it says anything in place of the subscription's own texts.
+    public var hasTexts: Bool {
+        title != nil || alertBody != nil || alertLocalizationKey != nil
+    }
+
+    /// Reads the wire form.
+    ///
+    /// - Throws: ``JSONContractError`` at the first member that does not fit.
+    public init(json: JSONValue, path: String) throws(JSONContractError) {
+        let reader = try JSONReader(json, path: path)
+        try reader.allowOnly([
+            "seconds", "title", "alertBody", "alertLocalizationKey", "alertLocalizationArgs",
+        ])
+        seconds = try reader.number("seconds", in: PushThrottle.spans)
+        title = try reader.template("title")
+        alertBody = try reader.template("alertBody")
+        alertLocalizationKey = try reader.text("alertLocalizationKey")
+        let arguments = try reader.strings("alertLocalizationArgs") ?? []
+        guard arguments.count <= Limits.maximumLocalizationArguments else {
+            throw reader.failure(
+                "alertLocalizationArgs", "more than \(Limits.maximumLocalizationArguments) texts")
+        }
+        for (index, text) in arguments.enumerated() {
+            alertLocalizationArgs.append(
+                try DigestTemplate(
+                    text, path: reader.path(of: "alertLocalizationArgs[\(index)]")))
+        }
+        guard arguments.isEmpty || alertLocalizationKey != nil else {
+            throw reader.failure(
+                "alertLocalizationArgs", "fill the text of alertLocalizationKey, which is missing")
+        }
+    }
+
+    /// The wire form.
+    public var json: JSONValue {
+        var object: JSONObject = ["seconds": .integer(seconds)]
+        object.set("title", title?.source)
+        object.set("alertBody", alertBody?.source)
+        object.set("alertLocalizationKey", alertLocalizationKey)
+        object.set("alertLocalizationArgs", alertLocalizationArgs.map(\.source))
+        return .object(object)
+    }
+}
+
+/// A text with places for the number of what is told together, and for fields of the newest:
+/// `{count}` and `{name}`; `{{` and `}}` are braces.
+public struct DigestTemplate: Sendable, Hashable {
+    /// A part of it.
+    public enum Part: Sendable, Hashable {
+        /// What stands there.
+        case text(String)
+        /// How many are told together.
+        case count
+        /// The value of a field of the newest record.
+        case field(String)
+    }
+
+    /// What was written.
+    public let source: String
+    /// The parts, in order.
+    public let parts: [Part]
+
+    /// Places in one template.
+    private static let mostPlaces = 16
+
+    /// The fields that it names, in order.
+    public var fields: [String] {
+        parts.compactMap { if case .field(let name) = $0 { name } else { nil } }
+    }
+
+    /// Reads a template.
+    ///
+    /// - Throws: ``JSONContractError`` that says at which character it cannot be read.
+    public init(_ source: String, path: String) throws(JSONContractError) {
+        var parts: [Part] = []
+        var text = ""
+        let characters = Array(source)
+        var index = 0
+        func failure(_ reason: String) -> JSONContractError {
+            JSONContractError(path: path, reason: "character \(index + 1): \(reason)")
+        }
+        while index < characters.count {
+            let character = characters[index]
+            let isDouble = index + 1 < characters.count && characters[index + 1] == character
+            switch character {
+            case "{" where isDouble, "}" where isDouble:
+                text.append(character)
+                index += 2
+            case "}":
+                throw failure("a brace that closes nothing; write }} for a brace")
+            case "{":
+                guard let end = characters[index...].firstIndex(of: "}") else {
+                    throw failure("a brace that is not closed; write {{ for a brace")
+                }
+                let name = String(characters[index + 1..<end])
+                guard name.isPlainName(upTo: Limits.maximumNameBytes), !name.contains("{") else {
+                    throw failure("{count} or the name of a field in braces is expected")
+                }
+                if !text.isEmpty { parts.append(.text(text)) }
+                text = ""
+                parts.append(name == "count" ? .count : .field(name))
+                index = end + 1
+            default:
+                text.append(character)
+                index += 1
+            }
+        }
+        if !text.isEmpty { parts.append(.text(text)) }
+        index = 0
+        guard parts.count <= 2 * Self.mostPlaces else {
+            throw failure("more than \(Self.mostPlaces) places in braces")
+        }
+        self.source = source
+        self.parts = parts
+    }
+}
+
+extension JSONReader {
+    /// A template, within the limit of a text.
+    func template(_ name: String) throws(JSONContractError) -> DigestTemplate? {
+        guard let text = try text(name) else { return nil }
+        return try DigestTemplate(text, path: path(of: name))
+    }
+}

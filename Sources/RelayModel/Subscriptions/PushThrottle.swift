@@ -1,0 +1,40 @@
+/// So many pushes to a device in a span of time; what comes beyond is told together.
+public struct PushThrottle: Sendable, Hashable {
+    /// How many.
+    public var pushes: Int
+    /// In how many seconds.
+    public var seconds: Int64
+
+    private static let bounds = (pushes: 1...100 as ClosedRange<Int64>, seconds: spans)
+    /// Spans of throttles and digests: to a week.
+    static let spans: ClosedRange<Int64> = 1...604_800
+
+    /// Reads the wire form.
+    ///
+    /// - Throws: ``JSONContractError`` at the first member that does not fit.
+    public init(json: JSONValue, path: String) throws(JSONContractError) {
+        let reader = try JSONReader(json, path: path)
+        try reader.allowOnly(["pushes", "seconds"])
+        pushes = Int(try reader.number("pushes", in: Self.bounds.pushes))
+        seconds = try reader.number("seconds", in: Self.bounds.seconds)
+    }
+
+    /// The wire form.
+    public var json: JSONValue {
+        ["pushes": .integer(Int64(pushes)), "seconds": .integer(seconds)]
+    }
+}
+
+extension JSONReader {
+    /// A required whole number within bounds.
+    func number(
+        _ name: String, in range: ClosedRange<Int64>
+    ) throws(JSONContractError) -> Int64 {
+        let number = try require(name, try integer(name))
+        guard range.contains(number) else {
+            throw failure(
+                name, "must be \(range.lowerBound) to \(range.upperBound), found \(number)")
+        }
+        return number
+    }
+}

@@ -1,0 +1,251 @@
+import Gateway
+import RelayModel
+import RelayTestKit
+import Storage
+import Testing
+
+@testable import Delivery
+
+/// What is held back for its recipient's sake, and what lets it go.
+@Suite struct HoldTests {
+    private static let zurich = "Europe/Zurich"
+
+    private static func moment(_ text: String) throws -> Timestamp {
+        try #require(Timestamp(iso8601: text))
+    }
+
+    private static func owed(
+        _ position: UInt64 = 1, _ pushType: PushType = .alert,
+        _ edit: (inout Kindness) throws -> Void
+    ) rethrows -> OwedDelivery {
+        var owed = Fixtures.delivery(at: position)
+        owed.delivery.notification.pushType = pushType
+        var kindness = Kindness(
+            subscription: SubscriptionKindness(), device: DeviceKindness(),
+            subscriptionSerial: 1, deviceSerial: 1)
+        try edit(&kindness)
+        owed.kindness = kindness
+        return owed
+    }
+
+    private static func night(
+        from: String = "22:00", until: String = "07:00"
+    ) throws -> QuietHours {
+        try QuietHours(
+            json: ["timeZone": .string(zurich), "from": .string(from), "until": .string(until)],
+            path: "")
+    }
+
+    // MARK: Time zones
+
+    @Test func `zones are those of the database`() {
+        #expect(ZoneClock.has("Europe/Zurich") && ZoneClock.has("UTC"))
+        #expect(ZoneClock.has("America/Argentina/Buenos_Aires"))
+        for name in ["", "Zurich", "Europe/Zürich", "GMT+1", "../etc/passwd", "Europe/Nowhere"] {
+            #expect(!ZoneClock.has(name), "\(name)")
+        }
+    }
+
+    /// In spring 02:00 is followed by 03:00, and in autumn 03:00 by 02:00.
+    static let changes = [
+        ("22:00", "07:00", "2026-03-28T22:30:00Z", "2026-03-29T05:00:00Z"),
+        ("22:00", "07:00", "2026-10-24T21:30:00Z", "2026-10-25T06:00:00Z"),
+        ("22:00", "02:30", "2026-03-28T22:30:00Z", "2026-03-29T01:30:00Z"),
+        ("22:00", "02:30", "2026-10-24T21:30:00Z", "2026-10-25T00:30:00Z"),
+        ("02:00", "03:30", "2026-10-25T01:45:00Z", "2026-10-25T02:30:00Z"),
+    ]
+
+    @Test(arguments: changes) func `quiet hours end by the device's clock`(
+        from: String, until: String, now: String, end: String
+    ) throws {
+        var zones = ZoneClock()
+        let hours = try Self.night(from: from, until: until)
+        let found = hours.end(at: try Self.moment(now)) { zones.offset(of: Self.zurich, at: $0) }
+        #expect(found?.iso8601Seconds == end)
+    }
+
+    // MARK: What holds
+
+    @Test func `quiet hours hold what shows, unless it is urgent`() throws {
+        var rules = HoldRules()
+        let now = try Self.moment("2026-11-24T22:00:00Z")
+        let quiet = try Self.owed { $0.device.quietHours = try Self.night() }
+        #expect(
+            rules.hold(on: quiet, at: now)
+                == .init(reason: .quietHours, until: try Self.moment("2026-11-25T06:00:00Z")))
+        #expect(rules.hold(on: quiet, at: try Self.moment("2026-11-24T12:00:00Z")) == nil)
+        let urgent = try Self.owed {
+            $0.device.quietHours = try Self.night()
+            $0.subscription.isUrgent = true
+        }
+        #expect(rules.hold(on: urgent, at: now) == nil)
+        let silent = try Self.owed(1, .background) { $0.device.quietHours = try Self.night() }
+        #expect(rules.hold(on: silent, at: now) == nil)
+        let paused = Self.owed(1, .background) { $0.subscription.isPaused = true }
+        #expect(rules.hold(on: paused, at: now) == .init(reason: .paused, until: nil))
+        #expect(rules.hold(on: Fixtures.delivery(at: 1), at: now) == nil)
+    }
+
+    private func state() -> DeliveryState {
+        DeliveryState(
+            mark: .start, settings: DeliverySettings(), judge: OutcomeJudge(),
+            generator: SeededGenerator(seed: 1), tellsEnds: false)
+    }
+
+    @Test func `what is held becomes a retry without an attempt, and goes when its time has come`()
+        throws
+    {
+        var state = state()
+        let now = try Self.moment("2026-11-24T22:00:00Z")
+        let owed = try Self.owed { $0.device.quietHours = try Self.night() }
+        let admission = state.admit([owed][...], atMost: 1, withdrawn: [:], at: now)
+        #expect(admission.taken == 1 && admission.requests.isEmpty)
+        let taken = state.nextStep()
+        let step = try #require(taken)
+        let retry = try #require(step.retries.first)
+        #expect(retry.attempts == 0 && retry.reason == .held(.quietHours))
+        #expect(retry.judgedBy == JudgedVersions(subscription: 1, device: 1))
+        #expect(step.receipts.map(\.outcome) == [.deferred])
+        #expect(step.receipts.map(\.reason) == ["held: quiet hours"])
+        _ = state.stepRecorded(step)
+        // Found early it is held on; without the hours it goes.
+        let early = state.admit(due: [retry], withdrawn: [:], at: now)
+        #expect(early.requests.isEmpty)
+        let held = state.nextStep()
+        #expect(held?.retries.map(\.dueAt) == [retry.dueAt])
+        _ = state.stepRecorded(try #require(held))
+        let due = state.admit(due: [retry], withdrawn: [:], at: retry.dueAt)
+        #expect(due.requests.map(\.deliveryID) == [owed.delivery.id])
+    }
+
+    @Test func `what expires while it is held ends as a dead letter`() throws {
+        var state = state()
+        let now = try Self.moment("2026-11-24T22:00:00Z")
+        var quiet = try Self.owed(1) { $0.device.quietHours = try Self.night() }
+        quiet.delivery.notification.expiration = now.advanced(by: .seconds(3600))
+        var paused = Self.owed(2) { $0.subscription.isPaused = true }
+        paused.delivery.notification.expiration = now.advanced(by: .seconds(3600))
+        _ = state.admit([quiet, paused][...], atMost: 2, withdrawn: [:], at: now)
+        let taken = state.nextStep()
+        let step = try #require(taken)
+        #expect(step.deadLetters.map(\.reason) == ["expired: held: quiet hours"])
+        // Nobody knows when it is resumed: so it is looked at again when it expires.
+        #expect(step.retries.map(\.dueAt) == [now.advanced(by: .seconds(3600))])
+        _ = state.stepRecorded(step)
+        let late = now.advanced(by: .seconds(3600))
+        _ = state.admit(due: step.retries, withdrawn: [:], at: late)
+        #expect(
+            state.nextStep()?.deadLetters.map(\.reason)
+                == ["expired: held: the subscription is paused"])
+    }
+
+    // MARK: Told together
+
+    private static func digest(_ seconds: Int64) throws -> PushDigest {
+        try PushDigest(json: ["seconds": .integer(seconds)], path: "")
+    }
+
+    @Test func `a digest waits for its span, and on to the end of quiet hours`() throws {
+        var rules = HoldRules()
+        let now = try Self.moment("2026-11-24T12:00:00Z")
+        let owed = try Self.owed { $0.subscription.digest = try Self.digest(60) }
+        #expect(
+            rules.hold(on: owed, at: now)
+                == .init(reason: .digest, until: now.advanced(by: .seconds(60))))
+        #expect(rules.hold(on: owed, attempts: 1, at: now) == nil, "it was sent before")
+        var told = owed
+        told.delivery.standsFor = 3
+        #expect(rules.hold(on: told, at: now) == nil)
+        let night = try Self.owed {
+            $0.subscription.digest = try Self.digest(3600)
+            $0.device.quietHours = try Self.night()
+        }
+        #expect(
+            rules.hold(on: night, at: try Self.moment("2026-11-24T20:30:00Z"))?.until
+                == (try Self.moment("2026-11-25T06:00:00Z")))
+    }
+
+    private static func few(
+        _ position: UInt64, standsFor: Int64? = nil, _ pushes: Int = 2
+    ) throws -> OwedDelivery {
+        var owed = try Self.owed(position) {
+            $0.subscription.throttle = try PushThrottle(
+                json: ["pushes": .integer(Int64(pushes)), "seconds": 60], path: "")
+        }
+        owed.delivery.standsFor = standsFor
+        return owed
+    }
+
+    @Test func `of any span a device gets so many, and what waits goes first`() throws {
+        var book = ThrottleBook()
+        let start = Fixtures.moment
+        func place(_ owed: OwedDelivery, at seconds: Int64) throws -> Timestamp? {
+            let throttle = try #require(owed.kindness?.subscription.throttle)
+            return book.place(
+                owed.delivery, throttle, at: start.advanced(by: .seconds(seconds)))
+        }
+        func after(_ seconds: Int64) -> Timestamp { start.advanced(by: .seconds(seconds)) }
+        #expect(try place(try Self.few(1), at: 0) == nil)
+        #expect(try place(try Self.few(2), at: 50) == nil)
+        #expect(try place(try Self.few(2), at: 51) == nil, "it has its place")
+        #expect(try place(try Self.few(3), at: 52) == after(60))
+        #expect(try place(try Self.few(4), at: 60) == after(60), "what waits goes first")
+        #expect(try place(try Self.few(5, standsFor: 2), at: 60) == nil)
+        #expect(try place(try Self.few(6), at: 61) == after(110))
+        #expect(try place(try Self.few(7, standsFor: 1), at: 110) == nil)
+        #expect(try place(try Self.few(8), at: 121) == nil)
+    }
+
+    @Test func `the times of a throttle go back with the clock`() throws {
+        var book = ThrottleBook()
+        let throttle = try PushThrottle(json: ["pushes": 1, "seconds": 60], path: "")
+        let now = Fixtures.moment
+        #expect(book.place(Fixtures.delivery(at: 1).delivery, throttle, at: now) == nil)
+        book.clockWasSetBack(by: .seconds(1000))
+        let early = now.advanced(by: .seconds(-970))
+        #expect(
+            book.place(Fixtures.delivery(at: 2).delivery, throttle, at: early)
+                == now.advanced(by: .seconds(-940)))
+    }
+
+    @Test func `a digest says its number wherever its texts ask for it`() throws {
+        var newest = Fixtures.delivery(at: 9)
+        let mark = String(Delivery.countMark)
+        newest.delivery.together = Array(
+            #"{"aps":{"alert":"\(mark) new, \(mark) in all"},"belfry":{"seq":"9"}}"#
+                .replacing(#"\(mark)"#, with: mark).utf8)
+        let told = Digest(
+            id: 1, deliveries: 7, count: 7, openedAt: Fixtures.moment, newest: newest
+        ).delivery
+        let payload = try JSONValue(stored: told.delivery.notification.payload)
+        #expect(payload.value(at: ["aps", "alert"]) == "7 new, 7 in all")
+        #expect(payload.value(at: ["belfry"]) == ["seq": "9", "count": 7])
+        // Without room for more than itself it is sent as it would have been.
+        newest.delivery.together = Array(
+            "{\"aps\":{\"alert\":\"\(mark)\(String(repeating: "x", count: 4090))\"}}".utf8)
+        let long = Digest(
+            id: 1, deliveries: 7, count: 7, openedAt: Fixtures.moment, newest: newest
+        ).delivery
+        #expect(
+            try JSONValue(stored: long.delivery.notification.payload)
+                == ["belfry": ["count": 7]])
+    }
+
+    @Test func `a digest is the newest of its deliveries, with how many it stands for`() throws {
+        var newest = Fixtures.delivery(at: 9)
+        newest.delivery.collapsingRecord = Fixtures.change(.create, "r").recordID
+        let alone = Digest(
+            id: 1, deliveries: 1, count: 1, openedAt: Fixtures.moment, newest: newest
+        ).delivery
+        #expect(alone.delivery.standsFor == 1)
+        #expect(alone.delivery.notification == newest.delivery.notification)
+        let several = Digest(
+            id: 1, deliveries: 7, count: 8, openedAt: Fixtures.moment, newest: newest
+        ).delivery
+        #expect(several.delivery.id == newest.delivery.id)
+        #expect(several.delivery.standsFor == 8)
+        #expect(several.delivery.collapsingRecord == nil)
+        let payload = try JSONValue(stored: several.delivery.notification.payload)
+        #expect(payload.value(at: ["belfry", "count"]) == .integer(8))
+    }
+}

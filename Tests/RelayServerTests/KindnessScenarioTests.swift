@@ -1,0 +1,345 @@
+import Delivery
+import GatewaySimulator
+import RelayModel
+import RelayTestKit
+import Storage
+import StorageSQLite
+import Testing
+
+@testable import RelayServer
+
+/// What users ask for so as not to be disturbed, over HTTP and to the gateway.
+@Suite(.serialized, .timeLimit(.minutes(30))) struct KindnessScenarioTests {
+    private typealias Scenario = ExplainScenarioTests
+
+    private static func update(
+        _ subscription: JSONValue, _ relay: RunningRelay
+    ) async throws -> RelayClient.Reply {
+        try await relay.container.call(
+            "subscriptions/modify",
+            ["operations": [["operationType": "update", "subscription": subscription]]],
+            as: "alice", in: "public"
+        ).expect(200)
+    }
+
+    private static func device(
+        _ position: String, _ relay: RunningRelay, _ name: String = "phone"
+    ) async throws -> JSONValue? {
+        let reply = try await Scenario.ask(
+            ["position": .string(position), "deviceID": .string(name)], relay)
+        return reply["explanations", "0", "devices", "0"]
+    }
+
+    /// Hours around now, by a device's clock.
+    private static func quietNow() -> JSONValue {
+        let minute = (World.real.now().seconds / 60 + 1440) % 1440
+        func text(_ minute: Int64) -> JSONValue {
+            func two(_ number: Int64) -> String { number < 10 ? "0\(number)" : "\(number)" }
+            return .string("\(two(minute % 1440 / 60)):\(two(minute % 60))")
+        }
+        return ["timeZone": "UTC", "from": text(minute + 1380), "until": text(minute + 60)]
+    }
+
+    @Test func `what a paused subscription owes waits until it is resumed`() async throws {
+        try await RunningRelay.with { relay in
+            try await relay.container.save(.query("q", adding: ["paused": true]))
+            let position = try await Scenario.post(.change("create", "a1"), relay)
+            try await relay.relay.waitUntilSettled(within: .patience)
+            #expect(relay.gateway.simulated.pushes.isEmpty)
+            let held = try await Self.device(position, relay)
+            #expect(held?.value(at: ["standing"]) == "waiting", "\(held?.text ?? "")")
+            #expect(held?.value(at: ["step"]) == "held")
+            let sentence = held?.value(at: ["sentence"])?.string ?? ""
+            #expect(sentence.hasPrefix("Held: the subscription is paused, until "), "\(sentence)")
+            let list = try await relay.client.administer(
+                "GET", "\(relay.container.path)/subscriptions")
+            #expect(list["subscriptions", "0", "held"] == 2, "\(list.text)")
+            #expect(list["subscriptions", "0", "paused"] == true)
+            let devices = try await relay.client.administer(
+                "GET", "\(relay.container.path)/devices?user=alice")
+            #expect(devices["devices", "0", "held"] == 1, "\(devices.text)")
+            let retries = try await relay.client.administer(
+                "GET", "\(relay.container.path)/retries")
+            #expect(retries["retries", "0", "pause", "kind"] == "held", "\(retries.text)")
+            // Another title is no reason to let anything go.
+            _ = try await Self.update(
+                .query("q", info: ["alertBody": "Other"], adding: ["paused": true]), relay)
+            try await relay.waitUntilNothingIsDue()
+            #expect(relay.gateway.simulated.pushes.isEmpty)
+            _ = try await Self.update(.query("q", adding: ["paused": false]), relay)
+            let pushes = try await relay.pushes(2)
+            #expect(Set(pushes.map(\.apnsID)).count == 2)
+            try await relay.waitUntilNothingIsDue()
+            #expect(
+                try await relay.arrivals()
+                    == ["phone: qry q created a1", "tablet: qry q created a1"])
+            #expect(try await Self.device(position, relay)?.value(at: ["standing"]) == "delivered")
+        }
+    }
+
+    @Test func `what is held of a subscription that is deleted ends as withdrawn`() async throws {
+        try await RunningRelay.with { relay in
+            try await relay.container.save(.query("q", adding: ["paused": true]))
+            try await relay.container.post(.change("create", "a1"))
+            try await relay.relay.waitUntilSettled(within: .patience)
+            _ = try await relay.container.call(
+                "subscriptions/modify",
+                [
+                    "operations": [
+                        ["operationType": "delete", "subscription": ["subscriptionID": "q"]]
+                    ]
+                ], as: "alice", in: "public"
+            ).expect(200)
+            try await relay.waitUntilNothingIsDue()
+            #expect(relay.gateway.simulated.pushes.isEmpty)
+            let letters = try await relay.client.administer(
+                "GET", "\(relay.container.path)/deadLetters")
+            #expect(
+                letters["deadLetters", "0", "reason"] == "the subscription was deleted",
+                "\(letters.text)")
+        }
+    }
+
+    @Test func `quiet hours hold a device's alerts, and urgent ones go`() async throws {
+        try await RunningRelay.with { relay in
+            let phone = SampleDevice.usual[0]
+            let reply = try await relay.container.call(
+                "tokens/register",
+                [
+                    "apnsToken": .string(phone.token), "apnsEnvironment": "development",
+                    "deviceID": "phone", "quietHours": Self.quietNow(),
+                ], as: "alice", in: nil
+            ).expect(200)
+            #expect(reply["quietHours", "timeZone"] == "UTC", "\(reply.text)")
+            try await relay.container.save(.query("calm", "price < 100"))
+            try await relay.container.save(.query("urgent", "price < 50", adding: ["urgent": true]))
+            let silent: JSONObject = ["shouldSendContentAvailable": true]
+            try await relay.container.save(.query("silent", "price < 70", info: silent))
+            // Registering again without a word keeps them.
+            try await relay.container.register(phone)
+            let position = try await Scenario.post(.change("create", "a1", ["price": 1]), relay)
+            #expect(
+                try await relay.arrivals() == [
+                    "phone: qry silent created a1", "phone: qry urgent created a1",
+                    "tablet: qry calm created a1", "tablet: qry silent created a1",
+                    "tablet: qry urgent created a1",
+                ])
+            let held = try await Scenario.ask(
+                [
+                    "position": .string(position), "subscriptionID": "calm", "deviceID": "phone",
+                ], relay)
+            let sentence = held["explanations", "0", "devices", "0", "sentence"]?.string ?? ""
+            #expect(sentence.hasPrefix("Held: quiet hours, until "), "\(held.text)")
+            // Taken back, the push goes.
+            _ = try await relay.container.call(
+                "tokens/register",
+                [
+                    "apnsToken": .string(phone.token), "apnsEnvironment": "development",
+                    "deviceID": "phone", "quietHours": .null,
+                ], as: "alice", in: nil
+            ).expect(200)
+            relay.relay.walk.worker.workRetries()
+            try await relay.waitUntilNothingIsDue()
+            #expect(try await relay.arrivals().contains("phone: qry calm created a1"))
+        }
+    }
+
+    @Test func `what is held for too long a pause is told together`() async throws {
+        try await RunningRelay.with { relay in
+            try await relay.container.save(.query("q", adding: ["paused": true]))
+            let count = Limits.maximumHeldDeliveries + 3
+            var positions: [String] = []
+            for number in 1...count {
+                positions.append(
+                    try await Scenario.post(.change("create", "a\(number)"), relay))
+            }
+            try await relay.relay.waitUntilSettled(within: .patience)
+            let early = try await Self.device(positions[count - 3], relay)
+            let sentence = early?.value(at: ["sentence"])?.string ?? ""
+            #expect(sentence.hasPrefix("It is held with others, 3 in all"), "\(sentence)")
+            _ = try await Self.update(.query("q"), relay)
+            let pushes = try await relay.pushes(2 * (Limits.maximumHeldDeliveries + 1))
+            try await relay.waitUntilNothingIsDue()
+            #expect(Set(pushes.map(\.apnsID)).count == pushes.count)
+            let told = try await Self.device(positions[count - 3], relay)
+            #expect(told?.value(at: ["standing"]) == "folded", "\(told?.text ?? "")")
+            let leader = try await Self.device(positions[count - 1], relay)
+            let id = leader?.value(at: ["deliveryID"])?.string ?? ""
+            #expect(told?.value(at: ["sentence"])?.string?.contains(id) == true)
+            let push = pushes.first { $0.apnsID == id }
+            let payload = try JSONValue(stored: try #require(push).payload)
+            #expect(payload.value(at: ["belfry", "count"]) == 3, "\(payload.text)")
+            for account in try await relay.relay.store.accounts() {
+                #expect(account.difference == 0)
+                #expect(account.folded == 4)
+            }
+        }
+    }
+
+    @Test func `a digest is one push with the number and the newest fields`() async throws {
+        try await RunningRelay.with { relay in
+            let digest: JSONValue = [
+                "seconds": 1, "alertBody": "{count} new works, the newest by {artist}",
+            ]
+            try await relay.container.save(
+                .query("q", info: ["alertBody": "New"], adding: ["digest": digest]))
+            let position = try await Scenario.post(.change("create", "a1"), relay)
+            for number in 2...5 {
+                try await relay.container.post(
+                    .change("create", "a\(number)", ["artist": .string("artist \(number)")]))
+            }
+            var total: Int64 = 0
+            var texts: Set<String> = []
+            // A slow machine may need more than one span.
+            while total < 10 {
+                let pushes = try await relay.pushes(2 + texts.count)
+                total = 0
+                texts = []
+                for push in pushes {
+                    let payload = try JSONValue(stored: push.payload)
+                    guard case .integer(let count)? = payload.value(at: ["belfry", "count"])
+                    else {
+                        total += 1
+                        texts.insert("\(payload.text)")
+                        continue
+                    }
+                    total += count
+                    texts.insert(push.apnsID)
+                    let text = payload.value(at: ["aps", "alert"])?.string ?? ""
+                    #expect(text.hasPrefix("\(count) new works, the newest by artist "), "\(text)")
+                }
+            }
+            #expect(total == 10)
+            try await relay.waitUntilNothingIsDue()
+            let told = try await Self.device(position, relay)
+            let standing = told?.value(at: ["standing"])?.string
+            #expect(standing == "folded" || standing == "delivered", "\(told?.text ?? "")")
+            for account in try await relay.relay.store.accounts() {
+                #expect(account.difference == 0 && account.pending == 0)
+            }
+        }
+    }
+
+    @Test func `a throttle lets some go, and holds the rest to be told together`() async throws {
+        try await RunningRelay.with { relay in
+            let throttle: JSONValue = ["pushes": 2, "seconds": 86_400]
+            try await relay.container.save(.query("q", adding: ["throttle": throttle]))
+            var positions: [String] = []
+            for number in 1...5 {
+                positions.append(
+                    try await Scenario.post(.change("create", "a\(number)"), relay))
+                try await relay.relay.waitUntilSettled(within: .patience)
+            }
+            #expect(relay.gateway.simulated.pushes.count == 4)
+            let held = try await Self.device(positions[4], relay)
+            let sentence = held?.value(at: ["sentence"])?.string ?? ""
+            #expect(sentence.hasPrefix("It is held with others, 3 in all"), "\(sentence)")
+            // Without the throttle they go, as one.
+            _ = try await Self.update(.query("q"), relay)
+            let pushes = try await relay.pushes(6)
+            let counts = try pushes.compactMap {
+                try JSONValue(stored: $0.payload).value(at: ["belfry", "count"])
+            }
+            #expect(counts == [3, 3])
+        }
+    }
+
+    static let bad: [(JSONObject, String)] = [
+        (
+            ["throttle": ["pushes": 200, "seconds": 60]],
+            "operations[0].subscription.throttle.pushes: must be 1 to 100, found 200"
+        ),
+        (
+            ["digest": ["seconds": 60, "alertBody": "{count"]],
+            "operations[0].subscription.digest.alertBody: character 1: a brace that is not closed; "
+                + "write {{ for a brace"
+        ),
+        (
+            ["digest": ["seconds": 60], "firesOnce": true],
+            "operations[0].subscription.digest: a subscription that fires once has no second push"
+        ),
+        (
+            [
+                "digest": ["seconds": 60, "alertBody": "{count}"],
+                "notificationInfo": ["shouldSendContentAvailable": true],
+            ],
+            "operations[0].subscription.digest: texts need a notificationInfo that shows something"
+        ),
+        (
+            [
+                "digest": ["seconds": 60],
+                "notificationInfo": ["alertBody": "x", "expirationSeconds": 60],
+            ],
+            "operations[0].subscription.digest.seconds: must be less than expirationSeconds (60): "
+                + "what is told together would have expired"
+        ),
+        (
+            ["paused": 7],
+            "operations[0].subscription.paused: a boolean is expected, found an integer"
+        ),
+        (
+            ["paused": true, "firesOnce": true],
+            "operations[0].subscription.paused: a subscription that fires once cannot be paused: "
+                + "delete it instead"
+        ),
+        (
+            ["expiresAt": 1000],
+            "operations[0].subscription.expiresAt: must be later than now, found "
+                + "1970-01-01T00:00:01.000Z"
+        ),
+    ]
+
+    @Test func `what cannot be meant is refused at its place`() async throws {
+        try await RunningRelay.with { relay in
+            for (members, sentence) in Self.bad {
+                let reply = try await relay.container.call(
+                    "subscriptions/modify",
+                    [
+                        "operations": [
+                            [
+                                "operationType": "create",
+                                "subscription": .query("bad", adding: members),
+                            ]
+                        ]
+                    ], as: "alice", in: "public")
+                #expect(reply["subscriptions", "0", "reason"] == .string(sentence), "\(reply.text)")
+            }
+            let hours: [(JSONValue, String)] = [
+                (
+                    ["timeZone": "Mars/Olympus", "from": "22:00", "until": "07:00"],
+                    "quietHours.timeZone: \"Mars/Olympus\" is unknown; allowed are the names of "
+                        + "the IANA's time zones, as \"Europe/Zurich\", and \"UTC\""
+                ),
+                (
+                    ["timeZone": "UTC", "from": "10pm", "until": "07:00"],
+                    "quietHours.from: a time from \"00:00\" to \"23:59\" is expected"
+                ),
+            ]
+            for (json, sentence) in hours {
+                let reply = try await relay.container.call(
+                    "tokens/register",
+                    [
+                        "apnsToken": .string(SampleDevice.usual[0].token),
+                        "apnsEnvironment": "development", "quietHours": json,
+                    ], as: "alice", in: nil)
+                #expect(reply.status == 400)
+                #expect(reply["reason"] == .string(sentence), "\(reply.text)")
+            }
+        }
+    }
+}
+
+private extension JSONValue {
+    var string: String? {
+        if case .string(let text) = self { text } else { nil }
+    }
+}
+
+extension RunningRelay {
+    /// Returns once no retry is due: what an edit released is worked beside the progress.
+    func waitUntilNothingIsDue() async throws {
+        while let due = try await relay.store.nextRetryDue(excluding: [], unless: { _ in false }),
+            due <= World.real.now()
+        {}
+    }
+}
