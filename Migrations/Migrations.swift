@@ -91,6 +91,6 @@ package struct Migration: Sendable, Hashable {
         Migration(
             name: "v0019_tellHealth",
             sql: String(decoding: PackageResources.v0019_tellHealth_sql, as: UTF8.self),
-            checksum: "<built-in function sum>"),
+            checksum: "c143b8fc2fb0258f7f92adff2ce9e4d3fd4854e913cfdb7324e206e7dc670c44"),
     ]
 }
