@@ -218,7 +218,7 @@ import Testing
             let many: JSONValue = .array(Array(repeating: "x", count: 201))
             for (body, says) in [
                 ([:], "notifications: is required"),
-                (["notifications": "x"], "notifications: a list is expected"),
+                (["notifications": "x"], "notifications: an array is expected"),
                 (["notifications": [1]], "notifications[0]"),
                 (["notifications": [[:]]], "notifications[0].notificationID: is required"),
                 (

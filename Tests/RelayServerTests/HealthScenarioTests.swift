@@ -120,7 +120,7 @@ import Testing
                 last?.value(at: ["says"])?.text.contains("in price > title") == true,
                 "\(health.text)")
             #expect(
-                last?.value(at: ["comparison", "place"]) == ["offset": 24, "length": 13],
+                last?.value(at: ["comparison", "place"]) == ["offset": 25, "length": 13],
                 "\(health.text)")
             #expect(last?.value(at: ["comparison", "left"]) == 120)
             #expect(last?.value(at: ["comparison", "leftKind"]) == "a number")

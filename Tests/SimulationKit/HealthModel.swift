@@ -14,6 +14,11 @@ struct HealthModel {
                 expected[serial]?.lastFired = .init(
                     position: note.position, at: note.at, detail: .init())
             }
+            for serial in note.errors {
+                expected[serial, default: SubscriptionHealth()].errors += 1
+                expected[serial]?.lastError = .init(
+                    position: note.position, at: note.at, detail: .init())
+            }
             for firing in note.unreached {
                 expected[firing.serial]?.unreached[firing.reason, default: 0] += 1
                 expected[firing.serial]?.lastUnreached = .init(
