@@ -3,6 +3,7 @@ import RelayModel
 import Testing
 
 @testable import RelayServer
+@testable import belfry
 
 /// The verdicts of `belfry doctor`.
 @Suite struct CheckupTests {
