@@ -7,7 +7,7 @@ enum AdministrationCommands {
         SourcesCommand.self, SchemaCommand.self, ExplainCommand.self, RehearseCommand.self,
         SubscriptionsCommand.self, DevicesCommand.self, ChangesCommand.self,
         DeliveriesCommand.self, NotificationsCommand.self, SessionsCommand.self,
-        LiveCommand.self,
+        LiveCommand.self, LogCommand.self, CertificatesCommand.self,
         TokensCommand.self, AuditCommand.self, SecretsCommand.self,
         MigrateCommand.self, BackupCommand.self, RestoreCommand.self, CheckCommand.self,
     ]

@@ -24,11 +24,7 @@ struct ServeCommand: AsyncParsableCommand {
 
     func run() async throws {
         if settings.contains("--help") || settings.contains("-h") {
-<<<<<<< HEAD
-            print(Belfry.helpMessage(for: Self.self) + "\n" + SettingsHelp.text)
-=======
-            print(BelfryCommand.helpMessage(for: Self.self))
->>>>>>> hub/main
+            print(BelfryCommand.helpMessage(for: Self.self) + "\n" + SettingsHelp.text)
             return
         }
         let environment = ProcessInfo.processInfo.environment
