@@ -59,7 +59,8 @@ struct ServeCommand: AsyncParsableCommand {
             defer { tasks.cancelAll() }
             try await ServiceGroup(
                 configuration: ServiceGroupConfiguration(
-                    services: [.init(service: relay)], gracefulShutdownSignals: [.sigterm, .sigint],
+                    services: [.init(service: relay)],
+                    gracefulShutdownSignals: [.sigterm, .sigint],
                     logger: Logger(
                         label: "belfry.signals", factory: { _ in SwiftLogNoOpLogHandler() }))
             ).run()

@@ -59,7 +59,8 @@ import Testing
                 ParkedChange(
                     container: key, source: Sample.source, reason: "r", path: "",
                     body: Array(
-                        #"{"reason":"r","path":"","raw":\#(body),"headers":{}}"#.utf8), headers: [:],
+                        #"{"reason":"r","path":"","raw":\#(body),"headers":{}}"#.utf8),
+                    headers: [:],
                     receivedAt: Sample.moment(Int64(index))))
             numbers.append(String(number))
         }
@@ -97,7 +98,9 @@ import Testing
         }
         #expect(object["message"] == "a\n\u{202e}b\u{85}")
         #expect(object["level"] == "info" && object["level_"] == "mine")
-        #expect(object["path"] == "\u{2028}ü✓" && object["at"] == .string(Timestamp(seconds: 0).iso8601))
+        #expect(
+            object["path"] == "\u{2028}ü✓" && object["at"] == .string(Timestamp(seconds: 0).iso8601)
+        )
         #expect(object["list"] == ["x", ["y": "z"]])
     }
 

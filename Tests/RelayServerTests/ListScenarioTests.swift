@@ -15,7 +15,9 @@ import Testing
         return rows
     }
 
-    private static func append(_ relay: TestRelay, _ records: [(type: String, name: String)])
+    private static func append(
+        _ relay: TestRelay, _ records: [(type: String, name: String)]
+    )
         async throws
     {
         for record in records {

@@ -94,7 +94,9 @@ struct ChangeAdministration: AdministrationTable {
     }
 
     /// What is parked, the newest first, before the number `before`; with `after` by ascending
-    /// number after it. At most `limit`, and at most a page of bytes.
+    /// number after it.
+    ///
+    /// At most `limit`, and at most a page of bytes.
     private func parked(_ request: RelayRequest) async throws -> RelayAnswer {
         let before = try request.numberBefore()
         guard request.query["after"] != nil else {

@@ -10,8 +10,9 @@ struct ListScan {
     let bounds: PageBounds
     var lookedAt = Self.lookedAt
 
-    /// What `read` makes of the rows; `nil` of those that are left out. `place` says where a row
-    /// stands.
+    /// What `read` makes of the rows; `nil` of those that are left out.
+    ///
+    /// `place` says where a row stands.
     func page<Element, Place>(
         of rows: RowCursor, place: (Row) throws -> Place,
         _ read: (Row) throws -> (element: Element?, bytes: Int)

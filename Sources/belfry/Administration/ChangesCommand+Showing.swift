@@ -114,7 +114,8 @@ extension ChangesCommand {
                     CommandOutput.shown(CommandOutput.value(at: $0, in: change))
                 }
                 let isStale = CommandOutput.value(at: ["stale"], in: change) == true
-                line = cells.prefix(4).joined(separator: "  ") + "  \(cells[4])/\(cells[5])"
+                line =
+                    cells.prefix(4).joined(separator: "  ") + "  \(cells[4])/\(cells[5])"
                     + (isStale ? "  stale" : "")
             }
             try StandardStreams.write(Array("\(line)\n".utf8), .output)

@@ -71,11 +71,12 @@ private struct ProcessLogHandler: LogHandler {
         switch log.form {
         case .text: text.log(event: event)
         case .json:
-            let known = (metadataProvider?.get() ?? [:]).merging(metadata) { $1 }
+            var known = metadataProvider?.get() ?? [:]
+            known.merge(metadata) { $1 }
+            known.merge(event.metadata ?? [:]) { $1 }
             let line = LogLine(
                 at: World.real.now(), level: event.level.rawValue, logger: label,
-                message: "\(event.message)",
-                metadata: known.merging(event.metadata ?? [:]) { $1 })
+                message: "\(event.message)", metadata: known)
             OneLineStream.put(line.json)
         }
     }
