@@ -7,8 +7,7 @@ import Storage
 /// A receipt is of one attempt; what a delivery came to is said by the newest, and by the row that
 /// it has if it waits or is dead: one that is redriven waits, and its newest receipt is of its end.
 struct OneDeliveryAdministration: AdministrationTable {
-    let registry:
-        any ContainerRegistry & DeliveryRegistry & ListRegistry & ClientReceiptRegistry
+    let registry: any ContainerRegistry & DeliveryRegistry & ListRegistry & ClientReceiptRegistry
     /// What waits, and why.
     let halts: @Sendable () -> [HaltInForce]
 

@@ -19,9 +19,10 @@ package struct FileRehearsal {
     /// Whether nothing more is judged, because the condition took too many steps.
     private(set) var hasEnded = false
 
-    /// Prepares to rehearse `draft` as a subscription of `user`, of whom and of whose container
-    /// nothing is known: a device is made up, so that there is a push to be seen. A change that
-    /// says no moment counts as of `now`.
+    /// Prepares to rehearse `draft` as a subscription of `user`, of whom nothing is known.
+    ///
+    /// A device is made up, so that there is a push to be seen. A change that says no moment counts
+    /// as of `now`.
     ///
     /// - Throws: 400 as a save would answer.
     package init(

@@ -104,9 +104,10 @@ struct RehearseService: Sendable {
         return try run.concluded()
     }
 
-    /// Rehearses by changes that are sent along, in the preset `belfry`'s own words: with the
-    /// schema, the devices and the saved subscriptions of the container. `read` says what the
-    /// first line asks for, and as whom.
+    /// Rehearses by changes that are sent along, in the preset `belfry`'s own words.
+    ///
+    /// The schema, the devices and the saved subscriptions are the container's. `read` says what
+    /// the first line asks for, and as whom.
     func answer(
         by lines: UploadedLines, of settings: ContainerSettings,
         within allowance: QueryAllowance, at now: Timestamp,

@@ -11,8 +11,7 @@ struct SubscriptionsCommand: AsyncParsableCommand {
 
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Lists the subscriptions, the newest first, how they have fared, and why some "
-                + "were disabled.")
+            abstract: "Lists the subscriptions, the newest first, with how they have fared.")
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: ContainerOptions
         @Option(help: "Those of this user.") var user: String?

@@ -26,7 +26,9 @@ struct UploadedFile: AsyncSequence, Sendable {
         }
 
         mutating func next() async throws -> ByteBuffer? {
-            if let line = first.take() { return ByteBuffer(bytes: line.utf8 + [UInt8(ascii: "\n")]) }
+            if let line = first.take() {
+                return ByteBuffer(bytes: line.utf8 + [UInt8(ascii: "\n")])
+            }
             let handle = try handle ?? open()
             self.handle = handle
             guard let data = try handle.read(upToCount: Self.portion), !data.isEmpty else {
