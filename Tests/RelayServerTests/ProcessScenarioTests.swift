@@ -47,7 +47,7 @@ import Testing
             guard let route = table.routes.first(where: { $0.call.method == "PATCH" }) else {
                 throw CancellationError()
             }
-            return try await route.respond(request, .main)
+            return try await route.respond(request, .main(""))
         }
         #expect(try await call(#"{"level":"debug","minutes":10}"#).status == 200)
         #expect(levels.standing().until == TestRelay.now.advanced(by: .seconds(600)))
