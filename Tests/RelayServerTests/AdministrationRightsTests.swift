@@ -63,7 +63,7 @@ import Testing
             for route in routes {
                 let isOfContainer = route.path.hasPrefix("/admin/1/containers/{container}/")
                 let reads =
-                    route.method == "GET" || route.path.hasSuffix("/rehearse")
+                    route.method == "GET" || route.path.contains("/rehearse")
                     || route.path.hasSuffix("/subscriptions/check")
                 let isOwn =
                     route.path.hasPrefix("/admin/1/session") || route.path == "/admin/1/console"

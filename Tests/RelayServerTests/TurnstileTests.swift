@@ -147,6 +147,7 @@ import Testing
             #expect(
                 Set(open.map(\.path)) == [
                     "/courier/1/{secret}", "/sign-in/1/{container}/{environment}", "/", "/healthz",
+                    "/console", "/console/{page}", "/console/{page}/{place}",
                     "/changes/1/{container}/{environment}/{source}", "/readyz", "/metrics",
                     "/openapi.json", "/live", "/live/client.js",
                     "/live/belfry-live.js", "/live/client.d.ts", "/live/live-page.js",
