@@ -201,7 +201,7 @@ struct RandomHistory {
         var info: JSONObject = ["alertBody": .string("New \(id)")]
         if random.chance(20), !isPlain { info = ["shouldSendContentAvailable": true] }
         if random.chance(15) { info["shouldBadge"] = true }
-        let isPaused = random.chance(20)
+        let isPaused = random.chance(20) && !isPlain
         if isPaused { members["paused"] = true }
         if random.chance(20) { members["urgent"] = true }
         if random.chance(20) {

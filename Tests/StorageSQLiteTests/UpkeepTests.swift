@@ -171,8 +171,8 @@ import Testing
         try queue.close()
         #expect(
             try RelayStore.check(path: home.path).problems == [
-                "\(Sample.container): 1 deliveries were owed, and 0 are delivered, pending, dead "
-                    + "or dropped",
+                "\(Sample.container): 1 deliveries were owed, and 0 are delivered, pending, folded, "
+                    + "dead or dropped",
                 "1 × a position is missing in the log", "1 × what is owed is missing in the log",
             ])
     }

@@ -75,12 +75,7 @@ package final class Relay: Service {
         certificate = try configuration.tls.map { files throws(ConfigurationError) in
             try ServedCertificate(files, logger: logger)
         }
-        let patience = StorePatience(clock: world.clock) { error in
-            logger.error("cannot open the store yet", metadata: ["reason": "\(error)"])
-        }
-        store = try await patience.attempt {
-            try RelayStore.open(path: configuration.storagePath, settings: configuration.store)
-        }
+        store = try await Self.openStore(of: configuration, world: world, logger: logger)
         let shard: any ShardHandle = store
         let snapshots = try await SnapshotStore.opened(
             of: shard, stem: store.path + "-snapshot-", every: configuration.snapshotInterval,
@@ -129,6 +124,18 @@ package final class Relay: Service {
             in: WalkSurroundings(
                 configuration: configuration, world: world, logger: logger, directory: directory,
                 indexes: indexes, events: events, watch: events.watch.and(watch)))
+    }
+
+    /// Opens the store, which another process may still have for a moment.
+    private static func openStore(
+        of configuration: RelayConfiguration, world: World, logger: Logger
+    ) async throws -> RelayStore {
+        let patience = StorePatience(clock: world.clock) { error in
+            logger.error("cannot open the store yet", metadata: ["reason": "\(error)"])
+        }
+        return try await patience.attempt {
+            try RelayStore.open(path: configuration.storagePath, settings: configuration.store)
+        }
     }
 
     // MARK: Running
