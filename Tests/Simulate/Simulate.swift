@@ -17,6 +17,9 @@ import SimulationKit
     @Option(help: "How many lives at a time.")
     var jobs = 2
 
+    @Flag(help: "Connected clients live along.")
+    var clients = false
+
     func validate() throws {
         guard jobs > 0, seeds > 0, from <= .max - seeds else {
             throw ValidationError("--seeds and --jobs are at least 1.")
@@ -26,7 +29,9 @@ import SimulationKit
     func run() async throws {
         let clock = ContinuousClock()
         let began = clock.now
-        let (tally, broken) = try await Lives.live(from..<from + seeds, atOnce: jobs) { tally in
+        let (tally, broken) = try await Lives.live(
+            from..<from + seeds, atOnce: jobs, withClients: clients
+        ) { tally in
             guard tally.lives.isMultiple(of: 1000) else { return }
             print("\(tally.lives) seeds in \(clock.now - began)")
             // A file gets it now, for whoever has to stop the run.

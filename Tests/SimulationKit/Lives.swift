@@ -24,7 +24,9 @@ package enum Lives {
         return home
     }
 
-    private static func live(seed: UInt64, on empty: TemporaryStore) async throws -> LifeTally {
+    private static func live(
+        seed: UInt64, on empty: TemporaryStore, withClients: Bool = false
+    ) async throws -> LifeTally {
         let home = try TemporaryStore(in: .memory)
         defer {
             // What remains is removed when the process ends.
@@ -39,7 +41,8 @@ package enum Lives {
         let store = try home.open()
         let tally: LifeTally
         do {
-            var simulation = try await Simulation(seed: seed, store: store)
+            var simulation = try await Simulation(
+                seed: seed, store: store, withClients: withClients)
             tally = try await simulation.run(steps: steps)
         } catch {
             await store.close()
@@ -54,12 +57,13 @@ package enum Lives {
     /// - Parameters:
     ///   - seeds: Which lives.
     ///   - atOnce: How many lives run at a time.
+    ///   - withClients: Whether connected clients live along.
     ///   - hear: Is told of each life that ended; never by two at a time.
     /// - Returns: What happened in the lives that kept the promises, and the promises that were
     ///   broken, by seed.
     /// - Throws: What a store throws.
     package static func live(
-        _ seeds: Range<UInt64>, atOnce: Int,
+        _ seeds: Range<UInt64>, atOnce: Int, withClients: Bool = false,
         hear: (LifeTally) -> Void = { _ in }
     ) async throws -> (tally: LifeTally, broken: [BrokenPromise]) {
         let empty = try await emptyStore()
@@ -71,7 +75,8 @@ package enum Lives {
                 guard let seed = rest.next() else { return }
                 group.addTask {
                     do {
-                        return .success(try await live(seed: seed, on: empty))
+                        return .success(
+                            try await live(seed: seed, on: empty, withClients: withClients))
                     } catch let promise as BrokenPromise {
                         return .failure(promise)
                     }

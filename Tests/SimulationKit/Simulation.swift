@@ -55,7 +55,8 @@ struct Simulation {
     private let store: RelayStore
     private var world: SimulatedWorld
     private var relay: SimulatedRelay
-    private var audience: SimulatedAudience
+    /// Connected clients, where they live along.
+    private var audience: SimulatedAudience?
     private var generator: SeededGenerator
     private var now = Fixtures.moment
     private let window: Int
@@ -82,13 +83,13 @@ struct Simulation {
     private var dear = DearModel()
     private let snapshots: SnapshotStore
 
-    init(seed: UInt64, store: RelayStore) async throws {
+    init(seed: UInt64, store: RelayStore, withClients: Bool) async throws {
         self.seed = seed
         self.store = store
         generator = SeededGenerator(seed: seed ^ 0x5EED)
         window = [1, 2, 5, 16][Int(seed % 4)]
         world = SimulatedWorld(seed: seed, store: store)
-        audience = SimulatedAudience(seed: seed, store: store)
+        if withClients { audience = SimulatedAudience(seed: seed, store: store) }
         for container in SimulatedWorld.containers {
             try await store.save(SimulatedWorld.settings(container), at: now)
         }
@@ -111,14 +112,14 @@ struct Simulation {
         while step < steps {
             step += 1
             if try await takeStep() { try await checkAccounts() }
-            if let sentence = try await audience.act(at: now) { throw broken(sentence) }
+            if let sentence = try await audience?.act(at: now) { throw broken(sentence) }
         }
         try await world.resumeAll(at: now)
         for _ in 0..<100_000 {
             step += 1
             guard try await settleRest() else { continue }
             try await checkEverything()
-            if let sentence = try await audience.end() { throw broken(sentence) }
+            if let sentence = try await audience?.end() { throw broken(sentence) }
             return tally
         }
         throw broken("it does not come to rest")
@@ -132,7 +133,7 @@ struct Simulation {
         tally.owed = sent.count
         tally.sent = sent.values.reduce(0, +)
         tally.setAside = dear.setAside.count
-        tally.looks = audience.looks
+        tally.looks = audience?.looks ?? 0
         return tally
     }
 
@@ -266,13 +267,13 @@ struct Simulation {
         done.subtract(unrecorded)
         unrecorded = []
         relay = try await SimulatedRelay(store, window: window, snapshots: snapshots)
-        if let sentence = try await audience.crash() { throw broken(sentence) }
+        if let sentence = try await audience?.crash() { throw broken(sentence) }
     }
 
     /// Prunes all that nobody needs any more.
     private mutating func prune() async throws {
         try await learnOwed(upTo: try await store.mark().position)
-        try await audience.prepareForPruning()
+        try await audience?.prepareForPruning()
         var retention = Retention()
         retention.logAge = .zero
         _ = try await store.prune(retention, at: now, portion: 3)

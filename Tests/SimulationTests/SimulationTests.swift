@@ -20,7 +20,6 @@ import Testing
         #expect(broken.map(\.description) == [])
         #expect(tally.lives == Self.seeds.count)
         #expect(tally.setAside > 0)
-        #expect(tally.looks > 5 * Self.seeds.count)
     }
 
     @Test func `a seed lives the same life again`() async throws {
