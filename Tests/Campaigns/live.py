@@ -70,14 +70,14 @@ class Socket:
 
 
 class Client:
-    """What a client knows: applied only as far as an `at` has closed it."""
+    """What a client knows: applied only as far as an `at` has closed it, while its set is complete."""
 
     def __init__(self, api_token, user):
         self.api_token, self.user = api_token, user
         self.at, self.prints, self.groups = None, {}, {}
         self.shown = {name: {} for name in QUERIES}
         self.changes, self.open, self.faults, self.resets = [], [], [], 0
-        self.version = 0
+        self.version, self.is_complete = 0, False
 
     def hello(self):
         self.version += 1
@@ -87,14 +87,18 @@ class Client:
             if self.at and name in self.prints:
                 query.update(since=self.at, fingerprint=self.prints[name])
             queries.append(query)
-        self.open, self.groups = [], {}
+        self.open, self.groups, self.is_complete = [], {}, False
         return {"type": "hello", "ckAPIToken": self.api_token,
                 "ckWebAuthToken": user_token(self.user), "format": "plain",
                 "set": {"version": self.version, "queries": queries}}
 
     def hear(self, frame):
+        if frame["type"] == "state" and frame["state"] != "error":
+            self.is_complete = frame["state"] == "complete"
         if frame["type"] != "at":
-            return self.open.append(frame)
+            self.open.append(frame)
+        if frame["type"] != "at" or not self.is_complete:
+            return
         for one in self.open:
             self.apply(one)
         self.open, self.at = [], frame["at"]

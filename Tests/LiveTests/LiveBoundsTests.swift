@@ -17,11 +17,7 @@ import Testing
         _ client: ModelClient, _ queries: [String: LiveQuery], version: Int64 = 1,
         to engine: LiveEngine
     ) async throws {
-        client.state.withLock { state in
-            state.groups = []
-            state.names = [:]
-            state.open = []
-        }
+        client.leave()
         await engine.connect(client.number, at: client, of: Fixtures.container, as: client.reader)
         try await engine.declare(queries, version: version, by: client)
         await client.wait { $0.isComplete }

@@ -111,11 +111,7 @@ import Testing
             }
             // While nobody follows.
             try await scenario.modify(Self.edits(&generator))
-            client.state.withLock { state in
-                state.groups = []
-                state.names = [:]
-                state.open = []
-            }
+            client.leave()
         }
         let state = client.state.withLock { $0 }
         #expect(state.resets == [])
@@ -162,9 +158,7 @@ import Testing
         }
         if isAway {
             try await prune()
-            client.state.withLock { state in
-                (state.groups, state.names, state.open) = ([], [:], [])
-            }
+            client.leave()
             try await scenario.withEngine { try await join($0, 2) }
         }
         #expect(shown("all") == ["r0"])
@@ -331,7 +325,7 @@ import Testing
                 LiveScenario.edit(.create, "c\(life)", ["price": .integer(2)])
             ])
             expected += 1
-            client.state.withLock { $0.groups = [] }
+            client.leave()
         }
     }
 

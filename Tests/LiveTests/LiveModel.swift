@@ -24,11 +24,11 @@ struct LiveScenario {
 
     /// Runs `body` with an engine that follows the store.
     func withEngine<Value: Sendable>(
-        _ settings: LiveSettings = LiveSettings(),
+        _ settings: LiveSettings = LiveSettings(), log: (any ShardLog)? = nil,
         _ body: @Sendable (LiveEngine) async throws -> Value
     ) async throws -> Value {
         let engine = LiveEngine(
-            log: store, shadow: store, writing: PlainForm(), store: Self.mark, seed: 1,
+            log: log ?? store, shadow: store, writing: PlainForm(), store: Self.mark, seed: 1,
             settings: settings, clock: TestClock(),
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         return try await withThrowingTaskGroup(of: Void.self) { tasks in

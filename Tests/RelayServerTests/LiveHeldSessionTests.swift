@@ -66,6 +66,40 @@ import Testing
         }
     }
 
+    @Test func `what was declared after where it was read to begins as it was to begin`()
+        async throws
+    {
+        try await RunningRelay.with { relay in
+            try await Live.keep(relay)
+            try await relay.container.post(Live.artwork("create", "a0", ["price": 7]))
+            let path = try await Self.hold(relay)
+            let stream = try await Self.listen(relay, path)
+            let first = await stream.hear(until: "\"type\":\"at\"")
+            let place = try Self.token(in: first)
+            #expect(place.hasSuffix(".1"), "\(place)")
+            let edit: JSONValue = [
+                "type": "set", "version": 2, "base": 1,
+                "add": [
+                    ["id": "dear", "recordType": "Artwork", "query": ["predicate": "price > 5"]]
+                ],
+            ]
+            try await relay.client.call("POST", path, body: edit.text).expect(200)
+            let second = await stream.hear(until: "\"complete\"")
+            let told = try #require(second.split(separator: "\"complete\"").first)
+            #expect(told.contains("\"dear\"") && !told.contains("id: "), "\(second)")
+            // As if nothing of that had arrived: what is known goes on, and what is new is shown.
+            let again = try await Self.listen(relay, path, from: place)
+            let whole = await again.hear(until: "\"type\":\"at\"")
+            #expect(whole.split(separator: "\"isResumed\":true").count == 2, "\(whole)")
+            #expect(whole.split(separator: "\"isResumed\":false").count == 2, "\(whole)")
+            #expect(whole.contains("\"type\":\"result\"") && whole.contains("\"a0\""))
+            #expect(try Self.token(in: whole).hasSuffix(".2"))
+            // What is no such place is none: all begins as it was to begin.
+            let anew = try await Self.listen(relay, path, from: "1-store-1")
+            #expect(!(await anew.hear(until: "\"complete\"")).contains("\"isResumed\":true"))
+        }
+    }
+
     @Test func `one without a stream is held for a minute, and no longer`() async throws {
         var world = World.real
         let clock = LongWaits(of: .seconds(60))

@@ -22,6 +22,9 @@ package struct PlainForm: LiveWriting {
 }
 
 /// A client that believes what it is sent, and forgets nothing of it.
+///
+/// What it is told of a query counts once it is whole: with its result, or with `complete`. Of what
+/// has not become whole nothing is kept, and it goes on with each query from where that was whole.
 package final class ModelClient: LiveHub {
     package struct State: Sendable {
         package var groups: Set<UInt32> = []
@@ -30,7 +33,8 @@ package final class ModelClient: LiveHub {
         package var changes: [String: [Int64]] = [:]
         package var names: [Int64: [String]] = [:]
         package var fingerprints: [String: String] = [:]
-        package var at: String?
+        /// The token as of which each query was whole last.
+        package var since: [String: String] = [:]
         package var resets: [String] = []
         /// What of changes was said to be missing: from beyond the first to the second.
         package var gaps: [String: [ClosedRange<Int64>]] = [:]
@@ -38,10 +42,24 @@ package final class ModelClient: LiveHub {
         package var isComplete = false
         /// How much of its sets it was told that it has been told.
         package var progress: [Double] = []
-        /// Frames that wait for their `at`.
-        package var open: [JSONObject] = []
         /// How many changes were told up to each `at`.
         package var ends: [Int] = []
+        /// Frames that wait for their `at`.
+        var open: [JSONObject] = []
+        /// The marks of queries that are not whole.
+        var prints: [String: String] = [:]
+        /// What each query was told that is not whole.
+        var pending: [String: [JSONObject]] = [:]
+        /// The queries that are whole, so that each `at` keeps them so.
+        var live: Set<String> = []
+        /// Those that the next `at` makes whole, because their result has come.
+        var begun: Set<String> = []
+        /// Those of whose result there is more to come.
+        var partial: Set<String> = []
+        /// The version that was declared last.
+        var version: Int64 = 0
+        /// Which of its connections this is.
+        var connection = 0
     }
 
     package let number: UInt64
@@ -54,46 +72,40 @@ package final class ModelClient: LiveHub {
         self.reader = reader
     }
 
+    /// A connection of the client's: what comes over it once the client has left is not heard, as
+    /// of a relay that was killed.
+    package func connection() -> any LiveHub {
+        Connection(of: self, state.withLock { $0.connection })
+    }
+
+    private final class Connection: LiveHub {
+        private let client: ModelClient
+        private let number: Int
+
+        init(of client: ModelClient, _ number: Int) {
+            self.client = client
+            self.number = number
+        }
+
+        func room() async {}
+
+        func post(_ commands: [LiveCommand]) { client.hear(commands, over: number) }
+    }
+
     package func room() async {}
 
     package func post(_ commands: [LiveCommand]) {
-        for command in commands {
-            switch command {
-            case .send(let number, let frames) where number == self.number:
-                for frame in frames { hear(frame) }
-            case .show(let number, var result) where number == self.number:
-                while let frame = result.next() { hear(frame) }
-            case .close(let number, let at, _) where number == self.number: hear(at)
-            case .join(let number, let group) where number == self.number:
-                state.withLock { _ = $0.groups.insert(group) }
-            case .leave(let number, let group) where number == self.number:
-                state.withLock { _ = $0.groups.remove(group) }
-            case .deliver(let frames, let at, _):
-                let groups = state.withLock { $0.groups }
-                let told = frames.filter { groups.contains($0.group) }
-                    .compactMap { $0.frame(for: reader, on: nil) }
-                for frame in told { hear(frame) }
-                if !told.isEmpty { hear(at) }
-            default: break
-            }
-        }
+        hear(commands, over: state.withLock { $0.connection })
     }
 
-    private func hear(_ frame: LiveFrame) {
-        guard case .object(let object)? = try? JSONValue(parsing: frame.bytes) else {
-            preconditionFailure("a frame is an object")
-        }
-        state.withLock { state in
-            if let token = frame.token {
-                for frame in state.open { Self.apply(frame, &state) }
-                state.open = []
-                state.at = token
-                state.ends.append(state.changes.values.reduce(0) { $0 + $1.count })
-            } else {
-                state.open.append(object)
+    private func hear(_ commands: [LiveCommand], over connection: Int) {
+        let isClosed = state.withLock { state in
+            guard state.connection == connection else { return false }
+            return commands.reduce(false) { isClosed, command in
+                hear(command, &state) || isClosed
             }
         }
-        guard frame.token != nil else { return }
+        guard isClosed else { return }
         let ready = waiters.withLock { waiters in
             defer { waiters = [] }
             return waiters
@@ -101,10 +113,57 @@ package final class ModelClient: LiveHub {
         for waiter in ready { waiter.resume() }
     }
 
-    /// Forgets what belongs to a connection: what no `at` has closed comes again.
+    /// Hears what one command says; says whether something was closed.
+    private func hear(_ command: LiveCommand, _ state: inout State) -> Bool {
+        var frames: [LiveFrame] = []
+        switch command {
+        case .send(let number, let sent) where number == self.number: frames = sent
+        case .show(let number, var result) where number == self.number:
+            while let frame = result.next() { frames.append(frame) }
+        case .close(let number, let at, _) where number == self.number: frames = [at]
+        case .join(let number, let group) where number == self.number: state.groups.insert(group)
+        case .leave(let number, let group) where number == self.number: state.groups.remove(group)
+        case .deliver(let all, let at, _):
+            frames = all.filter { state.groups.contains($0.group) }
+                .compactMap { $0.frame(for: reader, on: nil) }
+            if !frames.isEmpty { frames.append(at) }
+        default: break
+        }
+        for frame in frames { Self.hear(frame, &state) }
+        return frames.contains { $0.token != nil }
+    }
+
+    private static func hear(_ frame: LiveFrame, _ state: inout State) {
+        guard case .object(let object)? = try? JSONValue(parsing: frame.bytes) else {
+            preconditionFailure("a frame is an object")
+        }
+        guard let token = frame.token else { return state.open.append(object) }
+        for frame in state.open { take(frame, &state) }
+        state.open = []
+        for name in Set(state.names.values.joined()).sorted() { close(name, token, &state) }
+        state.ends.append(state.changes.values.reduce(0) { $0 + $1.count })
+    }
+
+    /// Applies what a query was told, if it is whole.
+    private static func close(_ name: String, _ token: String, _ state: inout State) {
+        let isWhole = state.live.contains(name) || state.begun.contains(name) || state.isComplete
+        guard isWhole, !state.partial.contains(name) else { return }
+        state.live.insert(name)
+        state.begun.remove(name)
+        let pending = state.pending.removeValue(forKey: name) ?? []
+        for frame in pending { apply(frame, to: name, &state) }
+        state.since[name] = token
+        state.fingerprints[name] = state.prints[name]
+    }
+
+    /// Forgets what belongs to a connection: what is not whole comes again.
     package func leave() {
         state.withLock { state in
+            state.connection += 1
+            state.isComplete = false
             (state.groups, state.names, state.open) = ([], [:], [])
+            (state.pending, state.prints) = ([:], [:])
+            (state.live, state.begun, state.partial) = ([], [], [])
         }
     }
 
@@ -124,55 +183,76 @@ package final class ModelClient: LiveHub {
         }
     }
 
-    private static func apply(_ frame: JSONObject, _ state: inout State) {
-        guard case .string(let type)? = frame["type"] else { return }
-        switch type {
-        case "state":
-            if frame["state"] == "complete" { state.isComplete = true }
-            if let progress = frame["progress"]?.double { state.progress.append(progress) }
-            for case .object(let query) in array(frame["queries"]) {
-                guard case .string(let id)? = query["id"],
-                    case .integer(let group)? = query["group"]
-                else { continue }
-                for known in state.names.keys { state.names[known]?.removeAll { $0 == id } }
-                state.names[group, default: []].append(id)
-                if case .string(let print)? = query["fingerprint"] {
-                    state.fingerprints[id] = print
-                }
-            }
+    /// Takes a frame up to which everything has come.
+    private static func take(_ frame: JSONObject, _ state: inout State) {
+        switch text(frame["type"]) {
+        case "state": takeState(frame, &state)
         case "result":
+            let isLast = frame["isLast"] == true
             for name in names(frame, state) {
-                if frame["part"] == 0 { state.shown[name] = [:] }
-                for case .object(let record) in array(frame["records"]) {
-                    state.shown[name]?[text(record["recordName"])] = record["fields"]
+                state.pending[name, default: []].append(frame)
+                if isLast {
+                    state.partial.remove(name)
+                    state.begun.insert(name)
+                } else {
+                    state.partial.insert(name)
                 }
             }
-        case "items":
-            for name in names(frame, state) {
-                for case .object(let item) in array(frame["items"]) {
-                    guard case .object(let record)? = item["record"] else { continue }
-                    let key = text(record["recordName"])
-                    state.shown[name, default: [:]][key] =
-                        item["op"] == "removed" ? nil : record["fields"]
-                }
-            }
-        case "change":
-            guard case .integer(let position)? = frame["position"] else { return }
-            for name in names(frame, state) {
-                state.changes[name, default: []].append(position)
-            }
+        case "items", "change":
+            for name in names(frame, state) { state.pending[name, default: []].append(frame) }
         case "reset":
             state.resets.append(text(frame["reason"]))
-            guard case .integer(let from)? = frame["from"], case .integer(let to)? = frame["to"],
-                case .array(let groups)? = frame["groups"]
-            else { return }
-            for case .integer(let group) in groups {
+            for case .integer(let group) in array(frame["groups"]) {
                 for name in state.names[group] ?? [] {
-                    state.gaps[name, default: []].append(from...to)
+                    state.pending[name, default: []].append(frame)
+                    // What is not of changes begins with a result.
+                    guard frame["from"] == nil else { continue }
+                    state.live.remove(name)
+                    state.begun.remove(name)
                 }
             }
         case "gone": state.gone.append(text(frame["id"]))
         default: break
+        }
+    }
+
+    private static func takeState(_ frame: JSONObject, _ state: inout State) {
+        if let progress = frame["progress"]?.double { state.progress.append(progress) }
+        for case .object(let query) in array(frame["queries"]) {
+            guard case .string(let id)? = query["id"], case .integer(let group)? = query["group"]
+            else { continue }
+            if query["isResumed"] != nil || state.names[group]?.contains(id) != true {
+                state.live.remove(id)
+            }
+            for known in state.names.keys { state.names[known]?.removeAll { $0 == id } }
+            state.names[group, default: []].append(id)
+            if case .string(let print)? = query["fingerprint"] { state.prints[id] = print }
+        }
+        guard frame["version"] == .integer(state.version) else { return }
+        state.isComplete = frame["state"] == "complete"
+    }
+
+    private static func apply(_ frame: JSONObject, to name: String, _ state: inout State) {
+        switch text(frame["type"]) {
+        case "result":
+            if frame["part"] == 0 { state.shown[name] = [:] }
+            for case .object(let record) in array(frame["records"]) {
+                state.shown[name]?[text(record["recordName"])] = record["fields"]
+            }
+        case "items":
+            for case .object(let item) in array(frame["items"]) {
+                guard case .object(let record)? = item["record"] else { continue }
+                let key = text(record["recordName"])
+                state.shown[name, default: [:]][key] =
+                    item["op"] == "removed" ? nil : record["fields"]
+            }
+        case "change":
+            guard case .integer(let position)? = frame["position"] else { return }
+            state.changes[name, default: []].append(position)
+        default:
+            guard case .integer(let from)? = frame["from"], case .integer(let to)? = frame["to"]
+            else { return }
+            state.gaps[name, default: []].append(from...to)
         }
     }
 
@@ -197,14 +277,15 @@ extension LiveEngine {
     ) throws {
         let known = client.state.withLock { state in
             state.isComplete = false
-            return (at: state.at, prints: state.fingerprints)
+            state.version = version
+            return (since: state.since, prints: state.fingerprints)
         }
         let declared = queries.sorted { $0.key < $1.key }.map { id, query in
             let print = query.fingerprint(of: client.reader, schema: "")
             let isKnown = known.prints[id] == print
             return DeclaredQuery(
                 id: id, query, grant: .world, fingerprint: print,
-                since: isKnown ? known.at.flatMap(LiveToken.init)?.position : nil)
+                since: isKnown ? known.since[id].flatMap(LiveToken.init)?.position : nil)
         }
         try declare(
             LiveSet(

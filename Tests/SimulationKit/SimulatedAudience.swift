@@ -11,7 +11,11 @@ import Synchronization
 ///
 /// At every look a client's results are "judge all, sort all, cut" of what the store keeps, and its
 /// changes are those that the log has, each once. It begins anew, and is told of a gap, only where
-/// the log was pruned while it was away.
+/// the log was pruned while it was away, or had not been told all. Some are cut off, and lose the
+/// relay, before they have been told all, while records change.
+///
+/// What happens is drawn; how far the engine is by then is not, so that a life is not wholly the
+/// same again. Nothing that is checked depends on it.
 struct SimulatedAudience {
     private static let type: RecordType = Fixtures.identifier("Painting")
     private static let place = RecordPlace(
@@ -31,7 +35,7 @@ struct SimulatedAudience {
     private var isConnected: [Bool]
     /// The log's head when each client's changes began.
     private var beginnings: [LogPosition?]
-    /// Whether the log was pruned while a client was away.
+    /// Whether the log was pruned while a client was away, or had not been told all.
     private var mayReset: [Bool]
     /// The changes that fit, as the log has them; and how far it was read.
     private var fitting: [LogPosition] = []
@@ -135,26 +139,29 @@ struct SimulatedAudience {
     private mutating func cut(_ index: Int) async {
         guard isConnected[index] else { return }
         isConnected[index] = false
-        await engine.disconnect(clients[index].number)
         clients[index].leave()
+        await engine.disconnect(clients[index].number)
     }
 
-    /// A client comes, or comes back.
+    /// A client comes, or comes back; what happens next may happen before it has been told all.
     private mutating func come(_ index: Int) async throws {
         guard !isConnected[index] else { return }
         isConnected[index] = true
         versions[index] += 1
         let client = clients[index]
         try await engine.reachHead()
-        if beginnings[index] == nil { beginnings[index] = try await store.head() }
+        // What came of changes before they were whole is not kept, and does not come again.
+        if client.state.withLock({ $0.since["changes"] }) == nil {
+            beginnings[index] = try await store.head()
+        }
         await engine.connect(
-            client.number, at: client, of: Fixtures.container, as: client.reader)
+            client.number, at: client.connection(), of: Fixtures.container, as: client.reader)
         try await engine.declare(Self.queries, version: versions[index], by: client)
-        await client.wait { $0.isComplete }
     }
 
     /// The relay dies, and with it all that it knew of its clients; some are back at once.
     mutating func crash() async throws -> String? {
+        // What it still does, nobody hears.
         following.cancel()
         lives += 1
         for index in clients.indices {
@@ -173,7 +180,10 @@ struct SimulatedAudience {
     mutating func prepareForPruning() async throws {
         try await learn()
         try await engine.reachHead()
-        for index in clients.indices where !isConnected[index] { mayReset[index] = true }
+        for (index, client) in clients.enumerated()
+        where !client.state.withLock({ $0.isComplete }) {
+            mayReset[index] = true
+        }
     }
 
     /// Everybody comes, and sees everything.
@@ -192,6 +202,7 @@ struct SimulatedAudience {
         let records = try await kept()
         for index in clients.indices where isConnected[index] {
             let client = clients[index]
+            await client.wait { $0.isComplete }
             try await engine.fence("f", of: client.number)
             let state = client.state.withLock { $0 }
             if let problem = problem(of: state, index, records) {

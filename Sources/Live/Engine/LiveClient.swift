@@ -13,6 +13,10 @@ struct LiveClient {
         /// The group that shows it; 0 once it has ended, and ``ofInbox`` where none does.
         var group: UInt32
         let fingerprint: String
+        /// How the client declared it.
+        let declaration: DeclaredQuery.Declaration
+        /// As of where its beginning was told: what came before that does not come again.
+        var begun = LogPosition.start
 
         var query: LiveQuery { shown.query }
         var grant: ReadGrant { shown.grant }
@@ -71,8 +75,20 @@ package struct DeclaredQuery: Sendable {
     package var after: UInt64?
     /// Why the client cannot go on from where it stood.
     package var reset: LiveReset?
+    /// How the client declared it, where that is not as it stands here.
+    package var declaration: Declaration?
     /// What the answer says of it besides.
     package let details: JSONObject
+
+    /// How a client has declared a query.
+    package struct Declaration: Sendable, Hashable {
+        /// The version of the set.
+        package let version: Int64
+        /// Where the client stood with it, if anywhere.
+        package let since: LogPosition?
+        /// Why it could not go on from there.
+        package let reset: LiveReset?
+    }
 
     /// Describes a query that may be shown.
     package init(

@@ -61,7 +61,8 @@ extension LiveEngine {
         var query = declared.query
         query.isOnce = true
         clients[number]?.queries[name] = LiveClient.Declared(
-            shown: LiveShown(query, grant: declared.grant), group: group.number, fingerprint: "")
+            shown: LiveShown(query, grant: declared.grant), group: group.number, fingerprint: "",
+            declaration: DeclaredQuery.Declaration(version: 0, since: nil, reset: nil))
         enter(LiveWaiter(client: number, query: name), group, in: container)
     }
 }

@@ -30,6 +30,8 @@ extension LiveEngine {
             guard let group = container.groups[declared.group] else { continue }
             group.clients.remove(number)
             client.hub.post([.leave(number, group.number)])
+            // What was begun while it was behind went out as it was then.
+            let since = max(since, declared.begun)
             enter(LiveWaiter(client: number, query: id, since: since), group, in: container)
         }
         finishIfComplete(number)
@@ -128,6 +130,7 @@ extension LiveEngine {
         var count = 0
         while at < position {
             let entries: [FollowedEntry]
+            let reached = position
             do {
                 entries = try await log.followedEntries(
                     after: at, limit: LiveSettings.entriesPerRead)
@@ -136,7 +139,11 @@ extension LiveEngine {
                 at = entry.position
                 continue
             }
-            guard let last = entries.last else { break }
+            guard let last = entries.last else {
+                // All until then was pruned; what came since may be there.
+                (first, at) = (LogPosition(reached.rawValue + 1), reached)
+                continue
+            }
             first = first ?? entries.first?.position
             at = last.position
             count += entries.count

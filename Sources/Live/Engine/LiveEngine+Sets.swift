@@ -49,14 +49,17 @@ extension LiveEngine {
             .mapValues(\.query)
     }
 
-    /// The set that is in force, to be declared again; `nil` where there is none.
+    /// The set that is in force, to be declared again as it was; `nil` where there is none.
     package func declared(by number: UInt64) -> LiveSet? {
         guard let client = clients[number], client.version > 0 else { return nil }
         let queries = client.queries.filter {
             $0.value.group != 0 && !$0.key.hasPrefix(LiveWaiter.getMark)
         }.map { id, declared in
-            DeclaredQuery(
-                id: id, declared.query, grant: declared.grant, fingerprint: declared.fingerprint)
+            var query = DeclaredQuery(
+                id: id, declared.query, grant: declared.grant, fingerprint: declared.fingerprint,
+                since: declared.declaration.since, reset: declared.declaration.reset)
+            query.declaration = declared.declaration
+            return query
         }
         return LiveSet(
             version: client.version, queries, removing: nil, under: schema(of: client.container))
@@ -117,7 +120,10 @@ extension LiveEngine {
         for declared in set.queries where !kept.contains(declared.id) {
             clients[number]?.queries[declared.id] = LiveClient.Declared(
                 shown: LiveShown(declared.query, grant: declared.grant), group: 0,
-                fingerprint: declared.fingerprint)
+                fingerprint: declared.fingerprint,
+                declaration: declared.declaration
+                    ?? DeclaredQuery.Declaration(
+                        version: set.version, since: declared.since, reset: declared.reset))
             assign(declared, to: number, in: container)
         }
         tell(number, set)
@@ -353,6 +359,7 @@ extension LiveEngine {
         guard let client = clients[waiter.client] else { return }
         group.waiting.remove(waiter)
         clients[waiter.client]?.waiting.remove(waiter.query)
+        clients[waiter.client]?.queries[waiter.query]?.begun = position
         var commands: [LiveCommand] = frames.isEmpty ? [] : [.send(waiter.client, frames)]
         if let progress = clients[waiter.client]?.progress() {
             let frame = client.state(.bootstrapping, progress: progress)

@@ -17,6 +17,8 @@ package final class LiveFrame: Sendable {
     package let type: String
     /// The token, of a frame that closes what came before it.
     package let token: String?
+    /// Of a frame on a set: its version, once everything of it has been told; 0 until then.
+    package let complete: Int64?
     /// The text.
     package let bytes: [UInt8]
 
@@ -25,6 +27,11 @@ package final class LiveFrame: Sendable {
         bytes = JSONValue.object(object).utf8
         if case .string(let type)? = object["type"] { self.type = type } else { type = "" }
         if case .string(let at)? = object["at"] { token = at } else { token = nil }
+        switch (object["state"], object["version"]) {
+        case ("complete", .integer(let version)?): complete = version
+        case ("bootstrapping", _): complete = 0
+        default: complete = nil
+        }
     }
 }
 

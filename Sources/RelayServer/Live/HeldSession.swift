@@ -44,13 +44,13 @@ final class HeldSession: Sendable {
 
     /// Opens the stream, which takes the place of one that is open.
     ///
-    /// - Parameter token: Where the last one was read to, as the browser says.
+    /// - Parameter place: Where the last one was read to, as the browser says.
     /// - Returns: What comes, and the number by which it is given up.
     /// - Throws: ``LiveEnd`` if there is no room, or another one was opened meanwhile.
-    func open(from token: LiveToken?) async throws -> (hub: StreamHub, turn: Int) {
+    func open(from place: LiveEventID?) async throws -> (hub: StreamHub, turn: Int) {
         let (first, turn) = state.withLock { state -> (StreamHub?, Int) in
             state.turns += 1
-            let isFirst = !state.isStreamed && token == nil
+            let isFirst = !state.isStreamed && place == nil
             state.isStreamed = true
             state.isOpen = true
             return (isFirst ? state.hub : nil, state.turns)
@@ -76,13 +76,13 @@ final class HeldSession: Sendable {
             throw Self.taken
         }
         session.take(charges)
-        try await declare(set, by: session, who, from: token, notified: notified)
+        try await declare(set, by: session, who, from: place, notified: notified)
         return (hub, turn)
     }
 
     private func declare(
         _ set: LiveSet?, by session: LiveSession, _ identity: LiveIdentity,
-        from token: LiveToken?, notified: UInt64?
+        from place: LiveEventID?, notified: UInt64?
     ) async throws {
         guard var set else { return }
         for index in set.queries.indices {
@@ -91,8 +91,10 @@ final class HeldSession: Sendable {
                 set.queries[index].after = notified
                 continue
             }
-            set.queries[index].since = token?.position
-            if let token, token.store != door.store { set.queries[index].reset = .foreign }
+            // What was declared later had not been told whole: it begins as it was to begin.
+            guard let place, place.covers(set.queries[index]) else { continue }
+            set.queries[index].since = place.token.position
+            set.queries[index].reset = place.token.store == door.store ? nil : .foreign
         }
         try await door.engine.reachHead()
         try await session.declare(set, identity)

@@ -127,18 +127,9 @@ struct LiveRoutes: Sendable {
                 return retry
             }
             if let first { return first }
-            return await hub.next()?.reduce(into: []) { $0 += event($1) }
+            return await hub.next()
         }
         return answer
-    }
-
-    /// A frame as an event; what closes something whole has an ID.
-    private static func event(_ frame: LiveFrame) -> [UInt8] {
-        var bytes: [UInt8] = []
-        if let token = frame.token { bytes += Array("id: \(token)\n".utf8) }
-        bytes += Array("data: ".utf8)
-        bytes += frame.bytes
-        return bytes + [10, 10]
     }
 
     // MARK: Sessions of EventSource
@@ -189,7 +180,7 @@ struct LiveRoutes: Sendable {
     ) async throws -> RelayAnswer {
         let secret = head.parameters["secret"] ?? ""
         let held = try door.held
-        let place = head.header("Last-Event-ID").flatMap { LiveToken($0) }
+        let place = head.header("Last-Event-ID").flatMap { LiveEventID($0) }
         let (hub, turn): (StreamHub, Int)
         do {
             (hub, turn) = try await session.open(from: place)

@@ -12,6 +12,8 @@ final class StreamHub: LiveHub {
     private struct State {
         var groups: Set<UInt32> = []
         var outbox = LiveOutbox<LiveFrame>({ $0 }, size: { $0.bytes.count })
+        /// The version of the set that has been taken as a whole; 0 while more of it is to come.
+        var whole: Int64 = 0
         /// Whether there is something besides what was known.
         var hasNews = false
         var isComplete = false
@@ -123,13 +125,13 @@ final class StreamHub: LiveHub {
         }
     }
 
-    /// Some of what there is, once there is something; `nil` at the end, and once whoever asks is
-    /// cancelled.
-    func next() async -> [LiveFrame]? {
+    /// Some of what there is as events, once there is something; `nil` at the end, and once whoever
+    /// asks is cancelled.
+    func next() async -> [UInt8]? {
         await withTaskCancellationHandler {
             while true {
-                let frames = take(atMost: Self.bytesAtATime)
-                if !frames.isEmpty { return frames }
+                let frames = state.withLock { Self.take(atMost: Self.bytesAtATime, from: &$0) }
+                if !frames.isEmpty { return frames.reduce(into: []) { $0 += event($1) } }
                 if state.withLock({ $0.isOver }) { return nil }
                 await wait { !$0.outbox.isEmpty || $0.isOver }
             }
@@ -138,22 +140,38 @@ final class StreamHub: LiveHub {
         }
     }
 
+    /// A frame as an event; what closes a whole set has an ID.
+    private func event(_ frame: LiveFrame) -> [UInt8] {
+        let version = state.withLock { state in
+            if let version = frame.complete { state.whole = version }
+            return state.whole
+        }
+        var bytes: [UInt8] = []
+        if let place = LiveEventID(of: frame, version: version) {
+            bytes += Array("id: \(place.text)\n".utf8)
+        }
+        bytes += Array("data: ".utf8)
+        bytes += frame.bytes
+        return bytes + [10, 10]
+    }
+
     /// All frames until now; `nil` if they are too many to be kept for one answer.
     func takeAll() -> [LiveFrame]? {
-        let frames = take(atMost: Self.bytesOfAnAnswer)
-        return state.withLock { $0.outbox.isEmpty && !$0.wasOverfull } ? frames : nil
+        state.withLock { state in
+            // At once: what is told while it is taken is no sign that there was too much.
+            let frames = Self.take(atMost: Self.bytesOfAnAnswer, from: &state)
+            return state.outbox.isEmpty && !state.wasOverfull ? frames : nil
+        }
     }
 
     /// The first frames, until they have so many bytes.
-    private func take(atMost most: Int) -> [LiveFrame] {
-        state.withLock { state in
-            var frames: [LiveFrame] = []
-            var bytes = 0
-            while bytes < most, let frame = state.outbox.next() {
-                frames.append(frame)
-                bytes += frame.bytes.count
-            }
-            return frames
+    private static func take(atMost most: Int, from state: inout State) -> [LiveFrame] {
+        var frames: [LiveFrame] = []
+        var bytes = 0
+        while bytes < most, let frame = state.outbox.next() {
+            frames.append(frame)
+            bytes += frame.bytes.count
         }
+        return frames
     }
 }

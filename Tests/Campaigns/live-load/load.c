@@ -8,7 +8,8 @@
 //   clear                      forgets what was received
 //   wait COUNT SECONDS         until so many messages came
 //   post PORT PATH RATE SECONDS FILE CHOICES   posts FILE, with @N@ counted up, @T@ the moment, and
-//                              @U@, @S@ and @R@ numbers below CHOICES, 100 and 100,000
+//                              @U@, @S@ and @R@ numbers below CHOICES, 400 and 100,000, and
+//                              @M@ the last @U@ modulo 400
 //   report                     how many messages, how late, what was missing or came twice
 //   stall FROM COUNT | read FROM COUNT          stops and begins to read
 //   abandon                    closes all
@@ -382,12 +383,14 @@ static Poster *idlePoster(int to) {
 
 static size_t filled(char *to, size_t room, const char *body, uint64_t moment, int choices) {
     size_t count = 0;
+    unsigned long long chosen = 0;
     for (const char *place = body; *place && count + 32 < room;) {
         unsigned long long value;
         if (!strncmp(place, "@N@", 3)) value = serial;
         else if (!strncmp(place, "@T@", 3)) value = moment;
-        else if (!strncmp(place, "@U@", 3)) value = draw() % (uint64_t)choices;
-        else if (!strncmp(place, "@S@", 3)) value = draw() % 100;
+        else if (!strncmp(place, "@U@", 3)) value = chosen = draw() % (uint64_t)choices;
+        else if (!strncmp(place, "@M@", 3)) value = chosen % 400;
+        else if (!strncmp(place, "@S@", 3)) value = draw() % 400;
         else if (!strncmp(place, "@R@", 3)) value = draw() % 100000;
         else {
             to[count++] = *place++;

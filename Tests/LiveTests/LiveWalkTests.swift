@@ -1,0 +1,172 @@
+import Live
+import RelayModel
+import RelayTestKit
+import SimulationKit
+import Storage
+import StorageSQLite
+import Synchronization
+import Testing
+
+/// A connection is one walk through the log, also where it falls behind, or its relay is another.
+@Suite struct LiveWalkTests {
+    /// A connection that does not take what its groups are told, until what happened since is told.
+    private final class Lagging: LiveHub {
+        private let connection: any LiveHub
+        private let isLagging = Mutex(false)
+
+        init(_ client: ModelClient) { connection = client.connection() }
+
+        func room() async {}
+
+        func stall() { isLagging.withLock { $0 = true } }
+
+        func post(_ commands: [LiveCommand]) {
+            let heard = isLagging.withLock { isLagging in
+                commands.filter { command in
+                    switch command {
+                    case .deliver, .close: return !isLagging
+                    case .caughtUp:
+                        isLagging = false
+                        return true
+                    default: return true
+                    }
+                }
+            }
+            connection.post(heard)
+        }
+    }
+
+    @Test("what was begun while a client fell behind is caught up with from where it was begun")
+    func catchesUpWithWhatBegan() async throws {
+        let scenario = try await LiveScenario()
+        try await scenario.modify([LiveScenario.edit(.create, "r0")])
+        let client = ModelClient(1, as: .user(Fixtures.identifier("alice")))
+        let hub = Lagging(client)
+        try await scenario.withEngine { engine in
+            await engine.connect(1, at: hub, of: Fixtures.container, as: client.reader)
+            var queries = ["changes": LiveScenario.query(.changes)]
+            try await engine.declare(queries, version: 1, by: client)
+            await client.wait { $0.isComplete }
+            let behind = try await scenario.store.head()
+            hub.stall()
+            try await scenario.modify(["x", "y"].map { LiveScenario.edit(.create, $0) })
+            try await engine.reachHead()
+            queries["late"] = LiveScenario.query(.result)
+            try await engine.declare(queries, version: 2, by: client)
+            let hasBegun = await Turns.yield {
+                await engine.clientStates(of: Fixtures.container, after: 0, limit: 1)
+                    .allSatisfy { $0.waiting == 0 }
+            }
+            #expect(hasBegun)
+            // It was shown x, which was not there where it fell behind, and is not at the end.
+            try await scenario.modify([LiveScenario.edit(.forceDelete, "x")])
+            try await engine.reachHead()
+            await engine.catchUp(1, from: behind)
+            await client.wait { $0.isComplete }
+            try await engine.fence("f", of: 1)
+            let state = client.state.withLock { $0 }
+            #expect(state.shown["late"]?.keys.sorted() == ["r0", "y"])
+            #expect(state.changes["changes"]?.count == 3)
+            #expect(state.resets == [])
+        }
+    }
+
+    /// A log that has been pruned, and of which nothing is left where it is read first.
+    private final class PrunedLog: ShardLog {
+        private struct State {
+            var end = LogPosition.start
+            var meanwhile: (@Sendable () async throws -> Void)?
+        }
+
+        private let store: RelayStore
+        private let state = Mutex(State())
+
+        init(_ store: RelayStore) { self.store = store }
+
+        /// Takes away all up to `end`; `meanwhile` is done while the first reader of it reads.
+        func prune(to end: LogPosition, meanwhile: @escaping @Sendable () async throws -> Void) {
+            state.withLock { $0 = State(end: end, meanwhile: meanwhile) }
+        }
+
+        func followedEntries(
+            after position: LogPosition, limit: Int
+        ) async throws -> [FollowedEntry] {
+            let known = state.withLock { state in
+                defer { if position < state.end { state.meanwhile = nil } }
+                return state
+            }
+            if position < known.end, let meanwhile = known.meanwhile {
+                try await meanwhile()
+                return []
+            }
+            return try await store.followedEntries(after: max(position, known.end), limit: limit)
+        }
+
+        func entries(after position: LogPosition, limit: Int) async throws -> [LogEntry] {
+            try await store.entries(after: position, limit: limit)
+        }
+
+        func quarantine(_ entry: UnreadableEntry, at now: Timestamp) async throws {
+            try await store.quarantine(entry, at: now)
+        }
+
+        func head() async throws -> LogPosition { try await store.head() }
+
+        func waitForGrowth(beyond position: LogPosition) async throws {
+            try await store.waitForGrowth(beyond: position)
+        }
+    }
+
+    @Test("nobody begins anew because somebody else was away for longer than the log is kept")
+    func goesOnBesideWhoCannot() async throws {
+        let scenario = try await LiveScenario()
+        let log = PrunedLog(scenario.store)
+        let long = ModelClient(1, as: .user(Fixtures.identifier("alice")))
+        let short = ModelClient(2, as: .user(Fixtures.identifier("bob")))
+        let queries = ["new": LiveScenario.query(.changes)]
+        try await scenario.withEngine(log: log) { engine in
+            @Sendable func come(_ client: ModelClient, _ version: Int64) async throws {
+                await engine.connect(
+                    client.number, at: client.connection(), of: Fixtures.container,
+                    as: client.reader)
+                try await engine.declare(queries, version: version, by: client)
+            }
+            @Sendable func go(_ client: ModelClient) async {
+                await engine.disconnect(client.number)
+                client.leave()
+            }
+            for client in [long, short] {
+                try await come(client, 1)
+                await client.wait { $0.isComplete }
+            }
+            await go(long)
+            try await scenario.modify([LiveScenario.edit(.create, "a")])
+            try await engine.fence("f", of: 2)
+            await go(short)
+            log.prune(to: try await scenario.store.head()) {
+                try await scenario.modify([LiveScenario.edit(.create, "b")])
+                try await engine.reachHead()
+                try await come(short, 2)
+            }
+            try await come(long, 2)
+            for client in [long, short] { await client.wait { $0.isComplete } }
+        }
+        #expect(long.state.withLock { $0.resets } == ["expired"])
+        let state = short.state.withLock { $0 }
+        #expect(state.resets == [] && state.changes["new"]?.count == 2)
+    }
+
+    @Test("what a relay still says that is no more is not heard")
+    func hearsTheLiving() {
+        let client = ModelClient(1, as: .server)
+        let former = client.connection()
+        let frame = LiveFrame(["type": "at", "at": "1-store-1"])
+        former.post([.close(1, frame, .start)])
+        #expect(client.state.withLock { $0.ends } == [0])
+        client.leave()
+        former.post([.close(1, frame, .start)])
+        #expect(client.state.withLock { $0.ends } == [0])
+        client.connection().post([.close(1, frame, .start)])
+        #expect(client.state.withLock { $0.ends } == [0, 0])
+    }
+}
