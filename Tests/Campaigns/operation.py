@@ -239,9 +239,7 @@ class Proxied:
         for path in ("/admin/1/overview", "/metrics"):
             status, _ = self.call("GET", path)
             assert status == 404, (path, status)
-        # Larger than any webhook: refused by whoever looks first, and never taken in.
-        status, _ = self.call("POST", CHANGES, "x" * 5_000_000)
-        assert status in (413, 502), status
+        self.refused_when_large()
         self.socket()
         self.stream()
         self.poll()
@@ -250,6 +248,19 @@ class Proxied:
         shutil.rmtree(self.folder)
         print(f"{name}: changes, WebSockets, streams and polls pass; the client's address is known; "
               "nothing of the operator's shows")
+
+    def refused_when_large(self):
+        """Larger than any webhook: refused by whoever looks first, and never taken in."""
+        try:
+            status, _ = self.call("POST", CHANGES, "x" * 5_000_000)
+            assert status in (413, 502), status
+        except OSError:
+            # Who refuses before all has come may end the connection while the rest is still on
+            # its way, and the answer is lost to a client that sends all before it reads.
+            pass
+        taken = [line for line in self.lines()
+                 if line.get("path") == CHANGES and line.get("status") == "200"]
+        assert len(taken) == 1, taken
 
     def socket(self):
         with self.connect() as connection:
