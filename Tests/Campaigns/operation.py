@@ -344,7 +344,8 @@ def caddy(belfry):
         text = text.replace(old, new)
     configuration = os.path.join(place.folder, "Caddyfile")
     with open(configuration, "w") as file:
-        file.write("{\n\tadmin off\n\tauto_https off\n}\n" + text)
+        # Otherwise it waits at its end for a stream whose client is gone.
+        file.write("{\n\tadmin off\n\tauto_https off\n\tgrace_period 1s\n}\n" + text)
     os.environ.setdefault("HOME", place.folder)
     place.process = spawn("caddy", "run", "--config", configuration, "--adapter", "caddyfile",
                           log=open(os.path.join(place.folder, "caddy.log"), "wb"))
