@@ -24,6 +24,7 @@ let configuration = Target.Dependency.product(
     name: "Configuration", package: "swift-configuration")
 let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
 let cryptoExtras = Target.Dependency.product(name: "CryptoExtras", package: "swift-crypto")
+let sqlite = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift")
 let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
 let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
 let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
@@ -91,11 +92,21 @@ let package = Package(
             dependencies: ["RelayModel", "PredicateLanguage", "RegularExpressions"]),
         .target(name: "ChangeSources", dependencies: ["RelayModel", crypto]),
         .target(
-            name: "PostgresFollowing", dependencies: ["RelayModel", "ChangeSources", "CPQ"]),
+            name: "PostgresFollowing",
+            dependencies: ["RelayModel", "ChangeSources", "PostgresLink"]),
+        .target(name: "PostgresLink", dependencies: ["CPQ"]),
         .target(name: "Storage", dependencies: ["RelayModel", crypto]),
+        .target(name: "StorageSQL", dependencies: ["RelayModel", "Storage", crypto]),
         .target(
             name: "StorageSQLite",
-            dependencies: ["RelayModel", "Storage", "Migrations", "CSQLite", crypto, grdb]),
+            dependencies: [
+                "RelayModel", "Storage", "StorageSQL", "Migrations", "CSQLite", grdb, sqlite,
+            ]),
+        .target(
+            name: "StoragePostgreSQL",
+            dependencies: [
+                "RelayModel", "Storage", "StorageSQL", "Migrations", "PostgresLink", crypto,
+            ]),
         .target(
             name: "Fanout",
             dependencies: [
@@ -120,7 +131,8 @@ let package = Package(
             dependencies: [
                 "RelayModel", "PredicateLanguage", "RegularExpressions", "Matching",
                 "ChangeSources", "Storage",
-                "StorageSQLite", "Fanout", "Live", "Gateway", "Delivery", configuration, crypto,
+                "StoragePostgreSQL", "StorageSQL", "StorageSQLite", "Fanout", "Live", "Gateway",
+                "Delivery", configuration, crypto,
                 cryptoExtras, httpTypes,
                 hummingbird, hummingbirdCore, hummingbirdTLS, logging, metrics, coreMetrics,
                 nioCore, nioHTTP1, nioHTTPTypes, nioPosix, nioSSL, serviceLifecycle,
@@ -140,8 +152,9 @@ let package = Package(
             name: "belfry",
             dependencies: [
                 "RelayModel", "PredicateLanguage", "RegularExpressions", "Matching",
-                "ChangeSources", "PostgresFollowing", "Storage",
-                "StorageSQLite", "Fanout", "Gateway", "RelayServer", "GatewaySimulator",
+                "ChangeSources", "PostgresLink", "PostgresFollowing", "Storage",
+                "StoragePostgreSQL", "StorageSQL", "StorageSQLite", "Fanout", "Gateway",
+                "RelayServer", "GatewaySimulator",
                 "CBuildStamp",
                 argumentParser, asyncHTTPClient, crypto, logging, metrics, nioCore, nioHTTP1,
                 nioPosix, nioSSL, serviceLifecycle, unixSignals,
@@ -156,13 +169,14 @@ let package = Package(
         .systemLibrary(name: "CMalloc"),
         .target(
             name: "Migrations", path: "Migrations",
-            resources: [.embedInCode("sql")]),
+            resources: [.embedInCode("sql"), .embedInCode("postgresql")]),
 
         // The tests: one suite for each room, and those that see the whole project.
         .target(
             name: "RelayTestKit",
             dependencies: [
-                "RelayModel", "Storage", "StorageSQLite", "Gateway", "GatewaySimulator",
+                "RelayModel", "Storage", "StorageSQL", "StorageSQLite", "Gateway",
+                "GatewaySimulator",
                 asyncHTTPClient, crypto, nioCore, nioHTTP1,
             ],
             path: "Tests/RelayTestKit", exclude: ["Golden"]),
@@ -183,27 +197,36 @@ let package = Package(
             exclude: ["Fixtures"]),
         .testTarget(
             name: "PostgresFollowingTests",
-            dependencies: ["RelayModel", "ChangeSources", "PostgresFollowing", "RelayTestKit"]),
+            dependencies: [
+                "RelayModel", "ChangeSources", "PostgresLink", "PostgresFollowing", "RelayTestKit",
+            ]),
+        .testTarget(
+            name: "StoragePostgreSQLTests",
+            dependencies: [
+                "RelayModel", "Storage", "StorageSQL", "StoragePostgreSQL", "Migrations",
+                "PostgresLink", "RelayTestKit", grdb,
+            ]),
         .testTarget(
             name: "StorageTests", dependencies: ["RelayModel", "Storage", "RelayTestKit"]),
         .testTarget(
             name: "StorageSQLiteTests",
             dependencies: [
-                "RelayModel", "Storage", "StorageSQLite", "Migrations", "CSQLite", "RelayTestKit",
+                "RelayModel", "Storage", "StorageSQL", "StorageSQLite", "Migrations", "CSQLite",
+                "RelayTestKit",
                 crypto, grdb,
             ]),
         .testTarget(
             name: "FanoutTests",
             dependencies: [
                 "RelayModel", "PredicateLanguage", "RegularExpressions", "Matching", "Storage",
-                "StorageSQLite", "Fanout",
+                "StorageSQL", "StorageSQLite", "Fanout",
                 "RelayTestKit", grdb, logging,
             ]),
         .testTarget(
             name: "LiveTests",
             dependencies: [
                 "RelayModel", "PredicateLanguage", "RegularExpressions", "Matching", "Storage",
-                "StorageSQLite", "Live", "RelayTestKit", "SimulationKit", logging,
+                "StorageSQL", "StorageSQLite", "Live", "RelayTestKit", "SimulationKit", logging,
             ]),
         .testTarget(
             name: "GatewayTests",
@@ -219,26 +242,30 @@ let package = Package(
         .testTarget(
             name: "DeliveryTests",
             dependencies: [
-                "RelayModel", "Storage", "StorageSQLite", "Gateway", "Delivery", "RelayTestKit",
+                "RelayModel", "Storage", "StorageSQL", "StorageSQLite", "Gateway", "Delivery",
+                "RelayTestKit",
                 coreMetrics, logging,
             ]),
         .testTarget(
             name: "RelayServerTests",
             dependencies: [
-                "RelayModel", "RelayServer", "Storage", "StorageSQLite", "Gateway", "Delivery",
+                "RelayModel", "RelayServer", "Storage", "StorageSQL", "StorageSQLite", "Gateway",
+                "Delivery",
                 "GatewaySimulator", "RelayTestKit", coreMetrics, crypto, httpTypes, hummingbird,
                 hummingbirdTesting, jwt, logging, nioCore, nioPosix, serviceLifecycle,
             ]),
         .testTarget(
             name: "CommandLineTests",
             dependencies: [
-                "belfry", "RelayModel", "RelayServer", "Storage", "StorageSQLite", "RelayTestKit",
+                "belfry", "RelayModel", "RelayServer", "Storage", "StorageSQL", "StorageSQLite",
+                "RelayTestKit",
                 "GatewaySimulator", argumentParser,
             ]),
         .target(
             name: "SimulationKit",
             dependencies: [
-                "RelayModel", "Storage", "StorageSQLite", "Fanout", "Live", "Gateway", "Delivery",
+                "RelayModel", "Storage", "StorageSQL", "StorageSQLite", "Fanout", "Live", "Gateway",
+                "Delivery",
                 "RelayTestKit", logging,
             ],
             path: "Tests/SimulationKit"),
@@ -251,7 +278,7 @@ let package = Package(
             dependencies: [
                 "RelayModel", "PredicateLanguage", "RegularExpressions", "Matching",
                 "ChangeSources", "Storage",
-                "StorageSQLite", "Fanout", "Gateway", "Delivery", "RelayServer",
+                "StorageSQL", "StorageSQLite", "Fanout", "Gateway", "Delivery", "RelayServer",
                 "GatewaySimulator", argumentParser, coreMetrics, crypto, logging, metrics,
                 nioCore, nioPosix, nioSSL, serviceLifecycle,
             ],
@@ -271,7 +298,7 @@ where !target.name.hasPrefix("C") || target.name == "ChangeSources"
 // Rooms in which the compiler asks that every unsafe expression is marked (docs/architecture.md).
 let safeRooms = [
     "RelayModel", "PredicateLanguage", "ChangeSources", "Fanout", "Live", "Delivery",
-    "RelayServer", "GatewaySimulator", "Migrations", "belfry",
+    "RelayServer", "GatewaySimulator", "Migrations", "StorageSQL", "belfry",
 ]
 for target in package.targets where safeRooms.contains(target.name) {
     target.swiftSettings = (target.swiftSettings ?? []) + [.strictMemorySafety()]

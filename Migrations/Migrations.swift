@@ -101,4 +101,14 @@ package struct Migration: Sendable, Hashable {
             sql: String(decoding: PackageResources.v0022_listNewest_sql, as: UTF8.self),
             checksum: "dec7243a2ea2b05ca79309a9d82d437a18ff9636fea569e567cca21910e861fd"),
     ]
+    /// Every released step of the schema on PostgreSQL.
+    ///
+    /// They are equal in meaning to what the steps in ``released`` lead to; a test compares the
+    /// tables.
+    package static let releasedOnPostgreSQL: [Migration] = [
+        Migration(
+            name: "p0001_createSchema",
+            sql: String(decoding: PackageResources.p0001_createSchema_sql, as: UTF8.self),
+            checksum: "6f83b0164caae717a196822a623d4eb9489ab37255a779eb6157d461a434a0f3")
+    ]
 }

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -30,4 +31,13 @@ int cpq_wait(int socket, int read_wanted, int write_wanted, int wake, int millis
     if (waits[1].revents & (POLLIN | POLLERR | POLLHUP)) happened |= CPQ_READABLE;
     if (waits[1].revents & (POLLOUT | POLLERR | POLLHUP)) happened |= CPQ_WRITABLE;
     return happened;
+}
+
+static void note(void *count, const PGresult *remark) {
+    const char *severity = PQresultErrorField(remark, PG_DIAG_SEVERITY_NONLOCALIZED);
+    if (severity && !strcmp(severity, "WARNING")) ++*(int *)count;
+}
+
+void cpq_count_warnings(PGconn *connection, int *count) {
+    PQsetNoticeReceiver(connection, note, count);
 }

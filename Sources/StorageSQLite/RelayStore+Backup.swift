@@ -1,4 +1,5 @@
 package import Storage
+package import StorageSQL
 
 extension RelayStore {
     /// Checks the file at `path`, which may be open in a running relay: every page, every

@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import RelayModel
 import Storage
+import StorageSQL
 import StorageSQLite
 
 /// Measures durable appends: many callers sharing commits, against a transaction for each request.

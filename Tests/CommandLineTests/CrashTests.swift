@@ -3,6 +3,7 @@ import GatewaySimulator
 import RelayModel
 import RelayTestKit
 import Storage
+import StorageSQL
 import StorageSQLite
 import Testing
 

@@ -2,6 +2,7 @@ import Gateway
 import RelayModel
 import RelayTestKit
 import Storage
+import StorageSQL
 import StorageSQLite
 import Testing
 

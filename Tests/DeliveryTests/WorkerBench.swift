@@ -5,6 +5,7 @@ import Logging
 import RelayModel
 import RelayTestKit
 import Storage
+import StorageSQL
 import StorageSQLite
 import Synchronization
 

@@ -3,6 +3,7 @@ import Logging
 import RelayModel
 import RelayTestKit
 import Storage
+import StorageSQL
 import StorageSQLite
 import Synchronization
 import Testing

@@ -4,6 +4,7 @@ import Logging
 import RelayModel
 import RelayTestKit
 import Storage
+import StorageSQL
 import StorageSQLite
 import Testing
 

@@ -2,6 +2,7 @@ import RelayModel
 import RelayTestKit
 import SimulationKit
 import Storage
+import StorageSQL
 import StorageSQLite
 import Synchronization
 import Testing

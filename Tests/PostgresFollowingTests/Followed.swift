@@ -1,6 +1,8 @@
 import ChangeSources
 import PostgresFollowing
+import PostgresLink
 import RelayModel
+import RelayTestKit
 import Synchronization
 
 /// A follower of a database of a test server, and what it posted.

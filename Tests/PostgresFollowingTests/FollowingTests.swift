@@ -1,5 +1,6 @@
 import ChangeSources
 import PostgresFollowing
+import RelayTestKit
 import Testing
 
 /// A real server is followed, and what is posted is looked at.

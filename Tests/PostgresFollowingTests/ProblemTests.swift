@@ -1,5 +1,7 @@
 import Foundation
 import PostgresFollowing
+import PostgresLink
+import RelayTestKit
 import Testing
 
 /// What keeps a database from being followed, made on a real server.
@@ -94,7 +96,7 @@ struct ProblemTests {
     @Test func `URLs hold no password, and nothing that is not allowed`() {
         func advice(_ url: String) -> String {
             do throws(FollowProblem) {
-                _ = try PostgresTarget(url)
+                _ = try PostgresTarget.followed(url)
                 return "fine"
             } catch {
                 return error.advice

@@ -2,6 +2,7 @@ import HTTPTypes
 import RelayModel
 import RelayTestKit
 import Storage
+import StorageSQL
 import StorageSQLite
 import Testing
 

@@ -2,6 +2,7 @@ import Foundation
 import RelayModel
 import RelayServer
 import Storage
+import StorageSQL
 import StorageSQLite
 import Testing
 

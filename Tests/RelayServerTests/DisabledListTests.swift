@@ -4,6 +4,7 @@ import RelayModel
 import RelayServer
 import RelayTestKit
 import Storage
+import StorageSQL
 import StorageSQLite
 import Synchronization
 import Testing

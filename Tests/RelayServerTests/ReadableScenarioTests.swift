@@ -5,6 +5,7 @@ import RelayTestKit
 import Storage
 import Testing
 
+@testable import StorageSQL
 @testable import StorageSQLite
 
 /// Whatever is accepted over HTTP is listed and read again, from the file.

@@ -1,5 +1,6 @@
 import RelayModel
 import RelayTestKit
+import StorageSQL
 import StorageSQLite
 import Testing
 

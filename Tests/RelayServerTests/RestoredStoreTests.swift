@@ -2,6 +2,7 @@ import RelayModel
 import RelayServer
 import RelayTestKit
 import Storage
+import StorageSQL
 import StorageSQLite
 import Testing
 

@@ -3,6 +3,7 @@ import HTTPTypes
 import RelayModel
 import RelayServer
 import Storage
+import StorageSQL
 import StorageSQLite
 import Testing
 

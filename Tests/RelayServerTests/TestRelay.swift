@@ -7,6 +7,7 @@ import Logging
 import RelayModel
 import RelayServer
 import Storage
+import StorageSQL
 import StorageSQLite
 import Testing
 

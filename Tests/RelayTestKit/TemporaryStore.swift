@@ -1,6 +1,7 @@
 import Foundation
 package import Storage
-package import StorageSQLite
+package import StorageSQL
+import StorageSQLite
 import Synchronization
 
 /// A store in a directory of its own, which goes when the process ends.

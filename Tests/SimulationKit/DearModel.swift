@@ -1,6 +1,7 @@
 import RelayModel
 import RelayTestKit
 import Storage
+import StorageSQL
 import StorageSQLite
 
 /// Which changes are set aside because a condition takes too many steps, by the log alone: those of

@@ -1,5 +1,6 @@
 import RelayModel
 import Storage
+import StorageSQL
 import StorageSQLite
 
 /// How subscriptions must have fared, by what a follower that never crashed did to them.

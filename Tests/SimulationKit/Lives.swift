@@ -1,6 +1,7 @@
 import Foundation
 import RelayTestKit
 import Storage
+import StorageSQL
 import StorageSQLite
 
 /// Many lives, each from its own seed on a store of its own.

@@ -5,6 +5,7 @@ import Logging
 import RelayModel
 import RelayTestKit
 import Storage
+import StorageSQL
 import StorageSQLite
 
 /// The volatile half of a relay: what a crash takes away.

@@ -1,6 +1,7 @@
 import RelayModel
 import RelayTestKit
 import Storage
+import StorageSQL
 import StorageSQLite
 
 /// What happens outside the relay: users register devices, save subscriptions, and post changes, in

@@ -6,6 +6,7 @@ import RelayTestKit
 import Storage
 import Testing
 
+@testable import StorageSQL
 @testable import StorageSQLite
 
 /// What is large does not stall the others: it is counted, read and taken away in small steps.

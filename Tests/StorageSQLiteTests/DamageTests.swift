@@ -6,6 +6,7 @@ import RelayTestKit
 import Storage
 import Testing
 
+@testable import StorageSQL
 @testable import StorageSQLite
 
 /// Nothing that was damaged, cut, exchanged or lost is served as something else.
@@ -41,7 +42,7 @@ import Testing
             let tables = try String.fetchAll(
                 db, sql: "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
             return try tables.flatMap { table in
-                try Row.fetchAll(db, sql: "SELECT * FROM \"\(table)\"")
+                try GRDB.Row.fetchAll(db, sql: "SELECT * FROM \"\(table)\"")
                     .map { "\(table) \($0.databaseValues)" }
             }
         }

@@ -5,6 +5,7 @@ import RelayTestKit
 import Storage
 import Testing
 
+@testable import StorageSQL
 @testable import StorageSQLite
 
 @Suite struct GroupCommitTests {

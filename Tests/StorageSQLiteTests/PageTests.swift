@@ -3,6 +3,7 @@ import RelayTestKit
 import Storage
 import Testing
 
+@testable import StorageSQL
 @testable import StorageSQLite
 
 /// Lists end at so many bytes as well as at so many rows.

@@ -4,20 +4,21 @@ import RelayTestKit
 import Storage
 import Testing
 
+@testable import StorageSQL
 @testable import StorageSQLite
 
 /// What was is found by key, however much there is, and goes when the log does.
 @Suite struct PastTests {
     /// The steps of a plan that look at a table with versions or receipts.
     private static func plan(
-        _ sql: String, _ arguments: StatementArguments
+        _ sql: String, _ arguments: GRDB.StatementArguments
     ) async throws -> [String] {
         let home = try TemporaryStore()
         let store = try home.open()
         await store.close()
         let queue = try DatabaseQueue(path: home.path)
         return try await queue.read { db in
-            try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN \(sql)", arguments: arguments)
+            try GRDB.Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN \(sql)", arguments: arguments)
                 .map { $0["detail"] as String }
         }
     }

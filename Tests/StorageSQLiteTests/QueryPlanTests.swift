@@ -3,6 +3,7 @@ import RelayTestKit
 import Storage
 import Testing
 
+@testable import StorageSQL
 @testable import StorageSQLite
 
 /// What every call asks for is looked up, however much is stored.
@@ -119,7 +120,7 @@ import Testing
     }
 
     private func plan(
-        of statement: String, arguments: StatementArguments? = nil
+        of statement: String, arguments: GRDB.StatementArguments? = nil
     ) async throws -> [String] {
         let home = try TemporaryStore()
         let store = try home.open()
@@ -127,9 +128,9 @@ import Testing
         let queue = try DatabaseQueue(path: home.path)
         return try await queue.read { db in
             let number = statement.count { $0 == "?" }
-            let values = arguments ?? StatementArguments([Int](repeating: 1, count: number))
+            let values = arguments ?? GRDB.StatementArguments([Int](repeating: 1, count: number))
             let sql = "EXPLAIN QUERY PLAN \(statement)"
-            return try Row.fetchAll(db, sql: sql, arguments: values)
+            return try GRDB.Row.fetchAll(db, sql: sql, arguments: values)
                 .map { $0["detail"] as String }
         }
     }

@@ -5,6 +5,7 @@ import RelayTestKit
 import Storage
 import Testing
 
+@testable import StorageSQL
 @testable import StorageSQLite
 
 /// Quotas are decided in the transaction that writes, and counted without looking at what is there.

@@ -4,6 +4,7 @@ import RelayTestKit
 import Storage
 import Testing
 
+@testable import StorageSQL
 @testable import StorageSQLite
 
 /// Who reads much reads in slices and in turns, and leaves readers to the others.

@@ -3,6 +3,7 @@ import RelayTestKit
 import Storage
 import Testing
 
+@testable import StorageSQL
 @testable import StorageSQLite
 
 /// What redriving does with dead letters that could only end again.

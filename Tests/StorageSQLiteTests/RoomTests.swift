@@ -4,6 +4,7 @@ import RelayTestKit
 import Storage
 import Testing
 
+@testable import StorageSQL
 @testable import StorageSQLite
 
 /// Whether there is room for changes is known to those who ask, and not only to those who write.

@@ -5,6 +5,7 @@ import RelayTestKit
 import Storage
 import Testing
 
+@testable import StorageSQL
 @testable import StorageSQLite
 
 /// Secrets in the file, under a key that is not in it.

@@ -4,6 +4,7 @@ import RelayTestKit
 import Storage
 import Testing
 
+@testable import StorageSQL
 @testable import StorageSQLite
 
 /// One relay on one file, whatever names the file has.

@@ -3,6 +3,7 @@ import RelayTestKit
 import Storage
 import Testing
 
+@testable import StorageSQL
 @testable import StorageSQLite
 
 /// What is accepted can be read again: from the file, not from what memory still holds.

@@ -5,6 +5,7 @@ import RelayTestKit
 import Storage
 import Testing
 
+@testable import StorageSQL
 @testable import StorageSQLite
 
 /// One row that cannot be read is set aside and told; all others are served as if it were not

@@ -4,6 +4,7 @@ import RelayTestKit
 import Storage
 import Testing
 
+@testable import StorageSQL
 @testable import StorageSQLite
 
 /// What a write-ahead log may look like after a crash, and what only damage makes of it.

@@ -4,6 +4,7 @@ import Storage
 import Synchronization
 import Testing
 
+@testable import StorageSQL
 @testable import StorageSQLite
 
 /// Containers take turns at the writer, and none fills the room in which they wait.

@@ -7,7 +7,7 @@ extension TidyTests {
     static let layered = [
         "ChangeSources", "Delivery", "Fanout", "Gateway", "GatewaySimulator", "Live", "Matching",
         "PostgresFollowing", "PredicateLanguage", "RelayModel", "RelayServer", "Storage",
-        "StorageSQLite", "belfry",
+        "StorageSQL", "StorageSQLite", "belfry",
     ]
 
     @Test(arguments: layered) func `the folders of a room form no circle`(room: String) {

@@ -19,3 +19,7 @@ enum { CPQ_READABLE = 1, CPQ_WRITABLE = 2, CPQ_WOKEN = 4 };
 /* Waits until the socket can be read, or written where write is not 0, until the event is
    signalled, or until milliseconds have passed; a socket below zero is left out. Clears the event. */
 int cpq_wait(int socket, int read, int write, int wake, int milliseconds);
+
+/* From now on counts the connection's warnings, whatever language they are in, and prints nothing
+   of what the server remarks. */
+void cpq_count_warnings(PGconn *connection, int *count);

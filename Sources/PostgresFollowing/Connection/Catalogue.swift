@@ -1,3 +1,5 @@
+import PostgresLink
+
 /// What is asked of the server beside its log.
 ///
 /// It is used by the follower's thread alone, and that protects it.

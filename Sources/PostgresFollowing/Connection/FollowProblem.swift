@@ -1,3 +1,5 @@
+package import PostgresLink
+
 /// Why a database is not followed, each with what to do about it.
 package enum FollowProblem: Error, Sendable, Hashable {
     case badURL(String)
@@ -120,6 +122,39 @@ package enum FollowProblem: Error, Sendable, Hashable {
                 + "tried again."
         case .relayRefuses(let reason):
             "The relay refuses changes (\(reason)): mend the source; they wait in PostgreSQL's log."
+        }
+    }
+}
+
+extension PostgresError {
+    /// As a state of a follower.
+    var problem: FollowProblem {
+        guard !state.isEmpty else {
+            return switch refusal {
+            case .password: .wrongPassword(message)
+            case .database: .databaseMissing(message)
+            case .full: .serverFull(message)
+            case .unreachable: .unreachable(message)
+            }
+        }
+        return switch state {
+        case "42501": .notPermitted(message)
+        case "53400", "53300": .serverFull(message)
+        case "55006": .slotTaken(message)
+        default: .serverRefused("\(message) (\(state))")
+        }
+    }
+}
+
+extension PostgresTarget {
+    /// Reads where the server is that is to be followed.
+    ///
+    /// - Throws: ``FollowProblem/badURL(_:)``.
+    package static func followed(_ url: String) throws(FollowProblem) -> PostgresTarget {
+        do {
+            return try PostgresTarget(url)
+        } catch let bad {
+            throw .badURL(bad.reason)
         }
     }
 }

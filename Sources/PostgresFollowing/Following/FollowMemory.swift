@@ -1,4 +1,5 @@
 package import ChangeSources
+import PostgresLink
 import Synchronization
 
 /// What the follower's thread and its tasks share.
@@ -18,9 +19,9 @@ final class FollowMemory: Sendable {
     }
 
     private let contents: Mutex<Contents>
-    let wake: WakeSignal
+    let wake: PostgresWake
 
-    init(_ status: FollowStatus, wake: WakeSignal) {
+    init(_ status: FollowStatus, wake: PostgresWake) {
         contents = Mutex(Contents(status: status))
         self.wake = wake
     }

@@ -1,3 +1,5 @@
+package import PostgresLink
+
 /// Which database is followed, and how.
 package struct FollowSettings: Sendable, Hashable {
     package var target: PostgresTarget

@@ -1,4 +1,5 @@
 import ChangeSources
+import PostgresLink
 import RelayModel
 
 /// The stream of a slot: reads rows, and confirms what the relay has.

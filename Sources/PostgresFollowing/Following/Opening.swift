@@ -1,4 +1,5 @@
 import ChangeSources
+import PostgresLink
 import RelayModel
 
 /// Opens a server: connects, looks whether all is there that following needs, and makes it if it
@@ -43,32 +44,9 @@ final class Opening: @unchecked Sendable {
                 wake: memory.wake, watch: watch, isStopped: { memory.isStopped })
             try connection.query(Catalogue.writing)
             return connection
-        } catch let error as PostgresError where error.state.isEmpty {
-            throw problem(ofConnecting: error.message)
         } catch let error as PostgresError {
             throw error.problem
         }
-    }
-
-    /// libpq gives no SQLSTATE of a connection that was refused, so that the words must tell; in a
-    /// language that is not known here, it is "unreachable" with the server's own words.
-    private static func problem(ofConnecting message: String) -> FollowProblem {
-        if message.contains("password authentication failed")
-            || message.contains("no password supplied") || message.contains("no pg_hba.conf entry")
-            || message.contains("authentication failed")
-        {
-            return .wrongPassword(message)
-        }
-        if message.contains("role \""), message.contains("does not exist") {
-            return .wrongPassword(message)
-        }
-        if message.contains("database \""), message.contains("does not exist") {
-            return .databaseMissing(message)
-        }
-        if message.contains("too many clients") || message.contains("max_wal_senders") {
-            return .serverFull(message)
-        }
-        return .unreachable(message)
     }
 
     /// Turns what a server answers into a state.

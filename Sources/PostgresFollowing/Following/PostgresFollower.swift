@@ -5,9 +5,10 @@
 //  everything is in the relay; what is sent again has the same position; rows are held for one
 //  request and the next, however large a transaction is. Decisions are values: what messages mean
 //  (Wire), what rows they come to (Rows), what is posted together (RowBuffer). It may import
-//  RelayModel, ChangeSources and CPQ.
+//  RelayModel, ChangeSources and PostgresLink.
 
 package import ChangeSources
+import PostgresLink
 package import RelayModel
 
 /// What became of rows that were posted.
@@ -22,7 +23,7 @@ package enum RowsTaken: Sendable, Hashable {
 package final class PostgresFollower: Sendable {
     private let settings: FollowSettings
     private let memory: FollowMemory
-    private let thread: FollowThread
+    private let thread: PostgresThread
     private let clock: any Clock<Duration>
     private let watch: @Sendable () -> Duration
     private let now: @Sendable () -> Timestamp
@@ -45,7 +46,7 @@ package final class PostgresFollower: Sendable {
         changed: @escaping @Sendable (FollowStatus) -> Void,
         post: @escaping @Sendable ([FollowedRow]) async -> RowsTaken
     ) throws {
-        guard let wake = WakeSignal(), let thread = FollowThread() else {
+        guard let wake = PostgresWake(), let thread = PostgresThread() else {
             throw FollowProblem.unreachable("the process has no file descriptor left")
         }
         self.settings = settings

@@ -1,3 +1,5 @@
+import PostgresLink
+
 /// What an administrator runs once, so that a database can be followed; shown and not run.
 package struct PreparingSQL {
     private let publication: String

@@ -1,4 +1,5 @@
 import ChangeSources
+import PostgresLink
 import RelayModel
 
 /// Reads the rows as they were when a slot was made, table by table.
@@ -43,7 +44,9 @@ final class SnapshotReader: @unchecked Sendable {
                 }
                 try begin(published)
             }
-            let rows = try connection.rows("FETCH \(fetched) FROM belfry_rows")
+            let rows = try connection.rows("FETCH \(fetched) FROM belfry_rows").map { row in
+                row.map { $0.map { ColumnValue.text($0[...]) } ?? .null }
+            }
             guard !rows.isEmpty, let shape, var builder else {
                 try connection.query("CLOSE belfry_rows")
                 self.shape = nil

@@ -1,7 +1,7 @@
 import Delivery
 import RelayModel
 import Storage
-import StorageSQLite
+import StorageSQL
 
 extension Relay {
     /// The path of the console, with a code that signs in once as the token of the configuration;

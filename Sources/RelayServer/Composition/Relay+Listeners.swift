@@ -9,7 +9,7 @@ import NIOCore
 import RelayModel
 import ServiceLifecycle
 import Storage
-import StorageSQLite
+import StorageSQL
 import Synchronization
 
 extension Relay {

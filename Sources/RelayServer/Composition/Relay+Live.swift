@@ -1,7 +1,7 @@
 import Live
 import RelayModel
 import ServiceLifecycle
-import StorageSQLite
+import StorageSQL
 
 extension Relay {
     /// What connected clients need of the relay.

@@ -1,6 +1,6 @@
 package import RelayModel
 package import Storage
-import StorageSQLite
+import StorageSQL
 
 extension Relay {
     /// The active subscriptions of a container that changes of `recordType` may fire, by ascending

@@ -12,7 +12,7 @@ import Metrics
 import RelayModel
 import ServiceLifecycle
 import Storage
-import StorageSQLite
+import StorageSQL
 
 /// A relay on an embedded store.
 package final class Relay: Service {
@@ -75,10 +75,10 @@ package final class Relay: Service {
         certificate = try configuration.tls.map { files throws(ConfigurationError) in
             try ServedCertificate(files, logger: logger)
         }
-        store = try await Self.openStore(of: configuration, world: world, logger: logger)
+        store = try await StoreOpening(configuration, world.clock, logger).open()
         let shard: any ShardHandle = store
         let snapshots = try await SnapshotStore.opened(
-            of: shard, stem: store.path + "-snapshot-", every: configuration.snapshotInterval,
+            of: shard, stem: configuration.localPath(of: store) + "-snapshot-", every: configuration.snapshotInterval,
             world: world, logger: logger)
         let directory = ContainerDirectory(try await store.containers())
         self.directory = directory
@@ -126,24 +126,12 @@ package final class Relay: Service {
                 indexes: indexes, events: events, watch: events.watch.and(watch)))
     }
 
-    /// Opens the store, which another process may still have for a moment.
-    private static func openStore(
-        of configuration: RelayConfiguration, world: World, logger: Logger
-    ) async throws -> RelayStore {
-        let patience = StorePatience(clock: world.clock) { error in
-            logger.error("cannot open the store yet", metadata: ["reason": "\(error)"])
-        }
-        return try await patience.attempt {
-            try RelayStore.open(path: configuration.storagePath, settings: configuration.store)
-        }
-    }
-
     // MARK: Running
 
     /// Serves and delivers until a graceful shutdown.
     package func run() async throws {
         log(CurlPushGateway.version)
-        logger.info("opened the store", metadata: ["path": "\(store.path)"])
+        logger.info("opened the store", metadata: ["path": "\(store.place)"])
         try await warn()
         let services: [any Service] =
             [

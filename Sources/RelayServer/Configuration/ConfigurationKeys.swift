@@ -48,7 +48,16 @@ package enum ConfigurationKeys {
     private static let storage = [
         ConfigurationKey(
             "storage.path", text: \.storagePath,
-            "The file of the embedded store."),
+            "The file of the embedded store; with storage.url, what is kept beside the database: "
+                + "snapshots of the index begin with this name."),
+        ConfigurationKey(
+            // A password in it is refused, and must not be shown before that either.
+            "storage.url", text: \.storageURL, secrecy: .secret,
+            "The PostgreSQL database that is the store instead of a file, without a password: that "
+                + "is in the file that PGPASSFILE names."),
+        ConfigurationKey(
+            "storage.schema", text: \.storageSchema,
+            "The schema of that database that holds the store, and nothing else."),
         ConfigurationKey(
             "storage.create", choice: \.store.creation,
             "Whether a new store is made where there is none; the first start needs it."),

@@ -155,12 +155,18 @@ package struct ConfigurationValues: Sendable {
 
     // MARK: Reading
 
-    /// The file of the store, for whoever wants nothing else of the configuration.
+    /// The store, for whoever wants nothing else of the configuration: the file, or the database
+    /// instead.
     ///
     /// - Throws: ``ConfigurationError`` if a setting cannot be what it is.
-    package func storagePath() throws(ConfigurationError) -> String {
+    package func store() throws(ConfigurationError) -> (path: String, url: String?, schema: String)
+    {
         guard problems.isEmpty else { throw ConfigurationError(problems) }
-        return texts["storage.path"] ?? RelayConfiguration.standard.storagePath
+        let standard = RelayConfiguration.standard
+        return (
+            texts["storage.path"] ?? standard.storagePath, texts["storage.url"],
+            texts["storage.schema"] ?? standard.storageSchema
+        )
     }
 
     /// Puts every value where it belongs, and says what is wrong with some all the same.

@@ -3,6 +3,7 @@ import Gateway
 package import Logging
 package import RelayModel
 package import Storage
+import StoragePostgreSQL
 
 /// How the relay runs: decoded once, validated once, and handed to the rooms in parts.
 package struct RelayConfiguration: Sendable, CustomStringConvertible {
@@ -99,6 +100,10 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
     package var signInURL: String?
     /// The file of the store.
     package var storagePath = "belfry.sqlite"
+    /// The database that is the store instead of a file.
+    package var storageURL: String?
+    /// The schema of that database.
+    package var storageSchema = PostgresPlace.usualSchema
     /// How the store works.
     package var store = StoreSettings()
     /// What was said of the keys that encrypt the secrets in the store.

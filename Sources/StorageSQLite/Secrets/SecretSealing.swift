@@ -3,6 +3,7 @@ import GRDB
 import Migrations
 import RelayModel
 import Storage
+import StorageSQL
 import Synchronization
 
 /// Brings the secrets of a file under the configured key, before anybody reads one: those that lie
@@ -13,17 +14,15 @@ struct SecretSealing {
     let path: String
     let vault: SecretVault
 
-    private static let proof = "the key that opens this is the right one"
-
     /// Encrypts what is not yet encrypted with the current key.
     ///
     /// - Returns: Whether anything was written.
     /// - Throws: ``StorageError/secrets(path:reason:)`` if the file needs a key that is not here.
-    func run(_ db: Database) throws -> Bool {
+    func run(_ db: GRDB.Database) throws -> Bool {
         let keyID = try String.fetchOne(db, sql: "SELECT keyID FROM secretSeal")
         if let keyID {
             let proof = try String.fetchOne(db, sql: "SELECT proof FROM secretSeal")
-            try check(keyID, proof ?? "")
+            try vault.check(keyID, proof ?? "", of: path)
         }
         guard let current = vault.current, keyID != current.id else { return false }
         // Deleted content would stay in free space of the pages otherwise.
@@ -36,7 +35,7 @@ struct SecretSealing {
                     ON CONFLICT DO UPDATE SET keyID = excluded.keyID, proof = excluded.proof
                     """,
                 arguments: [
-                    current.id, try vault.seal(Self.proof, at: SecretPlace.proof),
+                    current.id, try vault.proof(),
                 ])
             return .commit
         }
@@ -46,27 +45,7 @@ struct SecretSealing {
         return true
     }
 
-    private func check(_ keyID: String, _ proof: String) throws {
-        guard let current = vault.current else {
-            throw StorageError.secrets(
-                path: path,
-                reason: "they are encrypted with the key \(keyID), and none is configured: set "
-                    + "secrets.keyFile or secrets.key")
-        }
-        let keys = [current] + vault.previous
-        guard keys.contains(where: { $0.id == keyID }) else {
-            throw StorageError.secrets(
-                path: path,
-                reason: "they are encrypted with the key \(keyID), and the configured one is "
-                    + "\(current.id): set the right one, or name the one before in "
-                    + "secrets.previousKeyFile")
-        }
-        guard try vault.open(proof, at: SecretPlace.proof) == Self.proof else {
-            throw StorageError.damaged(path: path, reason: "the proof of the secrets' key is wrong")
-        }
-    }
-
-    private func reseal(_ db: Database) throws {
+    private func reseal(_ db: GRDB.Database) throws {
         let failure = FirstFailure()
         let function = DatabaseFunction("belfry_reseal", argumentCount: 2) { [vault] values in
             do {
@@ -101,26 +80,6 @@ struct SecretSealing {
             return try vault.sealBytes(vault.openBytes(data, at: place), at: place)
         case .null, .int64, .double: return value
         }
-    }
-}
-
-extension SecretVault {
-    /// Bytes are sealed as the text of their digits, and lie in the column as the text's bytes.
-    func sealBytes(_ bytes: [UInt8], at place: String) throws -> Data {
-        guard current != nil else { return Data(bytes) }
-        return Data(try seal(Hexadecimal.encode(bytes), at: place).utf8)
-    }
-
-    /// The bytes that ``sealBytes(_:at:)`` took.
-    func openBytes(_ stored: Data, at place: String) throws -> [UInt8] {
-        // A secret that lies there as it is has 32 bytes; a sealed one has more.
-        guard stored.count > 32, let text = String(validating: stored, as: UTF8.self) else {
-            return Array(stored)
-        }
-        guard let bytes = Hexadecimal.decode(try open(text, at: place)) else {
-            throw StorageError.damaged(path: place, reason: "the secret cannot be decrypted")
-        }
-        return bytes
     }
 }
 

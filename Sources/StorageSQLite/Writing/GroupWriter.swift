@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 import RelayModel
 import Storage
+import StorageSQL
 import Synchronization
 
 /// The one writer: takes what callers want written, and commits it together.
@@ -132,11 +133,11 @@ final class GroupWriter: Sendable {
     private struct FailureOfOne: Error {}
 
     private func transact(
-        _ batch: [WriteRequest], _ isolation: WriteIsolation, _ db: Database
+        _ batch: [WriteRequest], _ isolation: WriteIsolation, _ db: GRDB.Database
     ) throws -> Finished {
         if let closed = horizon.closed { throw closed }
         let start = horizon.head
-        var commit = OpenCommit(db, head: start, quotas: settings.quotas)
+        var commit = OpenCommit(StorageSQL.Database(over: db), head: start, quotas: settings.quotas)
         var answers: [@Sendable () -> Void] = []
         answers.reserveCapacity(batch.count)
         let changes = db.totalChangesCount

@@ -3,33 +3,40 @@ import Foundation
 import RelayModel
 import RelayServer
 import Storage
+import StoragePostgreSQL
+import StorageSQL
 import StorageSQLite
 
 /// Brings a file's schema up to date without starting a relay.
 struct MigrateCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "migrate",
-        abstract: "Brings the schema of a file up to date, or makes a new one.")
+        abstract: "Brings the schema of a store up to date, or makes a new one.")
 
-    @Option(help: "The file.") var database: String
+    @Option(help: "The file, or the URL of a PostgreSQL database.") var database: String
+    @Option(help: "The schema of a PostgreSQL database.") var schema = PostgresPlace.usualSchema
     @Flag(help: "First take the pages as they are, after another program changed the file.")
     var reseal = false
     @Flag(help: "Show JSON.") var json = false
 
     func run() async throws {
+        // A URL may hold a password, which is refused and not repeated.
+        var name = NamedStore.isServer(database) ? "the database" : database
         do {
             if reseal { try RelayStore.reseal(path: database) }
-            let steps = try RelayStore.migrate(path: database)
+            let store = try NamedStore(database, schema: schema)
+            name = "\(store)"
+            let steps = try store.migrate()
             if json {
                 print(JSONValue.object(["applied": .array(steps.map { .string($0) })]).text)
             } else {
                 print(
                     steps.isEmpty
-                        ? "\(database) is up to date"
-                        : "applied to \(database): \(steps.joined(separator: ", "))")
+                        ? "\(store) is up to date"
+                        : "applied to \(store): \(steps.joined(separator: ", "))")
             }
         } catch let error as StorageError {
-            let text = "error: \(database) cannot be brought up to date: \(error)\n"
+            let text = "error: \(name) cannot be brought up to date: \(error)\n"
             try? FileHandle.standardError.write(contentsOf: Data(text.utf8))
             throw ExitCode(CommandFailure.Kind.unavailable.rawValue)
         }

@@ -3,6 +3,7 @@ import Foundation
 import RelayModel
 import RelayServer
 import Storage
+import StorageSQL
 import StorageSQLite
 
 /// Tokens of the administrative surface beside the one in the configuration.

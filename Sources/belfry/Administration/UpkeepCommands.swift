@@ -3,6 +3,8 @@ import Foundation
 import RelayModel
 import RelayServer
 import Storage
+import StoragePostgreSQL
+import StorageSQL
 import StorageSQLite
 
 /// Copies a relay's file, also while the relay runs.
@@ -70,7 +72,7 @@ struct RestoreCommand: AsyncParsableCommand {
 struct CheckCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "check",
-        abstract: "Checks a relay's file: its pages, its references, and that nothing is lost.",
+        abstract: "Checks a relay's store: its pages, its references, and that nothing is lost.",
         discussion: """
             For every container, the deliveries that were owed must be those that are delivered, \
             pending, dead or dropped. Ends with 1 if anything is wrong. A relay may be running.
@@ -80,9 +82,9 @@ struct CheckCommand: AsyncParsableCommand {
     @Flag(help: "Show JSON.") var json = false
 
     func run() async throws {
-        let database = try await file.path()
+        let database = try await file.store()
         do {
-            let report = try RelayStore.check(path: database)
+            let report = try database.check()
             print(json ? JSONValue.object(report.json).text : report.lines.joined(separator: "\n"))
             guard report.problems.isEmpty else { throw ExitCode.failure }
         } catch let error as StorageError {
@@ -91,23 +93,37 @@ struct CheckCommand: AsyncParsableCommand {
     }
 }
 
-/// Which file is meant: the one that `serve` would open, unless it is said.
+/// Which store is meant: the one that `serve` would open, unless it is said.
 struct StoreFileOptions: ParsableArguments {
-    @Option(help: "The relay's file (default: storage.path of the configuration).")
+    @Option(
+        help: """
+            The relay's file, or the URL of its database (default: storage.url or storage.path of \
+            the configuration).
+            """)
     var database: String?
+
+    @Option(help: "The schema of the database (default: storage.schema of the configuration).")
+    var schema: String?
 
     @Option(help: "The configuration file.")
     var config: String?
 
-    /// The file's path; ends the process if the configuration cannot be read.
-    func path() async throws -> String {
-        if let database { return database }
+    /// The store; ends the process if the configuration cannot be read, or names none.
+    func store() async throws -> NamedStore {
         do {
-            return try await ConfigurationValues.gather(
+            if let database {
+                return try NamedStore(database, schema: schema ?? PostgresPlace.usualSchema)
+            }
+            let named = try await ConfigurationValues.gather(
                 arguments: config.map { ["--config", $0] } ?? [],
                 environment: ProcessInfo.processInfo.environment
-            ).storagePath()
+            ).store()
+            guard let url = named.url else { return .file(named.path) }
+            return try NamedStore(url, schema: schema ?? named.schema)
         } catch let error as ConfigurationError {
+            try? StandardStreams.write(Array("error: \(error)\n".utf8), .error)
+            throw ExitCode(CommandFailure.Kind.configuration.rawValue)
+        } catch let error as StorageError {
             try? StandardStreams.write(Array("error: \(error)\n".utf8), .error)
             throw ExitCode(CommandFailure.Kind.configuration.rawValue)
         }

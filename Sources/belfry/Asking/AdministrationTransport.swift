@@ -7,6 +7,7 @@ import NIOHTTP1
 import RelayModel
 import RelayServer
 import Storage
+import StorageSQL
 import StorageSQLite
 
 /// Carries administrative calls to a relay, or to the file of one that is not running.
@@ -156,7 +157,7 @@ struct FileTransport: AdministrationTransport {
             var settings = configuration.store
             // Who mistypes a name must be told, and not be shown an empty store.
             settings.creation = .never
-            store = try RelayStore.open(path: path, settings: settings)
+            store = try NamedStore(path, schema: configuration.storageSchema).open(settings)
         } catch let error as StorageError {
             throw CommandFailure(.unavailable, "\(path) cannot be opened: \(error)")
         }

@@ -5,6 +5,7 @@ import GatewaySimulator
 import RelayModel
 import RelayServer
 import Storage
+import StorageSQL
 import StorageSQLite
 
 /// Everything that `belfry dev` makes up: a container with keys, users with devices, a change

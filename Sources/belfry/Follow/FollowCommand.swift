@@ -3,6 +3,7 @@ import AsyncHTTPClient
 import Foundation
 import Logging
 import PostgresFollowing
+import PostgresLink
 import RelayModel
 import RelayServer
 import ServiceLifecycle
@@ -106,7 +107,7 @@ struct FollowPostgresCommand: AsyncParsableCommand {
     }
 
     private func settings() throws(FollowProblem) -> FollowSettings {
-        var settings = FollowSettings(try PostgresTarget(url ?? ""))
+        var settings = FollowSettings(try PostgresTarget.followed(url ?? ""))
         settings.publication = publication
         settings.slot = slot
         settings.makes = make

@@ -7,6 +7,7 @@ import RelayModel
 import RelayServer
 import ServiceLifecycle
 import Storage
+import StorageSQL
 import StorageSQLite
 
 /// Measures durable intake over HTTP, against SQLite's own limit on the same disk.

@@ -5,6 +5,7 @@ import Logging
 import RelayModel
 import RelayServer
 import Storage
+import StorageSQL
 import StorageSQLite
 
 /// Measures the start: the registry into the index, a snapshot out of it, and back.

@@ -7,6 +7,7 @@ import Logging
 import RelayModel
 import RelayServer
 import Storage
+import StorageSQL
 import StorageSQLite
 
 /// The rooms of the walk on a store of their own, joined as in a relay, without its listeners.

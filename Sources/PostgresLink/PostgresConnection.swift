@@ -1,0 +1,224 @@
+import CPQ
+
+/// One connection to a server.
+///
+/// It is used by one thread alone, and that protects it.
+package final class PostgresConnection: @unchecked Sendable {
+    let handle: OpaquePointer
+    private let warningCount: UnsafeMutablePointer<Int32>
+    let wake: PostgresWake
+    let watch: @Sendable () -> Duration
+    let isStopped: @Sendable () -> Bool
+
+    /// Connects, which waits: only `connect_timeout` bounds it, and a look-up of a name waits too.
+    ///
+    /// - Parameters:
+    ///   - parameters: what libpq is told.
+    ///   - wake: wakes waits for answers.
+    ///   - watch: how much time has passed.
+    ///   - isStopped: whether nobody wants an answer any more.
+    /// - Throws: ``PostgresError`` without a state.
+    package init(
+        _ parameters: [String: String], wake: PostgresWake, watch: @escaping @Sendable () -> Duration,
+        isStopped: @escaping @Sendable () -> Bool
+    ) throws {
+        let pairs = parameters.sorted { $0.key < $1.key }
+        guard
+            let handle = Self.withTexts(
+                pairs.map(\.key),
+                { keys in
+                    Self.withTexts(pairs.map(\.value)) { PQconnectdbParams(keys, $0, 0) }
+                })
+        else { throw PostgresError(state: "", message: "out of memory") }
+        guard PQstatus(handle) == CONNECTION_OK else {
+            let reason = PostgresError.line(String(cString: PQerrorMessage(handle)))
+            PQfinish(handle)
+            throw PostgresError(state: "", message: reason)
+        }
+        PQsetnonblocking(handle, 1)
+        self.handle = handle
+        warningCount = .allocate(capacity: 1)
+        warningCount.initialize(to: 0)
+        cpq_count_warnings(handle, warningCount)
+        self.wake = wake
+        self.watch = watch
+        self.isStopped = isStopped
+    }
+
+    deinit {
+        PQfinish(handle)
+        warningCount.deallocate()
+    }
+
+    /// How many warnings the server sent.
+    package var warnings: Int { Int(warningCount.pointee) }
+
+    /// The version, as 150018.
+    package var serverVersion: Int { Int(PQserverVersion(handle)) }
+    /// The number of the server's process, as the server told it when the connection was made.
+    package var serverProcess: Int { Int(PQbackendPID(handle)) }
+    /// The database's name.
+    package var database: String { String(cString: PQdb(handle)) }
+
+    static func withTexts<Result>(
+        _ texts: [String?], _ body: (UnsafePointer<UnsafePointer<CChar>?>) -> Result
+    ) -> Result {
+        let copies = texts.map { text in text.map { copy(of: $0) } }
+        defer { for copy in copies { copy?.deallocate() } }
+        var pointers = copies.map { $0.map { UnsafePointer($0) } }
+        pointers.append(nil)
+        return body(pointers)
+    }
+
+    private static func copy(of text: String) -> UnsafeMutablePointer<CChar> {
+        let bytes = text.utf8CString
+        let copy = UnsafeMutablePointer<CChar>.allocate(capacity: bytes.count)
+        for (index, byte) in bytes.enumerated() { copy[index] = byte }
+        return copy
+    }
+
+    var failure: PostgresError {
+        PostgresError(
+            state: "", message: PostgresError.line(String(cString: PQerrorMessage(handle))))
+    }
+
+    // MARK: Commands
+
+    /// How long an answer may take, unless a caller knows better.
+    package static let patience = Duration.seconds(30)
+
+    /// Runs one statement and returns its rows.
+    @discardableResult package func query(
+        _ sql: String, _ values: [String?] = [], within patience: Duration? = patience
+    ) throws -> [[String?]] {
+        var rows: [[String?]] = []
+        try send(sql, values)
+        try results(within: patience) { result in
+            for row in 0..<PQntuples(result) {
+                rows.append(
+                    (0..<PQnfields(result)).map { column in
+                        PQgetisnull(result, row, column) != 0
+                            ? nil : String(cString: PQgetvalue(result, row, column))
+                    })
+            }
+        }
+        return rows
+    }
+
+    /// Runs one statement and returns its rows as they are written, `nil` where there is no value.
+    package func rows(_ sql: String) throws -> [[[UInt8]?]] {
+        var rows: [[[UInt8]?]] = []
+        try send(sql, [])
+        try results(within: nil) { result in
+            for row in 0..<PQntuples(result) {
+                rows.append(
+                    (0..<PQnfields(result)).map { column in
+                        guard PQgetisnull(result, row, column) == 0 else { return nil }
+                        let length = Int(PQgetlength(result, row, column))
+                        return Array(
+                            UnsafeRawBufferPointer(
+                                start: PQgetvalue(result, row, column), count: length))
+                    })
+            }
+        }
+        return rows
+    }
+
+    private func send(_ sql: String, _ values: [String?]) throws {
+        // What replicates understands no parameters.
+        let isSent =
+            values.isEmpty
+            ? PQsendQuery(handle, sql)
+            : Self.withTexts(values) {
+                PQsendQueryParams(handle, sql, Int32(values.count), nil, $0, nil, nil, 0)
+            }
+        guard isSent == 1 else { throw failure }
+    }
+
+    /// Hands over the results of what was sent.
+    private func results(
+        within patience: Duration?, _ body: (OpaquePointer) -> Void
+    ) throws {
+        let start = watch()
+        var refusal: PostgresError?
+        while true {
+            while PQflush(handle) > 0 || PQisBusy(handle) != 0 {
+                if isStopped() { throw CancellationError() }
+                if let patience, watch() - start > patience {
+                    throw PostgresError(
+                        state: "", message: "no answer within \(patience.components.seconds) s")
+                }
+                wake.wait(
+                    socket: PQsocket(handle), toRead: true, toWrite: PQflush(handle) > 0,
+                    for: .seconds(1))
+                guard PQconsumeInput(handle) == 1 else { throw failure }
+            }
+            guard let result = PQgetResult(handle) else { break }
+            defer { PQclear(result) }
+            switch PQresultStatus(result) {
+            case PGRES_TUPLES_OK, PGRES_COMMAND_OK:
+                // The rest is read to the end, so that the connection can be used again.
+                if refusal == nil { body(result) }
+            case PGRES_COPY_BOTH: return
+            default: refusal = refusal ?? Self.error(of: result)
+            }
+        }
+        if let refusal { throw refusal }
+    }
+
+    static func error(of result: OpaquePointer) -> PostgresError {
+        let state = PQresultErrorField(result, 0x43).map { String(cString: $0) } ?? ""
+        let message =
+            PQresultErrorField(result, 0x4D).map { String(cString: $0) }
+            ?? String(cString: PQresultErrorMessage(result))
+        return PostgresError(state: state, message: PostgresError.line(message))
+    }
+
+    // MARK: The stream
+
+    /// The next message that has come, or `nil` if none has.
+    ///
+    /// - Throws: ``PostgresError`` if the stream has ended.
+    package func message() throws -> [UInt8]? {
+        var buffer: UnsafeMutablePointer<CChar>?
+        let length = PQgetCopyData(handle, &buffer, 1)
+        guard length <= 0 else {
+            defer { PQfreemem(buffer) }
+            return Array(UnsafeRawBufferPointer(start: buffer, count: Int(length)))
+        }
+        switch length {
+        case 0: return nil
+        case -1:
+            guard let result = PQgetResult(handle) else { throw failure }
+            defer { PQclear(result) }
+            if PQresultStatus(result) == PGRES_COMMAND_OK || PQresultStatus(result) == PGRES_COPY_IN
+            {
+                throw PostgresError(state: "", message: "the server ended the stream")
+            }
+            throw Self.error(of: result)
+        default: throw failure
+        }
+    }
+
+    /// Reads what the socket has.
+    package func receive() throws {
+        guard PQconsumeInput(handle) == 1 else { throw failure }
+    }
+
+    /// Sends a message to whoever streams.
+    package func put(_ bytes: [UInt8]) throws {
+        let outcome = bytes.withUnsafeBytes { raw in
+            PQputCopyData(
+                handle, raw.baseAddress?.assumingMemoryBound(to: CChar.self), Int32(raw.count))
+        }
+        guard outcome >= 0, PQflush(handle) >= 0 else { throw failure }
+    }
+
+    /// Waits for the server, for a signal, or until `time` has passed.
+    package func wait(toRead: Bool, for time: Duration) {
+        let isUnwritten = PQflush(handle) > 0
+        wake.wait(
+            socket: PQsocket(handle), toRead: toRead || isUnwritten, toWrite: isUnwritten,
+            for: time)
+    }
+}

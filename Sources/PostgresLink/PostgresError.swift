@@ -1,0 +1,46 @@
+/// What a server, or the way to it, answered to a command.
+package struct PostgresError: Error, Sendable, Hashable {
+    /// The five characters of SQLSTATE; empty where the connection failed.
+    package let state: String
+    /// In the server's language, one line.
+    package let message: String
+
+    package init(state: String, message: String) {
+        self.state = state
+        self.message = message
+    }
+
+    /// The first line of a text, which has what is wrong; libpq's go on with hints.
+    package static func line(_ text: String) -> String {
+        let lines = text.split(whereSeparator: \.isNewline)
+        return lines.first.map { String($0.prefix(300)) } ?? "no reason was given"
+    }
+
+    /// Why a server did not let somebody in.
+    package enum Refusal: Sendable, Hashable {
+        case password, database, full, unreachable
+    }
+
+    /// What a connection that failed failed of.
+    ///
+    /// libpq gives no SQLSTATE of it, so that the words must tell; in a language that is not known
+    /// here it is ``Refusal/unreachable``, and the server's own words say more.
+    package var refusal: Refusal {
+        if message.contains("password authentication failed")
+            || message.contains("no password supplied") || message.contains("no pg_hba.conf entry")
+            || message.contains("authentication failed")
+        {
+            return .password
+        }
+        if message.contains("does not exist") {
+            if message.contains("role \"") { return .password }
+            if message.contains("database \"") { return .database }
+        }
+        if message.contains("too many") || message.contains("remaining connection slots")
+            || message.contains("max_wal_senders")
+        {
+            return .full
+        }
+        return .unreachable
+    }
+}

@@ -1,0 +1,235 @@
+import CPQ
+
+/// Statements that go to the server together, and are answered together.
+///
+/// What nobody waits for is queued, and goes with the next statement whose answer is wanted: many
+/// small statements cost one round trip. Each round trip ends with a synchronisation, after which
+/// an open transaction is *idle* to the server: one whose owner is paused is thrown out by
+/// `idle_in_transaction_session_timeout`, and blocks nobody for ever.
+///
+/// It is used by one thread alone, and that protects it.
+package final class PostgresPipeline: @unchecked Sendable {
+    /// A statement with the types of its parameters.
+    private struct Statement: Hashable {
+        let sql: String
+        let types: [UInt32]
+    }
+
+    /// How many statements are kept prepared; those of the relay are fewer.
+    private static let mostPrepared = 2000
+    /// What is queued beyond this is sent off, so that no transaction is in memory twice.
+    private static let mostQueuedBytes = 1 << 20
+
+    /// The connection, which does nothing else from now on.
+    package let connection: PostgresConnection
+    private let patience: Duration
+    private var prepared: [Statement: String] = [:]
+    /// What was prepared since the last synchronisation, and may not be there.
+    private var unproven: [Statement] = []
+    private var nextName = 0
+    private var queuedBytes = 0
+    private var queued = 0
+    /// Synchronisations whose answers were not read yet.
+    private var unanswered = 0
+    /// Round trips since the beginning.
+    package private(set) var roundTrips = 0
+
+    /// Takes a connection over.
+    ///
+    /// - Parameter patience: How long one round trip may take; beyond, the connection is given up.
+    package init(_ connection: PostgresConnection, patience: Duration) throws {
+        self.connection = connection
+        self.patience = patience
+        guard PQenterPipelineMode(connection.handle) == 1 else { throw connection.failure }
+    }
+
+    /// Whether the connection can be used no more.
+    package private(set) var isBroken = false
+
+    /// Whether a transaction is open, as of the last round trip.
+    package var isInsideTransaction: Bool {
+        let status = PQtransactionStatus(connection.handle)
+        return status == PQTRANS_INTRANS || status == PQTRANS_INERROR
+    }
+
+    /// Queues a statement whose answer nobody waits for; an error of it is thrown by the next
+    /// ``fetch(_:_:)`` or ``settle(within:)``.
+    ///
+    /// - Parameter keeping: whether it is prepared once, and found again by its text.
+    package func queue(
+        _ sql: String, _ values: [PostgresValue] = [], keeping: Bool = true
+    ) throws {
+        let statement = Statement(sql: sql, types: values.map(\.type))
+        var bytes: [UInt8] = []
+        var ends: [Int] = []
+        for value in values {
+            value.append(to: &bytes)
+            ends.append(bytes.count)
+        }
+        let name = try keeping ? prepare(statement) : nil
+        let isSent = Self.withParameters(values, bytes, ends) { pointers, lengths, formats in
+            guard let name else {
+                return PQsendQueryParams(
+                    connection.handle, statement.sql, Int32(values.count), statement.types,
+                    pointers, lengths, formats, 1)
+            }
+            return PQsendQueryPrepared(
+                connection.handle, name, Int32(values.count), pointers, lengths, formats, 1)
+        }
+        guard isSent == 1 else { throw broken() }
+        queued += 1
+        queuedBytes += bytes.count + 64
+        if queuedBytes > Self.mostQueuedBytes { try settle() }
+    }
+
+    /// Runs a statement, after all that is queued, and returns what it answers.
+    package func fetch(
+        _ sql: String, _ values: [PostgresValue] = [], keeping: Bool = true,
+        within patience: Duration? = nil
+    ) throws -> PostgresRows {
+        try queue(sql, values, keeping: keeping)
+        guard let rows = try exchange(within: patience ?? self.patience) else {
+            throw PostgresError(state: "", message: "the server did not answer a statement")
+        }
+        return rows
+    }
+
+    /// Waits until all that is queued is done.
+    package func settle(within patience: Duration? = nil) throws {
+        guard queued > 0 || unanswered > 0 else { return }
+        _ = try exchange(within: patience ?? self.patience)
+    }
+
+    /// Sends what is queued; an error of it is thrown by the next ``fetch(_:_:keeping:)`` or
+    /// ``settle(within:)``.
+    package func send() throws {
+        guard queued > 0 else { return }
+        try synchronise()
+        unanswered += 1
+        guard PQflush(connection.handle) >= 0 else { throw broken() }
+    }
+
+    /// Cuts the connection: nothing of it is waited for any more.
+    package func giveUp() {
+        isBroken = true
+    }
+
+    private func broken() -> PostgresError {
+        isBroken = true
+        return connection.failure
+    }
+
+    // MARK: Sending
+
+    /// The name under which a statement is prepared; `nil` if too many are.
+    private func prepare(_ statement: Statement) throws -> String? {
+        if let name = prepared[statement] { return name }
+        guard prepared.count < Self.mostPrepared else { return nil }
+        nextName += 1
+        let name = "b\(nextName)"
+        guard
+            PQsendPrepare(
+                connection.handle, name, statement.sql, Int32(statement.types.count),
+                statement.types) == 1
+        else { throw broken() }
+        prepared[statement] = name
+        unproven.append(statement)
+        return name
+    }
+
+    private static func withParameters<Outcome>(
+        _ values: [PostgresValue], _ bytes: [UInt8], _ ends: [Int],
+        _ body: (
+            UnsafePointer<UnsafePointer<CChar>?>, UnsafePointer<Int32>, UnsafePointer<Int32>
+        ) -> Outcome
+    ) -> Outcome {
+        let formats = [Int32](repeating: 1, count: values.count)
+        var start = 0
+        var lengths: [Int32] = []
+        for end in ends {
+            lengths.append(Int32(end - start))
+            start = end
+        }
+        // A value without bytes still needs a place, or it would be taken for none.
+        return (bytes + [0]).withUnsafeBytes { raw in
+            let base = raw.baseAddress?.assumingMemoryBound(to: CChar.self)
+            var pointers: [UnsafePointer<CChar>?] = []
+            for (index, value) in values.enumerated() {
+                pointers.append(
+                    value.isNull ? nil : base.map { $0 + (ends[index] - Int(lengths[index])) })
+            }
+            return body(pointers, lengths, formats)
+        }
+    }
+
+    // MARK: Receiving
+
+    /// Sends what is queued, reads all answers, and returns the last.
+    private func exchange(within patience: Duration) throws -> PostgresRows? {
+        try synchronise()
+        var last: PostgresRows?
+        var refusal: PostgresError?
+        let start = connection.watch()
+        while let result = try nextResult(since: start, within: patience) {
+            switch PQresultStatus(result) {
+            case PGRES_PIPELINE_SYNC:
+                PQclear(result)
+                guard unanswered == 0 else {
+                    unanswered -= 1
+                    continue
+                }
+                return try finish(last, refusal)
+            case PGRES_TUPLES_OK, PGRES_COMMAND_OK: last = PostgresRows(result)
+            case PGRES_PIPELINE_ABORTED: PQclear(result)
+            default:
+                refusal = refusal ?? PostgresConnection.error(of: result)
+                PQclear(result)
+            }
+        }
+        // The server says why before it ends a connection.
+        _ = broken()
+        throw refusal ?? connection.failure
+    }
+
+    private func synchronise() throws {
+        guard !isBroken else { throw PostgresError(state: "08006", message: "it was given up") }
+        guard PQpipelineSync(connection.handle) == 1 else { throw broken() }
+        queued = 0
+        queuedBytes = 0
+        roundTrips += 1
+    }
+
+    private func finish(_ last: PostgresRows?, _ refusal: PostgresError?) throws -> PostgresRows? {
+        guard let refusal else {
+            unproven.removeAll()
+            return last
+        }
+        for statement in unproven { prepared[statement] = nil }
+        unproven.removeAll()
+        throw refusal
+    }
+
+    /// The next result; `nil` if the connection has ended.
+    private func nextResult(
+        since start: Duration, within patience: Duration
+    ) throws -> OpaquePointer? {
+        let handle = connection.handle
+        while true {
+            while PQflush(handle) > 0 || PQisBusy(handle) != 0 {
+                guard connection.watch() - start < patience, !connection.isStopped() else {
+                    isBroken = true
+                    throw PostgresError(
+                        state: "", message: "no answer within \(patience.components.seconds) s")
+                }
+                connection.wake.wait(
+                    socket: PQsocket(handle), toRead: true, toWrite: PQflush(handle) > 0,
+                    for: .milliseconds(250))
+                // What came before the end of a connection is still read.
+                if PQconsumeInput(handle) != 1 { break }
+            }
+            if let result = PQgetResult(handle) { return result }
+            // Between two statements there is nothing for once.
+            if PQstatus(handle) == CONNECTION_BAD { return nil }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+import CPQ
+
+/// Where a server is, and how it is reached: what libpq is told.
+package struct PostgresTarget: Sendable, Hashable, CustomStringConvertible {
+    private let parameters: [String: String]
+
+    /// What an URL may say of a connection.
+    ///
+    /// No password: it would stand in the list of processes, or in the store. No `options`: what
+    /// Belfry relies on is set by itself.
+    static let allowed: Set<String> = [
+        "host", "hostaddr", "port", "dbname", "user", "passfile", "service", "sslmode",
+        "sslrootcert", "sslcert", "sslkey", "sslcrl", "connect_timeout", "target_session_attrs",
+        "application_name", "channel_binding", "require_auth",
+    ]
+
+    /// Reads `postgresql://…`, or libpq's `key=value` pairs.
+    ///
+    /// - Throws: ``BadPostgresURL`` with what is wrong; the text itself is not in it, which may hold
+    ///   a password.
+    package init(_ text: String) throws(BadPostgresURL) {
+        var message: UnsafeMutablePointer<CChar>?
+        guard let options = PQconninfoParse(text, &message) else {
+            defer { PQfreemem(message) }
+            let reason = message.map { String(cString: $0) } ?? "out of memory"
+            throw BadPostgresURL(reason: PostgresError.line(reason))
+        }
+        defer { PQconninfoFree(options) }
+        var parameters: [String: String] = [:]
+        var option = options
+        while let keyword = option.pointee.keyword {
+            if let value = option.pointee.val {
+                parameters[String(cString: keyword)] = String(cString: value)
+            }
+            option += 1
+        }
+        guard parameters["password"] == nil else {
+            throw BadPostgresURL(
+                reason: "it holds a password, which others could see: put it into the file that PGPASSFILE "
+                    + "names, or into PGPASSWORD")
+        }
+        if let other = parameters.keys.filter({ !Self.allowed.contains($0) }).min() {
+            throw BadPostgresURL(
+                reason: "\"\(other)\" cannot be set; allowed are "
+                    + Self.allowed.sorted().joined(separator: ", "))
+        }
+        self.parameters = parameters
+    }
+
+    /// Where it is, without anything secret.
+    package var description: String {
+        let host = parameters["host"] ?? parameters["hostaddr"]
+            ?? parameters["service"].map { "service \($0)" } ?? "localhost"
+        let port = parameters["port"].map { ":\($0)" } ?? ""
+        return "\(host)\(port)/\(parameters["dbname"] ?? parameters["user"] ?? "")"
+    }
+
+    /// Whether nothing of the connection leaves the machine.
+    package var isLocal: Bool {
+        let hosts = (parameters["hostaddr"] ?? parameters["host"] ?? "").split(separator: ",")
+        return parameters["service"] == nil
+            && hosts.allSatisfy {
+                $0.hasPrefix("/") || $0 == "localhost" || $0.hasPrefix("127.") || $0 == "::1"
+            }
+    }
+
+    /// All that libpq is told, with what is taken where the URL says nothing.
+    package func parameters(isReplication: Bool, authorities: String?) -> [String: String] {
+        var all: [String: String] = [
+            "application_name": "belfry", "connect_timeout": "5", "client_encoding": "UTF8",
+            "gssencmode": "disable", "keepalives_idle": "20", "keepalives_interval": "5",
+            "keepalives_count": "3", "tcp_user_timeout": "30000",
+            // Of several hosts the one that is not a standby: a failover needs no new URL.
+            "target_session_attrs": "read-write",
+            "sslmode": isLocal ? "prefer" : "verify-full",
+        ]
+        if !isLocal, parameters["sslrootcert"] == nil, let authorities {
+            all["sslrootcert"] = authorities
+        }
+        all.merge(parameters) { _, given in given }
+        if isReplication { all["replication"] = "database" }
+        return all
+    }
+}
+
+/// What is wrong with the text that says where a server is; the text itself is not in it.
+package struct BadPostgresURL: Error, Sendable, Hashable {
+    /// What is wrong, and what is allowed.
+    package let reason: String
+}

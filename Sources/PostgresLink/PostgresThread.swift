@@ -1,0 +1,71 @@
+import Foundation
+import Synchronization
+
+/// A thread of its own for calls of libpq, which wait.
+package final class PostgresThread: Sendable {
+    private struct Job: Sendable {
+        let body: @Sendable () -> Void
+    }
+
+    private struct Queue {
+        var jobs: [Job] = []
+        var hasEnded = false
+    }
+
+    private let queue = Mutex(Queue())
+    private let wake: PostgresWake
+
+    /// Returns `nil` if the process has no descriptor left.
+    package init?() {
+        guard let wake = PostgresWake() else { return nil }
+        self.wake = wake
+    }
+
+    /// Begins to do what was asked for.
+    package func start() {
+        let thread = Thread { [self] in
+            while let job = next() { job.body() }
+        }
+        thread.name = "belfry.postgres"
+        thread.start()
+    }
+
+    private func next() -> Job? {
+        while true {
+            let (job, hasEnded) = queue.withLock { queue -> (Job?, Bool) in
+                (queue.jobs.isEmpty ? nil : queue.jobs.removeFirst(), queue.hasEnded)
+            }
+            if let job { return job }
+            if hasEnded { return nil }
+            wake.wait(for: .seconds(60))
+        }
+    }
+
+    /// Has `body` run on the thread, after what was asked for before.
+    ///
+    /// - Returns: Whether it will: the thread may be at its end.
+    @discardableResult package func add(_ body: @escaping @Sendable () -> Void) -> Bool {
+        let isTaken = queue.withLock { queue in
+            if !queue.hasEnded { queue.jobs.append(Job(body: body)) }
+            return !queue.hasEnded
+        }
+        wake.signal()
+        return isTaken
+    }
+
+    /// Runs `body` on the thread, after what was asked for before.
+    package func run<Outcome: Sendable>(
+        _ body: @escaping @Sendable () throws -> Outcome
+    ) async throws -> Outcome {
+        try await withCheckedThrowingContinuation { continuation in
+            let isTaken = add { continuation.resume(with: Result { try body() }) }
+            if !isTaken { continuation.resume(throwing: CancellationError()) }
+        }
+    }
+
+    /// Lets the thread end once it has done what was asked for.
+    package func end() {
+        queue.withLock { $0.hasEnded = true }
+        wake.signal()
+    }
+}

@@ -1,0 +1,33 @@
+import CPQ
+
+/// Wakes a thread out of waiting for a server.
+package final class PostgresWake: Sendable {
+    let descriptor: Int32
+
+    /// Returns `nil` if the process has no descriptor left.
+    package init?() {
+        descriptor = cpq_wake_create()
+        guard descriptor >= 0 else { return nil }
+    }
+
+    deinit {
+        if descriptor >= 0 { cpq_wake_close(descriptor) }
+    }
+
+    /// Ends the wait that is under way, or the next one.
+    package func signal() { cpq_wake_signal(descriptor) }
+
+    /// Waits until a signal, or until `socket` can be read or written as asked.
+    ///
+    /// - Returns: Whether it was signalled.
+    @discardableResult package func wait(
+        socket: Int32 = -1, toRead: Bool = false, toWrite: Bool = false, for time: Duration
+    ) -> Bool {
+        let parts = time.components
+        let milliseconds = parts.seconds * 1000 + parts.attoseconds / 1_000_000_000_000_000
+        let happened = cpq_wait(
+            socket, toRead ? 1 : 0, toWrite ? 1 : 0, descriptor,
+            Int32(min(max(milliseconds, 0), 60_000)))
+        return happened & Int32(CPQ_WOKEN) != 0
+    }
+}

@@ -1,0 +1,60 @@
+import Logging
+import Storage
+import StoragePostgreSQL
+import StorageSQL
+import StorageSQLite
+
+/// Opens the store that a configuration names.
+struct StoreOpening {
+    private let configuration: RelayConfiguration
+    private let clock: any Clock<Duration>
+    private let logger: Logger
+
+    /// How long a relay waits before it asks for a store again that another one owns.
+    private static let standby = Duration.milliseconds(500)
+
+    init(_ configuration: RelayConfiguration, _ clock: any Clock<Duration>, _ logger: Logger) {
+        self.configuration = configuration
+        self.clock = clock
+        self.logger = logger
+    }
+
+    /// Opens it, and waits for what passes: a full disk, a server that is not there yet.
+    ///
+    /// A store on a server that another relay owns is waited for: this one stands by, and takes its
+    /// place. A file that another one has open is not, because two on one machine are a mistake.
+    func open() async throws -> RelayStore {
+        let patience = StorePatience(clock: clock) { [logger] error in
+            logger.error("cannot open the store yet", metadata: ["reason": "\(error)"])
+        }
+        return try await patience.attempt {
+            guard let url = configuration.storageURL else {
+                return try RelayStore.open(
+                    path: configuration.storagePath, settings: configuration.store)
+            }
+            return try await take(try PostgresPlace(url: url, schema: configuration.storageSchema))
+        }
+    }
+
+    private func take(_ place: PostgresPlace) async throws -> RelayStore {
+        var wasTold = false
+        while true {
+            do {
+                return try RelayStore.open(place, settings: configuration.store)
+            } catch StorageError.locked(_, let holder) {
+                if !wasTold {
+                    logger.notice("standing by for the store", metadata: ["owner": "\(holder)"])
+                }
+                wasTold = true
+                try await clock.sleep(for: Self.standby)
+            }
+        }
+    }
+}
+
+extension RelayConfiguration {
+    /// What begins the names of files that a relay keeps for itself.
+    func localPath(of store: RelayStore) -> String {
+        storageURL == nil ? store.place : storagePath
+    }
+}

@@ -1,0 +1,105 @@
+import PostgresLink
+import Storage
+import StorageSQL
+import Synchronization
+
+/// Connections for reading, each with a thread of its own, because libpq waits.
+///
+/// Whoever reads gets the one on which fewest wait. A connection that was lost is made anew with
+/// the next that is asked of it.
+final class ServerReaders: Sendable {
+    private let readers: [Reader]
+
+    /// - Throws: ``StorageError/inaccessible(path:reason:)`` if the process has no descriptor left.
+    init(_ session: PostgresSession, count: Int) throws(StorageError) {
+        var readers: [Reader] = []
+        for _ in 0..<max(1, count) {
+            guard let reader = Reader(session) else {
+                throw .inaccessible(
+                    path: "\(session.place)", reason: "the process has no descriptor left")
+            }
+            readers.append(reader)
+        }
+        self.readers = readers
+    }
+
+    /// Runs `body` in a transaction that reads one commit.
+    func read<Value: Sendable>(
+        _ body: @escaping @Sendable (Database) throws -> Value
+    ) async throws -> Value {
+        let reader = readers.min { $0.waiting < $1.waiting } ?? readers[0]
+        return try await reader.read(body)
+    }
+
+    /// Ends the threads once they have done what was asked of them, and the connections with them.
+    func end() {
+        for reader in readers { reader.end() }
+    }
+}
+
+/// One connection for reading; its thread alone uses it.
+private final class Reader: Sendable {
+    /// What belongs to the thread.
+    private final class Hold: @unchecked Sendable {
+        var connection: ServerConnection?
+    }
+
+    private let session: PostgresSession
+    private let thread: PostgresThread
+    private let hold = Hold()
+    private let count = Atomic<Int>(0)
+
+    init?(_ session: PostgresSession) {
+        guard let thread = PostgresThread() else { return nil }
+        self.thread = thread
+        self.session = session
+        thread.start()
+    }
+
+    /// How many read here, or wait for it.
+    var waiting: Int { count.load(ordering: .relaxed) }
+
+    func read<Value: Sendable>(
+        _ body: @escaping @Sendable (Database) throws -> Value
+    ) async throws -> Value {
+        count.wrappingAdd(1, ordering: .relaxed)
+        defer { count.wrappingSubtract(1, ordering: .relaxed) }
+        try Task.checkCancellation()
+        return try await thread.run { [self] in
+            do {
+                return try readOnce(body)
+            } catch let error as PostgresError where error.verdict == .lost {
+                // Nothing was written, so that it may be asked again: a restart of the server, or
+                // a failover, is not told to whoever reads.
+                hold.connection = nil
+                return try readOnce(body)
+            }
+        }
+    }
+
+    private func readOnce<Value>(_ body: (Database) throws -> Value) throws -> Value {
+        let connection = try hold.connection ?? connect()
+        do {
+            try connection.begin(" ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            let value = try body(Database(connection))
+            _ = try connection.commit()
+            return value
+        } catch {
+            connection.rollBack()
+            if connection.isBroken { hold.connection = nil }
+            throw error
+        }
+    }
+
+    private func connect() throws -> ServerConnection {
+        let connection = ServerConnection(
+            try PostgresPipeline(try session.connect(), patience: PostgresSession.patience))
+        hold.connection = connection
+        return connection
+    }
+
+    func end() {
+        thread.add { [hold] in hold.connection = nil }
+        thread.end()
+    }
+}

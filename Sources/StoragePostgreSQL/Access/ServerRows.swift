@@ -1,0 +1,68 @@
+import Foundation
+import PostgresLink
+import StorageSQL
+
+/// The rows that a server answered, one after the other; all of them are in memory.
+final class ServerRows: SQLRows {
+    let names: ColumnNames
+    private let rows: PostgresRows
+    private var current = -1
+
+    init(_ rows: PostgresRows) {
+        self.rows = rows
+        names = ColumnNames(rows.names)
+    }
+
+    func next() throws -> Bool {
+        current += 1
+        return current < rows.count
+    }
+
+    func isNull(at index: Int) -> Bool { rows.isNull(current, index) }
+
+    func integer(at index: Int) -> Int64 {
+        switch rows[current, index] {
+        case .integer(let number): number
+        case .real(let number): Int64(exactly: number.rounded(.towardZero)) ?? 0
+        case .text(let text): Int64(text) ?? 0
+        case .bytes, .null: 0
+        }
+    }
+
+    func real(at index: Int) -> Double {
+        switch rows[current, index] {
+        case .integer(let number): Double(number)
+        case .real(let number): number
+        case .text(let text): Double(text) ?? 0
+        case .bytes, .null: 0
+        }
+    }
+
+    func text(at index: Int) -> String {
+        switch rows[current, index] {
+        case .integer(let number): "\(number)"
+        case .real(let number): "\(number)"
+        case .text(let text): text
+        case .bytes(let bytes): String(decoding: bytes, as: UTF8.self)
+        case .null: ""
+        }
+    }
+
+    func bytes(at index: Int) -> Data {
+        if case .bytes(let bytes) = rows[current, index] { bytes } else { Data(text(at: index).utf8) }
+    }
+
+    func size(at index: Int) -> Int {
+        isNull(at: index) ? 0 : rows.byteCount(current, index)
+    }
+
+    func value(at index: Int) -> SQLValue {
+        switch rows[current, index] {
+        case .integer(let number): .integer(number)
+        case .real(let number): .real(number)
+        case .text(let text): .text(text)
+        case .bytes(let bytes): .bytes(bytes)
+        case .null: .null(.text)
+        }
+    }
+}

@@ -1,0 +1,104 @@
+import Migrations
+import PostgresLink
+import Storage
+
+/// Brings a schema of a database to the newest version, one process at a time.
+///
+/// The version is how many steps the table `migration` names, with their checksums, so that a step
+/// that was changed after its release is found out.
+struct PostgresSchema {
+    let place: PostgresPlace
+    /// The steps in order.
+    let migrations: [Migration]
+
+    /// The version that these steps lead to.
+    var version: Int { migrations.count }
+
+    /// The version of the schema; `nil` if there is none, or nothing in it.
+    ///
+    /// - Throws: ``StorageError/foreignSchema(path:reason:)`` if it belongs to another program.
+    func found(_ connection: PostgresConnection) throws -> Int? {
+        let rows = try connection.query(
+            """
+            SELECT (SELECT count(*) FROM pg_catalog.pg_class WHERE relnamespace = space.oid),
+                (SELECT count(*) FROM pg_catalog.pg_class
+                    WHERE relnamespace = space.oid AND relname IN ('migration', 'shard', 'logentry'))
+            FROM pg_catalog.pg_namespace AS space WHERE nspname = $1
+            """, [place.schema])
+        guard let row = rows.first, let all = row[0], all != "0" else { return nil }
+        guard row[1] == "3" else {
+            throw StorageError.foreignSchema(
+                path: "\(place)", reason: "its tables are not Belfry's: name another storage.schema")
+        }
+        let steps = try connection.query("SELECT name, checksum FROM migration ORDER BY number")
+        guard steps.count <= version else {
+            throw StorageError.newerSchema(
+                found: "version \(steps.count)", known: "versions up to \(version)")
+        }
+        for (step, migration) in zip(steps, migrations)
+        where step != [migration.name, migration.checksum] {
+            throw StorageError.foreignSchema(
+                path: "\(place)",
+                reason: "migration \(step[0] ?? "") is not the released \(migration.name)")
+        }
+        return steps.count
+    }
+
+    /// Applies the steps that are missing, each in a transaction of its own; returns their names.
+    ///
+    /// - Parameter makesSchema: whether a schema is made where there is none.
+    /// - Throws: ``StorageError/newerSchema(found:known:)`` and ``StorageError/foreignSchema(path:reason:)``;
+    ///   ``StorageError/missing(path:)`` if there is none and none was to be made.
+    func apply(_ connection: PostgresConnection, makesSchema: Bool) throws -> [String] {
+        // Another process may be at it, which takes as long as its steps do.
+        try connection.query("SET statement_timeout = 0; SET lock_timeout = '60s'")
+        let key = "hashtextextended('belfry ' || $1, 0)"
+        try connection.query("SELECT pg_advisory_lock(\(key))", [place.schema], within: nil)
+        defer {
+            _ = try? connection.query("SELECT pg_advisory_unlock(\(key))", [place.schema])
+            _ = try? connection.query(PostgresSession.limits)
+        }
+        let found = try found(connection)
+        guard found != nil || makesSchema else { throw StorageError.missing(path: "\(place)") }
+        if found == nil {
+            let isThere = try !connection.query(
+                "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = $1", [place.schema]
+            ).isEmpty
+            if !isThere { try connection.query("CREATE SCHEMA \(place.schema.quotedName)") }
+        }
+        let first = found ?? 0
+        // A waiter may not take long, because whoever reads waits behind it.
+        try connection.query("SET lock_timeout = '3s'")
+        for number in first..<version { try apply(number, connection) }
+        return migrations[first...].map(\.name)
+    }
+
+    private func apply(_ number: Int, _ connection: PostgresConnection) throws {
+        let step = migrations[number]
+        let table =
+            number > 0
+            ? ""
+            : """
+            CREATE TABLE migration (
+                number bigint PRIMARY KEY,
+                name text COLLATE "C" NOT NULL,
+                checksum text COLLATE "C" NOT NULL
+            );
+
+            """
+        do {
+            // Sent as one text, it is one transaction.
+            try connection.query(
+                """
+                BEGIN;
+                \(table)\(step.sql)
+                INSERT INTO migration (number, name, checksum)
+                VALUES (\(number + 1), \(step.name.quotedText), \(step.checksum.quotedText));
+                COMMIT
+                """, within: nil)
+        } catch {
+            _ = try? connection.query("ROLLBACK")
+            throw error
+        }
+    }
+}

@@ -1,0 +1,109 @@
+import PostgresLink
+import Storage
+
+/// Makes connections that are set up as the store's promises need them.
+struct PostgresSession: Sendable {
+    /// Where the store is.
+    let place: PostgresPlace
+    /// How much time has passed.
+    let watch: @Sendable () -> Duration
+    /// What the server calls the connections of this process, so that they can be ended.
+    let name: String
+
+    /// The oldest version that has all that is used.
+    static let oldestVersion = 140_000
+    /// How long the server lets a statement take, and wait for a lock.
+    static let limits = "SET statement_timeout = '10s'; SET lock_timeout = '5s'"
+    /// How long a round trip may take before the connection is given up: more than the server lets
+    /// a statement take, so that its own answer comes first.
+    static let patience = Duration.seconds(15)
+
+    /// Connects, and looks at the server.
+    ///
+    /// It blocks.
+    ///
+    /// - Throws: ``StorageError`` if a promise could not be kept on this server.
+    func connect() throws(StorageError) -> PostgresConnection {
+        guard let wake = PostgresWake() else {
+            throw .inaccessible(path: "\(place)", reason: "the process has no descriptor left")
+        }
+        var parameters = place.target.parameters(
+            isReplication: false, authorities: place.authorities)
+        parameters["application_name"] = name
+        do {
+            let connection = try PostgresConnection(
+                parameters, wake: wake, watch: watch, isStopped: { false })
+            guard connection.serverVersion >= Self.oldestVersion else {
+                throw StorageError.inaccessible(
+                    path: "\(place)",
+                    reason: "the server is PostgreSQL \(connection.serverVersion / 10_000), and 14 "
+                        + "is the oldest that will do: upgrade it")
+            }
+            try connection.query(settings)
+            try check(connection)
+            return connection
+        } catch let error as StorageError {
+            throw error
+        } catch let error as PostgresError {
+            throw error.opening(place)
+        } catch {
+            throw .inaccessible(path: "\(place)", reason: "\(error)")
+        }
+    }
+
+    /// What is set after connecting: poolers ignore what is asked for at connecting.
+    ///
+    /// Statements are planned once and kept: with scans of whole tables made dear, a plan that was
+    /// made while a table was empty is the one that it needs when it is large.
+    private var settings: String {
+        """
+        SET search_path = "\(place.schema)", pg_temp;
+        SET client_min_messages = warning;
+        SET standard_conforming_strings = on;
+        SET default_transaction_isolation = 'read committed';
+        \(Self.limits);
+        SET idle_in_transaction_session_timeout = '3s';
+        SET tcp_user_timeout = '10s';
+        SET client_connection_check_interval = '5s';
+        SET jit = off;
+        SET plan_cache_mode = force_generic_plan;
+        SET enable_seqscan = off;
+        SELECT set_config('synchronous_commit', 'on', false)
+        WHERE current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')
+        """
+    }
+
+    /// Looks whether what is acknowledged would last.
+    private func check(_ connection: PostgresConnection) throws {
+        let rows = try connection.query(
+            """
+            SELECT current_setting('server_encoding'), current_setting('fsync'),
+                current_setting('full_page_writes'), current_setting('synchronous_commit'),
+                pg_is_in_recovery()::text, pg_backend_pid()::text
+            """)
+        let found = rows.first?.map { $0 ?? "" } ?? []
+        guard found.count == 6 else { throw refusal("the server does not say how it works") }
+        guard found[0] == "UTF8" else {
+            throw refusal("the database's encoding is \(found[0]), and UTF8 is needed: make another")
+        }
+        for (name, value) in [("fsync", found[1]), ("full_page_writes", found[2])]
+        where value != "on" {
+            throw refusal("\(name) is \(value): what is acknowledged could be lost; set it to on")
+        }
+        guard ["on", "remote_apply"].contains(found[3]) else {
+            throw refusal("synchronous_commit is \(found[3]) and cannot be set to on")
+        }
+        guard found[4] == "false" else {
+            throw refusal("the server only reads, because it is a standby: name the primary")
+        }
+        guard found[5] == "\(connection.serverProcess)" else {
+            throw refusal(
+                "a pooler is between, which loses what the relay prepares: connect to the server "
+                    + "itself, or by a pool of whole sessions")
+        }
+    }
+
+    private func refusal(_ reason: String) -> StorageError {
+        .inaccessible(path: "\(place)", reason: reason)
+    }
+}

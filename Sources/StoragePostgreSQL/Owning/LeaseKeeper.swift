@@ -1,0 +1,104 @@
+import Foundation
+import PostgresLink
+import Storage
+import StorageSQL
+import Synchronization
+
+/// Renews the lease of a store, on a connection and a thread of its own, and knows how much room the
+/// store takes.
+///
+/// While the server cannot be reached the lease is not renewed, and nothing can be written; once it
+/// answers again, the shard is owned still unless another process could reach it meanwhile.
+final class LeaseKeeper: @unchecked Sendable {
+    private struct State {
+        var bytes = 0
+        var isEnding = false
+    }
+
+    private let session: PostgresSession
+    private let epoch: Int64
+    private let lost: @Sendable () -> Void
+    private let state = Mutex(State())
+    private let wake: PostgresWake
+    /// It belongs to the thread.
+    private var connection: PostgresConnection?
+
+    /// How many renewals pass before the store's size is asked for anew.
+    private static let renewalsBetweenSizes = 30
+
+    /// - Parameters:
+    ///   - connection: The connection by which the shard was taken.
+    ///   - lost: Is told that another owns the shard.
+    init?(
+        _ session: PostgresSession, _ connection: PostgresConnection, epoch: Int64,
+        lost: @escaping @Sendable () -> Void
+    ) {
+        guard let wake = PostgresWake() else { return nil }
+        self.wake = wake
+        self.session = session
+        self.connection = connection
+        self.epoch = epoch
+        self.lost = lost
+    }
+
+    /// How many bytes the store had when it was last asked for.
+    var bytes: Int { state.withLock { $0.bytes } }
+
+    /// Starts the thread; `ended` is called once the shard is given back.
+    func start(ended: @escaping @Sendable () -> Void) {
+        let thread = Thread { [self] in
+            run()
+            connection = nil
+            ended()
+        }
+        thread.name = "belfry.lease"
+        thread.start()
+    }
+
+    /// Gives the shard back, and ends the thread.
+    func end() {
+        state.withLock { $0.isEnding = true }
+        wake.signal()
+    }
+
+    private func run() {
+        var renewals = 0
+        while !state.withLock({ $0.isEnding }) {
+            do {
+                let connection = try connected()
+                guard try Ownership.renew(epoch: epoch, connection) else {
+                    lost()
+                    return
+                }
+                if renewals.isMultiple(of: Self.renewalsBetweenSizes) { try measure(connection) }
+                renewals += 1
+            } catch {
+                // It is tried again, as long as nobody else has the shard.
+                connection = nil
+            }
+            wake.wait(for: Ownership.renewal)
+        }
+        // Otherwise the lease runs out by itself.
+        if let connection = try? connected() {
+            try? Ownership.release(epoch: epoch, connection)
+        }
+    }
+
+    private func measure(_ connection: PostgresConnection) throws {
+        let rows = try connection.query(
+            """
+            SELECT coalesce(sum(pg_total_relation_size(entity.oid)), 0)::bigint
+            FROM pg_catalog.pg_class AS entity
+            WHERE relnamespace = $1::regnamespace AND relkind = 'r'
+            """, ["\"\(session.place.schema)\""])
+        let bytes = rows.first?[0].flatMap { Int($0) } ?? 0
+        state.withLock { $0.bytes = bytes }
+    }
+
+    private func connected() throws -> PostgresConnection {
+        if let connection { return connection }
+        let connection = try session.connect()
+        self.connection = connection
+        return connection
+    }
+}

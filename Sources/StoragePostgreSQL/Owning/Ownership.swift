@@ -1,0 +1,101 @@
+import Foundation
+import PostgresLink
+import RelayModel
+import Storage
+
+/// Who owns the shard of a store: one process at a time, as long as it renews its lease.
+///
+/// The server's clock is the only one that is compared. What an owner writes is written under the
+/// shard's lock, in a transaction that looks whether it is the owner still: so a process that was
+/// paused, or cut off, and wakes as no owner any more, can write nothing. A new owner ends the
+/// sessions of the one before it, because a transaction that hangs in them would hold the lock.
+struct Ownership: Sendable {
+    /// How long nobody else takes the shard after the last renewal.
+    static let lease = Duration.seconds(5)
+    /// How often the lease is renewed.
+    static let renewal = Duration.seconds(1)
+
+    /// What came of asking for the shard.
+    enum Claim: Sendable, Hashable {
+        /// It is owned now, under this number.
+        case owned(epoch: Int64)
+        /// Another process owns it, which is called so.
+        case owner(String)
+    }
+
+    /// Asks for the shard.
+    ///
+    /// - Parameters:
+    ///   - owner: What no other process is called.
+    ///   - connection: A connection without a transaction.
+    static func claim(_ owner: String, _ connection: PostgresConnection) throws -> Claim {
+        try connection.query("BEGIN")
+        do {
+            let claim = try claimUnderLock(owner, connection)
+            try connection.query("COMMIT")
+            return claim
+        } catch {
+            _ = try? connection.query("ROLLBACK")
+            throw error
+        }
+    }
+
+    private static func claimUnderLock(
+        _ owner: String, _ connection: PostgresConnection
+    ) throws -> Claim {
+        // Not the shard's row, which the owner before may hold in a transaction that hangs.
+        let found = try connection.query(
+            """
+            SELECT owner, leaseUntil > clock_timestamp(), name FROM ownership WHERE shard = 0
+            FOR UPDATE
+            """)
+        guard let row = found.first else {
+            throw StorageError.damaged(path: "ownership", reason: "the shard has no owner's row")
+        }
+        if let before = row[0] {
+            if row[1] == "t" { return .owner(row[2] ?? "") }
+            try connection.query(
+                """
+                SELECT pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity
+                WHERE application_name = $1 AND pid <> pg_backend_pid() AND usename = current_user
+                """, [before])
+        }
+        try connection.query("SELECT shard FROM shard WHERE shard = 0 FOR NO KEY UPDATE")
+        let taken = try connection.query(
+            """
+            UPDATE ownership SET epoch = epoch + 1, owner = $1, name = $2,
+                leaseUntil = clock_timestamp() + make_interval(secs => \(lease.components.seconds))
+            WHERE shard = 0 RETURNING epoch
+            """, [owner, ProcessInfo.processInfo.hostName])
+        guard let epoch = taken.first?[0].flatMap({ Int64($0) }) else {
+            throw StorageError.damaged(path: "ownership", reason: "the shard has no owner's row")
+        }
+        try connection.query(
+            "UPDATE progress SET epoch = $1::bigint WHERE shard = 0", ["\(epoch)"])
+        try connection.query("DELETE FROM commitMark WHERE epoch < $1::bigint", ["\(epoch)"])
+        return .owned(epoch: epoch)
+    }
+
+    /// Renews the lease; says whether the shard is owned still.
+    static func renew(epoch: Int64, _ connection: PostgresConnection) throws -> Bool {
+        // A lease that is lost in a crash of the server costs the next owner a wait, and no more;
+        // it must not wait for a standby that is away.
+        let rows = try connection.query(
+            """
+            WITH quick AS (SELECT set_config('synchronous_commit', 'off', true))
+            UPDATE ownership
+            SET leaseUntil = clock_timestamp() + make_interval(secs => \(lease.components.seconds))
+            FROM quick WHERE shard = 0 AND epoch = $1::bigint RETURNING epoch
+            """, ["\(epoch)"], within: renewal * 2)
+        return !rows.isEmpty
+    }
+
+    /// Gives the shard back, so that the next may have it at once.
+    static func release(epoch: Int64, _ connection: PostgresConnection) throws {
+        try connection.query(
+            """
+            UPDATE ownership SET owner = NULL, name = NULL, leaseUntil = '-infinity'
+            WHERE shard = 0 AND epoch = $1::bigint
+            """, ["\(epoch)"])
+    }
+}

@@ -1,0 +1,129 @@
+import Foundation
+import Migrations
+import PostgresLink
+import RelayModel
+package import Storage
+package import StorageSQL
+
+// A store on a PostgreSQL server. One process owns it at a time; others wait until it ends, or dies,
+// and then go on where it was.
+extension RelayStore {
+    /// Opens the store at `place`, and brings its schema up to date.
+    ///
+    /// It blocks: on the server, and on migrations.
+    ///
+    /// - Throws: ``StorageError`` if the server cannot be reached or used, the schema is foreign or
+    ///   of a newer version, or a setting of the server would break a promise;
+    ///   ``StorageError/locked(path:holder:)`` while another process owns the store: whoever asks
+    ///   again has it within some seconds after that one has ended, or died.
+    package static func open(
+        _ place: PostgresPlace, settings: StoreSettings = StoreSettings()
+    ) throws -> RelayStore {
+        let owner = "belfry \(UUID().uuidString)"
+        let session = PostgresSession(place: place, name: owner)
+        do {
+            let connection = try session.connect()
+            let schema = PostgresSchema(place: place, migrations: Migration.releasedOnPostgreSQL)
+            _ = try schema.apply(
+                connection, makesSchema: settings.creation == .whenMissing)
+            let epoch = try claim(owner, place, connection)
+            try ServerSecrets(place: place, vault: settings.secrets).seal(session)
+            // Whatever that took, the lease is whole before anything is promised.
+            guard try Ownership.renew(epoch: epoch, connection) else {
+                throw StorageError.locked(path: "\(place)", holder: "another relay")
+            }
+            let opened = try find(epoch, connection, settings)
+            let engine = try ServerEngine(session, connection, opened, settings: settings)
+            return RelayStore(engine, opened, settings: settings)
+        } catch let error as PostgresError {
+            throw error.opening(place)
+        }
+    }
+
+    /// Brings the schema at `place` up to date; returns the names of the steps applied.
+    ///
+    /// - Throws: ``StorageError`` as ``open(_:settings:_:)`` does.
+    package static func migrate(_ place: PostgresPlace) throws -> [String] {
+        do {
+            let connection = try PostgresSession(place: place, name: "belfry migrate").connect()
+            return try PostgresSchema(
+                place: place, migrations: Migration.releasedOnPostgreSQL
+            ).apply(connection, makesSchema: true)
+        } catch let error as PostgresError {
+            throw error.opening(place)
+        }
+    }
+
+    /// Checks the store at `place`, which may be open in a running relay: every row, and what must
+    /// hold between the tables, as of one moment.
+    ///
+    /// - Throws: ``StorageError`` if there is no store, or of another version.
+    package static func check(_ place: PostgresPlace) throws -> StoreReport {
+        let session = PostgresSession(place: place, name: "belfry check")
+        do {
+            let plain = try session.connect()
+            let schema = PostgresSchema(place: place, migrations: Migration.releasedOnPostgreSQL)
+            guard let version = try schema.found(plain) else {
+                throw StorageError.missing(path: "\(place)")
+            }
+            guard version == schema.version else {
+                throw StorageError.inaccessible(
+                    path: "\(place)",
+                    reason: "its schema has version \(version), and this Belfry checks version "
+                        + "\(schema.version): run belfry migrate, or that version")
+            }
+            // Reading everything takes as long as it takes.
+            try plain.query(
+                "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0")
+            let connection = ServerConnection(try PostgresPipeline(plain, patience: .seconds(3600)))
+            try connection.begin(" ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            defer { connection.rollBack() }
+            return try StoreReport(
+                rowsOf: Database(connection), schemaVersion: version, problems: [])
+        } catch let error as PostgresError {
+            throw error.opening(place)
+        }
+    }
+
+    private static func claim(
+        _ owner: String, _ place: PostgresPlace, _ connection: PostgresConnection
+    ) throws -> Int64 {
+        switch try Ownership.claim(owner, connection) {
+        case .owned(let epoch): return epoch
+        case .owner(let name):
+            throw StorageError.locked(path: "\(place)", holder: "a relay on \(name)")
+        }
+    }
+
+    /// What is there when the store is opened.
+    private static func find(
+        _ epoch: Int64, _ connection: PostgresConnection, _ settings: StoreSettings
+    ) throws -> OpenedStore {
+        let rows = try connection.query(
+            "SELECT encode(identity, 'hex'), position FROM store, shardHead")
+        guard let row = rows.first, let digits = row[0],
+            let bytes = Hexadecimal.decode(digits), let identity = UUIDBytes(bytes: bytes),
+            let head = row[1].flatMap({ Int64($0) })
+        else { throw StorageError.damaged(path: "store", reason: "the store has no identity") }
+        let ended = try connection.query(
+            """
+            SELECT serial FROM device
+            WHERE ended > least((SELECT position FROM progress WHERE shard = 0),
+                coalesce((SELECT min(position) - 1 FROM rangeTask), \(Int64.max)))
+            ORDER BY ended DESC LIMIT \(EndedDevices.limit)
+            """)
+        return OpenedStore(
+            identity: identity, epoch: epoch,
+            horizon: LogHorizon(head: LogPosition(stored: head), settings: settings),
+            endedDevices: EndedDevices(
+                ended.reversed().compactMap { $0[0].flatMap { UInt64($0) } }))
+    }
+}
+
+extension PostgresSession {
+    /// Sessions whose server is asked by a clock that goes on.
+    init(place: PostgresPlace, name: String) {
+        let began = ContinuousClock.now
+        self.init(place: place, watch: { began.duration(to: .now) }, name: name)
+    }
+}

@@ -1,0 +1,314 @@
+import Foundation
+import PostgresLink
+import RelayModel
+import Storage
+import StorageSQL
+import Synchronization
+
+/// The one writer of a store on a server: takes what callers want written, and commits it together.
+///
+/// It owns a thread, because libpq waits. Each commit locks the shard, sees whether it is owned
+/// still, and leaves a mark: so a commit that nobody answered is found out, and never guessed.
+final class ServerWriter: @unchecked Sendable {
+    private let session: PostgresSession
+    private let epoch: Int64
+    private let inbox: WriteInbox
+    private let horizon: LogHorizon
+    private let endedDevices: EndedDevices
+    private let settings: StoreSettings
+    private let commits = Atomic<UInt64>(0)
+    /// What follows belongs to the thread.
+    private var connection: ServerConnection?
+    private var number: Int64 = 0
+
+    /// How often a commit is tried that stood in another's way, or whose connection was lost.
+    private static let attempts = 4
+    /// How many seconds pass before a lost connection is made anew, times the attempts.
+    private static let pause = 0.1
+    /// How long a commit that nobody answered is asked about.
+    private static let inquiry = Duration.seconds(60)
+    /// How many marks of commits stay, of which the last is ever asked for.
+    private static let marksKept: Int64 = 256
+
+    init(
+        _ session: PostgresSession, epoch: Int64, inbox: WriteInbox, opened: OpenedStore,
+        settings: StoreSettings
+    ) {
+        self.session = session
+        self.epoch = epoch
+        self.inbox = inbox
+        horizon = opened.horizon
+        endedDevices = opened.endedDevices
+        self.settings = settings
+    }
+
+    /// Commits that succeeded since the store was opened.
+    var commitCount: UInt64 { commits.load(ordering: .relaxed) }
+
+    /// Starts the thread; it ends, and calls `ended`, when the inbox is at its end and empty.
+    func start(ended: @escaping @Sendable () -> Void) {
+        let thread = Thread { [self] in
+            var lastCount = 1
+            while let batch = inbox.nextBatch(after: lastCount) {
+                lastCount = batch.count
+                commit(batch)
+            }
+            connection = nil
+            ended()
+        }
+        thread.name = "belfry.writer"
+        thread.start()
+    }
+
+    /// Why nothing is written any more, although nobody asked for an end.
+    var failure: StorageError? { horizon.closed }
+
+    /// Ends all writing: it is another's to write, or nobody knows what was written.
+    func giveUp(_ error: StorageError) {
+        inbox.refuse(error)
+        horizon.close(error)
+    }
+
+    // MARK: Commits
+
+    private func commit(_ batch: [WriteRequest]) {
+        do {
+            let finished = try finish(batch)
+            commits.wrappingAdd(1, ordering: .relaxed)
+            endedDevices.note(finished.appended)
+            horizon.advance(to: finished.head, appended: finished.appended)
+            for answer in finished.answers { answer() }
+        } catch let error as WriterEnd {
+            giveUp(error.reason)
+            for request in batch { request.fail(error.reason) }
+        } catch {
+            if batch.count > 1 {
+                // One at a time, what is right still goes in; what is not is answered for itself.
+                for request in batch { commit([request]) }
+            } else {
+                for request in batch { request.fail(error) }
+            }
+        }
+    }
+
+    /// Commits the requests, again if need be.
+    private func finish(_ batch: [WriteRequest]) throws -> Finished {
+        var isolation = WriteIsolation.together
+        var attempt = 1
+        while true {
+            do {
+                return try transact(batch, isolation)
+            } catch is FailureOfOne {
+                isolation = .each
+            } catch let unknown as UnknownOutcome {
+                if try wasCommitted(unknown.number) { return unknown.finished }
+            } catch let error as PostgresError {
+                switch error.verdict {
+                case .damaged:
+                    throw WriterEnd(reason: .closed("damage was found: \(error.message)"))
+                case .again where attempt < Self.attempts:
+                    attempt += 1
+                case .lost where attempt < Self.attempts:
+                    attempt += 1
+                    Thread.sleep(forTimeInterval: Self.pause * Double(attempt))
+                default: throw error
+                }
+            }
+        }
+    }
+
+    private struct Finished {
+        let head: LogPosition
+        let appended: [StoredEntry]
+        let answers: [@Sendable () -> Void]
+    }
+
+    /// A request failed by itself, and nothing separates it from the others.
+    private struct FailureOfOne: Error {}
+
+    /// Nothing may be written any more.
+    private struct WriterEnd: Error {
+        let reason: StorageError
+    }
+
+    /// The server was asked to commit, and did not say what became of it.
+    private struct UnknownOutcome: Error {
+        let number: Int64
+        let finished: Finished
+    }
+
+    private func transact(
+        _ batch: [WriteRequest], _ isolation: WriteIsolation
+    ) throws -> Finished {
+        if let closed = horizon.closed { throw WriterEnd(reason: closed) }
+        let connection = try connected()
+        do {
+            try connection.begin()
+            var commit = OpenCommit(
+                Database(connection), head: try lock(connection), quotas: settings.quotas)
+            var answers: [@Sendable () -> Void] = []
+            answers.reserveCapacity(batch.count)
+            for request in batch {
+                answers.append(try perform(request, isolation, in: &commit))
+            }
+            return try end(
+                Finished(head: commit.head, appended: commit.appended, answers: answers),
+                isolation, connection)
+        } catch {
+            connection.rollBack()
+            if connection.isBroken { self.connection = nil }
+            throw error
+        }
+    }
+
+    /// Locks the shard, and returns where its log ends.
+    ///
+    /// The lock is a statement of its own: what the next one sees is newer than all that earlier
+    /// holders committed.
+    private func lock(_ connection: ServerConnection) throws -> LogPosition {
+        try connection.pipeline.queue("SELECT shard FROM shard WHERE shard = 0 FOR NO KEY UPDATE")
+        let rows = try connection.pipeline.fetch(
+            "SELECT epoch, position FROM ownership, shardHead WHERE ownership.shard = 0")
+        guard rows.count == 1, case .integer(let found) = rows[0, 0],
+            case .integer(let head) = rows[0, 1]
+        else {
+            throw WriterEnd(
+                reason: .damaged(path: "ownership", reason: "the shard has no owner's row"))
+        }
+        guard found == epoch else {
+            throw WriterEnd(reason: .closed("another relay owns the store now"))
+        }
+        guard LogPosition(stored: head) == horizon.head else {
+            // The server went back, by a failover to a standby that did not have it all.
+            throw WriterEnd(
+                reason: .closed("the log ends at \(head), and not at \(horizon.head.rawValue)"))
+        }
+        return LogPosition(stored: head)
+    }
+
+    private func perform(
+        _ request: WriteRequest, _ isolation: WriteIsolation, in commit: inout OpenCommit
+    ) throws -> @Sendable () -> Void {
+        do {
+            return try commit.run(request, isolation)
+        } catch {
+            // What concerns the whole transaction is not this request's own failure.
+            if let failure = error as? PostgresError, failure.verdict != .refused { throw error }
+            guard commit.db.isInsideTransaction else { throw error }
+            if isolation == .together { throw FailureOfOne() }
+            return { request.fail(error) }
+        }
+    }
+
+    /// Commits.
+    ///
+    /// A warning while the server commits tells that a standby was not waited for to the end: then
+    /// the commit is durable once a later one is.
+    private func end(
+        _ finished: Finished, _ isolation: WriteIsolation, _ connection: ServerConnection
+    ) throws -> Finished {
+        number += 1
+        try connection.pipeline.queue(
+            "INSERT INTO commitMark (epoch, number) VALUES ($1, $2)",
+            [.integer(epoch), .integer(number)])
+        if number.isMultiple(of: Self.marksKept) {
+            try connection.pipeline.queue(
+                "DELETE FROM commitMark WHERE epoch = $1 AND number <= $2",
+                [.integer(epoch), .integer(number - Self.marksKept)])
+        }
+        // What was queued may still fail, and must not be taken for a failure to commit.
+        do {
+            try connection.settle()
+        } catch let error as PostgresError where error.verdict == .refused {
+            if isolation == .together { throw FailureOfOne() }
+            throw error
+        }
+        CrashPoint.commit.reach()
+        let warnings = connection.pipeline.connection.warnings
+        let said: String
+        do {
+            said = try connection.commit()
+        } catch let error as PostgresError {
+            guard connection.isBroken || error.verdict == .lost else { throw error }
+            throw UnknownOutcome(number: number, finished: finished)
+        }
+        CrashPoint.committed.reach()
+        guard said == "COMMIT" else {
+            throw PostgresError(state: "40000", message: "the server undid a transaction")
+        }
+        guard connection.pipeline.connection.warnings == warnings else {
+            throw UnknownOutcome(number: number, finished: finished)
+        }
+        return finished
+    }
+
+    // MARK: What nobody answered
+
+    /// Asks the server whether a commit is there, until it says so, and sees to it that it stays.
+    private func wasCommitted(_ number: Int64) throws -> Bool {
+        connection = nil
+        let start = session.watch()
+        var pause = Duration.milliseconds(100)
+        while true {
+            do {
+                return try inquire(number)
+            } catch let end as WriterEnd {
+                throw end
+            } catch {
+                guard session.watch() - start < Self.inquiry, horizon.closed == nil else {
+                    throw WriterEnd(
+                        reason: .closed(
+                            "nobody knows whether the last commit is durable: the database did "
+                                + "not answer for \(Self.inquiry.components.seconds) s"))
+                }
+                connection = nil
+                Thread.sleep(forTimeInterval: pause / .seconds(1))
+                pause = min(pause * 2, .seconds(2))
+            }
+        }
+    }
+
+    /// Looks for the mark, with a commit of its own: all before it is as durable as that.
+    private func inquire(_ number: Int64) throws -> Bool {
+        let connection = try connected()
+        do {
+            try connection.begin()
+            try connection.pipeline.queue(
+                "SELECT shard FROM shard WHERE shard = 0 FOR NO KEY UPDATE")
+            let rows = try connection.pipeline.fetch(
+                """
+                SELECT epoch, EXISTS (SELECT 1 FROM commitMark AS mark
+                    WHERE mark.epoch = $1 AND mark.number = $2) FROM ownership WHERE shard = 0
+                """, [.integer(epoch), .integer(number)])
+            guard rows.count == 1, rows[0, 0] == .integer(epoch) else {
+                throw WriterEnd(reason: .closed("another relay owns the store now"))
+            }
+            self.number += 1
+            try connection.pipeline.queue(
+                "INSERT INTO commitMark (epoch, number) VALUES ($1, $2)",
+                [.integer(epoch), .integer(self.number)])
+            try connection.settle()
+            let warnings = connection.pipeline.connection.warnings
+            guard try connection.commit() == "COMMIT",
+                connection.pipeline.connection.warnings == warnings
+            else { throw PostgresError(state: "", message: "a standby was not waited for") }
+            return rows[0, 1] == .integer(1)
+        } catch {
+            connection.rollBack()
+            throw error
+        }
+    }
+
+    private func connected() throws -> ServerConnection {
+        if let connection { return connection }
+        do {
+            let connection = ServerConnection(
+                try PostgresPipeline(try session.connect(), patience: PostgresSession.patience))
+            self.connection = connection
+            return connection
+        } catch let error as StorageError {
+            // Whatever keeps the server from being used now may pass, as a failover does.
+            throw PostgresError(state: "", message: "\(error)")
+        }
+    }
+}

@@ -1,0 +1,99 @@
+extension Statement {
+    /// The rows, one after the other.
+    func rows(_ arguments: StatementArguments) throws -> RowCursor {
+        RowCursor(try prepared.query(arguments.values))
+    }
+}
+
+extension Row {
+    /// The rows that a statement finds, one after the other.
+    package static func fetchCursor(
+        _ statement: Statement, arguments: StatementArguments = []
+    ) throws -> RowCursor {
+        try statement.rows(arguments)
+    }
+
+    /// All rows that a statement finds.
+    package static func fetchAll(
+        _ statement: Statement, arguments: StatementArguments = []
+    ) throws -> [Row] {
+        let cursor = try statement.rows(arguments)
+        var rows: [Row] = []
+        while let row = try cursor.next() { rows.append(row.copy()) }
+        return rows
+    }
+
+    /// The first row that a statement finds.
+    package static func fetchOne(
+        _ statement: Statement, arguments: StatementArguments = []
+    ) throws -> Row? {
+        try statement.rows(arguments).next()?.copy()
+    }
+
+    package static func fetchCursor(
+        _ db: Database, sql: String, arguments: StatementArguments = []
+    ) throws -> RowCursor {
+        try fetchCursor(db.makeStatement(sql: sql), arguments: arguments)
+    }
+
+    package static func fetchAll(
+        _ db: Database, sql: String, arguments: StatementArguments = []
+    ) throws -> [Row] {
+        try fetchAll(db.makeStatement(sql: sql), arguments: arguments)
+    }
+
+    package static func fetchOne(
+        _ db: Database, sql: String, arguments: StatementArguments = []
+    ) throws -> Row? {
+        try fetchOne(db.makeStatement(sql: sql), arguments: arguments)
+    }
+}
+
+/// The values of the first column of a result.
+package struct ValueCursor<Value: ColumnValue> {
+    let rows: RowCursor
+
+    /// The next value; `nil` if there are no more.
+    package func next() throws -> Value? {
+        guard let row = try rows.next() else { return nil }
+        return row[0] as Value
+    }
+}
+
+extension ColumnValue {
+    /// The values in the first column, one after the other.
+    package static func fetchCursor(
+        _ statement: Statement, arguments: StatementArguments = []
+    ) throws -> ValueCursor<Self> {
+        ValueCursor(rows: try statement.rows(arguments))
+    }
+
+    /// The values in the first column.
+    package static func fetchAll(
+        _ statement: Statement, arguments: StatementArguments = []
+    ) throws -> [Self] {
+        let cursor = try fetchCursor(statement, arguments: arguments)
+        var values: [Self] = []
+        while let value = try cursor.next() { values.append(value) }
+        return values
+    }
+
+    /// The value in the first column of the first row; `nil` if there is no row, or NULL in it.
+    package static func fetchOne(
+        _ statement: Statement, arguments: StatementArguments = []
+    ) throws -> Self? {
+        try statement.rows(arguments).next().flatMap { $0[0] as Self? }
+    }
+
+    package static func fetchAll(
+        _ db: Database, sql: String, arguments: StatementArguments = []
+    ) throws -> [Self] {
+        try fetchAll(db.makeStatement(sql: sql), arguments: arguments)
+    }
+
+    package static func fetchOne(
+        _ db: Database, sql: String, arguments: StatementArguments = []
+    ) throws -> Self? {
+        try fetchOne(db.makeStatement(sql: sql), arguments: arguments)
+    }
+}

@@ -1,0 +1,52 @@
+import RelayModel
+import Storage
+
+extension DeliveryAccount {
+    static func all(in db: Database) throws -> [DeliveryAccount] {
+        let rows = try Row.fetchAll(
+            db,
+            sql: """
+                SELECT name AS containerName, environment, coalesce(owed, 0) AS owed,
+                    coalesce(delivered, 0) AS delivered, coalesce(dropped, 0) AS dropped,
+                    coalesce(folded, 0) AS folded,
+                    (SELECT count(*) FROM retry WHERE retry.container = container.id)
+                        + (SELECT coalesce(sum(deliveries), 0) FROM digest
+                            WHERE digest.container = container.id AND closedAt IS NULL)
+                        AS pending,
+                    (SELECT count(*) FROM deadLetter
+                        WHERE deadLetter.container = container.id) AS deadLetters,
+                    (SELECT coalesce(sum(subscriptions), 0) FROM rangeTask
+                        WHERE rangeTask.container = container.id) AS waitingInRanges
+                FROM container LEFT JOIN account ON account.container = container.id
+                ORDER BY name, environment
+                """)
+        return try rows.map { row in
+            DeliveryAccount(
+                container: try StoredRow(row: row, table: "account").containerKey(),
+                owed: row["owed"], delivered: row["delivered"], pending: row["pending"],
+                folded: row["folded"],
+                waitingInRanges: row["waitingInRanges"], deadLetters: row["deadLetters"],
+                dropped: row["dropped"])
+        }
+    }
+}
+
+extension Database {
+    /// Adds to what the account of a container says.
+    func addToAccount(
+        of container: Int64, owed: Int = 0, delivered: Int = 0, dropped: Int = 0,
+        folded: Int = 0
+    ) throws {
+        guard owed != 0 || delivered != 0 || dropped != 0 || folded != 0 else { return }
+        try cachedStatement(
+            sql: """
+                INSERT INTO account (container, owed, delivered, dropped, folded)
+                VALUES (?, ?, ?, ?, ?)
+                ON CONFLICT (container) DO UPDATE SET owed = account.owed + excluded.owed,
+                    delivered = account.delivered + excluded.delivered,
+                    dropped = account.dropped + excluded.dropped,
+                    folded = account.folded + excluded.folded
+                """
+        ).execute(arguments: [container, owed, delivered, dropped, folded])
+    }
+}

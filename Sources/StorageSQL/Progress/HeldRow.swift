@@ -1,0 +1,103 @@
+import Foundation
+import RelayModel
+import Storage
+
+/// Keeps a delivery that is held back: as a retry, or in the digest of its group.
+struct HeldRow {
+    let retry: Retry
+    let stored: StoredDelivery
+    private let group: HeldGroup
+
+    init(_ retry: Retry, _ stored: StoredDelivery) {
+        self.retry = retry
+        self.stored = stored
+        group = HeldGroup(retry.delivery.delivery)
+    }
+
+    private var id: Data { retry.delivery.delivery.id.stored }
+
+    /// Keeps it.
+    ///
+    /// If what held it back was edited meanwhile it is due at once, to be judged by what counts
+    /// now: the edit made due what was there, and this was not.
+    func save(in db: Database) throws {
+        let container = try db.container(retry.delivery.delivery.container).id
+        if try isOutdated(in: db) {
+            var due = retry
+            due.dueAt = retry.decidedAt ?? retry.dueAt
+            return try RetryRow(due, stored).save(for: group, in: db)
+        }
+        let isTogether = retry.reason.hold?.isTogether == true
+        guard try isTogether || isOverfull(container, in: db) else {
+            return try RetryRow(retry, stored).save(for: group, in: db)
+        }
+        try db.cachedStatement(sql: "DELETE FROM retry WHERE deliveryID = ?")
+            .execute(arguments: [id])
+        try fold(container, in: db)
+    }
+
+    private func isOutdated(in db: Database) throws -> Bool {
+        func hasEnded(_ serial: UInt64?, _ table: VersionTable) throws -> Bool {
+            guard let serial else { return false }
+            let live = try db.cachedStatement(
+                sql: "SELECT 1 FROM \(table.rawValue) WHERE serial = ? AND ended IS NULL")
+            return try Int.fetchOne(live, arguments: [serial.stored]) == nil
+        }
+        return try hasEnded(retry.judgedBy?.subscription, .subscription)
+            || hasEnded(retry.judgedBy?.device, .device)
+    }
+
+    /// Whether the group has as many rows as it may have without this one.
+    private func isOverfull(_ container: Int64, in db: Database) throws -> Bool {
+        let rows = try Data.fetchAll(
+            try db.cachedStatement(
+                sql: """
+                    SELECT deliveryID FROM retry
+                    WHERE container = ? AND heldOwner = ? AND heldSubscription = ?
+                        AND heldDevice = ? LIMIT ?
+                    """),
+            arguments: [
+                container, group.owner, group.subscription, group.device,
+                Limits.maximumHeldDeliveries,
+            ])
+        return rows.count == Limits.maximumHeldDeliveries && !rows.contains(id)
+    }
+
+    /// Puts it into the digest of its group, which begins with it if there is none; the time of one
+    /// that is open stays.
+    private func fold(_ container: Int64, in db: Database) throws {
+        let decidedAt = (retry.decidedAt ?? retry.dueAt).stored
+        let owed = retry.delivery
+        try db.cachedStatement(
+            sql: """
+                INSERT INTO digest
+                    (container, owner, subscription, device, reason, openedAt, dueAt, decidedAt,
+                    deliveries, count, deliveryID, position, "offset", subscriptionSerial,
+                    deviceSerial, body)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?)
+                ON CONFLICT (container, owner, subscription, device) WHERE closedAt IS NULL
+                DO UPDATE SET deliveries = digest.deliveries + 1,
+                    count = digest.count + excluded.count,
+                    openedAt = min(digest.openedAt, excluded.openedAt)
+                """
+        ).execute(arguments: [
+            container, group.owner, group.subscription, group.device,
+            retry.reason.hold?.rawValue ?? "", decidedAt, retry.dueAt.stored, decidedAt,
+            owed.delivery.standsFor ?? 1, id, owed.delivery.ordinal.position.stored,
+            Int64(owed.delivery.ordinal.offset), owed.subscriptionSerial.stored,
+            owed.deviceSerial.stored, stored.body,
+        ])
+        try db.cachedStatement(
+            sql: """
+                UPDATE digest SET deliveryID = ?5, position = ?6, "offset" = ?7,
+                    subscriptionSerial = ?8, deviceSerial = ?9, body = ?10
+                WHERE container = ?1 AND owner = ?2 AND subscription = ?3 AND device = ?4
+                    AND closedAt IS NULL AND (position, "offset") < (?6, ?7)
+                """
+        ).execute(arguments: [
+            container, group.owner, group.subscription, group.device, id,
+            owed.delivery.ordinal.position.stored, Int64(owed.delivery.ordinal.offset),
+            owed.subscriptionSerial.stored, owed.deviceSerial.stored, stored.body,
+        ])
+    }
+}

@@ -1,0 +1,122 @@
+import Foundation
+import RelayModel
+import Storage
+
+/// Looks through the receipt blocks from a place on, the newest first, up to a bound.
+struct ReceiptListScan: Sendable {
+    let filter: ReceiptListFilter
+    let limit: Int
+    let bound: Int
+
+    /// The block with which the scan begins, and the outcome that is wanted.
+    private static let blocks = """
+        SELECT id, body FROM receiptBlock
+        WHERE id <= ?1 AND (?2 IS NULL OR outcomes & ?2 <> 0) ORDER BY id DESC
+        """
+
+    /// The same, and the span of positions.
+    static let blocksOfPositions = """
+        SELECT id, body FROM receiptBlock
+        WHERE id IN (
+            SELECT id FROM receiptBlock INDEXED BY receiptBlockPositions
+            WHERE lastPosition >= ?3 AND firstPosition <= ?4 AND id <= ?1
+                AND (?2 IS NULL OR outcomes & ?2 <> 0))
+        ORDER BY id DESC
+        """
+
+    func run(
+        before place: ReceiptPlace?, in db: Database
+    ) throws -> ListPage<DeliveryReceipt, ReceiptPlace> {
+        let positions = wantedPositions
+        var containers = try DeviceContainers(filter.container, in: db)
+        var sql = Self.blocks
+        var arguments: StatementArguments = [
+            place?.block ?? Int64.max, filter.receipt.outcome?.bit,
+        ]
+        if let positions {
+            guard let first = positions.min(), let last = positions.max() else {
+                return ListPage([], next: nil)
+            }
+            sql = Self.blocksOfPositions
+            arguments += [first.stored, last.stored]
+        }
+        let rows = try Row.fetchCursor(db, sql: sql, arguments: arguments)
+        var page = ListPage<DeliveryReceipt, ReceiptPlace>([], next: nil)
+        var last: ReceiptPlace?
+        var scanned = 0
+        while let row = try rows.next() {
+            let id: Int64 = row["id"]
+            guard scanned < bound, page.elements.count < limit else {
+                page.next = last
+                return page
+            }
+            guard let receipts = ReceiptBlock.decode(row["body"] as Data) else {
+                throw StorageError.damaged(
+                    path: "receiptBlock", reason: "block \(id) cannot be read")
+            }
+            scanned += receipts.count
+            let seen = place.map { $0.block == id ? $0.seen : 0 } ?? 0
+            let newestFirst = receipts.enumerated().sorted {
+                ($0.element.at, $0.offset) > ($1.element.at, $1.offset)
+            }
+            for (index, receipt) in newestFirst.enumerated().dropFirst(seen) {
+                guard page.elements.count < limit else {
+                    page.next = ReceiptPlace(block: id, seen: index)
+                    return page
+                }
+                let receipt = receipt.element
+                if isWanted(receipt, positions), try containers.has(receipt.deviceSerial) {
+                    page.elements.append(receipt)
+                }
+            }
+            last = ReceiptPlace(block: id - 1, seen: 0)
+        }
+        return page
+    }
+
+    private var wantedPositions: Set<LogPosition>? {
+        filter.receipt.position.map { [$0] } ?? filter.positions
+    }
+
+    private func isWanted(_ receipt: DeliveryReceipt, _ positions: Set<LogPosition>?) -> Bool {
+        let asked = filter.receipt
+        if let id = asked.deliveryID, id != receipt.deliveryID { return false }
+        if let positions, !positions.contains(receipt.ordinal.position) { return false }
+        if let serial = asked.subscriptionSerial, serial != receipt.subscriptionSerial {
+            return false
+        }
+        if let serial = asked.deviceSerial, serial != receipt.deviceSerial { return false }
+        if let outcome = asked.outcome, outcome != receipt.outcome { return false }
+        if let serials = filter.subscriptions, !serials.contains(receipt.subscriptionSerial) {
+            return false
+        }
+        return filter.devices.map { $0.contains(receipt.deviceSerial) } ?? true
+    }
+}
+
+/// Which devices are a container's: receipts know no container, because a block serves all.
+private struct DeviceContainers {
+    private let wanted: Int64?
+    private let isNarrowed: Bool
+    private let find: Statement
+    private var known: [UInt64: Bool] = [:]
+
+    init(_ container: ContainerKey?, in db: Database) throws {
+        isNarrowed = container != nil
+        wanted = try container.flatMap { try db.containerIfKnown($0)?.id }
+        find = try db.cachedStatement(
+            sql: """
+                SELECT container FROM device WHERE serial = ?1
+                UNION ALL SELECT container FROM pastDevice WHERE serial = ?1 LIMIT 1
+                """)
+    }
+
+    mutating func has(_ serial: UInt64) throws -> Bool {
+        guard isNarrowed else { return true }
+        if let isOwn = known[serial] { return isOwn }
+        let found = try Int64.fetchOne(find, arguments: [serial.stored])
+        let isOwn = wanted != nil && found == wanted
+        known[serial] = isOwn
+        return isOwn
+    }
+}

@@ -1,0 +1,57 @@
+import Foundation
+import RelayModel
+import Storage
+
+/// Looks through the receipt blocks, the newest first, up to a bound.
+struct ReceiptScan: Sendable {
+    let filter: ReceiptFilter
+    let limit: Int
+    let bound: Int
+    /// What else is asked of them.
+    var isWanted: @Sendable (DeliveryReceipt) -> Bool = { _ in true }
+
+    func run(in db: Database) throws -> [DeliveryReceipt] {
+        let position = filter.position?.stored
+        let bit = filter.outcome?.bit
+        let rows = try Row.fetchCursor(
+            db, sql: position == nil ? Self.allBlocks : Self.blocksOfPosition,
+            arguments: [position, bit])
+        var found: [DeliveryReceipt] = []
+        var scanned = 0
+        while found.count < limit, scanned < bound, let row = try rows.next() {
+            guard let receipts = ReceiptBlock.decode(row["body"] as Data) else {
+                throw StorageError.damaged(
+                    path: "receiptBlock", reason: "block \(row["id"] as Int64) cannot be read")
+            }
+            scanned += receipts.count
+            let newestFirst = receipts.filter(matches).sorted { $0.at > $1.at }
+            found += newestFirst.prefix(limit - found.count)
+        }
+        return found
+    }
+
+    /// The blocks that may have receipts with an outcome.
+    private static let allBlocks = """
+        SELECT id, count, body FROM receiptBlock
+        WHERE ?1 IS NULL AND (?2 IS NULL OR outcomes & ?2 <> 0) ORDER BY id DESC
+        """
+
+    /// The blocks that may have receipts of one change: an index of a few bytes for each block says
+    /// which.
+    static let blocksOfPosition = """
+        SELECT id, count, body FROM receiptBlock
+        WHERE id IN (
+            SELECT id FROM receiptBlock INDEXED BY receiptBlockPositions
+            WHERE lastPosition >= ?1 AND firstPosition <= ?1
+                AND (?2 IS NULL OR outcomes & ?2 <> 0))
+        ORDER BY id DESC
+        """
+
+    private func matches(_ receipt: DeliveryReceipt) -> Bool {
+        filter.deliveryID.map { $0 == receipt.deliveryID } ?? true
+            && filter.position.map { $0 == receipt.ordinal.position } ?? true
+            && filter.subscriptionSerial.map { $0 == receipt.subscriptionSerial } ?? true
+            && filter.deviceSerial.map { $0 == receipt.deviceSerial } ?? true
+            && filter.outcome.map { $0 == receipt.outcome } ?? true && isWanted(receipt)
+    }
+}

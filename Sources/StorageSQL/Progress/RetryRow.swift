@@ -1,0 +1,63 @@
+import Foundation
+import RelayModel
+import Storage
+
+/// A delivery with its text, made before the writer has its turn.
+struct StoredDelivery: Sendable {
+    let owed: OwedDelivery
+    let body: String
+
+    init(_ owed: OwedDelivery) throws(JSONContractError) {
+        self.owed = owed
+        body = try JSONValue.object(owed.delivery.storedForm).storedText()
+    }
+
+    /// The columns that retries and dead letters begin with.
+    func columns(in db: Database) throws -> StatementArguments {
+        let delivery = owed.delivery
+        return [
+            try db.container(delivery.container).id, delivery.id.stored,
+            delivery.ordinal.position.stored, Int64(delivery.ordinal.offset),
+            owed.subscriptionSerial.stored, owed.deviceSerial.stored, body,
+            delivery.owner.rawValue,
+        ]
+    }
+}
+
+/// Writes the row of a retry, in place of one that the delivery has.
+struct RetryRow {
+    private let retry: Retry
+    private let stored: StoredDelivery
+
+    init(_ retry: Retry, _ stored: StoredDelivery) {
+        self.retry = retry
+        self.stored = stored
+    }
+
+    /// Writes it; `group` says for whose sake it is held back, if it is.
+    func save(for group: HeldGroup? = nil, in db: Database) throws {
+        let statement = try db.cachedStatement(
+            sql: """
+                INSERT INTO retry
+                    (container, deliveryID, position, "offset", subscriptionSerial, deviceSerial,
+                    body, owner, attempts, dueAt, decidedAt, reason, lane, collapses, heldOwner,
+                    heldSubscription, heldDevice)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                ON CONFLICT (deliveryID) DO UPDATE SET
+                    attempts = excluded.attempts, dueAt = excluded.dueAt,
+                    decidedAt = excluded.decidedAt, reason = excluded.reason,
+                    body = excluded.body, heldOwner = excluded.heldOwner,
+                    heldSubscription = excluded.heldSubscription,
+                    heldDevice = excluded.heldDevice
+                """)
+        try statement.execute(
+            arguments: try stored.columns(in: db)
+                + [
+                    Int64(retry.attempts), retry.dueAt.stored,
+                    (retry.decidedAt ?? retry.dueAt).stored, retry.reason.stored,
+                    RetryLane(of: stored.owed.delivery).stored,
+                    stored.owed.delivery.collapsingRecord == nil ? 0 : 1,
+                    group?.owner, group?.subscription, group?.device,
+                ])
+    }
+}

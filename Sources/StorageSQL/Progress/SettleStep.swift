@@ -1,0 +1,172 @@
+import Foundation
+import RelayModel
+import Storage
+
+/// Records one step of settling: the progress moves, and the exceptions are kept with it.
+struct SettleStep: Sendable {
+    private let step: SettledStep
+    private let epoch: Int64
+    private let block: ReceiptBlock?
+    private let firings: FiringBlock?
+    private let ranges: RangeSettling
+    private let retries: [(retry: Retry, delivery: StoredDelivery)]
+    private let inboxLimit: Int
+    private let deadLetters: [(letter: DeadLetter, delivery: StoredDelivery)]
+
+    /// How much it says of subscriptions.
+    var firingCount: Int { firings?.count ?? 0 }
+
+    /// Encodes the step, so that the writer need not.
+    init(_ step: SettledStep, epoch: Int64, inboxLimit: Int) throws(JSONContractError) {
+        self.inboxLimit = inboxLimit
+        self.step = step
+        self.epoch = epoch
+        block = ReceiptBlock(step.receipts)
+        firings = FiringBlock(step.firings, ends: step.deadLetters)
+        ranges = RangeSettling(step)
+        retries = try step.retries.map { (retry) throws(JSONContractError) in
+            (retry, try StoredDelivery(retry.delivery))
+        }
+        deadLetters = try step.deadLetters.map { (letter) throws(JSONContractError) in
+            (letter, try StoredDelivery(letter.delivery))
+        }
+    }
+
+    func run(in commit: inout OpenCommit) throws {
+        try moveProgress(in: commit.db)
+        try block?.insert(in: commit.db)
+        try firings?.insert(in: commit.db)
+        let deleteRetry = try commit.db.cachedStatement(
+            sql: "DELETE FROM retry WHERE deliveryID = ?")
+        // First what is to be kept, then what ended: an end is final, whatever else the step says.
+        for (retry, delivery) in retries { try save(retry, delivery, in: commit.db) }
+        for id in step.endedRetries { try deleteRetry.execute(arguments: [id.stored]) }
+        for (letter, delivery) in deadLetters {
+            // A delivery is in one place only, or it would be counted twice.
+            try deleteRetry.execute(arguments: [letter.delivery.delivery.id.stored])
+            try save(letter, delivery, in: commit.db)
+        }
+        try forgetDeadTokens(in: &commit)
+        try saveBadges(in: commit.db)
+        try ranges.run(in: commit.db)
+        for (key, tally) in step.tallies {
+            try commit.db.addToAccount(
+                of: try commit.db.container(key).id, owed: tally.owed, delivered: tally.delivered)
+        }
+        try InboxStep.insert(step.inbox, perUser: inboxLimit, in: commit.db)
+    }
+
+    private func moveProgress(in db: Database) throws {
+        func receipts(_ outcome: DeliveryReceipt.Outcome) -> Int {
+            step.receipts.count { $0.outcome == outcome }
+        }
+        let statement = try db.cachedStatement(
+            sql: """
+                UPDATE progress SET position = ?, "offset" = ?, accepted = accepted + ?,
+                    deferred = deferred + ?, unregistered = unregistered + ?, dead = dead + ?
+                WHERE shard = 0 AND position = ? AND "offset" = ? AND epoch = ?
+                """)
+        let count = try statement.executeCounting(arguments: [
+            step.to.position.stored, Int64(step.to.offset), receipts(.accepted),
+            receipts(.deferred), receipts(.unregistered), receipts(.dead),
+            step.from.position.stored, Int64(step.from.offset), epoch,
+        ])
+        guard count == 1 else {
+            throw StorageError.progressMoved(try ProgressMark(storedIn: db))
+        }
+    }
+
+    private func save(
+        _ retry: Retry, _ delivery: StoredDelivery, in db: Database
+    ) throws {
+        if retry.reason.hold != nil {
+            try HeldRow(retry, delivery).save(in: db)
+        } else {
+            try RetryRow(retry, delivery).save(in: db)
+        }
+    }
+
+    private func save(_ letter: DeadLetter, _ delivery: StoredDelivery, in db: Database) throws {
+        let statement = try db.cachedStatement(
+            sql: """
+                INSERT INTO deadLetter
+                    (container, deliveryID, position, "offset", subscriptionSerial, deviceSerial,
+                    body, owner, attempts, status, reason, endedAt)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                \(DeadLetter.replacing)
+                """)
+        try statement.execute(
+            arguments: try delivery.columns(in: db)
+                + [Int64(letter.attempts), Int64(letter.status), letter.reason, letter.at.stored])
+    }
+
+    private func forgetDeadTokens(in commit: inout OpenCommit) throws {
+        let tokens = Dictionary(grouping: step.deadTokens, by: \.container)
+        for container in tokens.keys.sorted(by: { $0.description < $1.description }) {
+            let dead = tokens[container] ?? []
+            let now = step.receipts.map(\.at).max() ?? dead.map(\.since).max()
+            guard let now, let known = try commit.db.containerIfKnown(container) else { continue }
+            try DeviceStep(container: known, now: now).forget(dead, in: &commit)
+        }
+    }
+
+    private func saveBadges(in db: Database) throws {
+        let statement = try db.cachedStatement(
+            sql: """
+                INSERT INTO badge (container, deviceID, owner, badge)
+                SELECT ?1, ?2, id, ?4 FROM user WHERE container = ?1 AND name = ?3
+                ON CONFLICT (container, deviceID, owner) DO UPDATE SET badge = excluded.badge
+                """)
+        for (holder, number) in step.badges {
+            guard let container = try db.containerIfKnown(holder.container) else { continue }
+            try statement.execute(arguments: [
+                container.id, holder.deviceID.rawValue, holder.owner.rawValue, max(0, number),
+            ])
+        }
+    }
+}
+
+extension OwedDelivery {
+    /// Reads the columns that retries and dead letters share.
+    init(_ stored: StoredRow) throws {
+        do {
+            self.init(
+                try Delivery(storedForm: try stored.json("body")),
+                subscriptionSerial: stored.number("subscriptionSerial"),
+                deviceSerial: stored.number("deviceSerial"))
+        } catch is JSONContractError {
+            throw stored.damage("body")
+        }
+    }
+}
+
+extension Retry {
+    init(row: Row) throws {
+        let stored = StoredRow(row: row, table: "retry")
+        self.init(
+            delivery: try OwedDelivery(stored),
+            attempts: UInt16(clamping: row["attempts"] as Int64),
+            dueAt: stored.moment("dueAt"), reason: WaitReason(stored: row["reason"]))
+    }
+}
+
+extension DeadLetter {
+    /// In place of one that the delivery has.
+    static let replacing = """
+        ON CONFLICT (deliveryID) DO UPDATE SET container = excluded.container,
+            position = excluded.position, "offset" = excluded."offset",
+            subscriptionSerial = excluded.subscriptionSerial,
+            deviceSerial = excluded.deviceSerial, body = excluded.body, owner = excluded.owner,
+            attempts = excluded.attempts, status = excluded.status, reason = excluded.reason,
+            endedAt = excluded.endedAt
+        """
+
+    init(row: Row) throws {
+        let stored = StoredRow(row: row, table: "deadLetter")
+        self.init(
+            delivery: try OwedDelivery(stored),
+            attempts: UInt16(clamping: row["attempts"] as Int64),
+            status: UInt16(clamping: row["status"] as Int64), reason: row["reason"],
+            at: stored.moment("endedAt"))
+    }
+}

@@ -1,0 +1,63 @@
+import RelayModel
+import Storage
+
+/// What becomes of what waits for a courier when its device changes hands or goes.
+extension DeviceStep {
+    /// Before `rivals` end for the sake of `device`: what waits for the same user's same device
+    /// goes to its new courier, and everything else that waits for them is dropped.
+    func handOverCourier(
+        of rivals: [DeviceVersion], to device: Device, in commit: OpenCommit
+    ) throws {
+        for rival in rivals where rival.device.gateway == .courier {
+            let isHeir =
+                device.gateway == .courier && rival.device.owner == device.owner
+                && (rival.device.id == device.id || rival.device.token == device.token)
+            guard isHeir else {
+                try dropCourierNotifications(of: [rival.serial], in: commit)
+                continue
+            }
+            try commit.db.cachedStatement(
+                sql: """
+                    UPDATE courierNotification
+                    SET courier = (SELECT id FROM courier WHERE token = ?1)
+                    WHERE courier = (SELECT id FROM courier WHERE token = ?2)
+                        AND container = ?3 AND takenAt IS NULL
+                    """
+            ).execute(arguments: [
+                device.token.rawValue, rival.device.token.rawValue, container.id,
+            ])
+        }
+    }
+
+    /// Drops what waits for devices that end.
+    func dropCourierNotifications(of serials: [UInt64], in commit: OpenCommit) throws {
+        let statement = try commit.db.cachedStatement(
+            sql: """
+                UPDATE courierNotification SET takenAt = ?1, payload = NULL
+                WHERE takenAt IS NULL AND container = ?2 AND courier = (
+                    SELECT courier.id FROM device JOIN courier ON courier.token = device.token
+                    WHERE device.serial = ?3 AND device.gateway = 'courier')
+                """)
+        for serial in serials {
+            try statement.execute(arguments: [now.stored, container.id, serial.stored])
+        }
+    }
+
+    /// Ends the couriers of a user that are too many, the least recently polled first.
+    func endSurplusCouriers(of owner: UserID, in commit: inout OpenCommit) throws {
+        let serials = try UInt64.fetchAll(
+            commit.db, sql: Self.surplusStatement,
+            arguments: [container.id, owner.rawValue, Limits.maximumCouriersPerUser])
+        try endAndTell(serials.sorted(), in: &commit)
+    }
+
+    /// Begins with the user, because a search that begins with the container reads all its devices.
+    static let surplusStatement = """
+        SELECT device.serial FROM user
+            CROSS JOIN device INDEXED BY deviceOwner ON device.owner = user.id
+            CROSS JOIN courier ON courier.token = device.token
+        WHERE user.container = ? AND user.name = ? AND device.ended IS NULL
+            AND device.gateway = 'courier'
+        ORDER BY courier.polledAt DESC, courier.id DESC LIMIT -1 OFFSET ?
+        """
+}

@@ -1,0 +1,219 @@
+import Crypto
+import Foundation
+import RelayModel
+import Storage
+
+/// Edits the devices of one container.
+struct DeviceStep {
+    let container: StoredContainer
+    let now: Timestamp
+
+    /// Registers it; `spared` changes what an earlier registration of it asked for.
+    func register(
+        _ device: Device, named naming: DeviceNaming = .device, _ spared: DeviceSparing = .asBefore,
+        in commit: inout OpenCommit
+    ) throws -> DeviceVersion {
+        var device = device
+        var (rivals, serials) = try rivals(of: device, in: commit)
+        if naming == .client, let further = furtherID(of: device, beside: rivals) {
+            device.id = further
+            (rivals, serials) = try self.rivals(of: device, in: commit)
+        }
+        let before = rivals.first { ($0.device.id, $0.device.owner) == (device.id, device.owner) }
+        device.kindness = spared.applied(to: before?.device.kindness ?? device.kindness)
+        if let same = rivals.first(where: { $0.device == device }) {
+            return try refresh(same, in: &commit)
+        }
+        // Another user must not inherit what the icon showed, nor another name of the same user.
+        for rival in rivals
+        where (rival.device.owner, rival.device.id) != (device.owner, device.id) {
+            try dropBadge(rival.device.id, of: rival.device.owner, in: commit)
+        }
+        try handOverCourier(of: rivals, to: device, in: commit)
+        try end(serials, in: commit)
+        let surplus = try endSurplus(before: device, in: commit)
+        for rival in rivals { try release(rival.device, in: commit) }
+        let version = try insert(device, in: commit)
+        let body = LogEntryBody.deviceSaved(version, replaced: serials + surplus)
+        _ = try commit.append(body, storedBody: try body.storedBody(), in: container, at: now)
+        return version
+    }
+
+    /// The ID under which a client's token is registered beside a courier of the same client, or a
+    /// courier beside another token; `nil` where its name is free.
+    private func furtherID(of device: Device, beside rivals: [DeviceVersion]) -> DeviceID? {
+        let isTaken = rivals.contains { rival in
+            rival.device.id == device.id && rival.device.owner == device.owner
+                && rival.device.token != device.token
+                && (rival.device.gateway == .courier || device.gateway == .courier)
+        }
+        guard isTaken else { return nil }
+        let digest = SHA256.hash(data: Array(device.token.rawValue.utf8))
+        return device.id.further(Hexadecimal.encode(digest.prefix(4)))
+    }
+
+    /// Makes room for one more device: of a user the one ends that was not registered for longest,
+    /// as it is the likeliest to be gone; of a container nobody's ends for the sake of another's.
+    ///
+    /// - Throws: ``StorageError/overQuota(_:)`` if there is no room.
+    private func endSurplus(before device: Device, in commit: OpenCommit) throws -> [UInt64] {
+        let ledger = commit.ledger(of: container)
+        let owner = try commit.db.user(device.owner, of: container)
+        let limit = ledger.quotas[.userDevices]
+        let use = try ledger.use(of: .devices, holder: String(owner)).number
+        var surplus: [UInt64] = []
+        if use >= limit {
+            surplus = try UInt64.fetchAll(
+                commit.db.cachedStatement(
+                    sql: """
+                        SELECT serial FROM device WHERE owner = ? AND ended IS NULL
+                        ORDER BY registeredAt, serial LIMIT 1
+                        """), arguments: [owner])
+            guard limit > 0, !surplus.isEmpty else {
+                throw StorageError.overQuota(QuotaRefusal(.userDevices, limit: limit, use: use))
+            }
+            try dropCourierNotifications(of: surplus, in: commit)
+            try end(surplus, in: commit)
+        }
+        if let refusal = try ledger.refusal(of: .devices, growingBy: Growth(number: 1)) {
+            throw StorageError.overQuota(refusal)
+        }
+        return surplus
+    }
+
+    func forget(
+        _ id: DeviceID, of user: UserID, in commit: inout OpenCommit
+    ) throws -> Bool {
+        let serials = try UInt64.fetchAll(
+            commit.db, sql: Self.forgottenStatement,
+            arguments: [container.id, user.rawValue, id.rawValue])
+        try dropBadge(id, of: user, in: commit)
+        try HeldRelease(container: container.id, owner: user.rawValue, now: now)
+            .release(id, commit.db)
+        try endAndTell(serials, in: &commit)
+        return !serials.isEmpty
+    }
+
+    /// What was held back for a version that ends is judged by what comes after it.
+    private func release(_ device: Device, in commit: OpenCommit) throws {
+        try HeldRelease(container: container.id, owner: device.owner.rawValue, now: now)
+            .release(device.id, commit.db)
+    }
+
+    /// Begins with the user, because users who share an ID of a device may be many.
+    static let forgottenStatement = """
+        SELECT serial FROM user
+            CROSS JOIN device INDEXED BY deviceActiveID
+                ON device.container = user.container AND device.owner = user.id
+        WHERE user.container = ? AND user.name = ? AND deviceID = ? AND ended IS NULL
+        """
+
+    /// Ends the devices whose token the gateway declared dead, unless they registered it anew.
+    func forget(_ tokens: [DeadToken], in commit: inout OpenCommit) throws {
+        let statement = try commit.db.cachedStatement(
+            sql: """
+                SELECT serial FROM device
+                WHERE container = ? AND token = ? AND ended IS NULL AND registeredAt <= ?
+                """)
+        var serials: [UInt64] = []
+        for token in tokens {
+            serials += try UInt64.fetchAll(
+                statement, arguments: [container.id, token.token.rawValue, token.since.stored])
+        }
+        try endAndTell(Array(Set(serials)).sorted(), in: &commit)
+    }
+
+    private func refresh(
+        _ version: DeviceVersion, in commit: inout OpenCommit
+    ) throws -> DeviceVersion {
+        var version = version
+        version.registeredAt = now
+        try commit.db.cachedStatement(sql: "UPDATE device SET registeredAt = ? WHERE serial = ?")
+            .execute(arguments: [now.stored, version.serial.stored])
+        let body = LogEntryBody.deviceSaved(version, replaced: [])
+        _ = try commit.append(body, storedBody: try body.storedBody(), in: container, at: now)
+        return version
+    }
+
+    /// The user's active device with the same ID, and the one with the same token: at most two; and
+    /// their serials, also of those that cannot be read.
+    private func rivals(
+        of device: Device, in commit: OpenCommit
+    ) throws -> (versions: [DeviceVersion], serials: [UInt64]) {
+        let statement = try commit.db.cachedStatement(sql: Self.rivalsStatement)
+        let rows = try Row.fetchAll(
+            statement,
+            arguments: [
+                container.id, device.id.rawValue, device.token.rawValue, device.owner.rawValue,
+            ])
+        return (
+            rows.compactMap { try? DeviceVersion(row: $0) },
+            rows.map { StoredRow(row: $0, table: "device").number("serial") }
+        )
+    }
+
+    private func insert(_ device: Device, in commit: OpenCommit) throws -> DeviceVersion {
+        let statement = try commit.db.cachedStatement(
+            sql: """
+                INSERT INTO device
+                    (container, owner, deviceID, gateway, gatewayEnvironment, token, topic,
+                    registeredAt, activation, kindness)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                RETURNING serial
+                """)
+        let owner = try commit.db.user(device.owner, of: container)
+        let arguments: StatementArguments = [
+            container.id, owner, device.id.rawValue, device.gateway.rawValue,
+            device.gatewayEnvironment.rawValue, device.token.rawValue, device.topic, now.stored,
+            commit.next.stored,
+            try device.kindness.storedForm.map { try JSONValue.object($0).storedText() },
+        ]
+        return DeviceVersion(
+            serial: UInt64(clamping: try statement.inserted(arguments, in: "device")),
+            device: device, registeredAt: now, activation: commit.next)
+    }
+
+    /// Ends versions of devices, and what waits for their couriers.
+    func endAndTell(_ serials: [UInt64], in commit: inout OpenCommit) throws {
+        guard !serials.isEmpty else { return }
+        try dropCourierNotifications(of: serials, in: commit)
+        try end(serials, in: commit)
+        let body = LogEntryBody.devicesEnded(serials: serials)
+        _ = try commit.append(body, storedBody: try body.storedBody(), in: container, at: now)
+    }
+
+    /// The entry that ends the versions comes next.
+    private func end(_ serials: [UInt64], in commit: OpenCommit) throws {
+        let statement = try commit.db.cachedStatement(
+            sql: "UPDATE device SET ended = ? WHERE serial = ? AND ended IS NULL")
+        for serial in serials {
+            try statement.execute(arguments: [commit.next.stored, serial.stored])
+        }
+    }
+
+    private func dropBadge(_ id: DeviceID, of user: UserID, in commit: OpenCommit) throws {
+        try commit.db.cachedStatement(
+            sql: """
+                DELETE FROM badge WHERE container = ?1 AND deviceID = ?2
+                    AND owner = (SELECT id FROM user WHERE container = ?1 AND name = ?3)
+                """
+        ).execute(arguments: [container.id, id.rawValue, user.rawValue])
+    }
+}
+
+extension DeviceStep {
+    /// Finds the live devices of a container with a user's ID or a token: the container's number,
+    /// the ID, the token, the user.
+    ///
+    /// Each has an index; asked for with OR, SQLite reads every device of the container.
+    static let rivalsStatement = """
+        \(VersionTable.device.select())
+        WHERE serial IN (
+            SELECT serial FROM device
+            WHERE container = ?1 AND deviceID = ?2 AND ended IS NULL
+                AND owner = (SELECT id FROM user WHERE container = ?1 AND name = ?4)
+            UNION ALL
+            SELECT serial FROM device WHERE container = ?1 AND token = ?3 AND ended IS NULL)
+        ORDER BY serial
+        """
+}

@@ -1,0 +1,80 @@
+import RelayModel
+import Storage
+
+/// Moves versions that have ended out of the walk's tables, to where only questions look.
+struct PastStep {
+    private let db: Database
+
+    init(_ db: Database) throws {
+        self.db = db
+    }
+
+    /// Moves versions that ended at or before `position`, and that nothing owed needs; returns
+    /// where they ended.
+    func move(_ table: VersionTable, upTo position: LogPosition, limit: Int) throws -> [Int64] {
+        let rows = try Row.fetchAll(
+            db,
+            sql: """
+                SELECT serial, ended FROM \(table.rawValue)
+                WHERE ended <= min(?, (SELECT position FROM progress WHERE shard = 0),
+                    coalesce((SELECT position FROM stateSnapshot), ?),
+                    coalesce((SELECT min(position) - 1 FROM rangeTask), ?))
+                LIMIT ?
+                """, arguments: [position.stored, Int64.max, Int64.max, max(0, limit)])
+        let keep = try db.cachedStatement(sql: Self.keeping(table))
+        let delete = try db.cachedStatement(sql: "DELETE FROM \(table.rawValue) WHERE serial = ?")
+        for row in rows {
+            let serial: Int64 = row[0]
+            try keep.execute(arguments: [serial])
+            try delete.execute(arguments: [serial])
+        }
+        return rows.map { $0[1] }
+    }
+
+    /// Copies one version to where only questions look.
+    private static func keeping(_ table: VersionTable) -> String {
+        switch table {
+        case .subscription:
+            """
+            INSERT INTO pastSubscription
+                (serial, container, owner, database, subscriptionID, body, activation, ended,
+                claimed)
+            SELECT serial, container, owner, database, subscriptionID, body, activation, ended,
+                (SELECT position FROM onceClaim
+                    WHERE onceClaim.subscription = subscription.serial)
+            FROM subscription WHERE serial = ?
+            ON CONFLICT (serial) DO UPDATE SET container = excluded.container,
+                owner = excluded.owner, database = excluded.database,
+                subscriptionID = excluded.subscriptionID, body = excluded.body,
+                activation = excluded.activation, ended = excluded.ended,
+                claimed = excluded.claimed
+            """
+        case .device:
+            """
+            INSERT INTO pastDevice
+                (serial, container, owner, deviceID, gateway, gatewayEnvironment, topic,
+                registeredAt, activation, ended)
+            SELECT serial, container, owner, deviceID, gateway, gatewayEnvironment, topic,
+                registeredAt, activation, ended
+            FROM device WHERE serial = ?
+            ON CONFLICT (serial) DO UPDATE SET container = excluded.container,
+                owner = excluded.owner, deviceID = excluded.deviceID,
+                gateway = excluded.gateway, gatewayEnvironment = excluded.gatewayEnvironment,
+                topic = excluded.topic, registeredAt = excluded.registeredAt,
+                activation = excluded.activation, ended = excluded.ended
+            """
+        }
+    }
+
+    /// Deletes what ended before every entry that the log still has.
+    static func forgetting(_ table: VersionTable) -> String {
+        let past = table == .subscription ? "pastSubscription" : "pastDevice"
+        return """
+            DELETE FROM \(past) WHERE serial IN (
+                SELECT serial FROM \(past) WHERE ended < coalesce(
+                    (SELECT min(position) FROM logEntry),
+                    (SELECT position + 1 FROM shardHead WHERE shard = 0))
+                LIMIT ?)
+            """
+    }
+}

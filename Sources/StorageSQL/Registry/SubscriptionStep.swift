@@ -1,0 +1,197 @@
+import Foundation
+import RelayModel
+import Storage
+
+/// Applies the operations of one request on the subscriptions of one user.
+struct SubscriptionStep {
+    let owner: SubscriptionOwner
+    let container: StoredContainer
+    let user: Int64
+    let now: Timestamp
+
+    func run(
+        _ edits: [SubscriptionEdit], _ atomicity: EditAtomicity, in commit: inout OpenCommit
+    ) throws -> [SubscriptionEditOutcome] {
+        try commit.apply(edits, atomicity) { try apply($0, in: &$1) }
+    }
+
+    private func apply(
+        _ edit: SubscriptionEdit, in commit: inout OpenCommit
+    ) throws -> SubscriptionEditOutcome {
+        switch edit {
+        case .create(let subscription): try create(owned(subscription), in: &commit)
+        case .update(let subscription): try update(owned(subscription), in: &commit)
+        case .delete(let id): try delete(id, in: &commit)
+        }
+    }
+
+    /// Whose a subscription is comes from the credential alone.
+    private func owned(_ subscription: Subscription) -> Subscription {
+        var subscription = subscription
+        subscription.container = owner.container
+        subscription.database = owner.database
+        subscription.owner = owner.user
+        return subscription
+    }
+
+    private func create(
+        _ subscription: Subscription, in commit: inout OpenCommit
+    ) throws -> SubscriptionEditOutcome {
+        let existing = try active(subscription.id, in: commit)
+        if let version = existing?.version {
+            return version.subscription == subscription
+                ? .unchanged(version) : .exists(subscription.id)
+        }
+        let content = SubscriptionContent(subscription)
+        if let other = try active(with: content, in: commit), other != subscription.id {
+            return .duplicate(of: other)
+        }
+        if let existing {
+            // It cannot be read, so nobody is told by it: what is saved anew takes its place.
+            try end(existing.serial, in: commit)
+            return .saved(try save(subscription, content, replacing: existing.serial, in: &commit))
+        }
+        if let refusal = try refusal(of: subscription, replacing: nil, in: commit) {
+            return .overQuota(refusal)
+        }
+        return .saved(try save(subscription, content, replacing: nil, in: &commit))
+    }
+
+    private func update(
+        _ subscription: Subscription, in commit: inout OpenCommit
+    ) throws -> SubscriptionEditOutcome {
+        guard let existing = try active(subscription.id, in: commit) else {
+            // One that was disabled is enabled by saving it anew.
+            return try isDisabled(subscription.id, in: commit)
+                ? try create(subscription, in: &commit) : .notFound(subscription.id)
+        }
+        if let version = existing.version, version.subscription == subscription {
+            return .unchanged(version)
+        }
+        let content = SubscriptionContent(subscription)
+        if let other = try active(with: content, in: commit), other != subscription.id {
+            return .duplicate(of: other)
+        }
+        if let refusal = try refusal(of: subscription, replacing: existing.bytes, in: commit) {
+            return .overQuota(refusal)
+        }
+        try end(existing.serial, in: commit)
+        try release(subscription.id, in: commit)
+        return .saved(try save(subscription, content, replacing: existing.serial, in: &commit))
+    }
+
+    /// What was held back by a version that ends is judged by what comes after it.
+    private func release(_ id: SubscriptionID, in commit: OpenCommit) throws {
+        try HeldRelease(container: container.id, owner: owner.user.rawValue, now: now)
+            .release(id, in: owner.database, commit.db)
+    }
+
+    /// The quota that does not allow a subscription; `bytes` are those of the version that ends.
+    private func refusal(
+        of subscription: Subscription, replacing bytes: Int?, in commit: OpenCommit
+    ) throws -> QuotaRefusal? {
+        let size = JSONValue.object(subscription.json).utf8.count
+        return try commit.ledger(of: container).refusal(
+            of: .subscriptions,
+            growingBy: Growth(number: bytes == nil ? 1 : 0, bytes: size - (bytes ?? 0)),
+            holder: String(user))
+    }
+
+    private func delete(
+        _ id: SubscriptionID, in commit: inout OpenCommit
+    ) throws -> SubscriptionEditOutcome {
+        guard let existing = try active(id, in: commit) else {
+            return try forgetDisabled(id, in: commit) == nil ? .notFound(id) : .deleted(id)
+        }
+        try end(existing.serial, in: commit)
+        try release(id, in: commit)
+        let body = LogEntryBody.subscriptionDeleted(serial: existing.serial)
+        _ = try commit.append(body, storedBody: try body.storedBody(), in: container, at: now)
+        return .deleted(id)
+    }
+
+    private func save(
+        _ subscription: Subscription, _ content: SubscriptionContent, replacing replaced: UInt64?,
+        in commit: inout OpenCommit
+    ) throws -> SubscriptionVersion {
+        let disabled = try forgetDisabled(subscription.id, in: commit)
+        let statement = try commit.db.cachedStatement(
+            sql: """
+                INSERT INTO subscription
+                    (container, owner, database, subscriptionID, contentDigest, firesOnce, body,
+                    activation, recordType, kindness, expiresAt)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                RETURNING serial
+                """)
+        let arguments: StatementArguments = [
+            container.id, user, owner.database.rawValue, subscription.id.rawValue,
+            Data(content.digest),
+            subscription.firesOnce, try subscription.storedText(),
+            commit.next.stored, subscription.recordType?.rawValue,
+            try subscription.kindness.storedForm.map { try JSONValue.object($0).storedText() },
+            subscription.kindness.expiresAt?.stored,
+        ]
+        let version = SubscriptionVersion(
+            serial: UInt64(clamping: try statement.inserted(arguments, in: "subscription")),
+            subscription: subscription, activation: commit.next)
+        try carryStrikes(to: version.serial, from: replaced, orDisabled: disabled, in: commit)
+        let body = LogEntryBody.subscriptionSaved(version, replaced: replaced)
+        _ = try commit.append(body, storedBody: try body.storedBody(), in: container, at: now)
+        return version
+    }
+
+    /// The entry that ends the version comes next.
+    private func end(_ serial: UInt64, in commit: OpenCommit) throws {
+        try commit.db.cachedStatement(sql: "UPDATE subscription SET ended = ? WHERE serial = ?")
+            .execute(arguments: [commit.next.stored, serial.stored])
+    }
+
+    /// The active subscription with this ID; without its version if its row cannot be read.
+    private func active(
+        _ id: SubscriptionID, in commit: OpenCommit
+    ) throws -> (serial: UInt64, bytes: Int, version: SubscriptionVersion?)? {
+        let statement = try commit.db.cachedStatement(
+            sql: """
+                SELECT serial, body, activation FROM subscription
+                WHERE owner = ? AND database = ? AND subscriptionID = ? AND ended IS NULL
+                """)
+        guard
+            let row = try Row.fetchOne(
+                statement, arguments: [user, owner.database.rawValue, id.rawValue])
+        else { return nil }
+        let stored = StoredRow(row: row, table: "subscription")
+        let serial = stored.number("serial")
+        let bytes = (row["body"] as String?)?.utf8.count ?? 0
+        guard let body = try? stored.json("body"),
+            let subscription = try? Subscription(stored: body, of: owner)
+        else { return (serial, bytes, nil) }
+        let activation = LogPosition(stored: row["activation"])
+        return (
+            serial, bytes,
+            SubscriptionVersion(serial: serial, subscription: subscription, activation: activation)
+        )
+    }
+
+    private func active(
+        with content: SubscriptionContent, in commit: OpenCommit
+    ) throws -> SubscriptionID? {
+        let statement = try commit.db.cachedStatement(
+            sql: """
+                SELECT subscriptionID FROM subscription
+                WHERE owner = ? AND database = ? AND contentDigest = ? AND ended IS NULL
+                """)
+        let id = try String.fetchOne(
+            statement, arguments: [user, owner.database.rawValue, Data(content.digest)])
+        return id.flatMap(SubscriptionID.init(rawValue:))
+    }
+}
+
+extension SubscriptionEditOutcome: EditOutcome {
+    /// Whether it makes an atomic request fail.
+    var isRefusal: Bool {
+        switch self {
+        case .saved, .unchanged, .deleted, .undone: false
+        case .notFound, .exists, .duplicate, .overQuota: true
+        }
+    }
+}

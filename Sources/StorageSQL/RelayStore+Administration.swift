@@ -1,0 +1,113 @@
+package import RelayModel
+package import Storage
+
+extension RelayStore {
+    package func save(_ token: AdminToken) async throws {
+        try await write { commit in
+            let container = try token.container.map { try commit.container($0).id }
+            try commit.db.execute(
+                sql: """
+                    INSERT INTO adminToken
+                        (id, verifier, label, mayChange, container, createdAt, endsAt, revokedAt)
+                    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+                    """,
+                arguments: [
+                    token.id, token.verifier, token.label, token.mayChange, container,
+                    token.createdAt.stored, token.endsAt?.stored, token.revokedAt?.stored,
+                ])
+        }
+    }
+
+    package func adminTokens() async throws -> [AdminToken] {
+        try await read { db in
+            try Row.fetchAll(
+                db, sql: "\(AdminToken.selection) ORDER BY adminToken.createdAt DESC, adminToken.id"
+            ).map(AdminToken.init(row:))
+        }
+    }
+
+    package func adminToken(verifier: String) async throws -> AdminToken? {
+        try await read { db in
+            try Row.fetchOne(
+                db, sql: "\(AdminToken.selection) WHERE verifier = ?", arguments: [verifier]
+            ).map(AdminToken.init(row:))
+        }
+    }
+
+    package func revokeAdminToken(_ id: String, at now: Timestamp) async throws -> Bool {
+        try await write { commit in
+            return try commit.db.executeCounting(
+                sql: "UPDATE adminToken SET revokedAt = ? WHERE id = ? AND revokedAt IS NULL",
+                arguments: [now.stored, id]) > 0
+        }
+    }
+
+    package func beginAudit(_ entry: AuditEntry) async throws -> Int64 {
+        try await write { commit in
+            let statement = try commit.db.cachedStatement(
+                sql: """
+                    INSERT INTO auditEntry (at, caller, method, path, status, code)
+                    VALUES (?, ?, ?, ?, ?, ?) RETURNING id
+                    """)
+            let arguments: StatementArguments = [
+                entry.at.stored, entry.caller, entry.method, entry.path, entry.status, entry.code,
+            ]
+            return try statement.inserted(arguments, in: "auditEntry")
+        }
+    }
+
+    package func endAudit(_ id: Int64, status: Int, code: String?) async throws {
+        try await write { commit in
+            try commit.db.cachedStatement(
+                sql: "UPDATE auditEntry SET status = ?, code = ? WHERE id = ?"
+            ).execute(arguments: [status, code, id])
+        }
+    }
+
+    package func auditEntries(before id: Int64?, limit: Int) async throws -> [AuditEntry] {
+        try await read { db in
+            try Row.fetchAll(
+                db, sql: "SELECT * FROM auditEntry WHERE id < ? ORDER BY id DESC LIMIT ?",
+                arguments: [id ?? .max, max(0, limit)]
+            ).map { row in
+                var entry = AuditEntry(
+                    at: Timestamp(stored: row["at"]), caller: row["caller"],
+                    method: row["method"], path: row["path"])
+                entry.id = row["id"]
+                entry.status = row["status"]
+                entry.code = row["code"]
+                return entry
+            }
+        }
+    }
+
+    package func pruneAudit(before cutoff: Timestamp, most: Int) async throws -> Int {
+        try await write { commit in
+            return try commit.db.executeCounting(
+                sql: """
+                    DELETE FROM auditEntry WHERE id IN (
+                        SELECT id FROM auditEntry
+                        WHERE at < ?1 OR id <= (SELECT max(id) FROM auditEntry) - ?2
+                        ORDER BY id LIMIT 500)
+                    """, arguments: [cutoff.stored, most])
+        }
+    }
+}
+
+extension AdminToken {
+    static let selection = """
+        SELECT adminToken.*, container.name AS containerName, container.environment
+        FROM adminToken LEFT JOIN container ON container.id = adminToken.container
+        """
+
+    init(row: Row) throws {
+        let stored = StoredRow(row: row, table: "adminToken")
+        let isBound = row["container"] as Int64? != nil
+        self.init(
+            id: row["id"], verifier: row["verifier"], label: row["label"],
+            mayChange: row["mayChange"], container: isBound ? try stored.containerKey() : nil,
+            createdAt: stored.moment("createdAt"),
+            endsAt: (row["endsAt"] as Int64?).map(Timestamp.init(stored:)))
+        revokedAt = (row["revokedAt"] as Int64?).map(Timestamp.init(stored:))
+    }
+}

@@ -1,0 +1,101 @@
+import Foundation
+package import RelayModel
+package import Storage
+
+extension RelayStore: ClientReceiptRegistry {
+    package func note(
+        _ marks: [ClientMark], of user: InboxOwner, at now: Timestamp
+    ) async throws -> [NotedMark] {
+        guard !marks.isEmpty else { return [] }
+        return try await write(of: user.container, changes: marks.count) { commit in
+            let container = try commit.container(user.container)
+            let step = ClientReceiptStep(
+                owner: try commit.db.user(user.user, of: container), now: now)
+            let noted = try marks.map { try step.note($0, in: commit.db) }
+            if noted.contains(where: \.isNewDelivery) { try step.dropSurplus(in: commit.db) }
+            return noted
+        }
+    }
+
+    package func clientReceipts(
+        of user: InboxOwner, at positions: Set<LogPosition>
+    ) async throws -> [ClientReceipt] {
+        guard !positions.isEmpty else { return [] }
+        return try await read { db in
+            guard let owner = try InboxStep.owner(user, in: db) else { return [] }
+            let find = try db.cachedStatement(
+                sql: "SELECT * FROM clientReceipt WHERE owner = ? AND position = ?")
+            return try positions.flatMap { position in
+                try Row.fetchAll(find, arguments: [owner, position.stored]).map {
+                    try ClientReceipt(row: $0)
+                }
+            }
+        }
+    }
+
+    package func positions(
+        ofNotifications ids: [UUIDBytes], of user: InboxOwner
+    ) async throws -> [UUIDBytes: LogPosition] {
+        guard !ids.isEmpty else { return [:] }
+        return try await read { db in
+            guard let owner = try InboxStep.owner(user, in: db) else { return [:] }
+            let find = try db.cachedStatement(
+                sql: """
+                    SELECT position FROM notification INDEXED BY notificationID
+                    WHERE owner = ? AND notificationID = ? LIMIT 1
+                    """)
+            var positions: [UUIDBytes: LogPosition] = [:]
+            for id in ids {
+                let position = try Int64.fetchOne(find, arguments: [owner, Data(id.bytes)])
+                positions[id] = position.map { LogPosition(stored: $0) }
+            }
+            return positions
+        }
+    }
+
+    package func receipts(
+        amongNewest bound: Int, at position: LogPosition?,
+        where isWanted: @escaping @Sendable (DeliveryReceipt) -> Bool
+    ) async throws -> [DeliveryReceipt] {
+        var filter = ReceiptFilter()
+        filter.position = position
+        let scan = ReceiptScan(
+            filter: filter, limit: .max, bound: min(bound, settings.scannedReceipts),
+            isWanted: isWanted)
+        return try await read { try scan.run(in: $0) }
+    }
+
+    package func holders(ofDevices serials: Set<UInt64>) async throws -> [UInt64: DeviceName] {
+        guard !serials.isEmpty else { return [:] }
+        return try await read { db in
+            let find = try db.cachedStatement(sql: Self.holderStatement)
+            var holders: [UInt64: DeviceName] = [:]
+            for serial in serials {
+                guard let row = try Row.fetchOne(find, arguments: [serial.stored]) else {
+                    continue
+                }
+                let stored = StoredRow(row: row, table: "device")
+                holders[serial] = DeviceName(
+                    owner: InboxOwner(
+                        container: ContainerKey(
+                            container: try stored.identifier("containerName"),
+                            environment: try stored.choice("environment")),
+                        user: try stored.identifier("ownerName")),
+                    device: try stored.identifier("deviceID"))
+            }
+            return holders
+        }
+    }
+
+    /// The device with a serial, be it active, ended or past.
+    static let holderStatement = """
+        SELECT version.deviceID, user.name AS ownerName, container.name AS containerName,
+            container.environment
+        FROM (
+            SELECT owner, deviceID FROM device WHERE serial = ?1
+            UNION ALL SELECT owner, deviceID FROM pastDevice WHERE serial = ?1
+            LIMIT 1) AS version
+            JOIN user ON user.id = version.owner
+            JOIN container ON container.id = user.container
+        """
+}

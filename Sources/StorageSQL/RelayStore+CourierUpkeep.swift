@@ -1,0 +1,72 @@
+package import RelayModel
+import Storage
+
+extension RelayStore {
+    /// How long a taken notification is kept at least: until it is certain that it was handed
+    /// over, or put back.
+    private static let takenGrace: Duration = .seconds(300)
+    /// How long a courier without a device is remembered: its user may sign in again.
+    private static let orphanGrace: Duration = .seconds(86_400)
+
+    package func pruneCouriers(
+        idleSince: Timestamp, at now: Timestamp, limit: Int = 1000
+    ) async throws -> Int {
+        let count = max(0, limit)
+        return try await write { commit in
+            let db = commit.db
+            // What expired is as good as taken.
+            var changed = try db.executeCounting(
+                sql: """
+                    UPDATE courierNotification SET takenAt = ?1, payload = NULL WHERE id IN (
+                        SELECT id FROM courierNotification
+                        WHERE takenAt IS NULL AND expiresAt <= ?1 LIMIT ?2)
+                    """, arguments: [now.stored, count])
+            // What the progress has passed, and no retry owes, is never repeated.
+            changed += try db.executeCounting(
+                sql: """
+                    DELETE FROM courierNotification WHERE id IN (
+                        SELECT id FROM courierNotification AS done
+                        WHERE takenAt IS NOT NULL AND takenAt <= ?1
+                            AND position <= (SELECT position FROM progress WHERE shard = 0)
+                            AND NOT EXISTS (
+                                SELECT 1 FROM retry WHERE retry.deliveryID = done.deliveryID)
+                        LIMIT ?2)
+                    """,
+                arguments: [now.advanced(by: .zero - Self.takenGrace).stored, count])
+            changed += try Self.endIdleCouriers(since: idleSince, at: now, count, in: &commit)
+            return changed
+        }
+    }
+
+    /// Ends the devices of couriers that nobody polls, and deletes couriers without a device.
+    private static func endIdleCouriers(
+        since: Timestamp, at now: Timestamp, _ limit: Int, in commit: inout OpenCommit
+    ) throws -> Int {
+        let idle = try Row.fetchAll(
+            commit.db,
+            sql: """
+                SELECT device.serial, container.id, container.name AS containerName,
+                    container.environment
+                FROM courier JOIN device ON device.token = courier.token
+                    JOIN container ON container.id = device.container
+                WHERE courier.polledAt <= ? AND device.ended IS NULL
+                    AND device.gateway = 'courier' LIMIT ?
+                """, arguments: [since.stored, limit])
+        for row in idle {
+            let key = try StoredRow(row: row, table: "container").containerKey()
+            let container = StoredContainer(id: row["id"], key: key)
+            try DeviceStep(container: container, now: now)
+                .endAndTell([UInt64(clamping: row["serial"] as Int64)], in: &commit)
+        }
+        let orphans = try commit.db.executeCounting(
+            sql: """
+                DELETE FROM courier WHERE id IN (
+                    SELECT id FROM courier
+                    WHERE polledAt <= ?1 AND NOT EXISTS (
+                        SELECT 1 FROM device
+                        WHERE device.token = courier.token AND device.ended IS NULL
+                            AND device.gateway = 'courier') LIMIT ?2)
+                """, arguments: [max(since, now.advanced(by: .zero - orphanGrace)).stored, limit])
+        return idle.count + orphans
+    }
+}

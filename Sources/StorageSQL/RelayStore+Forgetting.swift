@@ -1,0 +1,88 @@
+import RelayModel
+import Storage
+
+extension RelayStore {
+    /// What the rows that are forgotten together may have in bytes; one goes whatever its size.
+    private static let bytesAtOnce = 8 * 1024 * 1024
+
+    /// Forgets what is known of records that no source has changed for long.
+    ///
+    /// Whoever is shown a kept one hears of it: the log gets the deletion of a row of a snapshot,
+    /// which fires nothing.
+    func pruneShadows(
+        _ retention: Retention, at now: Timestamp, _ portion: Int
+    ) async throws -> Int {
+        guard let age = retention.shadowAge else { return 0 }
+        let cutoff = try await read { db in
+            try LogCutoff(db: db).lastPosition(appendedBy: now.advanced(by: .zero - age))
+        }
+        guard let cutoff else { return 0 }
+        var total = 0
+        while true {
+            try Task.checkCancellation()
+            CrashPoint.prune.reach()
+            let count = try await write { commit in
+                try Self.forgetShadows(upTo: cutoff, at: now, limit: portion, in: &commit)
+            }
+            total += count
+            if count == 0 { return total }
+        }
+    }
+
+    private static func forgetShadows(
+        upTo cutoff: Int64, at now: Timestamp, limit: Int, in commit: inout OpenCommit
+    ) throws -> Int {
+        let statement = try commit.db.cachedStatement(
+            sql: """
+                SELECT * FROM shadowRecord
+                WHERE position <= ? AND isDeleted = 0 AND source <> ? LIMIT ?
+                """)
+        let cursor = try Row.fetchCursor(
+            statement, arguments: [cutoff, SourceName.cloudKit.rawValue, limit])
+        var rows: [Row] = []
+        var bytes = 0
+        while bytes < bytesAtOnce, let row = try cursor.next() {
+            bytes += row.bytes(of: "fields", "wire")
+            rows.append(row.copy())
+        }
+        for row in rows {
+            if row["isKept"] { try tell(of: row, at: now, in: &commit) }
+            try commit.db.cachedStatement(
+                sql: """
+                    DELETE FROM shadowRecord
+                    WHERE container = ? AND database = ? AND owner = ? AND zoneOwner = ?
+                        AND zoneName = ? AND recordType = ? AND recordName = ?
+                    """
+            ).execute(arguments: [
+                row["container"] as Int64, row["database"] as String, row["owner"] as String,
+                row["zoneOwner"] as String, row["zoneName"] as String,
+                row["recordType"] as String, row["recordName"] as String,
+            ])
+        }
+        return rows.count
+    }
+
+    /// Appends what whoever is shown a record needs to know when it is forgotten.
+    private static func tell(
+        of row: Row, at now: Timestamp, in commit: inout OpenCommit
+    ) throws {
+        let stored = StoredRow(row: row, table: "shadowRecord")
+        // What cannot be read is shown to nobody.
+        guard let record = try? ShadowRecord(row: row),
+            let database = DatabaseScope(rawValue: row["database"])
+        else { return }
+        var change = RecordChange(.delete, of: record.recordType, record.recordID)
+        change.database = database
+        if database != .public { change.owner = try stored.identifier("owner") }
+        change.before = RecordImage(
+            record.fields, completeness: record.isPartial ? .partial : .full)
+        change.readers = record.readers
+        change.created = RecordTrace(record.created)
+        change.formerlyModified = RecordTrace(record.modified)
+        change.isSnapshot = true
+        let container = try commit.container(commit.db.containerKey(row["container"]))
+        _ = try commit.append(
+            change, createdBy: record.created.userID, source: record.source, isStale: false,
+            in: container, at: now)
+    }
+}

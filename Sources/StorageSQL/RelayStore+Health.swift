@@ -1,0 +1,41 @@
+import RelayModel
+package import Storage
+import Synchronization
+
+extension RelayStore {
+    package func health(of serials: Set<UInt64>) async throws -> [UInt64: SubscriptionHealth] {
+        guard !serials.isEmpty else { return [:] }
+        // Sums and blocks of one commit: what moves from one to the other is there once.
+        return try await read { db in
+            let find = try db.cachedStatement(
+                sql: "SELECT * FROM subscriptionHealth WHERE serial = ?")
+            var sums: [UInt64: SubscriptionHealth] = [:]
+            for serial in serials {
+                let row = try Row.fetchOne(find, arguments: [serial.stored])
+                sums[serial] = row.map { SubscriptionHealth(row: $0) }
+            }
+            var later: [UInt64: SubscriptionHealth] = [:]
+            let blocks = try Row.fetchCursor(
+                db, sql: "SELECT id, body FROM firingBlock ORDER BY id")
+            while let row = try blocks.next() {
+                try FiringBlock.add(row, to: &later) { serials.contains($0) }
+            }
+            for (serial, health) in later {
+                sums[serial, default: SubscriptionHealth()].add(health)
+            }
+            return sums
+        }
+    }
+
+    package func addUpFirings() async throws -> Bool {
+        let step = try await read { try HealthStep($0) }
+        guard step.count > 0 else { return false }
+        try await write { commit in try step.run(in: commit.db) }
+        let left = notAddedUp.subtract(step.count, ordering: .relaxed).newValue
+        // Blocks of before the start were not counted.
+        if left < 0 { notAddedUp.store(0, ordering: .relaxed) }
+        return step.isCut
+    }
+
+    package var firingsNotAddedUp: Int { notAddedUp.load(ordering: .relaxed) }
+}

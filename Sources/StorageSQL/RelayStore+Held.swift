@@ -1,0 +1,245 @@
+import Foundation
+package import RelayModel
+package import Storage
+
+extension RelayStore {
+    package func kindness(
+        among deliveries: [OwedDelivery]
+    ) async throws -> [DeliveryID: Kindness] {
+        guard !deliveries.isEmpty else { return [:] }
+        return try await read { db in
+            var found: [DeliveryID: Kindness] = [:]
+            for owed in deliveries {
+                found[owed.delivery.id] = try Kindness.of(owed, in: db)
+            }
+            return found
+        }
+    }
+
+    package var heldReleased: AsyncStream<Void> { releases.stream }
+
+    // MARK: Digests
+
+    package func dueDigests(at now: Timestamp, limit: Int) async throws -> [Digest] {
+        let (due, damaged) = try await read { [unreadable] db in
+            let rows = try Row.fetchAll(
+                try db.cachedStatement(
+                    sql: """
+                        SELECT * FROM digest WHERE closedAt IS NULL AND dueAt <= ?
+                        ORDER BY dueAt, id LIMIT ?
+                        """), arguments: [now.stored, max(0, limit)])
+            var damaged: [Int64] = []
+            let due = try rows.compactMap { row in
+                let digest = try unreadable.value(of: row, in: "digest") { try Digest(row: $0) }
+                if digest == nil { damaged.append(row["id"]) }
+                return digest
+            }
+            return (due, damaged)
+        }
+        if !damaged.isEmpty { try await putOff(damaged, at: now) }
+        return due
+    }
+
+    /// One that cannot be read stays, and counts what it counts; a day later it is looked at again.
+    private func putOff(_ digests: [Int64], at now: Timestamp) async throws {
+        let later = now.advanced(by: .seconds(86_400)).stored
+        try await write(changes: digests.count) { commit in
+            for id in digests {
+                try commit.db.execute(
+                    sql: "UPDATE digest SET dueAt = ? WHERE id = ?", arguments: [later, id])
+            }
+        }
+    }
+
+    package func nextDigestDue() async throws -> Timestamp? {
+        try await read { db in
+            try Int64.fetchOne(
+                try db.cachedStatement(
+                    sql: "SELECT min(dueAt) FROM digest WHERE closedAt IS NULL")
+            ).map { Timestamp(stored: $0) }
+        }
+    }
+
+    package func close(_ digests: [ClosingDigest], at now: Timestamp) async throws -> Int {
+        let rows = try digests.map { closing in
+            let retry = Retry(
+                delivery: closing.delivery, attempts: 0, dueAt: now, reason: .together)
+            return (closing.digest, try RetryRow(retry, StoredDelivery(closing.delivery)))
+        }
+        return try await write(changes: max(1, rows.count)) { commit in
+            var count = 0
+            let close = try commit.db.cachedStatement(
+                sql: """
+                    UPDATE digest SET closedAt = ?, body = ''
+                    WHERE id = ? AND deliveries = ? AND closedAt IS NULL RETURNING container
+                    """)
+            for (digest, row) in rows {
+                let container = try Int64.fetchOne(
+                    close, arguments: [now.stored, digest.id, digest.deliveries])
+                guard let container else { continue }
+                try row.save(in: commit.db)
+                try commit.db.addToAccount(
+                    of: container, folded: Int(digest.deliveries) - 1)
+                count += 1
+            }
+            return count
+        }
+    }
+
+    // MARK: For whoever asks
+
+    package func held(
+        of owner: UserID, in container: ContainerKey, limit: Int
+    ) async throws -> [HeldCount] {
+        try await rows(
+            of: container,
+            sql: """
+                SELECT subscription, device, sum(deliveries) AS deliveries FROM (
+                    SELECT heldSubscription AS subscription, heldDevice AS device, 1 AS deliveries
+                    FROM retry WHERE container = ?1 AND heldOwner = ?2
+                    UNION ALL
+                    SELECT subscription, device, deliveries FROM digest
+                    WHERE container = ?1 AND owner = ?2 AND closedAt IS NULL) AS held
+                GROUP BY subscription, device ORDER BY subscription, device LIMIT ?3
+                """, arguments: [owner.rawValue, max(0, limit)]
+        ) { row in
+            let stored = StoredRow(row: row, table: "retry")
+            let name: String = row["subscription"]
+            let parts = name.split(
+                separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
+            return HeldCount(
+                database: DatabaseScope(rawValue: String(parts[0])),
+                subscription: try stored.require(
+                    "heldSubscription",
+                    parts.last.flatMap { SubscriptionID(rawValue: String($0)) }),
+                device: try stored.require("heldDevice", DeviceID(rawValue: row["device"])),
+                deliveries: row["deliveries"])
+        }
+    }
+
+    package func digestFate(
+        of delivery: Delivery, heldAt moment: Timestamp
+    ) async throws -> DigestFate? {
+        let group = HeldGroup(delivery)
+        return try await read { db in
+            guard let container = try db.containerIfKnown(delivery.container) else { return nil }
+            let row = try Row.fetchOne(
+                db,
+                sql: """
+                    SELECT * FROM digest
+                    WHERE container = ? AND owner = ? AND subscription = ? AND device = ?
+                        AND openedAt <= ?5
+                    ORDER BY coalesce(closedAt, ?5) < ?5, openedAt LIMIT 1
+                    """,
+                arguments: [
+                    container.id, group.owner, group.subscription, group.device, moment.stored,
+                ])
+            guard let row else { return nil }
+            let stored = StoredRow(row: row, table: "digest")
+            guard row["closedAt"] as Int64? != nil else {
+                return .open(until: stored.moment("dueAt"), deliveries: row["count"])
+            }
+            return .closed(
+                at: stored.moment("closedAt"), count: row["count"],
+                by: try stored.require("deliveryID", DeliveryID(stored: row["deliveryID"])))
+        }
+    }
+
+    package func heldCounts() async throws -> [HoldReason: Int] {
+        try await read { db in
+            var counts: [HoldReason: Int] = [:]
+            let rows = try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT reason, count(*) FROM retry WHERE heldOwner IS NOT NULL GROUP BY reason
+                    """)
+            for row in rows {
+                guard let reason = WaitReason(stored: row[0]).hold else { continue }
+                counts[reason, default: 0] += row[1]
+            }
+            let digests = try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT reason, sum(deliveries) FROM digest WHERE closedAt IS NULL
+                    GROUP BY reason
+                    """)
+            for row in digests {
+                guard let reason = HoldReason(rawValue: row[0]) else { continue }
+                counts[reason, default: 0] += row[1]
+            }
+            return counts
+        }
+    }
+}
+
+extension Digest {
+    init(row: Row) throws {
+        let stored = StoredRow(row: row, table: "digest")
+        self.init(
+            id: row["id"], deliveries: row["deliveries"], count: row["count"],
+            openedAt: stored.moment("openedAt"), newest: try OwedDelivery(stored))
+    }
+}
+
+extension Kindness {
+    /// What may hold `owed` back by what `db` holds now; `nil` if nothing does.
+    ///
+    /// By the subscription's ID and the device's token, as withdrawals are judged: an edit ends the
+    /// version that fired. A once subscription that has fired says what it said.
+    static func of(_ owed: OwedDelivery, in db: Database) throws -> Kindness? {
+        guard let container = try db.containerIfKnown(owed.delivery.container)?.id else {
+            return nil
+        }
+        let subscription = try subscription(of: owed, container, in: db)
+        let device = try Row.fetchOne(
+            try db.cachedStatement(
+                sql: """
+                    SELECT serial, kindness FROM device
+                    WHERE container = ? AND token = ? AND ended IS NULL
+                    """), arguments: [container, owed.delivery.token.rawValue])
+        let texts: (subscription: String?, device: String?) = (
+            subscription?.kindness, device?["kindness"]
+        )
+        guard texts.subscription != nil || texts.device != nil else { return nil }
+        // What cannot be read asks for nothing; the version itself is told of where it is read.
+        return Kindness(
+            subscription: texts.subscription.flatMap { text in
+                try? SubscriptionKindness(try JSONReader(try JSONValue(stored: text)))
+            } ?? SubscriptionKindness(),
+            device: texts.device.flatMap { text in
+                try? DeviceKindness(storedForm: try JSONValue(stored: text))
+            } ?? DeviceKindness(),
+            subscriptionSerial: subscription?.serial,
+            deviceSerial: device.map { UInt64(clamping: $0["serial"] as Int64) })
+    }
+
+    /// The version that counts now, without its serial where no other can come.
+    private static func subscription(
+        of owed: OwedDelivery, _ container: Int64, in db: Database
+    ) throws -> (serial: UInt64?, kindness: String?)? {
+        let version = try Row.fetchOne(
+            try db.cachedStatement(
+                sql: "SELECT kindness, ended FROM subscription WHERE serial = ?"),
+            arguments: [owed.subscriptionSerial.stored])
+        if let version, version["ended"] as Int64? == nil {
+            return (owed.subscriptionSerial, version["kindness"])
+        }
+        let scope = owed.delivery.database.map { "'\($0.rawValue)'" }
+        let successor = try Row.fetchOne(
+            try db.cachedStatement(
+                sql: """
+                    SELECT serial, kindness FROM user
+                        JOIN subscription ON subscription.owner = user.id
+                    WHERE user.container = ? AND user.name = ?
+                        AND subscription.database IN (\(scope ?? "'public', 'private', 'shared'"))
+                        AND subscription.subscriptionID = ? AND subscription.ended IS NULL
+                    """),
+            arguments: [
+                container, owed.delivery.owner.rawValue, owed.delivery.subscriptionID.rawValue,
+            ])
+        if let successor, owed.delivery.isOnce != true {
+            return (UInt64(clamping: successor["serial"] as Int64), successor["kindness"])
+        }
+        return version.map { (nil, $0["kindness"]) }
+    }
+}

@@ -1,0 +1,103 @@
+import Foundation
+package import RelayModel
+package import Storage
+
+extension RelayStore {
+    package func notifications(_ request: InboxRequest) async throws -> InboxReading {
+        try await read { db in
+            guard let owner = try InboxStep.owner(request.owner, in: db),
+                let inbox = try InboxStep.inbox(of: owner, in: db)
+            else {
+                return request.after == 0 ? .page([], next: 0, isComplete: true) : .expired
+            }
+            let after = request.after
+            let isKnown = after == 0 || (inbox.dropped <= after && after <= inbox.last)
+            guard isKnown else { return .expired }
+            let limit = max(1, request.limit)
+            let rows = try Row.fetchCursor(
+                db,
+                sql: """
+                    SELECT * FROM notification
+                    WHERE owner = ?1 AND sequence > ?2 AND (?3 IS NULL OR database = ?3)
+                    ORDER BY sequence
+                    """, arguments: [owner, after.stored, request.database?.rawValue])
+            // Read row by row, so that what is left out costs no more than its step.
+            let page: Page<StoredNotification> = try PageBounds(rows: limit).page(of: rows) { row in
+                if let device = request.device, row.isOrigin(device) { return (nil, 0) }
+                return (try StoredNotification(row: row), row.bytes(of: "payload"))
+            }
+            return .page(
+                page.elements,
+                next: page.hasMore ? page.elements.last?.sequence ?? after : inbox.last,
+                isComplete: !page.hasMore)
+        }
+    }
+
+    package func markNotificationsRead(
+        _ ids: [UUIDBytes], of owner: InboxOwner, at now: Timestamp
+    ) async throws -> Set<UUIDBytes> {
+        let known = try await write(of: owner.container, changes: ids.count) { commit in
+            guard let owner = try InboxStep.owner(owner, in: commit.db) else {
+                return Set<UUIDBytes>()
+            }
+            var known: Set<UUIDBytes> = []
+            for id in ids where try InboxStep(now: now).markRead(id, of: owner, in: commit.db) {
+                known.insert(id)
+            }
+            return known
+        }
+        if !known.isEmpty { inboxes.tell([owner]) }
+        return known
+    }
+
+    package func inboxNews(of owner: InboxOwner) -> AsyncStream<Void> { inboxes.watch(owner) }
+
+    package func pruneInboxes(
+        unchangedSince limit: Timestamp, count: Int = 1000
+    ) async throws -> Int {
+        try await write { commit in
+            let owners = try Int64.fetchAll(
+                commit.db,
+                sql: """
+                    SELECT DISTINCT owner FROM (
+                        SELECT owner FROM notification WHERE changedAt <= ?
+                        ORDER BY changedAt LIMIT ?) AS first
+                    """, arguments: [limit.stored, max(0, count)])
+            var dropped = 0
+            for owner in owners {
+                let last = try Int64.fetchOne(
+                    commit.db,
+                    sql: """
+                        SELECT max(sequence) FROM notification WHERE owner = ? AND changedAt <= ?
+                        """, arguments: [owner, limit.stored])
+                guard let last else { continue }
+                dropped += try InboxStep.drop(upTo: last, of: owner, in: commit.db)
+            }
+            return dropped
+        }
+    }
+}
+
+extension Row {
+    /// Whether the client to which `device` belongs made the change of this notification; all of
+    /// its devices are one, as they are where pushes are left out.
+    func isOrigin(_ device: DeviceID) -> Bool {
+        (self["originDevice"] as String?).flatMap(DeviceID.init(rawValue:))
+            .map { $0.isOfSameClient(as: device) } ?? false
+    }
+}
+
+extension StoredNotification {
+    init(row: Row) throws {
+        let stored = StoredRow(row: row, table: "notification")
+        self.init(
+            sequence: stored.number("sequence"), position: LogPosition(stored: row["position"]),
+            notificationID: try stored.require(
+                "notificationID", UUIDBytes(bytes: row["notificationID"] as Data)),
+            subscriptionID: try stored.identifier("subscriptionID"),
+            database: try stored.choice("database"),
+            payload: Array((row["payload"] as String).utf8),
+            createdAt: stored.moment("createdAt"),
+            readAt: (row["readAt"] as Int64?).map(Timestamp.init(stored:)))
+    }
+}

@@ -1,0 +1,207 @@
+package import RelayModel
+package import Storage
+
+extension RelayStore: ListRegistry {
+    package func listedChanges(
+        of container: ContainerKey, _ filter: ChangeListFilter, before: LogPosition?,
+        _ bounds: PageBounds
+    ) async throws -> ListPage<PastChange, LogPosition> {
+        if let name = filter.recordName {
+            let positions = try await positions(
+                ofRecord: name, filter.recordType, in: container, limit: Self.positionsOfRecord)
+            return try await changes(
+                at: positions.filter { $0 < before ?? LogPosition(.max) }, of: container, filter,
+                bounds)
+        }
+        return try await line.turn(of: container) {
+            try await read { db in
+                guard let known = try db.containerIfKnown(container) else {
+                    return ListPage([], next: nil)
+                }
+                var sql = ListStatements.changes
+                var arguments: StatementArguments = [known.id, before?.stored ?? .max]
+                if let type = filter.recordType {
+                    sql = ListStatements.changesOfType
+                    arguments += [type.rawValue]
+                }
+                let rows = try Row.fetchCursor(db, sql: sql, arguments: arguments)
+                return try ListScan(bounds: bounds).page(
+                    of: rows, place: { LogPosition(stored: $0["position"]) }
+                ) { row in
+                    let change = try PastChange(row: row, container: container)
+                    return (filter.isMet(by: change) ? change : nil, row.bytes(of: "body"))
+                }
+            }
+        }
+    }
+
+    /// The changes of one record that are listed; an older one than these is not.
+    private static let positionsOfRecord = 10_000
+
+    private func changes(
+        at positions: [LogPosition], of container: ContainerKey, _ filter: ChangeListFilter,
+        _ bounds: PageBounds
+    ) async throws -> ListPage<PastChange, LogPosition> {
+        var page = ListPage<PastChange, LogPosition>([], next: nil)
+        for position in positions {
+            guard page.elements.count < bounds.rows else {
+                page.next = page.elements.last?.position
+                break
+            }
+            let change = try await pastChange(at: position, of: container)
+            if let change, filter.isMet(by: change) { page.elements.append(change) }
+        }
+        return page
+    }
+
+    package func positions(
+        ofRecord name: RecordName, _ type: RecordType?, in container: ContainerKey, limit: Int
+    ) async throws -> [LogPosition] {
+        try await read { db in
+            guard let known = try db.containerIfKnown(container) else { return [] }
+            let find = try db.cachedStatement(sql: ListStatements.positionsOfRecord)
+            var found: [Int64] = []
+            for type in try type.map({ [$0.rawValue] }) ?? Self.types(of: known, in: db) {
+                found += try Int64.fetchAll(
+                    find, arguments: [known.id, type, name.rawValue, limit])
+            }
+            return found.sorted(by: >).prefix(limit).map { LogPosition(stored: $0) }
+        }
+    }
+
+    /// The record types that a container's log has: one step in the index for each.
+    private static func types(of container: StoredContainer, in db: Database) throws -> [String] {
+        let next = try db.cachedStatement(sql: ListStatements.nextType)
+        var types: [String] = []
+        while types.count < mostTypes,
+            let type = try String.fetchOne(next, arguments: [container.id, types.last ?? ""])
+        {
+            types.append(type)
+        }
+        return types
+    }
+
+    /// Record types that are looked through for a record whose type is not named.
+    private static let mostTypes = 1000
+
+    package func listedParked(
+        of container: ContainerKey, source: SourceName?, before: UInt64?, _ bounds: PageBounds
+    ) async throws -> ListPage<ParkedChange, UInt64> {
+        try await read { db in
+            guard let known = try db.containerIfKnown(container) else {
+                return ListPage([], next: nil)
+            }
+            var sql = ListStatements.parked
+            var arguments: StatementArguments = [known.id, before?.stored ?? .max]
+            if let source {
+                sql = ListStatements.parkedOfSource
+                arguments += [source.rawValue]
+            }
+            let rows = try Row.fetchCursor(db, sql: sql, arguments: arguments)
+            return try ListScan(bounds: bounds).page(
+                of: rows, place: { StoredRow(row: $0, table: "parkedChange").number("number") }
+            ) { row in
+                (try ParkedChange(row: row, container: container), row.bytes(of: "body", "headers"))
+            }
+        }
+    }
+
+    // MARK: Versions
+
+    package func listedSubscriptions(
+        of container: ContainerKey, _ filter: SubscriptionListFilter, before: UInt64?,
+        _ bounds: PageBounds
+    ) async throws -> ListPage<SubscriptionVersion, UInt64> {
+        try await versions(
+            of: container, user: filter.user, before: before, bounds, table: "subscription",
+            sql: filter.user != nil
+                ? ListStatements.subscriptionsOfUser
+                : filter.recordType != nil
+                    ? ListStatements.subscriptionsOfType : ListStatements.subscriptions,
+            further: filter.recordType?.rawValue, size: ["body"]
+        ) { row in
+            let version = try SubscriptionVersion(row: row)
+            let isWanted = filter.recordType.map { $0 == version.subscription.recordType } ?? true
+            return isWanted ? version : nil
+        }
+    }
+
+    package func listedDevices(
+        of container: ContainerKey, _ filter: DeviceListFilter, before: UInt64?,
+        _ bounds: PageBounds
+    ) async throws -> ListPage<DeviceVersion, UInt64> {
+        try await versions(
+            of: container, user: filter.user, before: before, bounds, table: "device",
+            sql: filter.user != nil
+                ? ListStatements.devicesOfUser
+                : filter.device != nil ? ListStatements.devicesOfID : ListStatements.devices,
+            further: filter.device?.rawValue, size: ["token", "deviceID", "topic"]
+        ) { row in
+            let version = try DeviceVersion(row: row)
+            return filter.device.map { $0 == version.device.id } ?? true ? version : nil
+        }
+    }
+
+    /// Reads versions by descending serial; the third argument of the statement is the user's
+    /// number where there is one, or else `further`.
+    private func versions<Version: Sendable>(
+        of key: ContainerKey, user: UserID?, before: UInt64?, _ bounds: PageBounds, table: String,
+        sql: String, further: String?, size: [String],
+        _ make: @escaping @Sendable (Row) throws -> Version?
+    ) async throws -> ListPage<Version, UInt64> {
+        try await read { [unreadable] db in
+            guard let known = try db.containerIfKnown(key) else { return ListPage([], next: nil) }
+            var arguments: StatementArguments = [known.id, before?.stored ?? .max]
+            if let user {
+                guard let number = try db.userIfKnown(user, of: key) else {
+                    return ListPage([], next: nil)
+                }
+                arguments += [number]
+            } else if let further {
+                arguments += [further]
+            }
+            let rows = try Row.fetchCursor(db, sql: sql, arguments: arguments)
+            return try ListScan(bounds: bounds).page(
+                of: rows, place: { StoredRow(row: $0, table: table).number("serial") }
+            ) { row in
+                let version = try unreadable.value(of: row, in: table, make) ?? nil
+                return (version, size.reduce(0) { $0 + row.bytes(of: $1) })
+            }
+        }
+    }
+
+    package func listedDisabled(
+        of container: ContainerKey, _ filter: SubscriptionListFilter, before: UInt64?,
+        _ bounds: PageBounds
+    ) async throws -> ListPage<DisabledSubscription, UInt64> {
+        try await read { [unreadable] db in
+            // They are few, and users may be millions: so they are looked through, and not those.
+            let rows = try Row.fetchCursor(
+                db,
+                sql: """
+                    SELECT disabledSubscription.*, user.name AS ownerName,
+                        container.name AS containerName, container.environment
+                    FROM disabledSubscription
+                        CROSS JOIN user ON user.id = disabledSubscription.owner
+                        CROSS JOIN container ON container.id = user.container
+                    WHERE serial < ?1 AND container.name = ?2 AND container.environment = ?3
+                        AND (?4 IS NULL OR user.name = ?4)
+                    ORDER BY serial DESC
+                    """,
+                arguments: [
+                    before?.stored ?? .max, container.container.rawValue,
+                    container.environment.rawValue, filter.user?.rawValue,
+                ])
+            return try ListScan(bounds: bounds).page(
+                of: rows, place: { StoredRow(row: $0, table: "subscription").number("serial") }
+            ) { row in
+                let disabled = try unreadable.value(of: row, in: "subscription") {
+                    try DisabledSubscription(row: $0)
+                }
+                let type = disabled?.version.subscription.recordType
+                let isWanted = filter.recordType.map { $0 == type } ?? true
+                return (isWanted ? disabled : nil, row.bytes(of: "body", "reason"))
+            }
+        }
+    }
+}

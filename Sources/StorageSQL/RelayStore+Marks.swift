@@ -1,0 +1,111 @@
+import RelayModel
+import Storage
+
+extension RelayStore {
+    /// Forgets deleted records, and notes in their zones from where on tokens are still good.
+    ///
+    /// Their age counts from the deletion by its own clock; what a source reports late may go at
+    /// once, and then tokens from before its report have expired.
+    func pruneMarks(
+        _ retention: Retention, at now: Timestamp, _ portion: Int
+    ) async throws -> Int {
+        guard let age = retention.deletedAge else { return 0 }
+        let cutoff = now.advanced(by: .zero - age)
+        return try await inPortions(portion) { store in
+            try await store.write { commit in
+                let statement = try commit.db.cachedStatement(
+                    sql: """
+                        SELECT * FROM shadowRecord WHERE isDeleted = 1 AND modifiedAt <= ? LIMIT ?
+                        """)
+                let marks = try Row.fetchAll(statement, arguments: [cutoff.stored, portion])
+                for mark in marks { try Self.forget(mark, in: commit.db) }
+                return marks.count
+            }
+        }
+    }
+
+    /// Forgets deleted zones of whose records no mark is left, and notes in their databases from
+    /// where on tokens are still good.
+    ///
+    /// A mark from before deletions had a time begins to age when it is first looked at.
+    func pruneZones(
+        _ retention: Retention, at now: Timestamp, _ portion: Int
+    ) async throws -> Int {
+        guard let age = retention.deletedAge else { return 0 }
+        let cutoff = now.advanced(by: .zero - age)
+        return try await inPortions(portion) { store in
+            try await store.write { commit in
+                try commit.db.cachedStatement(
+                    sql: """
+                        UPDATE recordZone SET deletedAt = ?
+                        WHERE (container, database, owner, zoneOwner, zoneName) IN (
+                            SELECT container, database, owner, zoneOwner, zoneName
+                            FROM recordZone WHERE isDeleted = 1 AND deletedAt IS NULL LIMIT ?)
+                        """
+                ).execute(arguments: [now.stored, portion])
+                let statement = try commit.db.cachedStatement(
+                    sql: """
+                        SELECT * FROM recordZone AS zone
+                        WHERE isDeleted = 1 AND deletedAt <= ? AND NOT EXISTS (
+                            SELECT 1 FROM shadowRecord AS record
+                            WHERE record.container = zone.container
+                                AND record.database = zone.database
+                                AND record.owner = zone.owner
+                                AND record.zoneOwner = zone.zoneOwner
+                                AND record.zoneName = zone.zoneName)
+                        LIMIT ?
+                        """)
+                let marks = try Row.fetchAll(statement, arguments: [cutoff.stored, portion])
+                for mark in marks { try Self.forget(zone: mark, in: commit.db) }
+                return marks.count
+            }
+        }
+    }
+
+    private static func forget(zone mark: Row, in db: Database) throws {
+        let database: StatementArguments = [
+            mark["container"] as Int64, mark["database"] as String, mark["owner"] as String,
+        ]
+        let position = max(mark["position"] as Int64, mark["prunedTo"] as Int64)
+        try db.cachedStatement(
+            sql: """
+                INSERT INTO zoneMemory (container, database, owner, prunedEdit, prunedPosition)
+                VALUES (?, ?, ?, ?, ?)
+                ON CONFLICT (container, database, owner) DO UPDATE SET
+                    prunedEdit = max(zoneMemory.prunedEdit, excluded.prunedEdit),
+                    prunedPosition = max(zoneMemory.prunedPosition, excluded.prunedPosition)
+                """
+        ).execute(arguments: database + [mark["edit"] as Int64, position])
+        try db.cachedStatement(
+            sql: """
+                DELETE FROM recordZone
+                WHERE container = ? AND database = ? AND owner = ? AND zoneOwner = ?
+                    AND zoneName = ?
+                """
+        ).execute(
+            arguments: database + [mark["zoneOwner"] as String, mark["zoneName"] as String])
+    }
+
+    private static func forget(_ mark: Row, in db: Database) throws {
+        let zone: StatementArguments = [
+            mark["container"] as Int64, mark["database"] as String, mark["owner"] as String,
+            mark["zoneOwner"] as String, mark["zoneName"] as String,
+        ]
+        try db.cachedStatement(
+            sql: """
+                UPDATE recordZone SET prunedTo = max(prunedTo, ?)
+                WHERE container = ? AND database = ? AND owner = ? AND zoneOwner = ?
+                    AND zoneName = ?
+                """
+        ).execute(arguments: [mark["position"] as Int64] + zone)
+        try db.cachedStatement(
+            sql: """
+                DELETE FROM shadowRecord
+                WHERE container = ? AND database = ? AND owner = ? AND zoneOwner = ?
+                    AND zoneName = ? AND recordType = ? AND recordName = ?
+                """
+        ).execute(
+            arguments: zone
+                + [mark["recordType"] as String, mark["recordName"] as String])
+    }
+}

@@ -1,0 +1,251 @@
+import Foundation
+package import RelayModel
+package import Storage
+
+extension RelayStore {
+    package func pastSpan() async throws -> PastSpan {
+        try await read { db in
+            let row = try Row.fetchOne(
+                db,
+                sql: """
+                    SELECT shardHead.position,
+                        (SELECT min(position) FROM logEntry), progress.position, pastFrom,
+                        \(db.dialect.lastNumber(of: "id", in: "receiptBlock")),
+                        (SELECT min(id) FROM receiptBlock)
+                    FROM shardHead JOIN progress ON progress.shard = shardHead.shard
+                    """)
+            guard let row else {
+                throw StorageError.damaged(path: "shardHead", reason: "it is empty")
+            }
+            let head: Int64 = row[0]
+            let firstBlock = row[5] as Int64? ?? .max
+            var receiptsFrom: Int64 = 1
+            if (row[4] as Int64? ?? 0) > 0, firstBlock > 1 {
+                // Earlier changes may have had their receipts in the blocks that went.
+                receiptsFrom =
+                    try Int64.fetchOne(
+                        db, sql: "SELECT lastPosition + 1 FROM receiptBlock WHERE id = ?",
+                        arguments: [firstBlock]) ?? head + 1
+            }
+            return PastSpan(
+                first: LogPosition(stored: row[1] as Int64? ?? head + 1),
+                head: LogPosition(stored: head), settled: LogPosition(stored: row[2]),
+                endedFrom: LogPosition(stored: row[3]),
+                receiptsFrom: LogPosition(stored: receiptsFrom))
+        }
+    }
+
+    // MARK: Changes
+
+    package func pastChange(
+        at position: LogPosition, of container: ContainerKey
+    ) async throws -> PastChange? {
+        try await read { db in
+            guard let known = try db.containerIfKnown(container) else { return nil }
+            let row = try Row.fetchOne(
+                db.cachedStatement(
+                    sql: """
+                        SELECT position, appendedAt, source, isStale, body,
+                            (SELECT reason FROM quarantine
+                                WHERE quarantine.position = logEntry.position) AS setAside
+                        FROM logEntry WHERE position = ? AND container = ? AND kind = 1
+                        """), arguments: [position.stored, known.id])
+            return try row.map { try PastChange(row: $0, container: container) }
+        }
+    }
+
+    package func pastChanges(_ search: PastSearch) async throws -> [PastChange] {
+        let needles = try search.needles
+        let least = search.before.stored - Int64(search.entries)
+        return try await line.turn(of: search.container) {
+            try await read { db in
+                guard let known = try db.containerIfKnown(search.container) else { return [] }
+                let conditions = needles.indices.map { " AND instr(body, ?\($0 + 4)) > 0" }
+                let rows = try Row.fetchCursor(
+                    db,
+                    sql: """
+                        SELECT position, appendedAt, source, isStale, body,
+                            (SELECT reason FROM quarantine
+                                WHERE quarantine.position = logEntry.position) AS setAside
+                        FROM logEntry
+                        WHERE position < ?1 AND position >= ?2 AND +container = ?3 AND kind = 1
+                            \(conditions.joined())
+                        ORDER BY position DESC
+                        """,
+                    arguments: [search.before.stored, least, known.id]
+                        + StatementArguments(needles))
+                var found: [PastChange] = []
+                while found.count < search.limit, let row = try rows.next() {
+                    let change = try PastChange(row: row, container: search.container)
+                    if search.isMet(by: change) { found.append(change) }
+                }
+                return found
+            }
+        }
+    }
+
+    package func loggedChanges(_ search: PastSearch) async throws -> LoggedChangePage {
+        let needles = try search.needles
+        let least = max(1, search.before.stored - Int64(search.entries))
+        return try await line.turn(of: search.container) {
+            try await read { db in
+                guard let known = try db.containerIfKnown(search.container) else {
+                    return LoggedChangePage(changes: [], before: LogPosition(stored: least))
+                }
+                let conditions = needles.indices.map { " AND instr(body, ?\($0 + 4)) > 0" }
+                // What says nothing of readers or of an origin need not be read to know that.
+                let rows = try Row.fetchCursor(
+                    db,
+                    sql: """
+                        SELECT position, appendedAt, source, body,
+                            instr(body, '"readers') > 0,
+                            instr(body, '"device":') > 0 OR instr(body, '"user":') > 0
+                        FROM logEntry
+                        WHERE position < ?1 AND position >= ?2 AND +container = ?3 AND kind = 1
+                            AND isStale = 0 AND NOT EXISTS (
+                                SELECT 1 FROM quarantine
+                                WHERE quarantine.position = logEntry.position)
+                            \(conditions.joined())
+                        ORDER BY position DESC
+                        """,
+                    arguments: [search.before.stored, least, known.id]
+                        + StatementArguments(needles))
+                var page = LoggedChangePage(changes: [], before: LogPosition(stored: least))
+                var room = Limits.maximumPageBytes
+                while let row = try rows.next() {
+                    let change = try LoggedPastChange(row: row)
+                    page.changes.append(change)
+                    if case .stored(let text) = change.change { room -= text.utf8.count }
+                    if page.changes.count >= search.limit || room <= 0 {
+                        page.before = change.position
+                        break
+                    }
+                }
+                return page
+            }
+        }
+    }
+
+    package func moments(
+        of positions: [LogPosition]
+    ) async throws -> [LogPosition: Timestamp] {
+        guard !positions.isEmpty else { return [:] }
+        return try await read { db in
+            let find = try db.cachedStatement(
+                sql: "SELECT appendedAt FROM logEntry WHERE position = ?")
+            var moments: [LogPosition: Timestamp] = [:]
+            for position in positions {
+                let at = try Int64.fetchOne(find, arguments: [position.stored])
+                moments[position] = at.map { Timestamp(stored: $0) }
+            }
+            return moments
+        }
+    }
+
+    package func lastChange(
+        of record: RecordID, _ type: RecordType, in owner: SubscriptionOwner
+    ) async throws -> LogPosition? {
+        try await read { db in
+            guard let known = try db.containerIfKnown(owner.container) else { return nil }
+            return try Int64.fetchOne(
+                db,
+                sql: """
+                    SELECT position FROM shadowRecord
+                    WHERE container = ? AND database = ? AND owner = ? AND zoneOwner = ?
+                        AND zoneName = ? AND recordType = ? AND recordName = ?
+                    """,
+                arguments: [
+                    known.id, owner.database.rawValue,
+                    owner.database == .public ? "" : owner.user.rawValue,
+                    record.zoneID.ownerRecordName?.rawValue ?? "", record.zoneID.zoneName,
+                    type.rawValue, record.recordName.rawValue,
+                ]
+            ).map { LogPosition(stored: $0) }
+        }
+    }
+
+    // MARK: What became of deliveries
+
+    package func courierFate(of id: DeliveryID) async throws -> CourierFate? {
+        try await read { db in
+            let row = try Row.fetchOne(
+                db,
+                sql: "SELECT takenAt, expiresAt FROM courierNotification WHERE deliveryID = ?",
+                arguments: [id.stored])
+            guard let row else { return nil }
+            let expiresAt = Timestamp(stored: row[1])
+            guard let taken = row[0] as Int64? else { return .waits(until: expiresAt) }
+            let takenAt = Timestamp(stored: taken)
+            return takenAt >= expiresAt ? .expired(expiresAt) : .taken(takenAt)
+        }
+    }
+
+    package func inboxFate(
+        of position: LogPosition, _ subscriptionSerial: UInt64, _ owner: InboxOwner
+    ) async throws -> InboxFate? {
+        try await read { db in
+            guard let owner = try InboxStep.owner(owner, in: db) else { return nil }
+            let row = try Row.fetchOne(
+                db,
+                sql: """
+                    SELECT createdAt, readAt FROM notification
+                    WHERE owner = ? AND position = ? AND subscriptionSerial = ?
+                    """, arguments: [owner, position.stored, subscriptionSerial.stored])
+            return row.map {
+                InboxFate(
+                    keptAt: Timestamp(stored: $0[0]),
+                    readAt: ($0[1] as Int64?).map { Timestamp(stored: $0) })
+            }
+        }
+    }
+
+    package func isInRanges(_ position: LogPosition) async throws -> Bool {
+        try await read { db in
+            try Bool.fetchOne(
+                db, sql: "SELECT EXISTS (SELECT 1 FROM rangeTask WHERE position = ?)",
+                arguments: [position.stored]) ?? false
+        }
+    }
+}
+
+private extension PastSearch {
+    /// Texts that stand in every change that is looked for.
+    var needles: [String] {
+        get throws {
+            try [
+                recordType.map { "\"type\":\(try JSONValue.string($0.rawValue).storedText())" },
+                recordName.map { "\"name\":\(try JSONValue.string($0.rawValue).storedText())" },
+            ].compactMap(\.self)
+        }
+    }
+
+    /// Whether a change is really one that is looked for: texts within a record may look like it.
+    func isMet(by past: PastChange) -> Bool {
+        guard let change = past.change else { return false }
+        return recordType.map { $0 == change.recordType } ?? true
+            && recordName.map { $0 == change.recordID.recordName } ?? true
+    }
+}
+
+extension PastChange {
+    init(row: Row, container: ContainerKey) throws {
+        let stored = StoredRow(row: row, table: "logEntry")
+        let text = row.text(of: "body")
+        self.init(
+            position: LogPosition(stored: row["position"]), container: container,
+            appendedAt: stored.moment("appendedAt"), source: try stored.identifier("source"),
+            isStale: row["isStale"],
+            change: text.flatMap { try? LoggedChange.stored($0).change() },
+            setAside: row["setAside"])
+    }
+}
+
+private extension LoggedPastChange {
+    init(row: Row) throws {
+        let stored = StoredRow(row: row, table: "logEntry")
+        self.init(
+            position: LogPosition(stored: row[0]), appendedAt: stored.moment("appendedAt"),
+            source: try stored.identifier("source"), change: .stored(row[3]),
+            mayNameReaders: row[4], mayNameOrigin: row[5])
+    }
+}

@@ -1,0 +1,258 @@
+package import RelayModel
+package import Storage
+
+extension RelayStore {
+    /// Deletes what has outlived `retention` at `now`, and what nothing refers to any more.
+    ///
+    /// Every transaction deletes at most `portion` rows, so that appends go on between them; the
+    /// room in the file is used again, but the file does not shrink.
+    ///
+    /// - Throws: ``StorageError``; what was deleted before stays deleted.
+    package func prune(
+        _ retention: Retention, at now: Timestamp, portion: Int
+    ) async throws -> PrunedCounts {
+        var counts = PrunedCounts()
+        counts.dedupeKeys = try await inPortions(portion) { store in
+            try await store.pruneDedupeKeys(at: now, limit: portion)
+        }
+        counts.expired = try await inPortions(portion) { store in
+            try await store.endExpired(
+                before: now.advanced(by: .zero - Retention.expiredAge), at: now, limit: portion)
+        }
+        counts.endedVersions = try await inPortions(portion) { store in
+            try await store.pruneEndedVersions(upTo: store.horizon.head, limit: portion)
+        }
+        counts.shadows = try await pruneShadows(retention, at: now, portion)
+        counts.marks = try await pruneMarks(retention, at: now, portion)
+        counts.marks += try await pruneZones(retention, at: now, portion)
+        counts.logEntries = try await pruneLog(retention, at: now, portion)
+        for table in VersionTable.allCases {
+            counts.pastVersions += try await delete(PastStep.forgetting(table), [portion], portion)
+        }
+        counts.receiptBlocks = try await pruneReceipts(retention, at: now, portion)
+        if let age = retention.receiptAge {
+            counts.clientReceipts = try await delete(
+                ClientReceiptStep.forgetting, [now.advanced(by: .zero - age).stored, portion],
+                portion)
+            counts.digests = try await delete(
+                "digest", "id", from: "closedAt", olderThan: age, at: now, portion)
+        }
+        counts.deadLetters = try await pruneDeadLetters(retention, at: now, portion)
+        counts.parkedChanges = try await pruneParked(retention, at: now, portion)
+        counts.quarantined = try await pruneQuarantine(retention, at: now, portion)
+        return counts
+    }
+
+    /// Repeats `body` until it deletes fewer than a portion; returns how many altogether.
+    func inPortions(
+        _ portion: Int, _ body: (RelayStore) async throws -> Int
+    ) async throws -> Int {
+        var total = 0
+        while true {
+            try Task.checkCancellation()
+            CrashPoint.prune.reach()
+            let count = try await body(self)
+            total += count
+            if count < portion { return total }
+        }
+    }
+
+    private func delete(
+        _ sql: String, _ arguments: StatementArguments, _ portion: Int
+    ) async throws -> Int {
+        try await inPortions(portion) { store in
+            try await store.write { commit in
+                return try commit.db.cachedStatement(sql: sql).executeCounting(arguments: arguments)
+            }
+        }
+    }
+
+    // MARK: The log
+
+    /// Deletes versions of subscriptions and devices that ended at or before `position`, and
+    /// that the progress and the snapshot have passed, except for open ranges; returns how many.
+    ///
+    /// What the log's changes were judged by is kept beside, for whoever asks why.
+    ///
+    /// One call deletes at most `limit` of each.
+    ///
+    /// Until then recovery needs them: what was active at a position is told exactly. A range needs
+    /// what ended at its own change too: the once subscriptions that the change claimed.
+    package func pruneEndedVersions(
+        upTo position: LogPosition, limit: Int = 1000
+    ) async throws -> Int {
+        try await write { commit in
+            let pasts = try PastStep(commit.db)
+            let ends =
+                try pasts.move(.subscription, upTo: position, limit: limit)
+                + pasts.move(.device, upTo: position, limit: limit)
+            if let last = ends.max() {
+                // No snapshot from before that counts any more.
+                try commit.db.execute(
+                    sql: "UPDATE progress SET endedPrunedTo = max(endedPrunedTo, ?)",
+                    arguments: [last])
+            }
+            return ends.count
+        }
+    }
+
+    /// Forgets dedupe keys whose window has passed at `now`; returns how many, at most `limit`.
+    package func pruneDedupeKeys(at now: Timestamp, limit: Int = 1000) async throws -> Int {
+        try await write { commit in
+            return try commit.db.executeCounting(
+                sql: """
+                    DELETE FROM dedupe WHERE (container, source, kind, key) IN (
+                        SELECT container, source, kind, key FROM dedupe
+                        WHERE rememberedUntil <= ? ORDER BY rememberedUntil LIMIT ?)
+                    """, arguments: [now.stored, max(0, limit)])
+        }
+    }
+
+    private func pruneLog(
+        _ retention: Retention, at now: Timestamp, _ portion: Int
+    ) async throws -> Int {
+        let cutoff = try await read { try LogCutoff(db: $0).position(retention, at: now) }
+        guard let cutoff else { return 0 }
+        return try await delete(
+            """
+            DELETE FROM logEntry WHERE position IN (
+                SELECT position FROM logEntry WHERE position <= min(?,
+                    (SELECT position FROM progress WHERE shard = 0),
+                    coalesce((SELECT min(position) - 1 FROM rangeTask), ?))
+                ORDER BY position LIMIT ?)
+            """, [cutoff, cutoff, portion], portion)
+    }
+
+    // MARK: What was set aside
+
+    private func pruneParked(
+        _ retention: Retention, at now: Timestamp, _ portion: Int
+    ) async throws -> Int {
+        var count = 0
+        if let age = retention.parkedAge {
+            count += try await delete(
+                "parkedChange", "number", from: "receivedAt", olderThan: age, at: now, portion)
+        }
+        guard let bytes = retention.parkedBytes else { return count }
+        // The oldest, as long as those before them are not enough.
+        return try await count
+            + delete(
+                """
+                DELETE FROM parkedChange WHERE number IN (
+                    SELECT number FROM (
+                        SELECT number, sum(length(body) + length(headers))
+                            OVER (ORDER BY number ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
+                            AS before
+                        FROM (SELECT * FROM parkedChange ORDER BY number LIMIT ?) AS first)
+                        AS summed
+                    WHERE coalesce(before, 0) < (SELECT parkedBytes FROM backlog) - ?)
+                """, [portion, bytes], portion)
+    }
+
+    private func pruneQuarantine(
+        _ retention: Retention, at now: Timestamp, _ portion: Int
+    ) async throws -> Int {
+        guard let age = retention.quarantineAge else { return 0 }
+        let changes = try await delete(
+            "quarantine", "position", from: "quarantinedAt", olderThan: age, at: now, portion)
+        return try await changes
+            + delete(
+                "quarantinedRange", "id", from: "quarantinedAt", olderThan: age, at: now, portion)
+    }
+
+    /// Deletes the rows of `table` whose `moment` is older than `age`.
+    private func delete(
+        _ table: String, _ key: String, from moment: String, olderThan age: Duration,
+        at now: Timestamp, _ portion: Int
+    ) async throws -> Int {
+        try await delete(
+            """
+            DELETE FROM \(table) WHERE \(key) IN (
+                SELECT \(key) FROM \(table) WHERE \(moment) <= ? LIMIT ?)
+            """, [now.advanced(by: .zero - age).stored, portion], portion)
+    }
+
+    // MARK: Receipts and dead letters
+
+    private func pruneReceipts(
+        _ retention: Retention, at now: Timestamp, _ portion: Int
+    ) async throws -> Int {
+        var count = 0
+        if let age = retention.receiptAge {
+            // Blocks are written in the order of time, about: those that come first are looked at.
+            count += try await delete(
+                """
+                DELETE FROM receiptBlock WHERE id IN (
+                    SELECT id FROM (SELECT id, lastAt FROM receiptBlock ORDER BY id LIMIT ?)
+                        AS first
+                    WHERE lastAt <= ?)
+                """, [portion, now.advanced(by: .zero - age).stored], portion)
+        }
+        guard let bytes = retention.receiptBytes else { return count }
+        let cutoff = try await read { db in
+            try Int64.fetchOne(
+                db,
+                sql: """
+                    SELECT max(id) - CAST(? / (SELECT avg(length(body)) + 64 FROM (
+                        SELECT body FROM receiptBlock ORDER BY id DESC LIMIT 200
+                        ) AS last) AS BIGINT)
+                    FROM receiptBlock
+                    """, arguments: [bytes])
+        }
+        guard let cutoff, cutoff > 0 else { return count }
+        return try await count
+            + delete(
+                """
+                DELETE FROM receiptBlock WHERE id IN (
+                    SELECT id FROM receiptBlock WHERE id <= ? ORDER BY id LIMIT ?)
+                """, [cutoff, portion], portion)
+    }
+
+    private func pruneDeadLetters(
+        _ retention: Retention, at now: Timestamp, _ portion: Int
+    ) async throws -> Int {
+        var count = 0
+        let age = retention.deadLetterAge.map { now.advanced(by: .zero - $0).stored }
+        for container in try await read({
+            try Int64.fetchAll($0, sql: "SELECT id FROM container")
+        }) {
+            let surplus = try await read { db in
+                try retention.deadLetters.flatMap { kept in
+                    try Int64.fetchOne(
+                        db,
+                        sql: """
+                            SELECT endedAt FROM deadLetter WHERE container = ?
+                            ORDER BY endedAt DESC LIMIT 1 OFFSET ?
+                            """, arguments: [container, kept])
+                }
+            }
+            guard let cutoff = [age, surplus].compactMap(\.self).max() else { continue }
+            count += try await dropDeadLetters(of: container, endedBy: cutoff, portion)
+        }
+        return count
+    }
+
+    private func dropDeadLetters(
+        of container: Int64, endedBy cutoff: Int64, _ portion: Int
+    ) async throws -> Int {
+        try await inPortions(portion) { store in
+            try await store.write { commit in
+                let count = try commit.db.executeCounting(
+                    sql: """
+                        DELETE FROM deadLetter WHERE deliveryID IN (
+                            SELECT deliveryID FROM deadLetter
+                            WHERE container = ? AND endedAt <= ? ORDER BY endedAt LIMIT ?)
+                        """, arguments: [container, cutoff, portion])
+                try commit.db.addToAccount(of: container, dropped: count)
+                return count
+            }
+        }
+    }
+
+    // MARK: The planner
+
+    /// Has the database look at its statistics, where they may be stale.
+    package func optimize() async throws {
+        try await write { [engine] commit in try engine.optimize(commit.db) }
+    }
+}

@@ -1,0 +1,65 @@
+package import RelayModel
+package import Storage
+
+extension RelayStore: Shadow {
+    package func modify(
+        _ edits: [RecordEdit], in place: RecordPlace, by editor: RecordEditor,
+        atomicity: EditAtomicity, additions: [RecordTypeDefinition], at now: Timestamp
+    ) async throws -> [RecordEditOutcome] {
+        guard !edits.isEmpty else { return [] }
+        let outcomes = try await admitted(place.container) { store in
+            try await store.write(
+                .intake, of: place.container, changes: edits.count
+            ) { commit in
+                let shadowRows = ShadowRows(
+                    place: place, container: try commit.container(place.container))
+                try SchemaStep(container: shadowRows.container).add(additions, in: commit.db)
+                let step = RecordEditStep(shadowRows: shadowRows, editor: editor, now: now)
+                return try step.run(edits, atomicity, in: &commit)
+            }
+        }
+        if !additions.isEmpty { schemas.forget(place.container) }
+        for case .refused(.overQuota(let refusal)) in outcomes { quotaTally.count(refusal.quota) }
+        return outcomes
+    }
+
+    package func records(
+        named ids: [RecordID], in place: RecordPlace, bytes: Int
+    ) async throws -> (records: [ShadowRecord], unread: Set<RecordID>) {
+        try await read { db in
+            guard let container = try db.containerIfKnown(place.container) else { return ([], []) }
+            let shadowRows = ShadowRows(place: place, container: container)
+            var records: [ShadowRecord] = []
+            var room = bytes
+            for (index, id) in ids.enumerated() {
+                guard room > 0 else { return (records, Set(ids[index...])) }
+                let found = try shadowRows.scanned(named: id, in: db)
+                room -= found.reduce(0) { $0 + $1.bytes }
+                records += found.map(\.record).filter { !$0.isDeleted }
+            }
+            return (records, [])
+        }
+    }
+
+    package func recordChanges(
+        in zoneID: ZoneID, of place: RecordPlace, after position: LogPosition,
+        _ bounds: PageBounds
+    ) async throws -> Page<ShadowRecord> {
+        try await read { db in
+            guard let container = try db.containerIfKnown(place.container) else {
+                return Page([], hasMore: false)
+            }
+            let shadowRows = ShadowRows(place: place, container: container)
+            let rows = try Row.fetchCursor(
+                db,
+                sql: """
+                    SELECT * FROM shadowRecord
+                    WHERE \(ShadowRows.zoneCondition) AND isKept = 1 AND position > ?
+                    ORDER BY position
+                    """, arguments: shadowRows.zone(zoneID) + [position.stored])
+            return try bounds.page(of: rows) {
+                (try ShadowRecord(row: $0), $0.bytes(of: "fields", "wire"))
+            }
+        }
+    }
+}

@@ -1,0 +1,20 @@
+import RelayModel
+package import Storage
+
+extension RelayStore {
+    package func scanRecords<Value: Sendable>(
+        _ scan: RecordScan, into initial: Value,
+        _ step: @escaping @Sendable (inout Value, ScannedRecord) throws -> Bool
+    ) async throws -> RecordSlice<Value> {
+        try await line.turn(of: scan.place.container) {
+            try await read { db in
+                guard let container = try db.containerIfKnown(scan.place.container) else {
+                    return RecordSlice(initial)
+                }
+                let scanner = RecordScanner(
+                    scan: scan, shadowRows: ShadowRows(place: scan.place, container: container))
+                return try scanner.run(into: initial, step, in: db)
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+package import RelayModel
+package import Storage
+
+extension RelayStore: IntakeLog, ShardLog {
+    package func append(
+        _ changes: [ChangeToAppend], delivery: DedupeKey?, container: ContainerKey,
+        source: SourceName, at now: Timestamp
+    ) async throws -> [AppendOutcome] {
+        guard !changes.isEmpty else { return [] }
+        return try await admitted(container) { store in
+            // The texts are made here, in parallel, and not by the writer.
+            let prepared = try changes.map { try PreparedChange($0) }
+            let step = AppendStep(
+                changes: prepared, delivery: delivery, source: source, now: now,
+                settings: store.settings)
+            let bytes = prepared.reduce(0) { $0 + $1.body.utf8.count }
+            return try await store.write(
+                .intake, of: container, changes: changes.count, bytes: bytes
+            ) {
+                try step.run(in: &$0, container: try $0.container(container))
+            }
+        }
+    }
+
+    /// Lets what comes from outside for a container in, unless a bound is reached, and counts what
+    /// was refused.
+    ///
+    /// - Throws: ``StorageError/noRoom(_:)``, ``StorageError/bounded(_:reason:)``, and what `body`
+    ///   throws.
+    func admitted<Value: Sendable>(
+        _ container: ContainerKey, _ body: (RelayStore) async throws -> Value
+    ) async throws -> Value {
+        do {
+            try engine.checkRoom()
+            try gate.check(container)
+            let value = try await body(self)
+            if gate.lacksRoom { gate.noteRoom() }
+            return value
+        } catch {
+            gate.count(error)
+            throw error
+        }
+    }
+
+    package func entries(after position: LogPosition, limit: Int) async throws -> [LogEntry] {
+        guard limit > 0 else { return [] }
+        if let entries = horizon.entries(after: position, limit: limit) { return entries }
+        return try await storedEntries(after: position, limit: limit)
+    }
+
+    /// Reads entries from the file, past what memory holds.
+    func storedEntries(after position: LogPosition, limit: Int) async throws -> [LogEntry] {
+        try await read { db in
+            let rows = try Row.fetchCursor(
+                db,
+                sql: """
+                    SELECT logEntry.*, container.name AS containerName, container.environment
+                    FROM logEntry JOIN container ON container.id = logEntry.container
+                    WHERE position > ? ORDER BY position LIMIT ?
+                    """, arguments: [position.stored, limit])
+            return try Self.readableEntries(rows)
+        }
+    }
+
+    /// The entries up to the first that cannot be read, or that makes them too large for a page.
+    ///
+    /// - Throws: ``StorageError/unreadable(_:)`` if that is the first one.
+    private static func readableEntries(_ rows: RowCursor) throws -> [LogEntry] {
+        var entries: [LogEntry] = []
+        var bytes = 0
+        while bytes < Limits.maximumPageBytes, let row = try rows.next() {
+            bytes += row.bytes(of: "body")
+            do {
+                entries.append(try LogEntry(row: row))
+            } catch {
+                guard entries.isEmpty else { break }
+                throw StorageError.unreadable(UnreadableEntry(row: row, reason: "\(error)"))
+            }
+        }
+        return entries
+    }
+
+    package func followedEntries(
+        after position: LogPosition, limit: Int
+    ) async throws -> [FollowedEntry] {
+        guard limit > 0 else { return [] }
+        if let entries = horizon.entries(after: position, limit: limit) {
+            return entries.map(FollowedEntry.init)
+        }
+        return try await read { db in
+            try FollowedEntryReading(db).entries(after: position, limit: limit)
+        }
+    }
+
+    package func head() async throws -> LogPosition {
+        horizon.head
+    }
+
+    package func waitForGrowth(beyond position: LogPosition) async throws {
+        try await horizon.waitForGrowth(beyond: position)
+    }
+}

@@ -1,0 +1,127 @@
+package import RelayModel
+package import Storage
+
+extension RelayStore {
+    package func zonePage(
+        of place: RecordPlace, after zoneID: ZoneID?, _ bounds: PageBounds
+    ) async throws -> Page<ZoneMark> {
+        try await zonePage(
+            of: place, bounds,
+            condition: "(zoneOwner, zoneName) > (?, ?) AND isDeleted = 0",
+            order: "zoneOwner, zoneName",
+            [zoneID?.ownerRecordName?.rawValue ?? "", zoneID?.zoneName ?? ""])
+    }
+
+    package func zoneChanges(
+        of place: RecordPlace, since: ZoneHead, after edit: UInt64, _ bounds: PageBounds
+    ) async throws -> Page<ZoneMark> {
+        // The unary plus keeps SQLite from walking the edits of all databases in their order.
+        try await zonePage(
+            of: place, bounds, condition: "(position > ? OR +edit > ?) AND +edit > ?",
+            order: "+edit", [since.position.stored, since.edit.stored, edit.stored])
+    }
+
+    private func zonePage(
+        of place: RecordPlace, _ bounds: PageBounds, condition: String, order: String,
+        _ arguments: StatementArguments
+    ) async throws -> Page<ZoneMark> {
+        try await read { db in
+            guard let container = try db.containerIfKnown(place.container) else {
+                return Page([], hasMore: false)
+            }
+            let rows = try Row.fetchCursor(
+                db,
+                sql: """
+                    SELECT * FROM recordZone WHERE container = ? AND database = ? AND owner = ?
+                        AND \(condition) ORDER BY \(order)
+                    """, arguments: Self.database(place, container) + arguments)
+            return try bounds.page(of: rows) { row in
+                (
+                    try ZoneMark(row: row),
+                    Self.bytesAroundZone + row.bytes(of: "zoneOwner", "zoneName")
+                )
+            }
+        }
+    }
+
+    /// What an answer says of a zone beside its names: the token, and what they are called.
+    private static let bytesAroundZone = 256
+
+    package func zoneHead(of place: RecordPlace) async throws -> ZoneHead {
+        try await read { db in
+            guard let container = try db.containerIfKnown(place.container) else { return .start }
+            let row = try Row.fetchOne(
+                db,
+                sql: """
+                    SELECT coalesce(max(position), 0) AS position, coalesce(max(edit), 0) AS edit,
+                        coalesce((
+                            SELECT prunedEdit FROM zoneMemory
+                            WHERE container = ?1 AND database = ?2 AND owner = ?3), 0) AS pruned
+                    FROM recordZone WHERE container = ?1 AND database = ?2 AND owner = ?3
+                    """, arguments: Self.database(place, container))
+            guard let row else { return .start }
+            let stored = StoredRow(row: row, table: "recordZone")
+            let pruned = stored.number("pruned")
+            return ZoneHead(
+                position: LogPosition(stored: row["position"]),
+                edit: max(stored.number("edit"), pruned), prunedEdit: pruned)
+        }
+    }
+
+    private static func database(
+        _ place: RecordPlace, _ container: StoredContainer
+    ) -> StatementArguments {
+        [container.id, place.database.rawValue, place.owner?.rawValue ?? ""]
+    }
+
+    package func zone(_ zoneID: ZoneID, of place: RecordPlace) async throws -> ZoneMark? {
+        try await read { db in
+            guard let container = try db.containerIfKnown(place.container) else { return nil }
+            let shadowRows = ShadowRows(place: place, container: container)
+            let statement = try db.cachedStatement(
+                sql: "SELECT * FROM recordZone WHERE \(ShadowRows.zoneCondition)")
+            return try Row.fetchOne(statement, arguments: shadowRows.zone(zoneID))
+                .map(ZoneMark.init(row:))
+        }
+    }
+
+    package func createZones(
+        _ zones: [ZoneID], in place: RecordPlace
+    ) async throws -> [ZoneMark] {
+        try await counted {
+            try await write(of: place.container, changes: zones.count) { commit in
+                let shadowRows = ShadowRows(
+                    place: place, container: try commit.container(place.container))
+                return try zones.map { try shadowRows.create($0, in: commit) }
+            }
+        }
+    }
+
+    /// Records of a zone that one transaction deletes.
+    private static let deletedAtATime = 500
+
+    /// The records go first, some at a time, so that a crash leaves a zone with fewer records and
+    /// never records without a zone; whoever deletes it again goes on.
+    package func deleteZone(
+        _ zoneID: ZoneID, in place: RecordPlace, by editor: RecordEditor, at now: Timestamp
+    ) async throws -> Bool {
+        while true {
+            let isGone: Bool? = try await write(of: place.container) { commit in
+                let container = try commit.container(place.container)
+                let shadowRows = ShadowRows(place: place, container: container)
+                guard try shadowRows.zone(zoneID, in: commit.db) != nil else { return false }
+                let step = RecordEditStep(shadowRows: shadowRows, editor: editor, now: now)
+                let records = try shadowRows.liveRecords(
+                    of: zoneID, limit: Self.deletedAtATime, in: commit.db)
+                for record in records {
+                    let edit = RecordEdit(.forceDelete, record.recordID, type: record.recordType)
+                    _ = try step.apply(edit, in: &commit)
+                }
+                guard records.count < Self.deletedAtATime else { return nil }
+                try shadowRows.save(zoneID, position: .start, deletedAt: now, in: commit.db)
+                return true
+            }
+            if let isGone { return isGone }
+        }
+    }
+}

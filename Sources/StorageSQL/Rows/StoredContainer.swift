@@ -1,0 +1,65 @@
+import RelayModel
+import Storage
+
+/// A container with the number by which rows refer to it.
+struct StoredContainer: Sendable, Hashable {
+    let id: Int64
+    let key: ContainerKey
+    /// The quotas that it sets itself.
+    var quotas = Quotas()
+}
+
+extension Database {
+    /// The number of a container.
+    ///
+    /// - Throws: ``StorageError/unknownContainer(_:)``.
+    func container(_ key: ContainerKey) throws -> StoredContainer {
+        guard let container = try containerIfKnown(key) else {
+            throw StorageError.unknownContainer(key)
+        }
+        return container
+    }
+
+    /// The number of a container; `nil` if it was never saved.
+    func containerIfKnown(_ key: ContainerKey) throws -> StoredContainer? {
+        let statement = try cachedStatement(
+            sql: "SELECT id, quotas FROM container WHERE name = ? AND environment = ?")
+        let row = try Row.fetchOne(
+            statement, arguments: [key.container.rawValue, key.environment.rawValue])
+        guard let row else { return nil }
+        guard row[1] as String? != nil else { return StoredContainer(id: row[0], key: key) }
+        let quotas = try StoredRow(row: row, table: "container").quotas()
+        return StoredContainer(id: row[0], key: key, quotas: quotas)
+    }
+
+    /// The number of a user, who gets one now if it is new.
+    func user(_ user: UserID, of container: StoredContainer) throws -> Int64 {
+        let find = try cachedStatement(
+            sql: "SELECT id FROM user WHERE container = ? AND name = ?")
+        let arguments: StatementArguments = [container.id, user.rawValue]
+        if let id = try Int64.fetchOne(find, arguments: arguments) { return id }
+        return try cachedStatement(
+            sql: "INSERT INTO user (container, name) VALUES (?, ?) RETURNING id"
+        ).inserted(arguments, in: "user")
+    }
+}
+
+extension StoredRow {
+    /// The rates that a container sets itself.
+    func rates() throws -> RequestRates {
+        do {
+            return try RequestRates(JSONReader(try json("rates")))
+        } catch is JSONContractError {
+            throw damage("rates")
+        }
+    }
+
+    /// The quotas that a container sets itself.
+    func quotas() throws -> Quotas {
+        do {
+            return try Quotas(JSONReader(try json("quotas")))
+        } catch is JSONContractError {
+            throw damage("quotas")
+        }
+    }
+}

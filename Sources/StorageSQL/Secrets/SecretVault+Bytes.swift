@@ -1,0 +1,23 @@
+package import Foundation
+import RelayModel
+package import Storage
+
+extension SecretVault {
+    /// Bytes are sealed as the text of their digits, and lie in the column as the text's bytes.
+    package func sealBytes(_ bytes: [UInt8], at place: String) throws -> Data {
+        guard current != nil else { return Data(bytes) }
+        return Data(try seal(Hexadecimal.encode(bytes), at: place).utf8)
+    }
+
+    /// The bytes that ``sealBytes(_:at:)`` took.
+    package func openBytes(_ stored: Data, at place: String) throws -> [UInt8] {
+        // A secret that lies there as it is has 32 bytes; a sealed one has more.
+        guard stored.count > 32, let text = String(validating: stored, as: UTF8.self) else {
+            return Array(stored)
+        }
+        guard let bytes = Hexadecimal.decode(try open(text, at: place)) else {
+            throw StorageError.damaged(path: place, reason: "the secret cannot be decrypted")
+        }
+        return bytes
+    }
+}

@@ -1,0 +1,63 @@
+import RelayModel
+import Storage
+
+extension ShadowRecord {
+    /// The record in the same zone with which this one is deleted: the target of its first
+    /// reference with the action `DELETE_SELF`.
+    var deletedWith: RecordName? {
+        for member in wire.members.sorted(by: { $0.name < $1.name }) {
+            let references: [JSONValue] =
+                if case .array(let elements) = member.value { elements } else { [member.value] }
+            for case .object(let reference) in references
+            where reference["action"] == "DELETE_SELF" {
+                guard case .string(let text)? = reference["recordName"] else { continue }
+                return RecordName(rawValue: text)
+            }
+        }
+        return nil
+    }
+}
+
+extension RecordEditStep {
+    /// Records that go with one deletion, at most; CloudKit allows 750 references to one target.
+    private static let maximumCascade = 10_000
+
+    /// Deletes the records that refer to a deleted one by `DELETE_SELF`, and those that refer to
+    /// them; each is a change of its own, made on the same device.
+    func cascade(from deleted: ShadowRecord, in commit: inout OpenCommit) throws {
+        var targets = [deleted.recordID]
+        var room = Self.maximumCascade
+        while let target = targets.popLast(), room > 0 {
+            let children = try shadowRows.records(deletedWith: target, limit: room, in: commit.db)
+            room -= children.count
+            for child in children where child.recordID != target {
+                var edit = RecordEdit(.forceDelete, child.recordID, type: child.recordType)
+                edit.isWritableByAll = true
+                edit.deviceID = deleted.modified.deviceID
+                if case .success(let decision?) = edit.decide(
+                    on: child, in: shadowRows.place, by: editor, at: now)
+                {
+                    _ = try write(decision, in: &commit)
+                }
+                targets.append(child.recordID)
+            }
+        }
+    }
+}
+
+extension ShadowRows {
+    /// Live records of a zone that are deleted with `target`.
+    func records(
+        deletedWith target: RecordID, limit: Int, in db: Database
+    ) throws -> [ShadowRecord] {
+        try Row.fetchAll(
+            db.cachedStatement(sql: Self.deletedWithStatement),
+            arguments: zone(target.zoneID) + [target.recordName.rawValue, limit]
+        ).map(ShadowRecord.init(row:))
+    }
+
+    static let deletedWithStatement = """
+        SELECT * FROM shadowRecord INDEXED BY shadowRecordDeletedWith
+        WHERE \(zoneCondition) AND deletedWith = ? LIMIT ?
+        """
+}

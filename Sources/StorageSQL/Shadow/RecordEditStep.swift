@@ -1,0 +1,141 @@
+import RelayModel
+import Storage
+
+/// Applies the operations of one request on the records of one database.
+struct RecordEditStep {
+    let shadowRows: ShadowRows
+    let editor: RecordEditor
+    let now: Timestamp
+
+    /// What the operations of one request may append to the log: a change holds the whole record
+    /// before and after, however little of it a request writes.
+    static let maximumBytes = 16 * 1024 * 1024
+
+    func run(
+        _ edits: [RecordEdit], _ atomicity: EditAtomicity, in commit: inout OpenCommit
+    ) throws -> [RecordEditOutcome] {
+        let beginning = commit.bookmark
+        var room = Limits.maximumPageBytes
+        return try commit.apply(edits, atomicity) { edit, commit in
+            guard commit.bytes(since: beginning) < Self.maximumBytes else {
+                return .refused(.tooMuchAtOnce(bytes: Self.maximumBytes))
+            }
+            return try apply(edit, in: &commit).told(within: &room)
+        }
+    }
+
+    /// Applies one operation: the record, the change in the log, and the zone's mark.
+    func apply(_ edit: RecordEdit, in commit: inout OpenCommit) throws -> RecordEditOutcome {
+        let zoneID = edit.recordID.zoneID
+        if zoneID != .default, try shadowRows.zone(zoneID, in: commit.db) == nil {
+            return .refused(.zoneNotFound)
+        }
+        let current = try current(for: edit, in: commit.db)
+        let isHidden = try current.map { try !isReadable($0, in: &commit) } ?? false
+        switch edit.decide(
+            on: current, isHidden: isHidden, in: shadowRows.place, by: editor, at: now)
+        {
+        case .failure(let refused): return .refused(refused.refusal)
+        case .success(nil): return .deleted(edit.recordID)
+        case .success(let decision?):
+            if let missing = try missingReference(of: edit, in: &commit) {
+                return .refused(.missingReference(missing))
+            }
+            if let refusal = try refusal(of: decision.record, replacing: current, in: commit) {
+                return .refused(.overQuota(refusal))
+            }
+            return try apply(decision, in: &commit)
+        }
+    }
+
+    /// The first record that the operation refers to, must be there, and is not there for the
+    /// editor.
+    private func missingReference(
+        of edit: RecordEdit, in commit: inout OpenCommit
+    ) throws -> RecordID? {
+        for id in edit.validated where id != edit.recordID {
+            let targets = try shadowRows.records(named: id, in: commit.db).filter { !$0.isDeleted }
+            var isThere = false
+            for target in targets where !isThere {
+                isThere = try isReadable(target, in: &commit)
+            }
+            if !isThere { return id }
+        }
+        return nil
+    }
+
+    /// Whether the editor may know of a record.
+    private func isReadable(
+        _ record: ShadowRecord, in commit: inout OpenCommit
+    ) throws -> Bool {
+        guard shadowRows.place.database == .public, !editor.isServer else { return true }
+        if let readers = record.readers { return RecordChange.names(editor.userID, in: readers) }
+        return try commit.readGrant(of: record.recordType, in: shadowRows.container)
+            .admits(editor.userID, createdBy: record.created.userID)
+    }
+
+    private func apply(
+        _ decision: RecordDecision, in commit: inout OpenCommit
+    ) throws -> RecordEditOutcome {
+        let record = try write(decision, in: &commit)
+        guard record.isDeleted else { return .saved(record) }
+        try cascade(from: record, in: &commit)
+        return .deleted(record.recordID)
+    }
+
+    /// Appends the change and writes the record.
+    func write(
+        _ decision: RecordDecision, in commit: inout OpenCommit
+    ) throws -> ShadowRecord {
+        var record = decision.record
+        record.position = try commit.append(
+            decision.change, createdBy: record.created.userID, source: .cloudKit, isStale: false,
+            in: shadowRows.container, at: now)
+        try shadowRows.write(record, version: nil, in: commit.db)
+        return record
+    }
+
+    /// The record that an operation means.
+    ///
+    /// CloudKit's names are unique in a zone; those of a
+    /// source's records only within their type, because they are keys of tables.
+    private func current(for edit: RecordEdit, in db: Database) throws -> ShadowRecord? {
+        let records = try shadowRows.records(named: edit.recordID, in: db)
+            .sorted { ($0.isDeleted ? 1 : 0, $1.position) < ($1.isDeleted ? 1 : 0, $0.position) }
+        guard let type = edit.recordType else { return records.first }
+        return records.first { $0.recordType == type && !$0.isDeleted }
+            ?? records.first { !$0.isDeleted && $0.source == .cloudKit }
+            ?? records.first { $0.recordType == type }
+    }
+}
+
+extension RecordEditOutcome: EditOutcome {
+    /// The outcome as it is told: a refusal has the record that is in the way while there is room.
+    ///
+    /// A small request could otherwise be answered a large record for each operation.
+    func told(within room: inout Int) -> RecordEditOutcome {
+        switch self {
+        case .refused(.exists(let record?)):
+            guard room > 0 else { return .refused(.exists(nil)) }
+            room -= record.toldBytes
+        case .refused(.conflict(let record?)):
+            guard room > 0 else { return .refused(.conflict(nil)) }
+            room -= record.toldBytes
+        default: break
+        }
+        return self
+    }
+
+    /// Whether it was refused.
+    var isRefusal: Bool {
+        if case .refused = self { true } else { false }
+    }
+}
+
+extension ShadowRecord {
+    /// The bytes of its fields in an answer, about.
+    var toldBytes: Int {
+        JSONValue.object(FieldValue.notation(fields: fields)).utf8.count
+            + JSONValue.object(wire).utf8.count
+    }
+}

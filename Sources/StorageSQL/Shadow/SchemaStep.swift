@@ -1,0 +1,79 @@
+import RelayModel
+import Storage
+
+/// Reads and writes the schema of one container.
+struct SchemaStep {
+    let container: StoredContainer
+
+    func read(_ db: Database) throws -> ContainerSchema {
+        var types: [RecordType: RecordTypeDefinition] = [:]
+        let id: StatementArguments = [container.id]
+        for row in try Row.fetchAll(
+            db, sql: "SELECT * FROM recordType WHERE container = ?", arguments: id)
+        {
+            let type = try RecordTypeDefinition(row: row)
+            types[type.name] = type
+        }
+        for row in try Row.fetchAll(
+            db, sql: "SELECT * FROM recordField WHERE container = ?", arguments: id)
+        {
+            let type: RecordType = try StoredRow(row: row, table: "recordField")
+                .identifier("recordType")
+            types[type]?.fields[row["name"]] = try FieldDefinition(row: row)
+        }
+        let roles = try Row.fetchAll(
+            db, sql: "SELECT name FROM schemaRole WHERE container = ? ORDER BY name", arguments: id
+        ).map { row -> RoleName in
+            try StoredRow(row: row, table: "schemaRole").identifier("name")
+        }
+        return ContainerSchema(Array(types.values), roles: roles)
+    }
+
+    /// Adds what is not there.
+    func add(_ additions: [RecordTypeDefinition], in db: Database) throws {
+        for type in additions {
+            try db.cachedStatement(
+                sql: """
+                    INSERT INTO recordType (container, name, isKept, isInferred, grants)
+                    VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
+                    """
+            ).execute(arguments: [
+                container.id, type.name.rawValue, type.isKept, type.isInferred,
+                try type.storedGrants(),
+            ])
+            for (name, field) in type.fields {
+                try db.cachedStatement(
+                    sql: """
+                        INSERT INTO recordField
+                            (container, recordType, name, type, uses, isEncrypted)
+                        VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
+                        """
+                ).execute(arguments: [
+                    container.id, type.name.rawValue, name, field.type.description,
+                    field.uses.rawValue, field.isEncrypted,
+                ])
+            }
+        }
+    }
+
+    func replace(with schema: ContainerSchema, in db: Database) throws {
+        for table in ["recordField", "recordType", "schemaRole"] {
+            try db.execute(
+                sql: "DELETE FROM \(table) WHERE container = ?", arguments: [container.id])
+        }
+        try add(Array(schema.recordTypes.values), in: db)
+        for role in schema.roles {
+            try db.execute(
+                sql: "INSERT INTO schemaRole (container, name) VALUES (?, ?)",
+                arguments: [container.id, role.rawValue])
+        }
+        // What is not kept any more is forgotten; the versions stay for the sake of stale changes.
+        try db.execute(
+            sql: """
+                UPDATE shadowRecord SET isKept = 0, isDeleted = 0, fields = NULL, wire = NULL,
+                    deletedWith = NULL
+                WHERE container = ? AND isKept = 1 AND recordType NOT IN
+                    (SELECT name FROM recordType WHERE container = ? AND isKept = 1)
+                """, arguments: [container.id, container.id])
+    }
+}

@@ -1,0 +1,128 @@
+import RelayModel
+import Storage
+
+/// What a change that a source posted does to the shadow: the record's last version completes its
+/// images, and the change becomes the last version.
+struct ShadowFilling {
+    /// The change with its images completed.
+    let change: RecordChange
+    /// Its text, if it is the one that was prepared.
+    let text: String?
+    private let shadowRows: ShadowRows
+    private let current: ShadowRecord?
+    private let source: SourceName
+    private let now: Timestamp
+    /// Whether the record is written; a new one is not where a quota is reached.
+    private let isWritten: Bool
+
+    /// Completes a change, or returns `nil` if its record type is not kept.
+    init?(
+        _ prepared: PreparedChange, source: SourceName, at now: Timestamp,
+        in commit: inout OpenCommit, _ container: StoredContainer
+    ) throws {
+        let change = prepared.change
+        guard try commit.isKept(change.recordType, of: container) else { return nil }
+        let place = RecordPlace(
+            container: container.key, database: change.database, owner: change.owner)
+        shadowRows = ShadowRows(place: place, container: container)
+        current = try shadowRows.records(named: change.recordID, in: commit.db)
+            .first { $0.recordType == change.recordType }
+        self.source = source
+        self.now = now
+        isWritten = try Self.hasRoom(
+            for: change, bytes: prepared.body.utf8.count, current, shadowRows, in: commit)
+        var completed = change.completed(by: current)
+        completed.inheritReaders(of: current)
+        completed.noteKept(current)
+        completed.isUnkept = !isWritten
+        self.change = completed
+        text = completed == change ? prepared.body : nil
+    }
+
+    /// Who created the record, where that is known.
+    var creator: UserID? {
+        guard let current, !current.isDeleted else { return nil }
+        return current.created.userID
+    }
+
+    /// Whether the container may have one more record; one that is there is always kept as it is.
+    private static func hasRoom(
+        for change: RecordChange, bytes: Int, _ current: ShadowRecord?, _ shadowRows: ShadowRows,
+        in commit: OpenCommit
+    ) throws -> Bool {
+        if let current, change.operation == .delete || !current.isDeleted { return true }
+        let growth = Growth(
+            number: change.operation == .delete ? 0 : 1, bytes: ShadowRecord.bytesOfRow + bytes)
+        return try commit.ledger(of: shadowRows.container)
+            .refusal(of: .records, growingBy: growth) == nil
+            && shadowRows.refusal(of: change.recordID.zoneID, in: commit) == nil
+    }
+
+    /// Makes the change the last version of its record, at its position; where there is no room for
+    /// the record, that is counted, and the change fires all the same.
+    func write(at position: LogPosition, in commit: OpenCommit) throws {
+        guard isWritten else { return try commit.ledger(of: shadowRows.container).noteUnkept() }
+        let stamp = RecordStamp(
+            at: change.occurredAt ?? now, userID: change.editor,
+            deviceID: change.origin.deviceID)
+        let isNew = current?.isDeleted ?? true
+        var record = ShadowRecord(
+            recordID: change.recordID, recordType: change.recordType, fields: [:],
+            readers: change.readers, created: isNew ? stamp : current?.created ?? stamp,
+            modified: stamp, source: source, position: position)
+        if change.operation == .delete {
+            record.isDeleted = true
+        } else if let after = change.after {
+            record.fields = after.fields.filter { !$0.value.isNull }
+            record.isPartial = after.completeness == .partial
+        } else {
+            // The source says only that something changed.
+            record.fields = current?.fields ?? [:]
+            record.isPartial = true
+        }
+        // What clients wrote beyond the values holds for as long as the value does.
+        for member in current?.wire.members ?? []
+        where current?.fields[member.name] == record.fields[member.name] {
+            record.wire[member.name] = member.value
+        }
+        try shadowRows.write(record, version: change.version, in: commit.db)
+    }
+}
+
+extension RecordChange {
+    /// A record's readers are its readers until a change names others: one that names none must
+    /// not show everybody what the relay kept for a few.
+    mutating func inheritReaders(of shadow: ShadowRecord?) {
+        guard let shadow, !shadow.isDeleted, let earlier = shadow.readers else { return }
+        guard let readers else { return readers = earlier }
+        if operation == .update, !RecordChange.isSame(readers, as: earlier) {
+            readersBefore = earlier
+        }
+    }
+
+    /// Notes what the relay kept of the record, if the change does not say the same: whoever shows
+    /// what is kept follows that, and not what the source believes.
+    mutating func noteKept(_ shadow: ShadowRecord?) {
+        let known = shadow.flatMap { $0.isDeleted ? nil : $0 }
+        let image = known.map {
+            RecordImage($0.fields, completeness: $0.isPartial ? .partial : .full)
+        }
+        let stated = operation == .create ? nil : before
+        let isSame =
+            stated == image && (known == nil || (readersBefore ?? readers) == known?.readers)
+        if !isSame { kept = KeptState(image: image, readers: known?.readers) }
+    }
+
+    /// The change with what the last known version of its record adds to its images.
+    func completed(by shadow: ShadowRecord?) -> RecordChange {
+        guard let shadow, !shadow.isDeleted, operation != .create else { return self }
+        var change = self
+        change.created = RecordTrace(shadow.created)
+        change.formerlyModified = RecordTrace(shadow.modified)
+        let known = RecordImage(
+            shadow.fields, completeness: shadow.isPartial ? .partial : .full)
+        change.before = known.overlaid(with: before)
+        if let after, after.completeness == .partial { change.after = known.overlaid(with: after) }
+        return change
+    }
+}

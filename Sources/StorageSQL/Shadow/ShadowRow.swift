@@ -1,0 +1,194 @@
+import Foundation
+import RelayModel
+import Storage
+
+/// Reads and writes the rows of kept records.
+///
+/// The first five columns of the key are the place and the zone.
+struct ShadowRows {
+    let place: RecordPlace
+    let container: StoredContainer
+
+    /// The arguments that name a zone: container, database, owner, zone owner, zone name.
+    func zone(_ zoneID: ZoneID) -> StatementArguments {
+        [
+            container.id, place.database.rawValue, place.owner?.rawValue ?? "",
+            zoneID.ownerRecordName?.rawValue ?? "", zoneID.zoneName,
+        ]
+    }
+
+    static let zoneCondition =
+        "container = ? AND database = ? AND owner = ? AND zoneOwner = ? AND zoneName = ?"
+
+    /// The kept records with this name, marks of deleted ones included.
+    func records(named id: RecordID, in db: Database) throws -> [ShadowRecord] {
+        try scanned(named: id, in: db).map(\.record)
+    }
+
+    /// The same, with the size of their texts.
+    func scanned(named id: RecordID, in db: Database) throws -> [ScannedRecord] {
+        try Row.fetchAll(
+            db.cachedStatement(sql: Self.namedStatement),
+            arguments: zone(id.zoneID) + [id.recordName.rawValue]
+        ).map(ScannedRecord.init(row:))
+    }
+
+    /// Names its index, because the key has as many columns of the zone and would be read whole.
+    static let namedStatement = """
+        SELECT * FROM shadowRecord INDEXED BY shadowRecordName
+        WHERE \(zoneCondition) AND recordName = ? AND isKept = 1
+        """
+
+    /// Writes a record as it is now, and notes in its zone that something changed.
+    func write(_ record: ShadowRecord, version: Int64?, in db: Database) throws {
+        let id = record.recordID
+        try record.fields.checkDepth(path: "fields")
+        var values: StatementArguments = zone(id.zoneID)
+        values += [record.recordType.rawValue, id.recordName.rawValue]
+        values += [record.source.rawValue, version, record.position.stored]
+        values += [
+            record.isDeleted
+                ? nil
+                : try JSONValue.object(FieldValue.notation(fields: record.fields)).storedText(),
+            record.isDeleted, record.isPartial,
+            record.wire.members.isEmpty ? nil : try JSONValue.object(record.wire).storedText(),
+            try record.readers.map { try JSONValue.array($0.map { .string($0) }).storedText() },
+            record.isDeleted ? nil : record.deletedWith?.rawValue,
+        ]
+        values += record.created.stored + record.modified.stored
+        try db.cachedStatement(
+            sql: """
+                INSERT INTO shadowRecord
+                    (container, database, owner, zoneOwner, zoneName, recordType, recordName,
+                    source, version, position, fields, isDeleted, isPartial, wire, readers,
+                    deletedWith, createdAt, createdBy, createdDevice, modifiedAt, modifiedBy,
+                    modifiedDevice, isKept)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)
+                ON CONFLICT (
+                    container, database, owner, zoneOwner, zoneName, recordType, recordName)
+                DO UPDATE SET source = excluded.source, version = excluded.version,
+                    position = excluded.position, fields = excluded.fields,
+                    isDeleted = excluded.isDeleted, isPartial = excluded.isPartial,
+                    wire = excluded.wire, readers = excluded.readers,
+                    deletedWith = excluded.deletedWith,
+                    createdAt = excluded.createdAt, createdBy = excluded.createdBy,
+                    createdDevice = excluded.createdDevice, modifiedAt = excluded.modifiedAt,
+                    modifiedBy = excluded.modifiedBy, modifiedDevice = excluded.modifiedDevice,
+                    isKept = 1
+                """
+        ).execute(arguments: values)
+        try touch(id.zoneID, at: record.position, in: db)
+    }
+
+    /// Notes the last change of a zone; a zone that a source names comes into being by it.
+    private func touch(_ zoneID: ZoneID, at position: LogPosition, in db: Database) throws {
+        let count = try db.cachedStatement(
+            sql: """
+                UPDATE recordZone SET position = ?6
+                WHERE container = ?1 AND database = ?2 AND owner = ?3 AND zoneOwner = ?4
+                    AND zoneName = ?5 AND isDeleted = 0
+                """
+        ).executeCounting(arguments: zone(zoneID) + [position.stored])
+        guard count == 0 else { return }
+        try save(zoneID, position: position, in: db)
+    }
+
+    /// Notes that a zone was created, or deleted at `deletedAt`.
+    ///
+    /// One that comes again after its mark is gone remembers no record that it had.
+    func save(
+        _ zoneID: ZoneID, position: LogPosition, deletedAt: Timestamp? = nil, in db: Database
+    ) throws {
+        try db.cachedStatement(
+            sql: """
+                INSERT INTO recordZone
+                    (container, database, owner, zoneOwner, zoneName, position, edit, isDeleted,
+                    deletedAt, prunedTo)
+                VALUES (?1, ?2, ?3, ?4, ?5, ?6,
+                    1 + max(
+                        (SELECT coalesce(max(edit), 0) FROM recordZone),
+                        (SELECT coalesce(max(prunedEdit), 0) FROM zoneMemory)),
+                    CASE WHEN ?7 IS NULL THEN 0 ELSE 1 END, ?7,
+                    coalesce((
+                        SELECT prunedPosition FROM zoneMemory
+                        WHERE container = ?1 AND database = ?2 AND owner = ?3), 0))
+                ON CONFLICT (
+                    container, database, owner, zoneOwner, zoneName)
+                DO UPDATE SET
+                    position = max(recordZone.position, excluded.position),
+                    edit = excluded.edit, isDeleted = excluded.isDeleted,
+                    deletedAt = excluded.deletedAt
+                """
+        ).execute(arguments: zone(zoneID) + [position.stored, deletedAt?.stored])
+    }
+
+    /// A zone that was not deleted; `nil` if there is none.
+    func zone(_ zoneID: ZoneID, in db: Database) throws -> ZoneMark? {
+        let statement = try db.cachedStatement(
+            sql: "SELECT * FROM recordZone WHERE \(Self.zoneCondition) AND isDeleted = 0")
+        return try Row.fetchOne(statement, arguments: zone(zoneID)).map(ZoneMark.init(row:))
+    }
+}
+
+extension RecordStamp {
+    var stored: StatementArguments { [at.stored, userID?.rawValue, deviceID?.rawValue] }
+
+    init(_ stored: StoredRow, _ prefix: String) throws {
+        self.init(
+            at: stored.moment("\(prefix)At"),
+            userID: try stored.optionalIdentifier("\(prefix)By"),
+            deviceID: try stored.optionalIdentifier("\(prefix)Device"))
+    }
+}
+
+extension ShadowRecord {
+    init(row: Row) throws {
+        let stored = StoredRow(row: row, table: "shadowRecord")
+        do {
+            self.init(
+                recordID: RecordID(
+                    recordName: try stored.identifier("recordName"),
+                    zoneID: try stored.zoneID()),
+                recordType: try stored.identifier("recordType"), fields: [:],
+                created: try RecordStamp(stored, "created"),
+                modified: try RecordStamp(stored, "modified"),
+                source: try stored.identifier("source"),
+                position: LogPosition(stored: row["position"]))
+            if row["fields"] as String? != nil {
+                let reader = try JSONReader(try stored.json("fields"))
+                fields = try FieldValue.fields(notation: reader.object)
+            }
+            if row["wire"] as String? != nil {
+                wire = try JSONReader(try stored.json("wire")).object
+            }
+            if row["readers"] as String? != nil {
+                readers = try JSONReader(["readers": try stored.json("readers")])
+                    .strings("readers")
+            }
+        } catch is JSONContractError {
+            throw stored.damage("fields")
+        }
+        isPartial = row["isPartial"]
+        isDeleted = row["isDeleted"]
+    }
+}
+
+extension StoredRow {
+    /// The zone of the row, in the columns `zoneOwner` and `zoneName`.
+    func zoneID() throws -> ZoneID {
+        let owner = row["zoneOwner"] as String
+        return try require(
+            "zoneName",
+            ZoneID(zoneName: row["zoneName"], ownerRecordName: UserID(rawValue: owner)))
+    }
+}
+
+extension ZoneMark {
+    init(row: Row) throws {
+        let stored = StoredRow(row: row, table: "recordZone")
+        self.init(
+            zoneID: try stored.zoneID(), position: LogPosition(stored: row["position"]),
+            edit: stored.number("edit"), isDeleted: row["isDeleted"],
+            prunedTo: LogPosition(stored: row["prunedTo"]))
+    }
+}

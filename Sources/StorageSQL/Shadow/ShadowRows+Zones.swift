@@ -1,0 +1,43 @@
+import RelayModel
+import Storage
+
+extension ShadowRows {
+    /// Creates a zone; one that is there stays.
+    ///
+    /// - Throws: ``StorageError/overQuota(_:)``.
+    func create(_ zoneID: ZoneID, in commit: OpenCommit) throws -> ZoneMark {
+        if let known = try zone(zoneID, in: commit.db) { return known }
+        if let refusal = try refusal(of: zoneID, in: commit) {
+            throw StorageError.overQuota(refusal)
+        }
+        try save(zoneID, position: .start, in: commit.db)
+        guard let zone = try zone(zoneID, in: commit.db) else {
+            throw StorageError.damaged(path: "recordZone", reason: "a saved zone is absent")
+        }
+        return zone
+    }
+
+    /// The quota that does not allow a zone that is new; one that was deleted has its row still.
+    func refusal(of zoneID: ZoneID, in commit: OpenCommit) throws -> QuotaRefusal? {
+        guard zoneID != .default else { return nil }
+        let statement = try commit.db.cachedStatement(
+            sql: "SELECT 1 FROM recordZone WHERE \(Self.zoneCondition)")
+        guard try Int.fetchOne(statement, arguments: zone(zoneID)) == nil else { return nil }
+        return try commit.ledger(of: container).refusal(
+            of: .zones, growingBy: Growth(number: 1),
+            holder: "\(place.database.rawValue)/\(place.owner?.rawValue ?? "")")
+    }
+
+    /// Live records of a zone, of every type.
+    func liveRecords(
+        of zoneID: ZoneID, limit: Int, in db: Database
+    ) throws -> [ShadowRecord] {
+        try Row.fetchAll(
+            db,
+            sql: """
+                SELECT * FROM shadowRecord
+                WHERE \(Self.zoneCondition) AND isKept = 1 AND isDeleted = 0 LIMIT ?
+                """, arguments: zone(zoneID) + [limit]
+        ).map(ShadowRecord.init(row:))
+    }
+}

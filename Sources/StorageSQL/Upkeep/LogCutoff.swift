@@ -1,0 +1,55 @@
+import RelayModel
+import Storage
+
+/// Up to where the log has outlived its retention.
+struct LogCutoff {
+    let db: Database
+
+    /// The last position to delete; `nil` if there is none.
+    func position(_ retention: Retention, at now: Timestamp) throws -> Int64? {
+        let byAge = try retention.logAge.flatMap {
+            try lastPosition(appendedBy: now.advanced(by: .zero - $0))
+        }
+        return [byAge, try retention.logBytes.flatMap(positionBySize)].compactMap(\.self).max()
+    }
+
+    /// The last entry that was appended by `moment`, in O(log n): positions have no gaps, and are
+    /// in the order of time, about.
+    func lastPosition(appendedBy moment: Timestamp) throws -> Int64? {
+        guard let bounds = try bounds() else { return nil }
+        var (low, high) = (bounds.lowerBound - 1, bounds.upperBound)
+        let statement = try db.cachedStatement(
+            sql: "SELECT appendedAt FROM logEntry WHERE position = ?")
+        while low < high {
+            let middle = low + (high - low + 1) / 2
+            let at = try Int64.fetchOne(statement, arguments: [middle]) ?? .max
+            if at <= moment.stored { low = middle } else { high = middle - 1 }
+        }
+        return low < bounds.lowerBound ? nil : low
+    }
+
+    private func positionBySize(_ bytes: Int) throws -> Int64? {
+        guard let bounds = try bounds() else { return nil }
+        let average =
+            try Double.fetchOne(
+                db,
+                sql: """
+                    SELECT avg(length(body)) FROM (
+                        SELECT body FROM logEntry ORDER BY position DESC LIMIT 500) AS last
+                    """) ?? 0
+        // What a row has besides its body.
+        let kept = Int64(Double(bytes) / (average + 48))
+        let cutoff = bounds.upperBound - kept
+        return cutoff < bounds.lowerBound ? nil : cutoff
+    }
+
+    private func bounds() throws -> ClosedRange<Int64>? {
+        let row = try Row.fetchOne(
+            db,
+            sql: """
+                SELECT (SELECT min(position) FROM logEntry), (SELECT max(position) FROM logEntry)
+                """)
+        guard let first = row?[0] as Int64?, let last = row?[1] as Int64? else { return nil }
+        return first...max(first, last)
+    }
+}

@@ -1,0 +1,100 @@
+import RelayModel
+package import Storage
+
+extension StoreReport {
+    /// Reads what a store's tables hold, of one moment, and adds what is wrong with it to
+    /// `problems`, which the engine has found.
+    package init(rowsOf db: Database, schemaVersion: Int, problems found: [String]) throws {
+        var problems = found
+        problems += try Self.unreadableRows(in: db)
+        let gone = try Self.goneMembers(in: db)
+        if gone > 0 { problems.append("\(gone) × a range names a subscription that is gone") }
+        let accounts = try DeliveryAccount.all(in: db)
+        let row = try Row.fetchOne(
+            db, sql: "SELECT shardHead.position, progress.position FROM shardHead, progress")
+        problems += accounts.filter { $0.difference != 0 }.map { account in
+            "\(account.container): \(account.owed) deliveries were owed, and "
+                + "\(account.owed - account.difference) are delivered, pending, folded, dead or "
+                + "dropped"
+        }
+        for (sentence, sql) in Self.rules(db.dialect) {
+            if let count = try Int.fetchOne(db, sql: sql), count != 0 {
+                problems.append("\(count) × \(sentence)")
+            }
+        }
+        self.init(
+            problems: problems, accounts: accounts, head: LogPosition(stored: row?[0] ?? 0),
+            progress: LogPosition(stored: row?[1] ?? 0), schemaVersion: schemaVersion)
+    }
+
+    /// What must hold between the tables: each statement counts what breaks it.
+    private static func rules(_ dialect: Dialect) -> [(sentence: String, sql: String)] {
+        [
+            (
+                "a position is missing in the log",
+                "SELECT coalesce(max(position) - min(position) + 1 - count(*), 0) FROM logEntry"
+            ),
+            (
+                "the log goes beyond its head",
+                "SELECT count(*) FROM logEntry WHERE position > (SELECT position FROM shardHead)"
+            ),
+            (
+                "what is owed is missing in the log",
+                """
+                SELECT shardHead.position - progress.position - (SELECT count(*) FROM logEntry
+                    WHERE logEntry.position > progress.position) FROM shardHead, progress
+                """
+            ),
+            (
+                "a delivery is pending and dead at once",
+                "SELECT count(*) FROM retry JOIN deadLetter USING (deliveryID)"
+            ),
+            (
+                "a delivery is the newest of an open digest, and pending or dead besides",
+                """
+                SELECT count(*) FROM digest WHERE closedAt IS NULL AND (
+                    deliveryID IN (SELECT deliveryID FROM retry)
+                    OR deliveryID IN (SELECT deliveryID FROM deadLetter))
+                """
+            ),
+            (
+                "a range lies beyond the progress",
+                """
+                SELECT count(*) FROM rangeTask
+                WHERE position > (SELECT position FROM progress WHERE shard = 0)
+                """
+            ),
+            (
+                "an accepted delivery is in no account, or in more than one",
+                """
+                SELECT abs(accepted - acceptedBefore
+                    - (SELECT coalesce(sum(delivered), 0) FROM account))
+                FROM progress WHERE shard = 0
+                """
+            ),
+            (
+                "a retry, range or parked change is not counted as it stands",
+                """
+                SELECT abs(retries - (SELECT count(*) FROM retry))
+                    + abs(ranges - (SELECT count(*) FROM rangeTask))
+                    + abs(rangeSubscriptions
+                        - (SELECT coalesce(sum(subscriptions), 0) FROM rangeTask))
+                    + abs(parkedBytes - (SELECT coalesce(sum(length(body) + length(headers)), 0)
+                        FROM parkedChange))
+                FROM backlog WHERE shard = 0
+                """
+            ),
+            (
+                "a subscription, device, record or zone is not counted as it stands",
+                miscounted(dialect)
+            ),
+            (
+                "a once subscription was claimed and has not ended",
+                """
+                SELECT count(*) FROM onceClaim JOIN subscription ON serial = onceClaim.subscription
+                WHERE ended IS NULL OR ended > onceClaim.position
+                """
+            ),
+        ]
+    }
+}

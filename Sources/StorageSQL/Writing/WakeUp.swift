@@ -1,0 +1,51 @@
+import Foundation
+import Storage
+
+/// Wakes a thread that waits for work, which is told so by another.
+///
+/// Not a semaphore: glibc's, and with it Dispatch's, waits until a time of day: a wait of two
+/// milliseconds lasts an hour if the clock is set back by one. `poll` counts what has passed.
+final class WakeUp: Sendable {
+    private let reading: Int32
+    private let writing: Int32
+
+    init() {
+        var ends: [Int32] = [-1, -1]
+        // Without two descriptors for its writer no store can be opened.
+        precondition(unsafe pipe(&ends) == 0, "no pipe for the writer: errno \(errno)")
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        (reading, writing) = (ends[0], ends[1])
+    }
+
+    deinit {
+        close(reading)
+        close(writing)
+    }
+
+    /// Ends one wait, the next one if nobody waits now.
+    func signal() {
+        var byte: UInt8 = 1
+        while unsafe write(writing, &byte, 1) < 0, errno == EINTR {}
+    }
+
+    /// Waits for a signal.
+    func wait() {
+        var byte: UInt8 = 0
+        while unsafe read(reading, &byte, 1) < 0, errno == EINTR {}
+    }
+
+    /// Waits for a signal, but not longer than `bound`; says whether one came.
+    func wait(atMost bound: Duration) -> Bool {
+        let end = ContinuousClock.now.advanced(by: bound)
+        while true {
+            let left = max(.zero, ContinuousClock.now.duration(to: end))
+            let milliseconds = (left / .milliseconds(1)).rounded(.up)
+            var watched = pollfd(fd: reading, events: Int16(POLLIN), revents: 0)
+            let count = unsafe poll(&watched, 1, Int32(min(milliseconds, 1e9)))
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { return false }
+            wait()
+            return true
+        }
+    }
+}

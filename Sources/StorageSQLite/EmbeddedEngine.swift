@@ -1,0 +1,245 @@
+import CSQLite
+import Foundation
+import GRDB
+import RelayModel
+import Storage
+import StorageSQL
+import Synchronization
+
+/// A store's SQLite file: one writer, which owns a thread, and a pool of readers.
+final class EmbeddedEngine: StoreEngine {
+    let place: String
+    let pool: DatabasePool
+    private let disk: DiskReserve
+    private let inbox: WriteInbox
+    private let writer: GroupWriter
+    private let ending: WriterEnding
+
+    /// Opens the file, whose schema is the newest, and says what is in it.
+    static func open(
+        _ connections: StoreConnections, _ lock: StoreLock
+    ) throws -> (EmbeddedEngine, OpenedStore) {
+        let pool = try connections.openPool()
+        let opening: StoreOpening
+        do {
+            let witness = try StoreWitness(of: connections.path)
+            opening = try pool.writeWithoutTransaction { try StoreOpening($0, witness, lock) }
+        } catch {
+            // Whatever failed: the log is left as it is, and the next start takes it.
+            _ = close(pool, folding: false)
+            throw error
+        }
+        let opened = OpenedStore(
+            identity: opening.identity, epoch: opening.epoch,
+            horizon: LogHorizon(head: opening.head, settings: connections.settings),
+            endedDevices: EndedDevices(opening.endedDevices))
+        let engine = EmbeddedEngine(connections, pool, opened, opening.ledger, lock)
+        return (engine, opened)
+    }
+
+    private init(
+        _ connections: StoreConnections, _ pool: DatabasePool, _ opened: OpenedStore,
+        _ ledger: CommitLedger, _ lock: StoreLock
+    ) {
+        place = connections.path
+        self.pool = pool
+        let settings = connections.settings
+        let horizon = opened.horizon
+        disk = DiskReserve(path: place, reserve: settings.diskReserveBytes)
+        inbox = WriteInbox(settings: settings)
+        ending = WriterEnding()
+        writer = GroupWriter(
+            pool: pool, inbox: inbox, horizon: horizon, ledger: ledger,
+            endedDevices: opened.endedDevices, settings: settings)
+        writer.start { [ending, path = place] in
+            let earlier = horizon.closed
+            horizon.close(.closed("the store is closed"))
+            var failure = earlier
+            if earlier == nil {
+                failure = Self.close(pool, folding: true)
+                if failure == nil { failure = Self.noteEnd(in: ledger, head: horizon.head, path) }
+            } else {
+                _ = Self.close(pool, folding: false)
+            }
+            lock.release()
+            ending.finish(failure)
+        }
+    }
+
+    /// Closes the file; folds the write-ahead log into it, so that the file alone holds everything,
+    /// unless it is unknown what is on the disk: then nothing is written any more.
+    ///
+    /// - Returns: Why the log could not be folded, if it is unknown what is on the disk now.
+    private static func close(_ pool: DatabasePool, folding: Bool) -> StorageError? {
+        var failure: StorageError?
+        if folding {
+            // Who closes last removes the log, and readers may not.
+            pool.invalidateReadOnlyConnections()
+            pool.writeWithoutTransaction { db in
+                do {
+                    try StoreConnections.fold(db)
+                } catch {
+                    let reason = StorageError.translate(error, path: pool.path)
+                    failure = .closed("the last checkpoint failed: \(reason)")
+                }
+            }
+        }
+        try? pool.close()
+        return failure
+    }
+
+    private static func noteEnd(
+        in ledger: CommitLedger, head: LogPosition, _ path: String
+    ) -> StorageError? {
+        do {
+            // A reader may have kept the log.
+            try ledger.noteEnd(
+                head: head, isLogKept: LogTrimmer.size(of: path + "-wal") != 0)
+            return nil
+        } catch {
+            return error as? StorageError ?? .closed("\(error)")
+        }
+    }
+
+    func end() {
+        inbox.end(.closed("the store is closed"))
+    }
+
+    func close() async -> StorageError? {
+        end()
+        return await ending.wait()
+    }
+
+    func submit(_ request: WriteRequest) -> StorageError? {
+        inbox.submit(request)
+    }
+
+    func translated(_ error: any Error) -> any Error {
+        StorageError.translate(error, path: place)
+    }
+
+    /// Damage that a reader finds ends all writing, as damage does that the writer finds.
+    func read<Value: Sendable>(
+        _ body: @escaping @Sendable (StorageSQL.Database) throws -> Value
+    ) async throws -> Value {
+        do {
+            return try await pool.read { try body(StorageSQL.Database(over: $0)) }
+        } catch {
+            if let failure = error as? DatabaseError, failure.isDamage {
+                writer.giveUp(.closed("damage was found: \(translated(error))"))
+            }
+            throw translated(error)
+        }
+    }
+
+    var commitCount: UInt64 { writer.commitCount }
+
+    var footprint: StoreFootprint {
+        StoreFootprint(
+            fileBytes: LogTrimmer.size(of: place), walBytes: LogTrimmer.size(of: place + "-wal"),
+            freeBytes: disk.freeBytes)
+    }
+
+    func checkRoom() throws(StorageError) {
+        try disk.check()
+    }
+
+    var shortage: String? { disk.shortage }
+
+    func optimize(_ db: StorageSQL.Database) throws {
+        try db.execute(sql: "PRAGMA optimize")
+    }
+}
+
+/// What a store finds when it opens its file.
+private struct StoreOpening {
+    let identity: UUIDBytes
+    let head: LogPosition
+    let epoch: Int64
+    /// The devices whose end the progress, or a range, has not reached.
+    let endedDevices: [UInt64]
+
+    let ledger: CommitLedger
+
+    /// The witness is there before the file says so, and then knows the log of the first commit.
+    init(_ db: GRDB.Database, _ witness: StoreWitness, _ lock: StoreLock) throws {
+        let row = try GRDB.Row.fetchOne(
+            db,
+            sql: """
+                SELECT store.identity, shardHead.position, progress.epoch,
+                    (SELECT max(position) FROM logEntry) AS lastEntry, shardHead.commits
+                FROM store, shardHead, progress
+                """)
+        guard let row, let identity = UUIDBytes(bytes: row[0] as Data) else {
+            throw StorageError.damaged(path: "store", reason: "the store has no identity")
+        }
+        let lastEntry = row[3] as Int64?
+        guard lastEntry ?? 0 <= row[1] as Int64 else {
+            throw StorageError.damaged(
+                path: "shardHead", reason: "the log goes beyond its head")
+        }
+        self.identity = identity
+        head = LogPosition(stored: row[1])
+        epoch = row[2] + 1
+        ledger = CommitLedger(
+            witness, lock: lock, identity: identity, commits: row[4],
+            isSealed: belfry_sqlite_is_sealed(db.sqliteConnection) == 1)
+        guard lock.isInPlace else {
+            throw StorageError.inaccessible(
+                path: lock.path,
+                reason: "the file was moved, removed or linked while it was opened")
+        }
+        try ledger.noteBeginning(head: head)
+        StoreBackup.sync(URL(filePath: lock.path).deletingLastPathComponent().path)
+        try db.inTransaction(.immediate) {
+            try db.execute(
+                sql: """
+                    UPDATE progress SET epoch = epoch + 1 WHERE shard = 0;
+                    UPDATE store SET isWitnessed = 1;
+                    """)
+            return .commit
+        }
+        try ledger.noteBeginning(head: head)
+        endedDevices = try UInt64.fetchAll(
+            db,
+            sql: """
+                SELECT serial FROM device
+                WHERE ended > min((SELECT position FROM progress WHERE shard = 0),
+                    coalesce((SELECT min(position) - 1 FROM rangeTask), ?))
+                ORDER BY ended DESC LIMIT ?
+                """, arguments: [Int64.max, EndedDevices.limit]
+        ).reversed()
+    }
+}
+
+/// Says when the writer has ended.
+private final class WriterEnding: Sendable {
+    private struct State {
+        var isFinished = false
+        var failure: StorageError?
+        var waiters: [CheckedContinuation<StorageError?, Never>] = []
+    }
+
+    private let state = Mutex(State())
+
+    func finish(_ failure: StorageError?) {
+        let waiters = state.withLock { state in
+            state.isFinished = true
+            state.failure = failure
+            defer { state.waiters = [] }
+            return state.waiters
+        }
+        for waiter in waiters { waiter.resume(returning: failure) }
+    }
+
+    /// Waits for the end; returns why it was not an orderly one.
+    func wait() async -> StorageError? {
+        await withCheckedContinuation { continuation in
+            let (isFinished, failure) = state.withLock { state in
+                if !state.isFinished { state.waiters.append(continuation) }
+                return (state.isFinished, state.failure)
+            }
+            if isFinished { continuation.resume(returning: failure) }
+        }
+    }
+}

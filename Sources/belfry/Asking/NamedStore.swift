@@ -1,0 +1,54 @@
+import RelayServer
+import Storage
+import StoragePostgreSQL
+import StorageSQL
+import StorageSQLite
+
+/// A store as an operator names it: a file, or a database of a server.
+enum NamedStore: CustomStringConvertible {
+    case file(String)
+    case server(PostgresPlace)
+
+    /// Reads a path, or a `postgresql://` URL with a schema beside it.
+    init(_ text: String, schema: String = PostgresPlace.usualSchema) throws(StorageError) {
+        self =
+            Self.isServer(text)
+            ? .server(try PostgresPlace(url: text, schema: schema)) : .file(text)
+    }
+
+    /// Whether a text names a database of a server; it may hold what must not be repeated.
+    static func isServer(_ text: String) -> Bool {
+        ["postgresql://", "postgres://"].contains { text.hasPrefix($0) }
+    }
+
+    var description: String {
+        switch self {
+        case .file(let path): path
+        case .server(let place): "\(place)"
+        }
+    }
+
+    /// Opens it.
+    func open(_ settings: StoreSettings) throws -> RelayStore {
+        switch self {
+        case .file(let path): try RelayStore.open(path: path, settings: settings)
+        case .server(let place): try RelayStore.open(place, settings: settings)
+        }
+    }
+
+    /// Brings its schema up to date; returns the names of the steps applied.
+    func migrate() throws -> [String] {
+        switch self {
+        case .file(let path): try RelayStore.migrate(path: path)
+        case .server(let place): try RelayStore.migrate(place)
+        }
+    }
+
+    /// Checks it, also while a relay runs.
+    func check() throws -> StoreReport {
+        switch self {
+        case .file(let path): try RelayStore.check(path: path)
+        case .server(let place): try RelayStore.check(place)
+        }
+    }
+}

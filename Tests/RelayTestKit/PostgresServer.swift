@@ -1,0 +1,137 @@
+import Foundation
+import Synchronization
+
+/// A real server, of Debian's package, in a folder of its own; it ends with the test process.
+package final class PostgresServer: Sendable {
+    /// Where the programs are; `nil` where PostgreSQL is not installed.
+    package static let programs: String? = {
+        let top = "/usr/lib/postgresql"
+        let versions = (try? FileManager.default.contentsOfDirectory(atPath: top)) ?? []
+        return versions.compactMap(Int.init).max().map { "\(top)/\($0)/bin" }
+            .flatMap { FileManager.default.fileExists(atPath: $0 + "/initdb") ? $0 : nil }
+    }()
+
+    package static let isInstalled = programs != nil
+
+    /// The server that most tests of following share.
+    package static func shared() throws -> PostgresServer { try sharedResult.get() }
+    private static let sharedResult = Result {
+        try PostgresServer(["wal_level=logical", "max_wal_senders=40", "max_replication_slots=80"])
+    }
+
+    /// The server on which stores are, with the settings that they demand.
+    package static func ofStores() throws -> PostgresServer { try storesResult.get() }
+    private static let storesResult = Result {
+        try PostgresServer(["fsync=on", "max_connections=300", "shared_buffers=64MB"])
+    }
+
+    /// Where its socket is.
+    package let folder: String
+    private let names = Mutex(0)
+    /// Closed when this process ends, however it ends: whoever reads it ends the server.
+    private let life = Pipe()
+
+    /// Starts a server, which only its socket and 127.0.0.1 reach; the latter asks for passwords.
+    package init(_ settings: [String]) throws {
+        let programs = Self.programs ?? ""
+        // In memory where the system has such a place: there a sync costs nothing.
+        let place =
+            FileManager.default.isWritableFile(atPath: "/dev/shm")
+            ? "/dev/shm/" : NSTemporaryDirectory()
+        folder = place + "belfry-postgres-\(UInt64.random(in: 0...UInt64.max))"
+        let folder = folder
+        try FileManager.default.createDirectory(
+            atPath: folder, withIntermediateDirectories: true)
+        // PostgreSQL refuses to run as root.
+        let user = getuid() == 0 ? ["runuser", "-u", "postgres", "--"] : []
+        if getuid() == 0 { try Self.run(["chown", "postgres", folder]) }
+        try Self.run(
+            user + [
+                programs + "/initdb", "-D", folder + "/data", "-N", "-E", "UTF8",
+                "--locale=C.UTF-8", "-U", "postgres", "--auth-local=trust",
+                "--auth-host=scram-sha-256",
+            ])
+        let given = (["fsync=off"] + settings + ["port=5432", "listen_addresses="])
+            .map { "-c \($0)" }.joined(separator: " ")
+        let control = (user + [programs + "/pg_ctl", "-D", folder + "/data"])
+            .joined(separator: " ")
+        // Who starts it also ends it. It is no child that is waited for: that would wait for the
+        // server, which inherits what tells of a child's end.
+        let keeper = Process()
+        keeper.executableURL = URL(filePath: "/bin/sh")
+        keeper.arguments = [
+            "-c",
+            """
+            trap '' INT TERM
+            exec 2>/dev/null
+            \(control) -w -l \(folder)/log -o '\(given) -k \(folder)' start </dev/null >/dev/null
+            echo $?; exec >/dev/null; cat >/dev/null
+            \(control) -m immediate stop; rm -rf \(folder)
+            """,
+        ]
+        let said = Pipe()
+        keeper.standardInput = life
+        keeper.standardOutput = said
+        keeper.standardError = FileHandle.nullDevice
+        try keeper.run()
+        guard said.fileHandleForReading.availableData == Data("0\n".utf8) else {
+            throw PostgresTestFailure(description: "the server in \(folder) did not start")
+        }
+    }
+
+    /// Makes a database, and returns its name, which also names its slot and publication.
+    package func database(_ sql: String = "") throws -> String {
+        let number = names.withLock { names in
+            names += 1
+            return names
+        }
+        let name = "d\(number)"
+        try self.sql("CREATE DATABASE \(name)")
+        if !sql.isEmpty { try self.sql(sql, in: name) }
+        return name
+    }
+
+    /// Where the server is for whoever connects as `role`.
+    package func url(_ database: String = "postgres", role: String = "postgres") -> String {
+        "host=\(folder) user=\(role) dbname=\(database)"
+    }
+
+    /// A name that no other schema of this server has.
+    package func schemaName() -> String {
+        let number = names.withLock { names in
+            names += 1
+            return names
+        }
+        return "s\(number)"
+    }
+
+    /// Runs SQL, and returns what it prints.
+    @discardableResult package func sql(_ text: String, in database: String = "postgres") throws -> String {
+        try Self.run([
+            "psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h", folder, "-U", "postgres",
+            "-d", database, "-c", text,
+        ])
+    }
+
+    @discardableResult private static func run(_ arguments: [String]) throws -> String {
+        let process = Process()
+        process.executableURL = URL(filePath: "/usr/bin/env")
+        process.arguments = arguments
+        let output = Pipe()
+        process.standardOutput = output
+        process.standardError = output
+        try process.run()
+        try? output.fileHandleForWriting.close()
+        let text = output.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        let said = String(decoding: text, as: UTF8.self)
+        guard process.terminationStatus == 0 else {
+            throw PostgresTestFailure(description: arguments.joined(separator: " ") + ": " + said)
+        }
+        return said.trimmingCharacters(in: .whitespacesAndNewlines)
+    }
+}
+
+package struct PostgresTestFailure: Error, CustomStringConvertible {
+    package let description: String
+}

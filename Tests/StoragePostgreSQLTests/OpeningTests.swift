@@ -1,0 +1,105 @@
+import PostgresLink
+import RelayTestKit
+import Storage
+import Testing
+
+@testable import StoragePostgreSQL
+
+/// What keeps a store on a server from being opened, made on a real server.
+@Suite(
+    .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
+struct OpeningTests {
+    private static func reason(_ session: PostgresSession) -> String? {
+        do {
+            _ = try session.connect()
+            return nil
+        } catch {
+            return error.description
+        }
+    }
+
+    @Test func `a role that is not there is not let in`() throws {
+        let reason = try #require(Self.reason(try TestPlace().session(role: "nobody_here")))
+        #expect(reason.contains("does not let the role in"))
+        #expect(reason.contains("PGPASSFILE"))
+    }
+
+    @Test func `a database that is not there is said`() throws {
+        let reason = try #require(Self.reason(try TestPlace().session(database: "nowhere")))
+        #expect(reason.contains("there is no such database"))
+    }
+
+    @Test func `a server that is away cannot be reached`() throws {
+        let place = try PostgresPlace(url: "host=/nonexistent user=postgres dbname=postgres")
+        let session = PostgresSession(place: place, watch: { .zero }, name: "belfry test")
+        #expect(try #require(Self.reason(session)).contains("cannot be reached"))
+    }
+
+    @Test func `a server that may lose what is acknowledged is refused`() throws {
+        let server = try PostgresServer.shared()
+        let place = try PostgresPlace(url: server.url())
+        let session = PostgresSession(place: place, watch: { .zero }, name: "belfry test")
+        #expect(try #require(Self.reason(session)).contains("fsync is off"))
+    }
+
+    @Test func `a server that only reads is refused`() throws {
+        let place = try TestPlace()
+        let name = "d\(place.schema)"
+        try place.server.sql("CREATE DATABASE \(name)")
+        try place.server.sql("ALTER DATABASE \(name) SET default_transaction_read_only = on")
+        let reason = try #require(Self.reason(try place.session(database: name)))
+        #expect(reason.contains("the server only reads"))
+    }
+
+    @Test func `a database of another encoding is refused`() throws {
+        let place = try TestPlace()
+        let name = "d\(place.schema)"
+        try place.server.sql(
+            "CREATE DATABASE \(name) ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' "
+                + "TEMPLATE template0")
+        let reason = try #require(Self.reason(try place.session(database: name)))
+        #expect(reason.contains("UTF8 is needed"))
+    }
+
+    @Test func `a role without rights is told which it lacks`() throws {
+        let place = try TestPlace()
+        let role = "r\(place.schema)"
+        try place.server.sql("CREATE ROLE \(role) LOGIN")
+        let connection = try place.session(role: role).connect()
+        let schema = PostgresSchema(
+            place: try place.place(role: role), migrations: [])
+        let refusal = #expect(throws: PostgresError.self) {
+            try schema.apply(connection, makesSchema: true)
+        }
+        let told = refusal?.opening(try place.place(role: role)).description ?? ""
+        #expect(told.contains("the role lacks a right"))
+    }
+
+    @Test func `a server with no connection left says so`() throws {
+        let place = try TestPlace()
+        let role = "r\(place.schema)"
+        try place.server.sql("CREATE ROLE \(role) LOGIN CONNECTION LIMIT 1")
+        let first = try place.session(role: role).connect()
+        let reason = try #require(Self.reason(try place.session(role: role)))
+        #expect(reason.contains("no connection left"))
+        #expect(first.serverProcess != 0)
+    }
+
+    @Test(arguments: [
+        ("postgresql://u:geheim@h/d", "belfry"), ("postgresql://h/d?options=-c", "belfry"),
+        ("postgresql://h/d", "Belfry"), ("postgresql://h/d", "pg_x"), ("postgresql://h/d", "a b"),
+        ("postgresql://h/d", ""), ("postgresql://h/d", String(repeating: "x", count: 64)),
+    ])
+    func `what cannot be used is refused without being repeated`(url: String, schema: String) {
+        let refusal = #expect(throws: StorageError.self) {
+            try PostgresPlace(url: url, schema: schema)
+        }
+        #expect(refusal?.description.contains("geheim") == false)
+    }
+
+    @Test func `a place is named without its user`() throws {
+        let place = try PostgresPlace(
+            url: "postgresql://someone@db.example.com:5433/relay", schema: "house")
+        #expect(place.description == "schema house of db.example.com:5433/relay")
+    }
+}

@@ -1,0 +1,108 @@
+import Migrations
+import PostgresLink
+import RelayTestKit
+import Storage
+import Testing
+
+@testable import StoragePostgreSQL
+
+/// The schema, and how it comes to be.
+@Suite(
+    .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
+struct SchemaTests {
+    private static func schema(
+        _ place: TestPlace, _ migrations: [Migration] = Migration.releasedOnPostgreSQL
+    ) throws -> PostgresSchema {
+        PostgresSchema(place: try place.place(), migrations: migrations)
+    }
+
+    private static func changed(_ name: String) -> Migration {
+        Migration(name: name, sql: "SELECT 1;", checksum: "0")
+    }
+
+    @Test func `a schema is made once`() throws {
+        let place = try TestPlace()
+        let connection = try place.session().connect()
+        let schema = try Self.schema(place)
+        #expect(try schema.found(connection) == nil)
+        #expect(
+            try schema.apply(connection, makesSchema: true)
+                == Migration.releasedOnPostgreSQL.map(\.name))
+        #expect(try schema.apply(connection, makesSchema: false) == [])
+        #expect(try schema.found(connection) == Migration.releasedOnPostgreSQL.count)
+    }
+
+    @Test func `two processes at once make one schema`() async throws {
+        let place = try TestPlace()
+        let applied = try await withThrowingTaskGroup(of: [String].self) { group in
+            for _ in 0..<4 {
+                group.addTask {
+                    let thread = try #require(PostgresThread())
+                    thread.start()
+                    defer { thread.end() }
+                    return try await thread.run {
+                        let connection = try place.session().connect()
+                        return try Self.schema(place).apply(connection, makesSchema: true)
+                    }
+                }
+            }
+            return try await group.reduce(into: []) { $0 += $1 }
+        }
+        #expect(applied == Migration.releasedOnPostgreSQL.map(\.name))
+    }
+
+    @Test func `none is made unasked`() throws {
+        let place = try TestPlace()
+        let connection = try place.session().connect()
+        #expect(throws: StorageError.missing(path: "\(try place.place())")) {
+            try Self.schema(place).apply(connection, makesSchema: false)
+        }
+    }
+
+    @Test func `a newer schema is refused`() throws {
+        let place = try TestPlace()
+        let connection = try place.session().connect()
+        let newer = Migration.releasedOnPostgreSQL + [Self.changed("p9999_later")]
+        _ = try Self.schema(place, newer).apply(connection, makesSchema: true)
+        let known = Migration.releasedOnPostgreSQL.count
+        #expect(
+            throws: StorageError.newerSchema(
+                found: "version \(known + 1)", known: "versions up to \(known)")
+        ) { try Self.schema(place).apply(connection, makesSchema: true) }
+    }
+
+    @Test func `a step that was changed after its release is found out`() throws {
+        let place = try TestPlace()
+        let connection = try place.session().connect()
+        _ = try Self.schema(place).apply(connection, makesSchema: true)
+        let other = Migration.releasedOnPostgreSQL.dropLast() + [Self.changed("p0001_createSchema")]
+        #expect(throws: StorageError.self) {
+            try Self.schema(place, Array(other)).apply(connection, makesSchema: true)
+        }
+    }
+
+    @Test func `a schema of another program is refused`() throws {
+        let place = try TestPlace()
+        try place.server.sql(
+            "CREATE SCHEMA \(place.schema); CREATE TABLE \(place.schema).migration (id int)")
+        let connection = try place.session().connect()
+        let refusal = #expect(throws: StorageError.self) {
+            try Self.schema(place).apply(connection, makesSchema: true)
+        }
+        #expect(refusal?.description.contains("name another storage.schema") == true)
+    }
+
+    @Test func `a step that fails leaves nothing behind`() throws {
+        let place = try TestPlace()
+        let connection = try place.session().connect()
+        let broken = Migration.releasedOnPostgreSQL + [
+            Migration(
+                name: "p9999_broken", sql: "CREATE TABLE half (id int); SELECT 1 / 0;", checksum: "")
+        ]
+        #expect(throws: PostgresError.self) {
+            try Self.schema(place, broken).apply(connection, makesSchema: true)
+        }
+        #expect(try Self.schema(place).found(connection) == Migration.releasedOnPostgreSQL.count)
+        #expect(try connection.query("SELECT to_regclass('half')") == [[nil]])
+    }
+}

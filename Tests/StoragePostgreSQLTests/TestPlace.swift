@@ -1,0 +1,29 @@
+import RelayTestKit
+import Synchronization
+
+@testable import StoragePostgreSQL
+
+/// A schema of the test server that nobody else has.
+struct TestPlace {
+    let server: PostgresServer
+    let schema: String
+
+    init() throws {
+        server = try PostgresServer.ofStores()
+        schema = server.schemaName()
+    }
+
+    /// The place as a relay names it.
+    func place(role: String = "postgres", database: String = "postgres") throws -> PostgresPlace {
+        try PostgresPlace(url: server.url(database, role: role), schema: schema)
+    }
+
+    /// Makes connections to it.
+    func session(role: String = "postgres", database: String = "postgres") throws -> PostgresSession
+    {
+        let began = ContinuousClock.now
+        return PostgresSession(
+            place: try place(role: role, database: database),
+            watch: { began.duration(to: .now) }, name: "belfry test")
+    }
+}
