@@ -130,7 +130,7 @@ let package = Package(
             name: "RelayServer",
             dependencies: [
                 "RelayModel", "PredicateLanguage", "RegularExpressions", "Matching",
-                "ChangeSources", "Storage",
+                "ChangeSources", "PostgresFollowing", "Storage",
                 "StoragePostgreSQL", "StorageSQL", "StorageSQLite", "Fanout", "Live", "Gateway",
                 "Delivery", configuration, crypto,
                 cryptoExtras, httpTypes,
@@ -198,7 +198,8 @@ let package = Package(
         .testTarget(
             name: "PostgresFollowingTests",
             dependencies: [
-                "RelayModel", "ChangeSources", "PostgresLink", "PostgresFollowing", "RelayTestKit",
+                "RelayModel", "ChangeSources", "PostgresLink", "PostgresFollowing", "RelayServer",
+                "GatewaySimulator", "RelayTestKit", logging, serviceLifecycle,
             ]),
         .testTarget(
             name: "StoragePostgreSQLTests",

@@ -205,6 +205,16 @@ package final class PostgresConnection: @unchecked Sendable {
         guard PQconsumeInput(handle) == 1 else { throw failure }
     }
 
+    /// Takes the notifications that have come, whatever they say; returns whether any had.
+    @discardableResult package func takeNotifications() -> Bool {
+        var hasCome = false
+        while let notification = PQnotifies(handle) {
+            PQfreemem(notification)
+            hasCome = true
+        }
+        return hasCome
+    }
+
     /// Sends a message to whoever streams.
     package func put(_ bytes: [UInt8]) throws {
         let outcome = bytes.withUnsafeBytes { raw in

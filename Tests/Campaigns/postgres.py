@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """PostgreSQL followed while either side is killed: every committed change is in the log once.
 
-A real server (of Debian's package, in a temporary folder, as another user than root) has a writer that
-keeps a ledger in the same transactions. Drawn at random, `belfry follow postgres`, the relay, or the
-server's own process for the slot is killed with SIGKILL, and started anew. In the end the relay's log
-is compared with the ledger: each change once, those of a record in their order, and the rows of the
-snapshot before them. With --rows it measures instead: how fast a backlog goes into the log, and how
-late single transactions are.
+A real server (of Debian's package, in a temporary folder, as another user than root) has writers that
+keep a ledger in the same transactions. Drawn at random, `belfry follow postgres`, the relay, or the
+server's own process for whoever follows is killed with SIGKILL, and started anew. In the end the
+relay's log is compared with the ledger: each change once, those of a record in their order, and the
+rows of the snapshot before them. With --served the relay follows by itself, and with --outbox by
+triggers and not by a slot. With --rows it measures instead: how fast a backlog goes into the log, and
+how late single transactions are.
 
   python3 Tests/Campaigns/postgres.py --kills 40 --seconds 120
-  python3 Tests/Campaigns/postgres.py --rows 200000
+  python3 Tests/Campaigns/postgres.py --served --outbox --kills 40 --seconds 120
+  python3 Tests/Campaigns/postgres.py --served --rows 200000
 """
 import argparse, glob, json, os, random, shutil, signal, sqlite3, subprocess, sys, tempfile, time
 from rig import CONTAINER, PATIENCE, STARTED, Gateway, Relay, binary, free_port
@@ -101,14 +103,20 @@ class Postgres:
             raise SystemExit(f"psql: {done.stderr}")
         return done.stdout.strip()
 
-    def slot(self):
-        """The process that serves the slot, if one does."""
-        found = self.sql("SELECT active_pid FROM pg_replication_slots WHERE active_pid IS NOT NULL")
-        return int(found.split("\n")[0]) if found else None
+    def server(self):
+        """The process that serves whoever follows, if one does."""
+        found = self.sql("SELECT pid FROM pg_stat_activity WHERE application_name = 'belfry'")
+        return int(random.choice(found.split("\n"))) if found else None
 
     def confirmed(self, position):
         return self.sql("SELECT count(*) FROM pg_replication_slots WHERE slot_name = 'belfry' "
                         f"AND confirmed_flush_lsn >= '{position}'") == "1"
+
+    def emptied(self):
+        if self.sql("SELECT to_regclass('belfry.outbox_state') IS NULL") == "t":
+            return False
+        return self.sql("SELECT has_begun AND NOT EXISTS (SELECT FROM belfry.outbox) "
+                        "FROM belfry.outbox_state") == "t"
 
     def stop(self):
         # runuser hands it on; -m fast.
@@ -121,7 +129,8 @@ class Postgres:
 class Field:
     """A server, a relay that it is followed into, and the follower."""
 
-    def __init__(self, belfry):
+    def __init__(self, belfry, served, outbox):
+        self.served, self.outbox, self.follower = served, outbox, None
         self.belfry, self.folder = belfry, tempfile.mkdtemp(prefix="belfry-follow-")
         self.postgres = Postgres()
         self.gateway = Gateway(belfry, self.folder, prints=False)
@@ -130,9 +139,8 @@ class Field:
         self.relay.settings["http-port"] = self.port
         self.start_relay()
         self.relay.furnish()
-        answer = self.relay.expect(
-            201, "PUT", f"/admin/1/containers/{CONTAINER}/development/sources/pg",
-            {"preset": "postgres"}, admin=True)
+        self.source = f"/admin/1/containers/{CONTAINER}/development/sources/pg"
+        answer = self.relay.expect(201, "PUT", self.source, {"preset": "postgres"}, admin=True)
         self.secret = answer["secret"]
         self.log = open(os.path.join(self.folder, "follow.log"), "ab")
         self.start_follower()
@@ -144,39 +152,56 @@ class Field:
             raise SystemExit("the relay ended")
 
     def start_follower(self):
+        url = f"postgresql:///postgres?host={self.postgres.folder}&user=postgres"
+        if self.served:
+            follow = {"url": url, "make": True, "outbox": self.outbox, "tables": ["public.item"]}
+            self.relay.expect(200, "PUT", self.source, {"follow": follow}, admin=True)
+            return
         self.follower = subprocess.Popen(
-            [self.belfry, "follow", "postgres", "--url",
-             f"postgresql:///postgres?host={self.postgres.folder}&user=postgres", "--make",
+            [self.belfry, "follow", "postgres", "--url", url, "--make", "--tables", "public.item",
              "--source-url",
-             f"http://127.0.0.1:{self.port}/changes/1/{CONTAINER}/development/pg"],
+             f"http://127.0.0.1:{self.port}/changes/1/{CONTAINER}/development/pg"]
+            + ["--outbox"] * self.outbox,
             env=dict(os.environ, BELFRY_SOURCE_SECRET=self.secret), stdout=self.log,
             stderr=self.log)
         STARTED.append(self.follower)
 
+    def stop_follower(self):
+        if self.served:
+            self.relay.expect(200, "PUT", self.source, {"follow": None}, admin=True)
+            while self.postgres.server():
+                time.sleep(0.05)
+        else:
+            self.follower.kill()
+            self.follower.wait()
+
     def revive(self):
         """Starts a follower that ended because what it followed was away at its start."""
-        if self.follower.poll() is not None:
+        if not self.served and self.follower.poll() is not None:
             self.start_follower()
 
     def kill(self, victim):
-        if victim == "follower":
+        if victim == "follower" and not self.served:
             self.follower.kill()
             self.follower.wait()
             self.start_follower()
-        elif victim == "relay":
+        elif victim in ("follower", "relay"):
             self.relay.kill()
             time.sleep(random.random())
             self.start_relay()
-        elif process := self.postgres.slot():
+        elif process := self.postgres.server():
             # The server then ends all others too, and recovers.
-            os.kill(process, signal.SIGKILL)
+            try:
+                os.kill(process, signal.SIGKILL)
+            except ProcessLookupError:
+                return
             self.postgres.wait()
 
     def drained(self):
         """Waits until the server has heard that all it has so far is in the relay."""
         position = self.postgres.sql("SELECT pg_current_wal_lsn()")
         end = time.monotonic() + PATIENCE
-        while not self.postgres.confirmed(position):
+        while not (self.postgres.emptied() if self.outbox else self.postgres.confirmed(position)):
             self.revive()
             if time.monotonic() > end:
                 raise SystemExit(f"{position} is not confirmed; see {self.folder}")
@@ -193,8 +218,9 @@ class Field:
         database.close()
 
     def leave(self):
-        self.follower.send_signal(signal.SIGTERM)
-        assert self.follower.wait(PATIENCE) == 0, "the follower did not end in order"
+        if not self.served:
+            self.follower.send_signal(signal.SIGTERM)
+            assert self.follower.wait(PATIENCE) == 0, "the follower did not end in order"
         self.relay.stop()
         self.gateway.stop()
         self.postgres.stop()
@@ -244,31 +270,36 @@ def judge(field, mark):
     return sum(map(len, wanted.values())), sum(map(len, found.values())), len(snapshot)
 
 
+def write(field, seconds):
+    """Starts somebody who changes rows; deadlocks with others end it."""
+    writer = subprocess.Popen(field.postgres.psql(f"CALL work({seconds})"),
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    STARTED.append(writer)
+    return writer
+
+
 def campaign(field, kills, seconds):
     # The snapshot is taken while rows change, and begun anew.
-    writer = subprocess.Popen(field.postgres.psql("CALL work(3)"), stdout=subprocess.DEVNULL)
-    STARTED.append(writer)
+    writers = [write(field, 3) for _ in range(3)]
     time.sleep(random.random())
     field.kill("follower")
-    writer.wait()
+    for writer in writers:
+        writer.wait()
     field.drained()
     mark = int(field.postgres.sql("SELECT max(n) FROM ledger"))
-    writer = None
     end = time.monotonic() + seconds
     counts = {"follower": 0, "relay": 0, "server": 0}
     while time.monotonic() < end:
-        if writer is None or writer.poll() is not None:
-            writer = subprocess.Popen(
-                field.postgres.psql(f"CALL work({seconds})"), stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL)
-            STARTED.append(writer)
+        writers = [write(field, seconds) if writer.poll() is not None else writer
+                   for writer in writers]
         time.sleep(random.random() * 2 * seconds / (kills + 1))
         victim = random.choice(["follower", "follower", "relay", "relay", "server"])
-        counts[victim] += 1
+        counts["relay" if field.served and victim == "follower" else victim] += 1
         field.kill(victim)
         field.revive()
-    writer.kill()
-    writer.wait()
+    for writer in writers:
+        writer.kill()
+        writer.wait()
     # The statement may go on in the server.
     field.postgres.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
                        "WHERE query LIKE 'CALL work%' AND pid <> pg_backend_pid()")
@@ -283,22 +314,21 @@ def campaign(field, kills, seconds):
 
 def measure(field, rows):
     field.drained()
-    field.follower.kill()
-    field.follower.wait()
+    field.stop_follower()
     for first in range(0, rows, 100_000):
         field.postgres.sql(
             "DO $$ BEGIN FOR n IN 1..%d LOOP INSERT INTO item SELECT nextval('ids'), 0, 'bob', m, "
             "now(), '{c}', '{\"k\": 2}' FROM generate_series(1, 10) m; COMMIT; END LOOP; END $$"
             % (min(100_000, rows - first) // 10))
     used = lambda process: sum(map(int, open(f"/proc/{process.pid}/stat").read().split()[13:15]))
-    field.start_follower()
     began, relay = time.monotonic(), used(field.relay.process)
+    field.start_follower()
     field.drained()
     took = time.monotonic() - began
     tick = os.sysconf("SC_CLK_TCK")
     print(f"a backlog of {rows} rows, 10 to a transaction: {took:.2f} s, {rows / took:.0f} rows/s; "
-          f"processor time of the relay {(used(field.relay.process) - relay) / tick:.1f} s, of the "
-          f"follower {used(field.follower) / tick:.1f} s")
+          f"processor time of the relay {(used(field.relay.process) - relay) / tick:.1f} s"
+          + ("" if field.served else f", of the follower {used(field.follower) / tick:.1f} s"))
     field.postgres.sql("CALL pace(10, 1000)")
     field.drained()
     late = sorted(change["appendedAt"] - moment(change) for change in field.changes()
@@ -317,13 +347,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--served", action="store_true", help="the relay follows by itself")
+    parser.add_argument("--outbox", action="store_true", help="by triggers, not by a slot")
     parser.add_argument("--rows", type=int)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
     parser.add_argument("--binary")
     arguments = parser.parse_args()
     random.seed(arguments.seed)
     print(f"seed {arguments.seed}")
-    field = Field(binary(arguments.binary))
+    field = Field(binary(arguments.binary), arguments.served, arguments.outbox)
     if arguments.rows:
         measure(field, arguments.rows)
     else:

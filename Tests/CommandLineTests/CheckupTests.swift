@@ -36,6 +36,17 @@ import Testing
         return Checkup(overview: try JSONValue(parsing: text), now: now, isRunning: true)
     }
 
+    @Test func `a database that is followed may be silent`() throws {
+        let diagnosis = try Self.checkup([
+            (
+                #""lastAccepted": "2026-11-23T11:58:00Z""#,
+                #""following": {"state": "following", "verdict": "well", "sentence": "Following.", "#
+                    + #""since": "2026-11-22T12:00:00Z"}"#
+            )
+        ]).diagnosis
+        #expect(diagnosis.state == .ok)
+    }
+
     @Test func `nothing is to be done where all is well`() throws {
         let diagnosis = try Self.checkup().diagnosis
         #expect(diagnosis.state == .ok)
@@ -120,6 +131,14 @@ import Testing
             #""lastAccepted": "2026-11-23T11:58:00Z""#,
             #""lastAccepted": "2026-11-23T11:58:00Z", "lastRefused": "2026-11-23T11:59:00Z""#,
             .warn, "was refused at", "belfry sources refused \(container)"),
+        Wrong(
+            #""lastAccepted": "2026-11-23T11:58:00Z""#,
+            #""following": {"state": "slotLost", "verdict": "broken", "sentence": "Drop it."}"#,
+            .fail, "shop: Drop it.", "belfry sources show shop \(container)"),
+        Wrong(
+            #""lastAccepted": "2026-11-23T11:58:00Z""#,
+            #""following": {"state": "unreachable", "verdict": "waiting", "sentence": "Wait."}"#,
+            .warn, "shop: Wait.", "belfry sources show shop \(container)"),
     ])
     func `what is wrong is the verdict, with the command to run next`(wrong: Wrong) throws {
         let diagnosis = try Self.checkup([(wrong.old, wrong.new)]).diagnosis

@@ -15,6 +15,8 @@ final class Followed: Sendable {
     /// What there is to see.
     struct Seen: Sendable {
         var requests: [[FollowedRow]] = []
+        /// All rows that came, taken or not.
+        var attempted: [FollowedRow] = []
         var attempts = 0
         var words: [String] = []
         /// How many requests are refused before one is taken.
@@ -65,6 +67,7 @@ final class Followed: Sendable {
             }
             change { seen in
                 seen.attempts += 1
+                if seen.attempted.count < 10 { seen.attempted += rows }
                 if isRefused { seen.refusals -= 1 } else { seen.requests.append(rows) }
             }
             return isRefused ? .not(.relayUnreachable("it is away")) : .taken
@@ -96,6 +99,19 @@ final class Followed: Sendable {
 }
 
 extension PostgresServer {
+    /// What reads the outbox of `tables`, and makes it.
+    func outbox(
+        _ database: String, _ tables: [String] = ["public.t"],
+        _ change: (inout FollowSettings) throws -> Void = { _ in }
+    ) throws -> FollowSettings {
+        var settings = try settings(database) {
+            $0.way = .outbox
+            $0.tables = tables
+        }
+        try change(&settings)
+        return settings
+    }
+
     func settings(
         _ database: String, _ change: (inout FollowSettings) -> Void = { _ in }
     ) throws -> FollowSettings {

@@ -117,8 +117,9 @@ struct ProblemTests {
             .serverTooOld(130_001), .walLevel("x"), .noReplicationRight(role: "x"),
             .notPermitted("x"), .publicationMissing("x"), .publicationEmpty("x"),
             .slotMissing("x"), .slotLost("x"), .slotTaken("x"), .slotOfOtherKind("x"),
-            .serverFull("x"), .serverRefused("x"), .otherServer(expected: "x", found: "x"),
-            .brokenStream("x"), .relayUnreachable("x"), .relayRefuses("x"),
+            .serverFull("x"), .serverRefused("x"), .outboxMissing, .outboxEmpty, .outboxTaken,
+            .otherServer(expected: "x", found: "x"), .brokenStream("x"), .relayUnreachable("x"),
+            .relayRefuses("x"),
         ]
         #expect(all.map(\.code) == FollowProblem.codes)
         #expect(all.allSatisfy { $0.advice.hasSuffix(".") })

@@ -25,14 +25,29 @@ package final class PostgresServer: Sendable {
         try PostgresServer(["fsync=on", "max_connections=300", "shared_buffers=64MB"])
     }
 
+    /// A server that has no logical log.
+    package static func plain() throws -> PostgresServer { try plainResult.get() }
+    private static let plainResult = Result { try PostgresServer([]) }
+
     /// Where its socket is.
     package let folder: String
+    private let port: Int
     private let names = Mutex(0)
     /// Closed when this process ends, however it ends: whoever reads it ends the server.
     private let life = Pipe()
 
     /// Starts a server, which only its socket and 127.0.0.1 reach; the latter asks for passwords.
-    package init(_ settings: [String]) throws {
+    ///
+    /// - Parameters:
+    ///   - settings: beside those of every test server.
+    ///   - port: on the loopback interface, where the settings have it listen there.
+    ///   - prepare: puts files into its folder before it starts.
+    /// - Throws: ``PostgresTestFailure`` if it does not start.
+    package init(
+        _ settings: [String], port: Int = 5432,
+        prepare: (_ folder: String) throws -> Void = { _ in }
+    ) throws {
+        self.port = port
         let programs = Self.programs ?? ""
         // In memory where the system has such a place: there a sync costs nothing.
         let place =
@@ -51,7 +66,8 @@ package final class PostgresServer: Sendable {
                 "--locale=C.UTF-8", "-U", "postgres", "--auth-local=trust",
                 "--auth-host=scram-sha-256",
             ])
-        let given = (["fsync=off"] + settings + ["port=5432", "listen_addresses="])
+        try prepare(folder)
+        let given = (["fsync=off", "port=\(port)", "listen_addresses="] + settings)
             .map { "-c \($0)" }.joined(separator: " ")
         let control = (user + [programs + "/pg_ctl", "-D", folder + "/data"])
             .joined(separator: " ")
@@ -108,12 +124,17 @@ package final class PostgresServer: Sendable {
     /// Runs SQL, and returns what it prints.
     @discardableResult package func sql(_ text: String, in database: String = "postgres") throws -> String {
         try Self.run([
-            "psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h", folder, "-U", "postgres",
-            "-d", database, "-c", text,
+            "psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h", folder, "-p",
+            "\(port)", "-U", "postgres", "-d", database, "-c", text,
         ])
     }
 
-    @discardableResult private static func run(_ arguments: [String]) throws -> String {
+    /// Asks until the answer is `answer`.
+    func wait(for answer: String, of question: String, in database: String = "postgres") throws {
+        while try sql(question, in: database) != answer { try Task.checkCancellation() }
+    }
+
+    @discardableResult static func run(_ arguments: [String]) throws -> String {
         let process = Process()
         process.executableURL = URL(filePath: "/usr/bin/env")
         process.arguments = arguments

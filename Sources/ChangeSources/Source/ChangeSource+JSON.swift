@@ -3,7 +3,7 @@ package import RelayModel
 extension ChangeSource {
     private static let members = [
         "name", "preset", "verification", "mapping", "onUnmappable", "maximumBodyBytes",
-        "contentWindowSeconds",
+        "contentWindowSeconds", "follow",
     ]
 
     /// Reads a source from its JSON form (`docs/change-sources.md`).
@@ -36,6 +36,12 @@ extension ChangeSource {
             }
             contentWindow = .seconds(seconds)
         }
+        if let follow = try reader.reader("follow") {
+            guard preset == .postgres else {
+                throw reader.failure("follow", "is allowed with the preset postgres only")
+            }
+            self.follow = try FollowDefinition(follow)
+        }
         try checkCompleteness(reader)
     }
 
@@ -54,13 +60,15 @@ extension ChangeSource {
     }
 
     private func form(secrets: SecretForm) -> JSONObject {
-        [
+        var form: JSONObject = [
             "name": .string(name.rawValue), "preset": .string(preset.rawValue),
             "verification": .object(verification.json(secrets)),
             "mapping": .object(mapping.json), "onUnmappable": .string(onUnmappable.rawValue),
             "maximumBodyBytes": .integer(Int64(maximumBodyBytes)),
             "contentWindowSeconds": .integer(contentWindow.components.seconds),
         ]
+        form["follow"] = follow.map { .object($0.json) }
+        return form
     }
 
     /// Refuses a source that could never produce a change.

@@ -22,6 +22,8 @@ package struct ChangeSource: Sendable, Hashable {
     ///
     /// A longer window would swallow a real A→B→A→B sequence.
     package var contentWindow: Duration
+    /// The database that the relay follows for this source, if it does.
+    package var follow: FollowDefinition?
 
     /// Creates a source with the defaults of its preset; set the rest on the value.
     package init(

@@ -23,8 +23,9 @@ package struct SourceDefinition: Sendable {
         _ given: JSONObject, over former: ChangeSource?, randomBytes: (Int) -> [UInt8]
     ) throws(JSONContractError) {
         var json = Self.overlaid(
-            former?.json ?? [:], by: given, except: ["mapping", "verification"])
-        json["mapping"] = Self.mapping(given["mapping"], over: former)
+            former?.json ?? [:], by: given, except: ["mapping", "verification", "follow"])
+        json["mapping"] = Self.part(given["mapping"], over: former?.mapping.json)
+        json["follow"] = Self.part(given["follow"], over: former?.follow?.json)
         let reader = try JSONReader(.object(json))
         let preset: SourcePreset = try reader.require("preset", try reader.choice("preset"))
         guard
@@ -63,12 +64,12 @@ package struct SourceDefinition: Sendable {
         return json
     }
 
-    private static func mapping(_ given: JSONValue?, over former: ChangeSource?) -> JSONValue? {
+    /// A part of the definition that is completed by the same part of the one before.
+    private static func part(_ given: JSONValue?, over former: JSONObject?) -> JSONValue? {
         switch given {
-        case nil: former.map { .object($0.mapping.json) }
+        case nil: former.map { .object($0) }
         case .null?: nil
-        case .object(let members)?:
-            .object(overlaid(former?.mapping.json ?? [:], by: members))
+        case .object(let members)?: .object(overlaid(former ?? [:], by: members))
         case let other?: other
         }
     }

@@ -16,7 +16,7 @@ final class Catalogue: @unchecked Sendable {
         SET datestyle = 'ISO, MDY'; SET intervalstyle = 'postgres'; SET timezone = 'UTC';
         SET extra_float_digits = 3; SET bytea_output = 'hex'; SET statement_timeout = 0;
         SET idle_in_transaction_session_timeout = 0; SET row_security = off;
-        SET search_path = pg_catalog
+        SET search_path = pg_catalog; SET client_min_messages = error
         """
 
     // MARK: The server
@@ -63,13 +63,15 @@ final class Catalogue: @unchecked Sendable {
         let filter: String?
         let isPartitioned: Bool
 
+        /// As a name in SQL.
+        var quotedPlace: String { "\(relation.schema.quotedName).\(relation.name.quotedName)" }
+
         /// What reads its rows as they are.
         var select: String {
             let columns = relation.columns.map(\.name.quotedName).joined(separator: ", ")
             let only = isPartitioned ? "" : "ONLY "
-            let place = "\(relation.schema.quotedName).\(relation.name.quotedName)"
             let condition = filter.map { " WHERE \($0)" } ?? ""
-            return "SELECT \(columns) FROM \(only)\(place)\(condition)"
+            return "SELECT \(columns) FROM \(only)\(quotedPlace)\(condition)"
         }
     }
 
@@ -84,25 +86,44 @@ final class Catalogue: @unchecked Sendable {
             JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = t.tablename
             WHERE t.pubname = $1 ORDER BY 1, 2
             """, [publication])
-        return try rows.map { row in
-            let id = UInt32(row[2] ?? "") ?? 0
-            let columns = try connection.query(
-                """
-                SELECT attname, atttypid FROM pg_attribute
-                WHERE attrelid = $1::oid AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
-                AND ($2::jsonb IS NULL OR $2::jsonb = 'null' OR $2::jsonb ? attname::text)
-                ORDER BY attnum
-                """, [row[2], row[6]])
-            return PublishedTable(
-                relation: Relation(
-                    id: id, schema: row[0] ?? "", name: row[1] ?? "",
-                    identity: row[4]?.utf8.first ?? UInt8(ascii: "d"),
-                    columns: columns.map {
-                        RelationColumn(
-                            name: $0[0] ?? "", type: UInt32($0[1] ?? "") ?? 0, isIdentity: false)
-                    }),
-                primaryKey: try primaryKey(of: id), filter: row[5], isPartitioned: row[3] == "t")
-        }
+        return try rows.map(table)
+    }
+
+    /// The tables whose changes triggers write to an outbox; of partitioned ones the whole.
+    func tablesWithOutbox() throws -> [PublishedTable] {
+        try connection.query(
+            """
+            SELECT DISTINCT n.nspname, c.relname, c.oid, c.relkind = 'p', c.relreplident::text,
+                NULL, NULL
+            FROM pg_trigger AS t
+            JOIN pg_class AS c ON c.oid = coalesce(pg_partition_root(t.tgrelid), t.tgrelid)
+            JOIN pg_namespace AS n ON n.oid = c.relnamespace
+            WHERE t.tgname = 'belfry_outbox' AND t.tgparentid = 0 AND t.tgenabled <> 'D'
+            ORDER BY 1, 2
+            """
+        ).map(table)
+    }
+
+    /// A table by its schema, name, number, whether it is partitioned, its replica identity, the
+    /// condition on its rows, and the columns that are told.
+    private func table(_ row: [String?]) throws -> PublishedTable {
+        let id = UInt32(row[2] ?? "") ?? 0
+        let columns = try connection.query(
+            """
+            SELECT attname, atttypid FROM pg_attribute
+            WHERE attrelid = $1::oid AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
+            AND ($2::jsonb IS NULL OR $2::jsonb = 'null' OR $2::jsonb ? attname::text)
+            ORDER BY attnum
+            """, [row[2], row[6]])
+        return PublishedTable(
+            relation: Relation(
+                id: id, schema: row[0] ?? "", name: row[1] ?? "",
+                identity: row[4]?.utf8.first ?? UInt8(ascii: "d"),
+                columns: columns.map {
+                    RelationColumn(
+                        name: $0[0] ?? "", type: UInt32($0[1] ?? "") ?? 0, isIdentity: false)
+                }),
+            primaryKey: try primaryKey(of: id), filter: row[5], isPartitioned: row[3] == "t")
     }
 
     /// The columns of the primary key, in its order.

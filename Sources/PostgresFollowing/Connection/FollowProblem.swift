@@ -18,6 +18,9 @@ package enum FollowProblem: Error, Sendable, Hashable {
     case slotOfOtherKind(String)
     case serverFull(String)
     case serverRefused(String)
+    case outboxMissing
+    case outboxEmpty
+    case outboxTaken
     case otherServer(expected: String, found: String)
     case brokenStream(String)
     case relayUnreachable(String)
@@ -42,6 +45,9 @@ package enum FollowProblem: Error, Sendable, Hashable {
         case .slotOfOtherKind: "slotOfOtherKind"
         case .serverFull: "serverFull"
         case .serverRefused: "serverRefused"
+        case .outboxMissing: "outboxMissing"
+        case .outboxEmpty: "outboxEmpty"
+        case .outboxTaken: "outboxTaken"
         case .otherServer: "otherServer"
         case .brokenStream: "brokenStream"
         case .relayUnreachable: "relayUnreachable"
@@ -54,13 +60,14 @@ package enum FollowProblem: Error, Sendable, Hashable {
         "badURL", "unreachable", "wrongPassword", "databaseMissing", "serverTooOld", "walLevel",
         "noReplicationRight", "notPermitted", "publicationMissing", "publicationEmpty",
         "slotMissing", "slotLost", "slotTaken", "slotOfOtherKind", "serverFull", "serverRefused",
-        "otherServer", "brokenStream", "relayUnreachable", "relayRefuses",
+        "outboxMissing", "outboxEmpty", "outboxTaken", "otherServer", "brokenStream",
+        "relayUnreachable", "relayRefuses",
     ]
 
     /// Whether it stays until somebody does something: trying again alone is of no use.
     package var needsSomebody: Bool {
         switch self {
-        case .unreachable, .slotTaken, .serverFull, .serverRefused, .brokenStream,
+        case .unreachable, .slotTaken, .outboxTaken, .serverFull, .serverRefused, .brokenStream,
             .relayUnreachable:
             false
         default: true
@@ -112,6 +119,13 @@ package enum FollowProblem: Error, Sendable, Hashable {
                 + "max_connections; it is tried again."
         case .serverRefused(let reason):
             "PostgreSQL refuses (\(reason)): see the server's log; it is tried again."
+        case .outboxMissing:
+            "The database has no outbox: say --make with --tables, or run what --print-sql shows."
+        case .outboxEmpty:
+            "No table has the outbox's triggers: say --make with --tables, or run what --print-sql "
+                + "shows."
+        case .outboxTaken:
+            "Somebody else follows by this outbox: end it; it is tried again."
         case .otherServer(let expected, let found):
             "The server is another cluster (\(found), and it was \(expected)): name its slot and "
                 + "begin with a source of another name, because positions begin anew."

@@ -2,12 +2,23 @@ package import PostgresLink
 
 /// Which database is followed, and how.
 package struct FollowSettings: Sendable, Hashable {
+    /// By what changes are read.
+    package enum Way: Sendable, Hashable {
+        /// A replication slot.
+        case slot
+        /// A table that triggers fill.
+        case outbox
+    }
+
     package var target: PostgresTarget
+    package var way = Way.slot
     package var publication = "belfry"
     package var slot = "belfry"
-    /// Whether publication and slot are made where they are missing.
+    /// Whether publication and slot, or the outbox, are made where they are missing.
     package var makes = false
-    /// The tables of a publication that is made, as `schema.table`; all tables if empty.
+    /// The tables of what is made, as `schema.table`.
+    ///
+    /// None stands for all tables, of a publication; of an outbox they must be named.
     package var tables: [String] = []
     /// Whether a slot that is made begins with the rows as they are.
     package var takesSnapshot = true
@@ -21,13 +32,5 @@ package struct FollowSettings: Sendable, Hashable {
 
     package init(_ target: PostgresTarget) {
         self.target = target
-    }
-
-    /// Whether `name` can be a slot's (PostgreSQL: lower-case letters, digits and underscores).
-    package static func isSlotName(_ name: String) -> Bool {
-        (1...63).contains(name.utf8.count)
-            && name.utf8.allSatisfy {
-                (0x61...0x7A).contains($0) || (0x30...0x39).contains($0) || $0 == 0x5F
-            }
     }
 }

@@ -24,7 +24,7 @@ package struct FollowStatus: Sendable, Hashable {
     package var lastCommit: Timestamp?
     /// What the server's log has beyond what is confirmed, in bytes.
     package var behindBytes: UInt64?
-    /// What the server keeps of its log for the slot, in bytes.
+    /// What the server keeps of its log for the slot, or what the outbox takes, in bytes.
     package var retainedBytes: UInt64?
     /// What should be thought about, while it goes on.
     package var warning: String?
@@ -40,7 +40,7 @@ extension FollowStatus {
         switch state {
         case .connecting: "connecting"
         case .takingSnapshot: "snapshot"
-        case .following: "following"
+        case .following: warning == nil ? "following" : "lagging"
         case .waiting(let problem): problem.code
         }
     }

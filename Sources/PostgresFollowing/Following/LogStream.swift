@@ -5,7 +5,7 @@ import RelayModel
 /// The stream of a slot: reads rows, and confirms what the relay has.
 ///
 /// It is used by the follower's thread alone, and that protects it.
-final class LogStream: @unchecked Sendable {
+final class LogStream: RowStream, @unchecked Sendable {
     private let log: PostgresConnection
     private let catalogue: Catalogue
     private let memory: FollowMemory
@@ -43,8 +43,6 @@ final class LogStream: @unchecked Sendable {
         lastHeard = watch()
     }
 
-    /// Waits until there is something to be posted and nothing is being posted, and takes it.
-    ///
     /// Meanwhile it confirms, and shows the server that somebody is there.
     func nextBatch() throws -> RowBatch {
         while true {

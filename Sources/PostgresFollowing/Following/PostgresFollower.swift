@@ -1,4 +1,5 @@
-//  PostgresFollowing: the log of a PostgreSQL server, read as changes of rows (docs/postgresql.md).
+//  PostgresFollowing: a PostgreSQL database, read as changes of rows: by its log, or by an
+//  outbox that triggers fill (docs/postgresql.md).
 //
 //  Concurrency: libpq waits, so that a follower has a thread of its own, on which every call of it
 //  is made; posting is done by tasks beside it. Invariants: a slot is confirmed only up to where
@@ -19,7 +20,7 @@ package enum RowsTaken: Sendable, Hashable {
     case not(FollowProblem)
 }
 
-/// Follows one slot of one PostgreSQL database, for as long as it runs.
+/// Follows one PostgreSQL database, by a slot or an outbox, for as long as it runs.
 package final class PostgresFollower: Sendable {
     private let settings: FollowSettings
     private let memory: FollowMemory
@@ -111,41 +112,52 @@ package final class PostgresFollower: Sendable {
     private func follow() async throws {
         if case .waiting = status.state {} else { enter(.connecting) }
         memory.change { $0.isIdle = true }
-        let opening = try await thread.run { [settings, memory, watch] in
-            let opening = try Opening(settings, memory: memory, watch: watch)
-            let hasSlot = try opening.hasSlot()
-            try opening.openLog()
-            return (opening, hasSlot)
+        let (origin, goesOn) = try await thread.run { [settings, memory, watch] in
+            let origin = try Self.origin(settings, memory, watch)
+            return (origin, try origin.goesOn())
         }
-        if !opening.1 { try await begin(opening.0) }
-        let stream = try await thread.run { try opening.0.stream() }
+        if !goesOn { try await begin(origin) }
+        let stream = try await thread.run { try origin.stream() }
         memory.change { $0.hasFollowed = true }
         enter(.following)
         try await pass(stream)
     }
 
-    /// Makes the slot, and hands over the rows as they were then.
-    private func begin(_ opening: Opening) async throws {
-        let reader = try await thread.run { try opening.beginSlot() }
+    private static func origin(
+        _ settings: FollowSettings, _ memory: FollowMemory,
+        _ watch: @escaping @Sendable () -> Duration
+    ) throws -> any RowOrigin {
+        switch settings.way {
+        case .slot: try SlotOpening(settings, memory: memory, watch: watch)
+        case .outbox: try OutboxOpening(settings, memory: memory, watch: watch)
+        }
+    }
+
+    /// Hands over the rows as they are, and begins with the changes after them.
+    private func begin(_ origin: any RowOrigin) async throws {
+        let reader = try await thread.run { try origin.begin() }
         if let reader {
             var rows: UInt64 = 0
-            while let batch = try await thread.run({ try Opening.told { try reader.next() } }) {
+            while let batch = try await thread.run({ try ServerAccess.told { try reader.next() } })
+            {
                 rows += UInt64(batch.rows.count)
                 let table = try await thread.run { reader.table }
                 enter(.takingSnapshot(table: table, rows: rows))
                 try await hand(over: batch)
             }
         }
-        try await thread.run { try opening.keepSlot() }
+        try await thread.run { try origin.keep() }
     }
 
     /// Hands over what the stream has, while it reads on.
-    private func pass(_ stream: LogStream) async throws {
+    private func pass(_ stream: any RowStream) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             var isPosting = false
             while true {
                 // It comes back only once the batch before it is taken.
-                let batch = try await thread.run { try Opening.told { try stream.nextBatch() } }
+                let batch = try await thread.run {
+                    try ServerAccess.told { try stream.nextBatch() }
+                }
                 if isPosting { _ = try await group.next() }
                 group.addTask { try await self.hand(over: batch) }
                 isPosting = true

@@ -16,19 +16,23 @@ final class SnapshotReader: @unchecked Sendable {
     private var fetched = 1
     private var count = 0
 
-    /// Begins to read on the connection of `catalogue`, which sees the snapshot from here on; the
-    /// slot begins at `start`.
+    /// Reads on a connection within a transaction that sees the rows as they were, and ends it.
+    ///
+    /// - Parameters:
+    ///   - connection: within a transaction whose snapshot does not change.
+    ///   - origin: begins the positions of the rows.
+    ///   - version: of all rows; lower than those of changes that come after them.
+    ///   - tables: what is read.
+    ///   - types: the types that users made.
     init(
-        _ catalogue: Catalogue, snapshot: String, start: PostgresPosition, system: String,
+        _ connection: PostgresConnection, origin: String, version: Int64,
         tables: [Catalogue.PublishedTable], types: TypeCatalogue
-    ) throws {
-        connection = catalogue.connection
-        origin = "\(system)/\(start)/snapshot"
-        version = Int64(clamping: start.rawValue)
+    ) {
+        self.connection = connection
+        self.origin = origin
+        self.version = version
         self.tables = tables[...]
         self.types = types
-        try connection.query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        try connection.query("SET TRANSACTION SNAPSHOT \(snapshot.quotedText)")
     }
 
     /// The table that is read.

@@ -34,8 +34,7 @@ package struct LogReader: Sendable {
         let number: UInt32
         let at: Timestamp
         var rows = 0
-        var deviceID: String?
-        var userID: String?
+        var author: ChangeAuthor?
     }
 
     /// The identifier of the server's cluster, which a place is unique in.
@@ -87,7 +86,10 @@ package struct LogReader: Sendable {
             for id in ids { steps.append(try change(.truncate, id, before: nil, after: nil)) }
             return steps
         case .note(let prefix, let content, let isTransactional):
-            if isTransactional, prefix == Self.notePrefix { note(content) }
+            if isTransactional, prefix == Self.notePrefix {
+                // What is none of that names nobody.
+                transaction?.author = ChangeAuthor(Array(content))
+            }
         case .other: break
         }
         return []
@@ -101,22 +103,6 @@ package struct LogReader: Sendable {
             seconds: seconds + 946_684_800 - (isBelow ? 1 : 0),
             nanoseconds: Int32((isBelow ? rest + 1_000_000 : rest) * 1000))
     }
-
-    /// Who makes the changes behind it, as `{"deviceID": …, "userRecordName": …}`; what is none of
-    /// that names nobody.
-    private mutating func note(_ content: ArraySlice<UInt8>) {
-        guard content.count <= Self.maximumNoteBytes,
-            case .object(let object)? = try? JSONValue(parsing: Array(content))
-        else { return }
-        func text(_ name: String) -> String? {
-            if case .string(let text)? = object[name] { text } else { nil }
-        }
-        transaction?.deviceID = text("deviceID")
-        transaction?.userID = text("userRecordName")
-    }
-
-    /// Two names of 255 bytes each, with room for escapes.
-    private static let maximumNoteBytes = 4096
 
     private mutating func change(
         _ operation: FollowedRow.Operation, _ id: UInt32, before: FormerRow?,
@@ -135,8 +121,8 @@ package struct LogReader: Sendable {
             operation, schema: shape.relation.schema, table: shape.relation.name, key: shape.key,
             position: "\(system)/\(current.commit)/\(current.number)/\(place.index)")
         row.database = database
-        row.deviceID = current.deviceID
-        row.userID = current.userID
+        row.deviceID = current.author?.deviceID
+        row.userID = current.author?.userID
         row.occurredAt = current.at
         row.version = Int64(clamping: current.commit.rawValue)
         var images = RowBuilder(shape)

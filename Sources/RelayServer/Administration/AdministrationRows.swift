@@ -72,6 +72,7 @@ enum AdministrationRows {
         columns: [
             .init("name", "name"), .init("preset", "preset"),
             .init("verification", "verification.scheme"), .init("unmappable", "onUnmappable"),
+            .init("following", "following.state"),
             .init("accepted", "webhooks.accepted"), .init("refused", "webhooks.refused"),
             .init("last accepted", "webhooks.lastAccepted"),
             .init("last refused", "webhooks.lastRefused"), .init("post to", "url"),

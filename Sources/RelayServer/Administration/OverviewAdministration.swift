@@ -1,3 +1,4 @@
+import ChangeSources
 import Delivery
 import RelayModel
 import Storage
@@ -15,6 +16,8 @@ struct OverviewAdministration: AdministrationTable {
     let boundsReached: @Sendable () -> [IntakeBound: String]
     /// What became of webhooks.
     let ledger: SourceLedger
+    /// Follow the databases of sources; `nil` where no relay runs.
+    let followers: SourceFollowers?
     /// What the push gateway said to each container.
     let answers: @Sendable () -> [ContainerKey: GatewayAnswers]
     /// What the relay is short of.
@@ -115,6 +118,13 @@ struct OverviewAdministration: AdministrationTable {
         ]
     }
 
+    /// How it stands with the database that the relay follows for a source, if it does.
+    private func following(_ stored: StoredSource) -> JSONValue? {
+        guard let source = try? stored.changeSource(), source.follow != nil else { return nil }
+        let place = SourcePlace(container: stored.container, source: stored.name)
+        return .object((followers?.standing(of: place) ?? .stopped).json)
+    }
+
     /// What became of the webhooks of all sources, and of each.
     private func webhooks(of key: ContainerKey, _ sources: [StoredSource]) -> JSONObject {
         let tallies = ledger.tallies(of: key)
@@ -128,6 +138,7 @@ struct OverviewAdministration: AdministrationTable {
                     "savedAt": .string(source.savedAt.iso8601),
                 ]
                 row.members += (tallies[source.name] ?? SourceLedger.Tally()).json.members
+                row["following"] = following(source)
                 return .object(row)
             })
         return object

@@ -1,4 +1,5 @@
 import ChangeSources
+import PostgresFollowing
 import RelayModel
 import Storage
 
@@ -7,6 +8,8 @@ struct SourceAdministration: AdministrationTable {
     let registry: any ContainerRegistry & SourceRegistry
     /// What became of webhooks.
     let ledger: SourceLedger
+    /// Follow the databases of sources; `nil` where no relay runs.
+    let followers: SourceFollowers?
     /// How sources reach the relay.
     let publicURL: String
     /// Returns `count` unpredictable bytes.
@@ -42,7 +45,9 @@ struct SourceAdministration: AdministrationTable {
     /// Saves a source, new or not: what the body does not name stays as it was.
     ///
     /// Where a new one names no secret, one is made and shown in this answer and never again.
-    private func set(_ request: RelayRequest) async throws -> RelayAnswer {
+    private func set(
+        _ request: RelayRequest, by administrator: Administrator
+    ) async throws -> RelayAnswer {
         let container = try await registry.key(in: request)
         let name: SourceName = try request.identifier("source")
         guard !name.rawValue.hasPrefix("_") else {
@@ -54,15 +59,31 @@ struct SourceAdministration: AdministrationTable {
             throw APIError(.badRequest, "name: must be \"\(name)\", as in the path")
         }
         given["name"] = .string(name.rawValue)
+        // The relay connects from its own machine, with files that lie there.
+        if let follow = given["follow"], follow != .null, administrator.container != nil {
+            throw AuthenticationRefusal.notAllowed(
+                "a source that follows a database needs a token that is good for all containers")
+        }
         let former = try await registry.source(name, of: container)
         let definition = try SourceDefinition(
             given,
             over: former.map { stored throws(JSONContractError) in
                 try stored.changeSource()
             }, randomBytes: randomBytes)
+        try Self.check(definition.source.follow)
         let answer = try await save(
             definition.source, definition.madeSecret, of: container, at: request.receivedAt)
         return RelayAnswer(status: former == nil ? 201 : 200, json: .object(answer))
+    }
+
+    /// What the following of a database would refuse at once is refused here.
+    private static func check(_ follow: FollowDefinition?) throws(JSONContractError) {
+        guard let follow else { return }
+        do throws(FollowProblem) {
+            _ = try FollowSettings(follow, authorities: nil)
+        } catch {
+            throw JSONContractError(path: "follow.url", reason: error.advice)
+        }
     }
 
     /// Gives a source another secret, beside which the one before is accepted for a while.
@@ -102,6 +123,7 @@ struct SourceAdministration: AdministrationTable {
             container: container, name: source.name, definition: .object(source.json),
             savedAt: now)
         try await registry.save(stored)
+        followers?.lookAgain()
         var answer = try shownObject(stored)
         answer["secret"] = secret.map { .string($0) }
         answer["sender"] = sender(source, of: container, secret)
@@ -112,6 +134,7 @@ struct SourceAdministration: AdministrationTable {
     private func sender(
         _ source: ChangeSource, of container: ContainerKey, _ secret: String? = nil
     ) -> JSONValue {
+        if let follow = source.follow { return ["setup": .string(follow.preparingText)] }
         let guide = SenderGuide(to: source, at: url(of: source.name, container), secret: secret)
         var object: JSONObject = ["setup": .string(guide.setup)]
         object["trial"] = guide.trial.map { .string($0) }
@@ -131,18 +154,28 @@ struct SourceAdministration: AdministrationTable {
             throw unknown(name)
         }
         ledger.forget(name, of: container)
+        followers?.lookAgain()
         return RelayAnswer(json: ["name": .string(name.rawValue), "deleted": true])
     }
 
     /// The definition without secrets, where to post, and what became of webhooks.
     func shownObject(_ stored: StoredSource) throws -> JSONObject {
-        var object = try stored.changeSource().shownJSON
+        let source = try stored.changeSource()
+        var object = source.shownJSON
         let key = stored.container
+        object["following"] = following(source, of: key)
         object["url"] = .string(url(of: stored.name, key))
         object["savedAt"] = .string(stored.savedAt.iso8601)
         object["webhooks"] = .object(
             (ledger.tallies(of: key)[stored.name] ?? SourceLedger.Tally()).json)
         return object
+    }
+
+    /// How it stands with the database that the relay follows for a source, if it does.
+    private func following(_ source: ChangeSource, of key: ContainerKey) -> JSONValue? {
+        guard source.follow != nil else { return nil }
+        let place = SourcePlace(container: key, source: source.name)
+        return .object((followers?.standing(of: place) ?? .stopped).json)
     }
 
     private func url(of source: SourceName, _ container: ContainerKey) -> String {

@@ -74,6 +74,9 @@ extension Checkup {
     private func source(_ source: JSONValue, of container: JSONValue) -> Finding {
         let name = source.words(["name"])
         let check = "source \(name)"
+        if let following = source.member(["following"]) {
+            return self.following(following, check, name, of: container)
+        }
         let accepted = Timestamp(iso8601: source.words(["lastAccepted"]))
         if let refused = Timestamp(iso8601: source.words(["lastRefused"])),
             refused > accepted ?? refused.advanced(by: .seconds(-1))
@@ -104,6 +107,31 @@ extension Checkup {
             return Finding(check: check, state: .unknown, text: "has posted nothing yet")
         }
         return Finding(check: check, state: .ok, text: "last webhook at \(accepted.iso8601)")
+    }
+
+    /// A source whose database the relay follows: it may well be silent.
+    private func following(
+        _ following: JSONValue, _ check: String, _ name: String, of container: JSONValue
+    ) -> Finding {
+        let words = following.words(["sentence"])
+        guard isRunning else {
+            return Finding(check: check, state: .unknown, text: "no relay runs")
+        }
+        switch FollowStanding.Verdict(rawValue: following.words(["verdict"])) {
+        case .well?:
+            return Finding(
+                check: check, state: .ok,
+                text: "\(name): \(following.words(["state"])) since "
+                    + following.words(["since"]))
+        case .broken?:
+            return Finding(
+                check: check, state: .fail, text: "\(name): \(words)",
+                next: "belfry sources show \(name) \(flags(container))")
+        case .waiting?, nil:
+            return Finding(
+                check: check, state: .warn, text: "\(name): \(words)",
+                next: "belfry sources show \(name) \(flags(container))")
+        }
     }
 
     /// What nobody works on any more by itself.

@@ -17,7 +17,7 @@ struct ChangeIntake: Sendable {
     /// A conflict is answered 409; where that would stop the source, `webhook` is parked instead.
     func take(
         _ batch: DecodedBatch, from source: ChangeSource, of container: ContainerKey,
-        posted webhook: WebhookRequest? = nil, at now: Timestamp
+        posted webhook: (() -> WebhookRequest)? = nil, at now: Timestamp
     ) async throws -> ChangeResults {
         guard batch.items.count <= Limits.maximumChangesPerRequest else {
             throw APIError(
@@ -48,7 +48,7 @@ struct ChangeIntake: Sendable {
                 results.add(parked: try await park(body, source, container, at: now), body)
             }
         }
-        if results.conflicts > 0, source.onUnmappable == .park, let webhook {
+        if results.conflicts > 0, source.onUnmappable == .park, let webhook = webhook?() {
             let error = DecodeError(
                 .unmappable,
                 reason: "\(results.conflicts) of \(batch.items.count) changes have the ID or "

@@ -70,7 +70,7 @@ struct ChangeRoutes: Sendable {
             try source.verify(webhook)
             let batch = try source.decode(webhook)
             return try await intake.take(
-                batch, from: source, of: settings.key, posted: webhook, at: request.receivedAt)
+                batch, from: source, of: settings.key, posted: { webhook }, at: request.receivedAt)
         }
         if let failure = results.failure {
             note(failure, request, source.name, settings.key, isKnown: true)

@@ -28,7 +28,15 @@ extension Relay {
                 "files": "\(files.limit)", "connections": "\(clients.connections)",
                 "perAddress": "\(clients.perAddress)",
             ])
+        let followers = followers(dependencies)
+        dependencies.followers = followers
+        let render = dependencies.renderMetrics
+        dependencies.renderMetrics = {
+            followers.updateMetrics()
+            return render()
+        }
         let live = live(dependencies, connections)
+        let walking = live.services + [LoopService { try await followers.run() }]
         dependencies.live = live.door
         dependencies.revoked = live.sockets.end
         var surfaces: Set<RelayRoute.Surface> = [.client, .changes, .operation]
@@ -36,7 +44,7 @@ extension Relay {
         let limiter = limiter("http", clients, connections)
         guard !configuration.sharesListener else {
             surfaces.formUnion([.administration, .console])
-            return live.services
+            return walking
                 + [
                     try listener(
                         configuration.http, dependencies, surfaces: surfaces, limiter,
@@ -44,7 +52,7 @@ extension Relay {
                     live.drain,
                 ]
         }
-        return live.services + [
+        return walking + [
             try listener(
                 configuration.http, dependencies, surfaces: surfaces, limiter, live.sockets),
             try listener(
@@ -131,6 +139,16 @@ extension Relay {
         dependencies.boundsReached = { [gate = store.gate] in gate.reached }
         dependencies.deadLettersRedriven = { [walk] in walk.worker.workRetries() }
         return dependencies
+    }
+
+    /// What follows the databases of sources; it appends as webhooks do.
+    private func followers(_ dependencies: RelayDependencies) -> SourceFollowers {
+        SourceFollowers(
+            registry: store,
+            intake: ChangeIntake(
+                log: store, shadow: store, registry: store,
+                turns: ContainerTurns(turns: dependencies.turns)),
+            ledger: dependencies.sourceLedger, world: world, logger: logger)
     }
 
     private var readiness: Readiness {

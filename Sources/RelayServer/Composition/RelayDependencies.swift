@@ -53,6 +53,8 @@ package struct RelayDependencies: Sendable {
     package var turnstile: Turnstile
     /// What became of webhooks.
     package let sourceLedger: SourceLedger
+    /// Follow the databases of sources; `nil` where no relay runs.
+    package var followers: SourceFollowers?
     /// What the last changes looked like.
     package let seen: SeenChanges
     /// Where polls of web couriers wait.

@@ -142,8 +142,8 @@ struct RouteTable: Sendable {
 
     private var sources: SourceAdministration {
         SourceAdministration(
-            registry: relay.registry, ledger: relay.sourceLedger, publicURL: relay.publicURL,
-            randomBytes: relay.randomBytes)
+            registry: relay.registry, ledger: relay.sourceLedger, followers: relay.followers,
+            publicURL: relay.publicURL, randomBytes: relay.randomBytes)
     }
 
     /// What the console's pages call besides.
@@ -170,7 +170,8 @@ struct RouteTable: Sendable {
             OverviewAdministration(
                 registry: registry, log: relay.log, progress: relay.progress,
                 backlog: relay.backlog, halts: relay.halts, boundsReached: relay.boundsReached,
-                ledger: relay.sourceLedger, answers: relay.answers, health: relay.health,
+                ledger: relay.sourceLedger, followers: relay.followers, answers: relay.answers,
+                health: relay.health,
                 now: relay.now, startedAt: relay.startedAt),
             ProcessAdministration(
                 levels: relay.logLevels, renewCertificates: relay.renewCertificates),

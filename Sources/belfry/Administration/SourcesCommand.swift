@@ -64,6 +64,9 @@ struct SourcesCommand: AsyncParsableCommand {
         @Option(help: "The table, where bodies name none (minapp).")
         var table: String?
 
+        @OptionGroup(title: "A database that the relay follows by itself")
+        var follow: FollowOptions
+
         @Option(help: "The file with the definition as JSON; - reads it from the standard input.")
         var definitionFile: String?
 
@@ -78,7 +81,8 @@ struct SourcesCommand: AsyncParsableCommand {
 
         private func definition() throws -> JSONValue {
             if let definitionFile {
-                guard preset == nil, scheme == nil, header == nil, secretFile == nil, table == nil
+                guard preset == nil, scheme == nil, header == nil, secretFile == nil, table == nil,
+                    !follow.isGiven
                 else {
                     throw ValidationError("--definition-file says everything by itself")
                 }
@@ -89,7 +93,8 @@ struct SourcesCommand: AsyncParsableCommand {
                 }
             }
             var definition: JSONObject = [:]
-            definition["preset"] = preset.map { .string($0) }
+            definition["preset"] = (preset ?? follow.preset).map { .string($0) }
+            definition["follow"] = follow.definition
             var verification: JSONObject = [:]
             verification["scheme"] = scheme.map { .string($0) }
             verification["header"] = header.map { .string($0) }

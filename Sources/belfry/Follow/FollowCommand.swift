@@ -1,5 +1,6 @@
 import ArgumentParser
 import AsyncHTTPClient
+import ChangeSources
 import Foundation
 import Logging
 import PostgresFollowing
@@ -24,7 +25,8 @@ struct FollowPostgresCommand: AsyncParsableCommand {
         discussion: """
             Every committed transaction is posted to a change source with the preset "postgres", \
             and the server is told so only when the relay has it. A password comes from the file \
-            that PGPASSFILE names, or from PGPASSWORD. docs/postgresql.md tells all.
+            that PGPASSFILE names, or from PGPASSWORD. A relay can do the same by itself: belfry \
+            sources set --follow. docs/postgresql.md tells all.
 
               belfry follow postgres --url postgresql://belfry@db/shop --make \
             --tables public.orders --source-url https://relay/changes/1/… --secret-file secret
@@ -36,15 +38,23 @@ struct FollowPostgresCommand: AsyncParsableCommand {
     var publication = "belfry"
     @Option(help: "The replication slot, which remembers how far it was followed.")
     var slot = "belfry"
-    @Flag(help: "Make publication and slot where they are missing.")
+    @Flag(
+        help: """
+            Read an outbox, which triggers fill, in the place of a slot: for servers that do not \
+            let the role replicate.
+            """)
+    var outbox = false
+    @Flag(help: "Make publication and slot, or the outbox, where they are missing.")
     var make = false
+    @Flag(help: "Remove the outbox, with what was not posted of it, and end.")
+    var drop = false
     @Option(
         help: """
-            A table of a publication that is made, as public.orders; may be repeated. Without it: \
-            all tables.
+            A table of a publication or outbox that is made, as public.orders; may be repeated. \
+            Without it: all tables, of a publication.
             """)
     var tables: [String] = []
-    @Flag(help: "Begin a slot that is made without the rows as they are.")
+    @Flag(help: "Begin a slot or outbox that is made without the rows as they are.")
     var withoutSnapshot = false
     @Option(
         help: "The URL of the change source (belfry sources show; default: BELFRY_SOURCE_URL).")
@@ -53,7 +63,8 @@ struct FollowPostgresCommand: AsyncParsableCommand {
     var secretFile: String?
     @Option(help: "The authorities of the relay's certificate in PEM form.")
     var caFile: String?
-    @Option(help: "Warn once the server keeps as many megabytes of its log for the slot.")
+    @Option(
+        help: "Warn once as many megabytes are kept: of the log for the slot, or in the outbox.")
     var warnMegabytes: UInt64 = 1024
     @Option(help: "trace, debug, info, notice, warning, error or critical.")
     var logLevel = "info"
@@ -64,7 +75,7 @@ struct FollowPostgresCommand: AsyncParsableCommand {
     private static let pause = Duration.seconds(60)
 
     func validate() throws {
-        guard FollowSettings.isSlotName(slot) else {
+        guard FollowDefinition.isSlotName(slot) else {
             throw ValidationError("--slot: 1 to 63 of a–z, 0–9 and _ are allowed")
         }
         guard (1...63).contains(publication.utf8.count) else {
@@ -74,6 +85,10 @@ struct FollowPostgresCommand: AsyncParsableCommand {
             let levels = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
             throw ValidationError("--log-level: \(levels) are allowed")
         }
+        guard !drop || outbox else { throw ValidationError("--drop: is for --outbox only") }
+        guard !outbox || drop || !(make || printSql) || !tables.isEmpty else {
+            throw ValidationError("--tables: an outbox needs its tables named")
+        }
         guard printSql || url != nil else { throw ValidationError("--url is required") }
         guard warnMegabytes < 1 << 40 else {
             throw ValidationError("--warn-megabytes: less is expected")
@@ -82,9 +97,10 @@ struct FollowPostgresCommand: AsyncParsableCommand {
 
     func run() async throws {
         if printSql {
-            print(PreparingSQL(publication: publication, slot: slot, tables: tables).text)
+            print(shownSQL)
             return
         }
+        guard !drop else { return try await remove() }
         try await CommandFailure.told {
             let environment = ProcessInfo.processInfo.environment
             let source = try PostedSource.found(
@@ -106,8 +122,28 @@ struct FollowPostgresCommand: AsyncParsableCommand {
         }
     }
 
+    private var shownSQL: String {
+        guard outbox else {
+            return PreparingSQL(publication: publication, slot: slot, tables: tables).text
+        }
+        return drop ? OutboxSQL.dropText : OutboxSQL(tables: tables, role: "belfry").text
+    }
+
+    private func remove() async throws {
+        try await CommandFailure.told {
+            do {
+                let clock = ContinuousClock()
+                let start = clock.now
+                try OutboxRemoval.run(try settings()) { start.duration(to: clock.now) }
+            } catch let problem as FollowProblem {
+                throw CommandFailure(.configuration, problem.advice)
+            }
+        }
+    }
+
     private func settings() throws(FollowProblem) -> FollowSettings {
         var settings = FollowSettings(try PostgresTarget.followed(url ?? ""))
+        settings.way = outbox ? .outbox : .slot
         settings.publication = publication
         settings.slot = slot
         settings.makes = make
@@ -163,13 +199,5 @@ private struct FollowService: Service {
         } catch is CancellationError {
             // The usual end of a loop.
         }
-    }
-}
-
-extension FollowSettings {
-    /// Where Debian, and others, keep the authorities that a machine trusts.
-    static var usualAuthorities: String? {
-        ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"]
-            .first { FileManager.default.fileExists(atPath: $0) }
     }
 }

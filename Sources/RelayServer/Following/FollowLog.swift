@@ -1,9 +1,9 @@
-import Logging
-import PostgresFollowing
+package import Logging
+package import PostgresFollowing
 import Synchronization
 
 /// Says in the log how it stands with a database that is followed, once for each state.
-final class FollowLog: Sendable {
+package final class FollowLog: Sendable {
     private struct Last {
         var word: String?
         var warning: String?
@@ -13,12 +13,12 @@ final class FollowLog: Sendable {
     private let logger: Logger
     private let last = Mutex(Last())
 
-    init(_ logger: Logger) {
+    package init(_ logger: Logger) {
         self.logger = logger
     }
 
     /// Says a new state.
-    func note(_ status: FollowStatus) {
+    package func note(_ status: FollowStatus) {
         let isNew = last.withLock { last in
             defer { last.word = status.word }
             return last.word != status.word
@@ -34,7 +34,7 @@ final class FollowLog: Sendable {
     }
 
     /// Says what has come since the last time, and what should be thought about.
-    func noteProgress(_ status: FollowStatus) {
+    package func noteProgress(_ status: FollowStatus) {
         let (rows, warning) = last.withLock { last in
             defer { (last.rows, last.warning) = (status.rows, status.warning) }
             return (

@@ -2,19 +2,18 @@ import ChangeSources
 import PostgresLink
 import RelayModel
 
-/// Opens a server: connects, looks whether all is there that following needs, and makes it if it
-/// is asked to.
+/// Opens a server that is followed by a replication slot.
 ///
 /// It is used by the follower's thread alone, and that protects it.
-final class Opening: @unchecked Sendable {
+final class SlotOpening: RowOrigin, @unchecked Sendable {
     private let settings: FollowSettings
     private let memory: FollowMemory
     private let watch: @Sendable () -> Duration
     private let catalogue: Catalogue
     private var log: PostgresConnection?
     private var temporary: String?
-    private(set) var types = TypeCatalogue()
-    private(set) var system = ""
+    private var types = TypeCatalogue()
+    private var system = ""
 
     /// Connects for all but the log, and looks at the server.
     ///
@@ -25,38 +24,11 @@ final class Opening: @unchecked Sendable {
         self.settings = settings
         self.memory = memory
         self.watch = watch
-        catalogue = Catalogue(try Self.connect(settings, memory, watch, isReplication: false))
-        try Self.told {
+        catalogue = Catalogue(
+            try ServerAccess.connect(settings, memory, watch, isReplication: false))
+        try ServerAccess.told {
             try check()
             types = try catalogue.types()
-        }
-    }
-
-    private static func connect(
-        _ settings: FollowSettings, _ memory: FollowMemory,
-        _ watch: @escaping @Sendable () -> Duration,
-        isReplication: Bool
-    ) throws -> PostgresConnection {
-        do {
-            let connection = try PostgresConnection(
-                settings.target.parameters(
-                    isReplication: isReplication, authorities: settings.authorities),
-                wake: memory.wake, watch: watch, isStopped: { memory.isStopped })
-            try connection.query(Catalogue.writing)
-            return connection
-        } catch let error as PostgresError {
-            throw error.problem
-        }
-    }
-
-    /// Turns what a server answers into a state.
-    static func told<Result>(_ body: () throws -> Result) throws -> Result {
-        do {
-            return try body()
-        } catch let error as PostgresError {
-            throw error.problem
-        } catch let error as MalformedMessage {
-            throw FollowProblem.brokenStream(error.description)
         }
     }
 
@@ -76,8 +48,14 @@ final class Opening: @unchecked Sendable {
     }
 
     /// Whether the slot is there; a slot that cannot be followed is a problem.
-    func hasSlot() throws -> Bool {
-        try Self.told {
+    func goesOn() throws -> Bool {
+        let hasSlot = try hasSlot()
+        try openLog()
+        return hasSlot
+    }
+
+    private func hasSlot() throws -> Bool {
+        try ServerAccess.told {
             guard let slot = try catalogue.slot(settings.slot) else { return false }
             if slot.keeping == "lost" { throw FollowProblem.slotLost(settings.slot) }
             guard slot.plugin == "pgoutput" else {
@@ -94,10 +72,10 @@ final class Opening: @unchecked Sendable {
     }
 
     /// Connects for the log.
-    func openLog() throws {
-        let log = try Self.connect(settings, memory, watch, isReplication: true)
+    private func openLog() throws {
+        let log = try ServerAccess.connect(settings, memory, watch, isReplication: true)
         self.log = log
-        try Self.told {
+        try ServerAccess.told {
             system = try log.query("IDENTIFY_SYSTEM").first?.first.flatMap { $0 } ?? ""
         }
         let former = memory.current.system
@@ -112,13 +90,13 @@ final class Opening: @unchecked Sendable {
 
     /// Makes a slot that lasts as long as the connection, and reads the rows as they were then.
     ///
-    /// The slot that lasts is made of it when the relay has them all (``keepSlot()``): whoever is
+    /// The slot that lasts is made of it when the relay has them all (``keep()``): whoever is
     /// killed before begins anew, and a slot that is there means that the snapshot is complete.
-    func beginSlot() throws -> SnapshotReader? {
+    func begin() throws -> SnapshotReader? {
         guard settings.makes, !memory.current.hasFollowed, let log else {
             throw FollowProblem.slotMissing(settings.slot)
         }
-        return try Self.told {
+        return try ServerAccess.told {
             let tables = try catalogue.tables(of: settings.publication)
             guard !tables.isEmpty else {
                 throw FollowProblem.publicationEmpty(settings.publication)
@@ -133,16 +111,19 @@ final class Opening: @unchecked Sendable {
             guard settings.takesSnapshot, let row = made.first,
                 let start = row[1].flatMap({ PostgresPosition($0) }), let snapshot = row[2]
             else { return nil }
-            return try SnapshotReader(
-                catalogue, snapshot: snapshot, start: start, system: system, tables: tables,
-                types: types)
+            let connection = catalogue.connection
+            try connection.query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            try connection.query("SET TRANSACTION SNAPSHOT \(snapshot.quotedText)")
+            return SnapshotReader(
+                connection, origin: "\(system)/\(start)/snapshot",
+                version: Int64(clamping: start.rawValue), tables: tables, types: types)
         }
     }
 
     /// Makes the slot last, once the relay has the snapshot.
-    func keepSlot() throws {
+    func keep() throws {
         guard let temporary, let log else { return }
-        try Self.told {
+        try ServerAccess.told {
             try catalogue.copySlot(temporary, to: settings.slot)
             // It would keep the server's log from here on for as long as the connection lasts.
             try log.query("DROP_REPLICATION_SLOT \(temporary.quotedName)")
@@ -151,9 +132,9 @@ final class Opening: @unchecked Sendable {
     }
 
     /// Begins to follow.
-    func stream() throws -> LogStream {
+    func stream() throws -> any RowStream {
         guard let log else { throw FollowProblem.slotMissing(settings.slot) }
-        return try Self.told {
+        return try ServerAccess.told {
             // From where it was confirmed; the server takes the higher of both.
             try log.query(
                 "START_REPLICATION SLOT \(settings.slot.quotedName) LOGICAL "

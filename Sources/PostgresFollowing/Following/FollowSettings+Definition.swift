@@ -1,0 +1,19 @@
+package import ChangeSources
+import PostgresLink
+
+extension FollowSettings {
+    /// What a source follows by itself.
+    ///
+    /// - Throws: ``FollowProblem/badURL(_:)`` with what is wrong with the URL, without its text.
+    package init(_ definition: FollowDefinition, authorities: String?) throws(FollowProblem) {
+        self.init(try PostgresTarget.followed(definition.url))
+        way = definition.readsOutbox ? .outbox : .slot
+        publication = definition.publication
+        slot = definition.slot
+        makes = definition.makes
+        tables = definition.tables
+        takesSnapshot = definition.takesSnapshot
+        retainedWarning = UInt64(definition.warnMegabytes) * 1_048_576
+        self.authorities = authorities
+    }
+}

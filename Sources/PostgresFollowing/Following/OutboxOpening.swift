@@ -1,0 +1,155 @@
+import PostgresLink
+import RelayModel
+
+/// Opens a database with an outbox: a table that triggers fill, for servers that do not let the
+/// role replicate.
+///
+/// It is used by the follower's thread alone, and that protects it.
+final class OutboxOpening: RowOrigin, @unchecked Sendable {
+    private let settings: FollowSettings
+    private let memory: FollowMemory
+    private let watch: @Sendable () -> Duration
+    private let catalogue: Catalogue
+    private let types: TypeCatalogue
+    private let state: OutboxState
+    /// What was committed when the rows were read, in PostgreSQL's words.
+    private var snapshot: String?
+
+    private var connection: PostgresConnection { catalogue.connection }
+
+    /// What the outbox says of itself.
+    struct OutboxState: Sendable, Hashable {
+        /// Names this outbox among all that there ever are.
+        let identity: String
+        /// Before the numbers of all changes.
+        let firstNumber: Int64
+        /// Whether the relay has the rows as they were.
+        let hasBegun: Bool
+    }
+
+    /// Connects, makes what is missing if that is asked for, and takes the outbox for itself.
+    ///
+    /// - Throws: ``FollowProblem``.
+    init(
+        _ settings: FollowSettings, memory: FollowMemory, watch: @escaping @Sendable () -> Duration
+    ) throws {
+        self.settings = settings
+        self.memory = memory
+        self.watch = watch
+        let connection = try ServerAccess.connect(settings, memory, watch, isReplication: false)
+        let catalogue = Catalogue(connection)
+        self.catalogue = catalogue
+        types = try ServerAccess.told {
+            guard connection.serverVersion >= 140_000 else {
+                throw FollowProblem.serverTooOld(connection.serverVersion)
+            }
+            // What is deleted once more after a crash was posted, and is known.
+            try connection.query("SET synchronous_commit = off; SET lock_timeout = '5s'")
+            if settings.makes, !memory.current.hasFollowed {
+                try Self.make(settings, catalogue)
+            }
+            try Self.take(connection)
+            return try catalogue.types()
+        }
+        state = try ServerAccess.told { try Self.state(connection) }
+    }
+
+    /// Makes what is missing: a trigger holds up who writes to its table while it is made.
+    private static func make(_ settings: FollowSettings, _ catalogue: Catalogue) throws {
+        var sql = OutboxSQL(tables: settings.tables)
+        let isThere = try hasOutbox(catalogue.connection)
+        if isThere {
+            let known = Set(try catalogue.tablesWithOutbox().map(\.quotedPlace))
+            sql = OutboxSQL(tables: settings.tables.filter { !known.contains($0.quotedTable) })
+        }
+        for statement in isThere ? sql.triggers : sql.makes {
+            try catalogue.connection.query(statement)
+        }
+    }
+
+    private static func hasOutbox(_ connection: PostgresConnection) throws -> Bool {
+        try connection.query("SELECT to_regclass('belfry.outbox_state') IS NOT NULL")
+            .first?.first == "t"
+    }
+
+    /// One follower reads an outbox: two would post what the other deletes.
+    private static func take(_ connection: PostgresConnection) throws {
+        let taken = try connection.query(
+            "SELECT pg_try_advisory_lock(\(OutboxSQL.lockClass), \(OutboxSQL.followerLock))")
+        guard taken.first?.first == "t" else { throw FollowProblem.outboxTaken }
+    }
+
+    private static func state(_ connection: PostgresConnection) throws -> OutboxState {
+        guard try hasOutbox(connection) else { throw FollowProblem.outboxMissing }
+        let rows = try connection.query(
+            "SELECT identity, first_number, has_begun FROM belfry.outbox_state")
+        guard let row = rows.first, let identity = row[0] else {
+            throw FollowProblem.outboxMissing
+        }
+        return OutboxState(
+            identity: identity, firstNumber: row[1].flatMap { Int64($0) } ?? 0,
+            hasBegun: row[2] == "t")
+    }
+
+    func goesOn() throws -> Bool { state.hasBegun }
+
+    /// What was committed before the rows were read is in them, and is not told as changes.
+    func begin() throws -> SnapshotReader? {
+        return try ServerAccess.told {
+            let tables = try catalogue.tablesWithOutbox()
+            guard !tables.isEmpty else { throw FollowProblem.outboxEmpty }
+            guard settings.takesSnapshot else { return nil }
+            try connection.query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            let row = try connection.query("SELECT pg_current_snapshot(), gen_random_uuid()").first
+            guard let seen = row?[0], let attempt = row?[1] else {
+                throw FollowProblem.serverRefused("it has no snapshot")
+            }
+            snapshot = seen
+            return SnapshotReader(
+                connection, origin: "\(state.identity)/\(attempt)/snapshot",
+                version: state.firstNumber - 1, tables: tables, types: types)
+        }
+    }
+
+    func keep() throws {
+        try ServerAccess.told {
+            try connection.query("BEGIN")
+            if let snapshot {
+                try connection.query(
+                    "DELETE FROM belfry.outbox WHERE pg_visible_in_snapshot(transaction, $1)",
+                    [snapshot], within: nil)
+            }
+            try connection.query("UPDATE belfry.outbox_state SET has_begun = true")
+            // Otherwise a crash of the server could forget it, after which changes were posted.
+            try connection.query("SET LOCAL synchronous_commit = on")
+            try connection.query("COMMIT")
+        }
+    }
+
+    func stream() throws -> any RowStream {
+        return try ServerAccess.told {
+            try connection.query("LISTEN \(OutboxSQL.channel)")
+            return OutboxStream(
+                catalogue, types: types, identity: state.identity, memory: memory,
+                settings: settings, watch: watch)
+        }
+    }
+}
+
+/// Removes an outbox, with what was not posted of it.
+package enum OutboxRemoval {
+    /// - Throws: ``FollowProblem``.
+    package static func run(
+        _ settings: FollowSettings, watch: @escaping @Sendable () -> Duration
+    ) throws {
+        guard let wake = PostgresWake() else {
+            throw FollowProblem.unreachable("the process has no file descriptor left")
+        }
+        let memory = FollowMemory(FollowStatus(since: Timestamp(seconds: 0)), wake: wake)
+        let connection = try ServerAccess.connect(settings, memory, watch, isReplication: false)
+        try ServerAccess.told {
+            try connection.query("SET lock_timeout = '5s'")
+            for statement in OutboxSQL.drops { try connection.query(statement) }
+        }
+    }
+}

@@ -1,0 +1,41 @@
+/// Rows of an outbox that are to be posted, in their order: by the transaction's last number, then
+/// by their own.
+struct OutboxPlan: Sendable, Hashable {
+    /// A row that waits.
+    struct Entry: Sendable, Hashable {
+        /// Its number in the outbox.
+        let number: Int64
+        /// The last number of its transaction.
+        let last: Int64
+        /// The length of its images.
+        let bytes: Int
+    }
+
+    private var entries: ArraySlice<Entry>
+
+    init(_ entries: [Entry] = []) {
+        self.entries = entries[...]
+    }
+
+    var isEmpty: Bool { entries.isEmpty }
+
+    /// Takes the numbers of the rows that are posted next: whole transactions where they fit, and
+    /// a part of one that is too large to be posted at once.
+    mutating func take() -> [Int64] {
+        var count = 0
+        var whole = 0
+        var bytes = 0
+        for (index, entry) in zip(1..., entries) {
+            guard count == 0 || bytes + entry.bytes <= RowBuffer.maximumBytes,
+                count < RowBuffer.maximumRows
+            else { break }
+            count = index
+            bytes += entry.bytes
+            let next = entries.startIndex + index
+            if next == entries.endIndex || entries[next].last != entry.last { whole = index }
+        }
+        let taken = entries.prefix(whole > 0 ? whole : count)
+        entries = entries.dropFirst(taken.count)
+        return taken.map(\.number)
+    }
+}

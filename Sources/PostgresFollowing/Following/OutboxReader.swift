@@ -1,0 +1,129 @@
+import ChangeSources
+import PostgresLink
+import RelayModel
+
+/// Reads rows of an outbox as changes.
+///
+/// A row says itself what the columns of its table were; a table's key is asked of the catalogue.
+struct OutboxReader {
+    private struct ShapeKey: Hashable {
+        let relation: String
+        let columns: String
+    }
+
+    /// A table as it was, without its generated columns, which the log has not either.
+    private struct Shape {
+        let table: TableShape
+        /// Which of a row's fields are told.
+        let isTold: [Bool]
+    }
+
+    private let identity: String
+    private let database: String
+    private var types: TypeCatalogue
+    private var shapes: [ShapeKey: Shape] = [:]
+    /// Values that were left out because their row is too large.
+    private(set) var valuesLeftOut: UInt64 = 0
+
+    /// As many tables are remembered, in each of their forms.
+    private static let maximumShapes = 1000
+
+    init(identity: String, database: String, types: TypeCatalogue) {
+        self.identity = identity
+        self.database = database
+        self.types = types
+    }
+
+    /// Reads the rows with these numbers, in their order.
+    mutating func batch(of numbers: [Int64], _ catalogue: Catalogue) throws -> RowBatch {
+        let rows = try catalogue.connection.query(
+            """
+            SELECT number, transaction, (extract(epoch FROM at) * 1000000)::bigint, operation,
+                relation, "schema", "table", columns, before, after, origin
+            FROM belfry.outbox JOIN unnest($1::bigint[]) WITH ORDINALITY AS wanted (number, place)
+            USING (number) ORDER BY place
+            """, [numbers.arrayText], within: nil)
+        var batch = RowBatch()
+        for row in rows { batch.rows.append(try change(row.map { $0 ?? "" }, row, catalogue)) }
+        return batch
+    }
+
+    private static let operations: [String: FollowedRow.Operation] = [
+        "INSERT": .create, "UPDATE": .update, "DELETE": .delete, "TRUNCATE": .truncate,
+    ]
+
+    private mutating func change(
+        _ row: [String], _ given: [String?], _ catalogue: Catalogue
+    ) throws -> FollowedRow {
+        guard let operation = Self.operations[row[3]], let number = Int64(row[0]) else {
+            throw MalformedMessage("is no row of an outbox")
+        }
+        let shape = try given[7].map { try self.shape(row, columns: $0, catalogue) }
+        var change = FollowedRow(
+            operation, schema: row[5], table: row[6], key: shape?.table.key ?? [],
+            position: "\(identity)/\(row[1])/\(row[0])")
+        change.database = database
+        change.version = number
+        let microseconds = Int64(row[2]) ?? 0
+        change.occurredAt = Timestamp(
+            seconds: microseconds / 1_000_000,
+            nanoseconds: Int32(microseconds % 1_000_000) * 1000)
+        if let author = ChangeAuthor(Array(row[10].utf8)) {
+            (change.deviceID, change.userID) = (author.deviceID, author.userID)
+        }
+        if let shape {
+            var images = RowBuilder(shape.table)
+            change.before = try given[8].map { try images.row(Self.values($0, shape)) }
+            change.after = try given[9].map { try images.row(Self.values($0, shape)) }
+            valuesLeftOut += images.leftOut
+        }
+        return change
+    }
+
+    private static func values(
+        _ text: String, _ shape: Shape
+    ) throws(MalformedMessage) -> [ColumnValue] {
+        guard let record = RecordText(text), record.values.count == shape.isTold.count else {
+            throw MalformedMessage("has a row that cannot be read")
+        }
+        return zip(record.values, shape.isTold).filter(\.1).map(\.0)
+    }
+
+    private mutating func shape(
+        _ row: [String], columns: String, _ catalogue: Catalogue
+    ) throws -> Shape {
+        let key = ShapeKey(relation: row[4], columns: columns)
+        if let known = shapes[key] { return known }
+        let described = try Self.columns(columns)
+        guard let id = UInt32(row[4]) else { throw MalformedMessage("names no table") }
+        // What is generated has no type here.
+        let isTold = described.map { $0.type != 0 }
+        if !described.allSatisfy({ types.knows($0.type) }) { types = try catalogue.types() }
+        let relation = Relation(
+            id: id, schema: row[5], name: row[6], identity: UInt8(ascii: "f"),
+            columns: described.filter { $0.type != 0 })
+        let shape = Shape(
+            table: TableShape(
+                relation, primaryKey: try catalogue.primaryKey(of: id), types: types),
+            isTold: isTold)
+        if shapes.count >= Self.maximumShapes { shapes = [:] }
+        shapes[key] = shape
+        return shape
+    }
+
+    /// The columns of a table, as `{{name,type},…}`.
+    private static func columns(_ text: String) throws(MalformedMessage) -> [RelationColumn] {
+        var list = ArrayText(Array(text.utf8)[...], of: .text)
+        let columns = list.list()?.map { pair -> RelationColumn? in
+            guard case .list(let parts) = pair, parts.count == 2,
+                case .string(let name) = parts[0], case .string(let type) = parts[1],
+                let number = UInt32(type)
+            else { return nil }
+            return RelationColumn(name: name, type: number, isIdentity: false)
+        }
+        guard let columns, !columns.contains(nil) else {
+            throw MalformedMessage("has columns that cannot be read")
+        }
+        return columns.compactMap { $0 }
+    }
+}

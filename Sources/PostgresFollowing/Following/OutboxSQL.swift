@@ -1,0 +1,153 @@
+import PostgresLink
+
+/// What makes an outbox in a database, and removes it.
+///
+/// Triggers write each changed row into a table in the transaction that changes it. A transaction
+/// that has written holds a lock in common with others until it has ended, by which the follower
+/// knows when a number can no longer appear. It tells the follower only if that has said that it
+/// sleeps, because whoever notifies waits for all others who do when it commits.
+package struct OutboxSQL: Sendable {
+    private let tables: [String]
+    private let role: String?
+
+    /// - Parameters:
+    ///   - tables: as `schema.table`.
+    ///   - role: who follows, if it is not the owner of the outbox.
+    package init(tables: [String], role: String? = nil) {
+        self.tables = tables
+        self.role = role
+    }
+
+    /// The locks that all who use an outbox share, within a database: the first key of each.
+    static let lockClass = 0x62_656C_66
+    /// Held in common by transactions that have written to the outbox.
+    static let writersLock = 1
+    /// Held by a follower that sleeps, and in common by transactions that saw it awake.
+    static let sleepLock = 2
+    /// Held by the one that follows.
+    static let followerLock = 3
+    /// What is notified; a notification has no payload.
+    static let channel = "belfry_outbox"
+
+    /// The statements that make it, each by itself; made twice, they change nothing.
+    var makes: [String] { furniture + triggers + rights }
+
+    /// The statements that make triggers alone.
+    var triggers: [String] { tables.flatMap(triggers) }
+
+    /// The statements that remove it; rows that were not posted are lost.
+    static let drops = ["DROP SCHEMA IF EXISTS belfry CASCADE"]
+
+    /// What an administrator runs once, to be shown.
+    package var text: String {
+        (role.map { Self.roleText($0) } ?? "") + """
+            -- By the owner of the tables. Each trigger waits for transactions that write to its
+            -- table, and holds others up meanwhile: so not for long.
+            SET lock_timeout = '5s';
+            \(makes.map { $0 + ";" }.joined(separator: "\n\n"))
+            """
+    }
+
+    private static func roleText(_ role: String) -> String {
+        """
+        -- The role that follows; set its password with \\password \(role).
+        CREATE ROLE \(role.quotedName) LOGIN;
+
+        """
+    }
+
+    /// What removes it, to be shown.
+    package static var dropText: String { drops.map { $0 + ";" }.joined(separator: "\n") }
+
+    private var furniture: [String] {
+        [
+            "CREATE SCHEMA IF NOT EXISTS belfry",
+            """
+            CREATE TABLE IF NOT EXISTS belfry.outbox (
+                number bigint PRIMARY KEY, transaction xid8 NOT NULL, at timestamptz NOT NULL,
+                operation text NOT NULL, relation oid NOT NULL, "schema" name NOT NULL,
+                "table" name NOT NULL, columns text[], before text, after text, origin text)
+            WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000)
+            """,
+            // Where a transaction ends is asked of each one.
+            "CREATE INDEX IF NOT EXISTS outbox_transaction ON belfry.outbox (transaction, number)",
+            // Numbers are versions of records: those of an outbox that is made anew must be higher
+            // than those of the one before.
+            """
+            DO $$ BEGIN
+                IF to_regclass('belfry.outbox_number') IS NULL THEN
+                    EXECUTE format('CREATE SEQUENCE belfry.outbox_number START %s OWNED BY '
+                        'belfry.outbox.number', (extract(epoch FROM now()) * 1000000)::bigint);
+                END IF;
+            END $$
+            """,
+            """
+            CREATE TABLE IF NOT EXISTS belfry.outbox_state (
+                is_only boolean PRIMARY KEY DEFAULT true CHECK (is_only),
+                identity uuid NOT NULL DEFAULT gen_random_uuid(),
+                first_number bigint NOT NULL, has_begun boolean NOT NULL DEFAULT false)
+            """,
+            """
+            INSERT INTO belfry.outbox_state (first_number)
+            SELECT last_value FROM belfry.outbox_number ON CONFLICT DO NOTHING
+            """,
+            Self.function,
+        ]
+    }
+
+    private static let function = """
+        CREATE OR REPLACE FUNCTION belfry.note_change() RETURNS trigger
+        LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+        SET datestyle = 'ISO, MDY' SET intervalstyle = 'postgres' SET timezone = 'UTC'
+        SET extra_float_digits = 3 SET bytea_output = 'hex' AS $$
+        DECLARE place regclass := coalesce(pg_partition_root(tg_relid), tg_relid);
+        BEGIN
+            -- Before the number is taken, and until the transaction has ended.
+            PERFORM pg_advisory_xact_lock_shared(\(lockClass), \(writersLock));
+            INSERT INTO belfry.outbox (number, transaction, at, operation, relation, "schema",
+                "table", columns, before, after, origin)
+            VALUES (nextval('belfry.outbox_number'), pg_current_xact_id(), clock_timestamp(),
+                tg_op, tg_relid,
+                -- A partition is told as the table that it is a part of.
+                (SELECT nspname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace
+                    WHERE c.oid = place),
+                (SELECT relname FROM pg_class AS c WHERE c.oid = place),
+                CASE WHEN tg_op <> 'TRUNCATE' THEN (
+                    SELECT array_agg(ARRAY[attname::text,
+                        CASE WHEN attgenerated = '' THEN atttypid ELSE 0 END::text] ORDER BY attnum)
+                    FROM pg_attribute
+                    WHERE attrelid = tg_relid AND attnum > 0 AND NOT attisdropped) END,
+                CASE WHEN tg_op IN ('UPDATE', 'DELETE') THEN old::text END,
+                CASE WHEN tg_op IN ('INSERT', 'UPDATE') THEN new::text END,
+                current_setting('belfry.origin', true));
+            -- The follower is told only if it sleeps.
+            IF NOT pg_try_advisory_xact_lock_shared(\(lockClass), \(sleepLock)) THEN
+                PERFORM pg_notify('\(channel)', '');
+            END IF;
+            RETURN NULL;
+        END $$
+        """
+
+    private func triggers(on table: String) -> [String] {
+        [
+            """
+            CREATE OR REPLACE TRIGGER belfry_outbox AFTER INSERT OR UPDATE OR DELETE
+            ON \(table.quotedTable) FOR EACH ROW EXECUTE FUNCTION belfry.note_change()
+            """,
+            """
+            CREATE OR REPLACE TRIGGER belfry_outbox_truncate AFTER TRUNCATE
+            ON \(table.quotedTable) FOR EACH STATEMENT EXECUTE FUNCTION belfry.note_change()
+            """,
+        ]
+    }
+
+    private var rights: [String] {
+        guard let role = role?.quotedName else { return [] }
+        let named = tables.map(\.quotedTable).joined(separator: ", ")
+        return [
+            "GRANT USAGE ON SCHEMA belfry TO \(role)",
+            "GRANT SELECT, DELETE ON belfry.outbox TO \(role)",
+            "GRANT SELECT, UPDATE ON belfry.outbox_state TO \(role)",
+        ] + (named.isEmpty ? [] : ["GRANT SELECT ON \(named) TO \(role)"])
+    }
+}

@@ -1,0 +1,236 @@
+import ChangeSources
+import PostgresLink
+import RelayModel
+
+/// Reads an outbox: posts each row once it is certain that none can appear before it, and deletes
+/// it when the relay has it.
+///
+/// Numbers are taken before transactions commit, so that a lower one may appear later. Whoever has
+/// taken one holds a lock until its transaction has ended: once all who held it when a number was
+/// seen have let go, nothing below that number is missing. Transactions are told in the order of
+/// their last numbers. Of two that change one record, the later one waits for the end of the
+/// earlier one and takes its number then: so each record's changes come as they were committed.
+///
+/// It is used by the follower's thread alone, and that protects it.
+final class OutboxStream: RowStream, @unchecked Sendable {
+    private let catalogue: Catalogue
+    private let memory: FollowMemory
+    private let settings: FollowSettings
+    private let watch: @Sendable () -> Duration
+    private var reader: OutboxReader
+    private var plan = OutboxPlan()
+    /// The next batch, read while the one before is posted.
+    private var next: (numbers: [Int64], batch: RowBatch)?
+    /// What is being posted, or was and is not deleted.
+    private var handed: [Int64] = []
+    /// Up to which number all is there once these have ended.
+    private var barrier: (number: Int64, writers: Set<String>, since: Duration)?
+    /// How many rows are looked at for a plan.
+    private var window = OutboxStream.smallestWindow
+    private var pause = OutboxStream.pauses.first
+    private var isAsleep = false
+    private var lastLooked = Duration.zero - OutboxStream.lookPause
+
+    private var connection: PostgresConnection { catalogue.connection }
+
+    /// As many rows are planned at once; a plan keeps 24 bytes of each.
+    private static let smallestWindow = 50_000
+    /// The waits for transactions that have not ended: lag is theirs and half of the wait.
+    private static let pauses = (
+        first: Duration.milliseconds(2), longest: Duration.milliseconds(50)
+    )
+    /// A notification can be lost with its connection only; this is for what nobody thought of.
+    private static let longestSleep = Duration.seconds(30)
+    private static let lookPause = Duration.seconds(10)
+    /// How long a transaction may hold up others before it is said.
+    private static let patience = Duration.seconds(60)
+
+    init(
+        _ catalogue: Catalogue, types: TypeCatalogue, identity: String, memory: FollowMemory,
+        settings: FollowSettings, watch: @escaping @Sendable () -> Duration
+    ) {
+        self.catalogue = catalogue
+        self.memory = memory
+        self.settings = settings
+        self.watch = watch
+        reader = OutboxReader(
+            identity: identity, database: catalogue.connection.database, types: types)
+    }
+
+    func nextBatch() throws -> RowBatch {
+        while true {
+            if memory.isStopped { throw CancellationError() }
+            try look()
+            let isIdle = memory.current.isIdle
+            if isIdle {
+                try forget()
+                if let (numbers, batch) = next {
+                    next = nil
+                    handed = numbers
+                    memory.change { $0.isIdle = false }
+                    return batch
+                }
+            }
+            if next == nil, try read() {
+                pause = Self.pauses.first
+            } else if isIdle {
+                try rest()
+            } else if !memory.current.isIdle, !memory.isStopped {
+                // The end of the post wakes, unless it was before this question: the wait for an
+                // answer takes its signal then.
+                connection.wait(toRead: false, for: Self.longestSleep)
+            }
+        }
+    }
+
+    // MARK: Reading
+
+    /// Reads the next batch; returns whether there is one.
+    private func read() throws -> Bool {
+        if plan.isEmpty { try makePlan() }
+        let numbers = plan.take()
+        guard !numbers.isEmpty else { return false }
+        next = (numbers, try reader.batch(of: numbers, catalogue))
+        return true
+    }
+
+    /// Finds out what is to be posted, if it is certain.
+    private func makePlan() throws {
+        guard try isComplete(), let barrier else { return }
+        // What is handed over is not deleted yet.
+        let rows = try connection.query(
+            """
+            SELECT number, last,
+                coalesce(octet_length(before), 0) + coalesce(octet_length(after), 0)
+            FROM belfry.outbox JOIN (
+                SELECT transaction, (SELECT max(number) FROM belfry.outbox AS own
+                    WHERE own.transaction = seen.transaction) AS last
+                FROM (SELECT DISTINCT transaction FROM belfry.outbox
+                    WHERE number <= $1::bigint) AS seen) AS ended USING (transaction)
+            WHERE number <= $1::bigint AND last <= $1::bigint AND number <> ALL ($2::bigint[])
+            ORDER BY last, number
+            """, [String(barrier.number), handed.arrayText], within: nil)
+        self.barrier = nil
+        plan = OutboxPlan(
+            rows.compactMap { row in
+                guard let number = row[0].flatMap({ Int64($0) }),
+                    let last = row[1].flatMap({ Int64($0) })
+                else { return nil }
+                return OutboxPlan.Entry(
+                    number: number, last: last, bytes: row[2].flatMap { Int($0) } ?? 0)
+            })
+        // A transaction that is longer than the window is seen with a larger one only.
+        window = plan.isEmpty ? window * 2 : Self.smallestWindow
+    }
+
+    /// Whether nothing can appear any more below the number of the barrier.
+    private func isComplete() throws -> Bool {
+        if barrier == nil {
+            let found = try connection.query(
+                """
+                SELECT max(number) FROM (SELECT number FROM belfry.outbox
+                    WHERE number <> ALL ($1::bigint[]) ORDER BY number LIMIT \(window)) AS seen
+                """, [handed.arrayText])
+            guard let number = found.first?.first?.flatMap({ Int64($0) }) else { return false }
+            // Looked at after the number was seen: whoever took a lower one is among them, or is
+            // seen from here on.
+            barrier = (number, try writers(), watch())
+        }
+        guard let barrier else { return false }
+        if barrier.writers.isEmpty { return true }
+        let left = barrier.writers.intersection(try writers())
+        self.barrier?.writers = left
+        return left.isEmpty
+    }
+
+    /// The transactions that have written to the outbox and have not ended.
+    private func writers() throws -> Set<String> {
+        let rows = try connection.query(
+            """
+            SELECT virtualtransaction FROM pg_locks WHERE locktype = 'advisory'
+            AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+            AND classid = \(OutboxSQL.lockClass) AND objid = \(OutboxSQL.writersLock)
+            AND objsubid = 2 AND granted
+            """)
+        return Set(rows.compactMap { $0[0] })
+    }
+
+    /// Deletes what the relay has.
+    private func forget() throws {
+        guard !handed.isEmpty else { return }
+        try connection.query(
+            "DELETE FROM belfry.outbox WHERE number = ANY ($1::bigint[])", [handed.arrayText],
+            within: nil)
+        handed = []
+    }
+
+    // MARK: Waiting
+
+    /// Waits until there may be something: sleeps where nobody writes, and otherwise looks again
+    /// soon.
+    private func rest() throws {
+        if barrier == nil, try sleeps() {
+            // What has come with an answer does not come again.
+            if !connection.takeNotifications(), !memory.isStopped {
+                connection.wait(toRead: true, for: Self.longestSleep)
+                try connection.receive()
+                connection.takeNotifications()
+            }
+            try wakeUp()
+            return
+        }
+        connection.wait(toRead: false, for: pause)
+        pause = min(pause * 2, Self.pauses.longest)
+    }
+
+    /// Says that whoever writes from here on must notify, unless somebody writes already.
+    private func sleeps() throws -> Bool {
+        let said = try connection.query(
+            "SELECT pg_try_advisory_lock(\(OutboxSQL.lockClass), \(OutboxSQL.sleepLock))")
+        guard said.first?.first == "t" else { return false }
+        isAsleep = true
+        // Who wrote before it was said has ended, and is seen now.
+        let left = try connection.query("SELECT EXISTS (SELECT FROM belfry.outbox)")
+        if left.first?.first == "f", try writers().isEmpty { return true }
+        try wakeUp()
+        return false
+    }
+
+    private func wakeUp() throws {
+        guard isAsleep else { return }
+        isAsleep = false
+        try connection.query(
+            "SELECT pg_advisory_unlock(\(OutboxSQL.lockClass), \(OutboxSQL.sleepLock))")
+    }
+
+    /// Looks at how large the outbox has become.
+    private func look() throws {
+        guard watch() - lastLooked >= Self.lookPause else { return }
+        lastLooked = watch()
+        let size = try connection.query("SELECT pg_total_relation_size('belfry.outbox')")
+            .first?.first.flatMap { $0 }.flatMap { UInt64($0) }
+        let held = barrier.map { watch() - $0.since } ?? .zero
+        let (leftOut, limit) = (reader.valuesLeftOut, settings.retainedWarning)
+        memory.change { memory in
+            memory.status.retainedBytes = size
+            memory.status.valuesLeftOut = leftOut
+            memory.status.warning = Self.warning(size: size ?? 0, over: limit, held: held)
+        }
+    }
+
+    private static func warning(size: UInt64, over limit: UInt64, held: Duration) -> String? {
+        if held > patience {
+            return "A transaction that has changed followed tables is open for more than "
+                + "\(held.components.seconds) s: what was committed after it began waits for its "
+                + "end."
+        }
+        guard size > limit else { return nil }
+        return "The outbox takes \(size / 1_048_576) MB: look why the relay is behind, or for "
+            + "transactions that are open for long."
+    }
+}
+
+extension [Int64] {
+    /// As PostgreSQL writes an array of numbers.
+    var arrayText: String { "{\(map(String.init).joined(separator: ","))}" }
+}

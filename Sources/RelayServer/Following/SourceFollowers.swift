@@ -1,0 +1,202 @@
+import ChangeSources
+import Foundation
+import Logging
+import PostgresFollowing
+import RelayModel
+import Storage
+import Synchronization
+
+/// Follows the databases of those sources that follow one, for as long as the relay runs.
+///
+/// Each has a follower of its own, which decodes and appends within the process what a webhook
+/// would have brought. It begins when the source is saved, begins anew when what it follows is
+/// changed, and ends with the source.
+package final class SourceFollowers: Sendable {
+    private struct Running {
+        let definition: FollowDefinition
+        let follower: PostgresFollower?
+        let problem: FollowProblem?
+        let task: Task<Void, Never>
+    }
+
+    private let registry: any ContainerRegistry & SourceRegistry
+    private let intake: ChangeIntake
+    private let ledger: SourceLedger
+    private let world: World
+    private let logger: Logger
+    private let meter = FollowMeter()
+    private let sources = SourceMemory()
+    private let running = Mutex<[SourcePlace: Running]>([:])
+    private let saved = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+
+    /// What goes into the log of every follower: how far it has come.
+    private static let pause = Duration.seconds(60)
+
+    init(
+        registry: any ContainerRegistry & SourceRegistry, intake: ChangeIntake,
+        ledger: SourceLedger, world: World, logger: Logger
+    ) {
+        self.registry = registry
+        self.intake = intake
+        self.ledger = ledger
+        self.world = world
+        self.logger = logger
+        saved.continuation.yield()
+    }
+
+    /// Looks again which sources follow a database, soon.
+    func lookAgain() { saved.continuation.yield() }
+
+    /// How it stands with the database of a source; `nil` if none is followed for it.
+    func standing(of place: SourcePlace) -> FollowStanding? {
+        guard let running = running.withLock({ $0[place] }) else { return nil }
+        if let problem = running.problem { return .refused(problem) }
+        return running.follower.map { .followed($0.status) }
+    }
+
+    /// Brings the metrics up to date.
+    func updateMetrics() {
+        let all = running.withLock { Array($0.keys) }
+        meter.show(
+            all.compactMap { place in standing(of: place).map { (place, $0) } }, at: world.now())
+    }
+
+    /// Follows until the task is cancelled; then all followers have ended.
+    func run() async throws {
+        do {
+            for await _ in saved.stream { try await arrange() }
+        } catch {
+            await endAll()
+            throw error
+        }
+        await endAll()
+        try Task.checkCancellation()
+    }
+
+    private func endAll() async {
+        let all = running.withLock { running in
+            defer { running = [:] }
+            return running.values.map(\.task)
+        }
+        for task in all { task.cancel() }
+        for task in all { await task.value }
+    }
+
+    /// Ends followers that are no longer wanted, and begins those that are new.
+    private func arrange() async throws {
+        var wanted: [SourcePlace: FollowDefinition] = [:]
+        for settings in try await registry.containers() {
+            for stored in try await registry.sources(of: settings.key) {
+                // A definition that cannot be read is said where it is shown.
+                guard let definition = try? sources.source(stored).follow else { continue }
+                wanted[SourcePlace(container: settings.key, source: stored.name)] = definition
+            }
+        }
+        let ended = running.withLock { running in
+            let ended = running.filter { wanted[$0.key] != $0.value.definition }
+            for place in ended.keys { running[place] = nil }
+            return ended.values.map(\.task)
+        }
+        for task in ended { task.cancel() }
+        // Two of the same slot would be in each other's way.
+        for task in ended { await task.value }
+        for (place, definition) in wanted {
+            guard running.withLock({ $0[place] == nil }) else { continue }
+            let begun = begin(definition, for: place)
+            running.withLock { $0[place] = begun }
+        }
+    }
+
+    private func begin(_ definition: FollowDefinition, for place: SourcePlace) -> Running {
+        var logger = logger
+        logger[metadataKey: "container"] = "\(place.container)"
+        logger[metadataKey: "source"] = "\(place.source)"
+        let log = FollowLog(logger)
+        do {
+            let settings = try FollowSettings(
+                definition, authorities: FollowSettings.usualAuthorities)
+            let follower = try PostgresFollower(
+                settings, clock: world.clock, now: world.now, changed: log.note
+            ) { [self] rows in await take(rows, from: place) }
+            let clock = world.clock
+            let task = Task {
+                await withTaskGroup(of: Void.self) { group in
+                    group.addTask { try? await follower.run() }
+                    group.addTask {
+                        while (try? await clock.sleep(for: Self.pause)) != nil {
+                            log.noteProgress(follower.status)
+                        }
+                    }
+                    await group.next()
+                    group.cancelAll()
+                }
+            }
+            return Running(
+                definition: definition, follower: follower, problem: nil, task: task)
+        } catch let problem as FollowProblem {
+            logger.error("\(problem.advice)", metadata: ["state": "\(problem.code)"])
+            return Running(definition: definition, follower: nil, problem: problem, task: Task {})
+        } catch {
+            preconditionFailure("what is thrown here is a FollowProblem")
+        }
+    }
+
+    // MARK: Taking rows
+
+    /// Takes rows as a webhook of the source that was believed.
+    private func take(_ rows: [FollowedRow], from place: SourcePlace) async -> RowsTaken {
+        let now = world.now()
+        do {
+            guard let stored = try await registry.source(place.source, of: place.container) else {
+                return .not(.relayRefuses("the source was deleted"))
+            }
+            let source = try sources.source(stored)
+            let results = try await intake.take(
+                source.decode(rows), from: source, of: place.container,
+                posted: { Self.webhook(rows, at: now) }, at: now)
+            if let failure = results.failure { return refused(failure, place, at: now) }
+            ledger.noteAccepted(
+                place.source, of: place.container, ignored: results.ignored, at: now)
+            return .taken
+        } catch is CancellationError {
+            return .not(.relayUnreachable("it is ending"))
+        } catch {
+            let answer = ErrorMapping(error).apiError
+            guard [408, 429].contains(answer.httpStatus) || answer.httpStatus >= 500 else {
+                return refused(answer, place, at: now)
+            }
+            return .not(.relayUnreachable(answer.reason))
+        }
+    }
+
+    /// The rows as they would have been posted: what is kept of changes that conflict.
+    private static func webhook(_ rows: [FollowedRow], at now: Timestamp) -> WebhookRequest {
+        WebhookRequest(
+            body: JSONValue.array(rows.map { .object($0.json) }).utf8, receivedAt: now)
+    }
+
+    private func refused(
+        _ error: APIError, _ place: SourcePlace, at now: Timestamp
+    ) -> RowsTaken {
+        // The follower's own log says it.
+        _ = ledger.noteRefused(
+            SourceLedger.Refusal(
+                at: now, source: place.source, address: nil, status: error.httpStatus,
+                reason: error.reason, requestID: "-"), of: place.container, isKnown: true)
+        return .not(.relayRefuses(error.reason))
+    }
+}
+
+/// A source, and whose it is.
+struct SourcePlace: Sendable, Hashable {
+    let container: ContainerKey
+    let source: SourceName
+}
+
+extension FollowSettings {
+    /// Where Debian, and others, keep the authorities that a machine trusts.
+    package static var usualAuthorities: String? {
+        ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"]
+            .first { FileManager.default.fileExists(atPath: $0) }
+    }
+}

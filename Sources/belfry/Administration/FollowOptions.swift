@@ -1,0 +1,52 @@
+import ArgumentParser
+import RelayModel
+
+/// What `belfry sources set` is told of a database that the relay follows by itself.
+struct FollowOptions: ParsableArguments {
+    @Option(
+        name: .customLong("follow"),
+        help: """
+            The PostgreSQL database, as postgresql://ROLE@HOST:PORT/DATABASE; without a password. \
+            "off" ends it.
+            """)
+    var url: String?
+    @Option(help: "The publication, which says what is followed (default: belfry).")
+    var publication: String?
+    @Option(help: "The replication slot (default: belfry).")
+    var slot: String?
+    @Flag(inversion: .prefixedNo, help: "Read an outbox in the place of a slot.")
+    var outbox: Bool?
+    @Flag(
+        inversion: .prefixedNo,
+        help: "Make publication and slot, or the outbox, where they are missing.")
+    var make: Bool?
+    @Option(
+        parsing: .singleValue,
+        help: "A table of what is made, as public.orders; may be repeated.")
+    var tables: [String] = []
+    @Flag(inversion: .prefixedNo, help: "Begin with the rows as they are (default: with them).")
+    var snapshot: Bool?
+    @Option(help: "Warn once the server keeps as many megabytes for it (default: 1024).")
+    var warnMegabytes: Int64?
+
+    /// Whether anything of it is named.
+    var isGiven: Bool { definition != nil }
+
+    /// The preset of a source that is told to follow.
+    var preset: String? { url == nil || url == "off" ? nil : "postgres" }
+
+    /// The member `follow` of a source, with what is named; `nil` if nothing is.
+    var definition: JSONValue? {
+        if url == "off" { return .null }
+        var follow: JSONObject = [:]
+        follow["url"] = url.map { .string($0) }
+        follow["publication"] = publication.map { .string($0) }
+        follow["slot"] = slot.map { .string($0) }
+        follow["outbox"] = outbox.map { .bool($0) }
+        follow["make"] = make.map { .bool($0) }
+        if !tables.isEmpty { follow["tables"] = .array(tables.map { .string($0) }) }
+        follow["snapshot"] = snapshot.map { .bool($0) }
+        follow["warnMegabytes"] = warnMegabytes.map { .integer($0) }
+        return follow.members.isEmpty ? nil : .object(follow)
+    }
+}

@@ -1,0 +1,238 @@
+import ChangeSources
+import PostgresFollowing
+import PostgresLink
+import RelayTestKit
+import Testing
+
+/// A real server without logical log is followed by what triggers write.
+@Suite(
+    .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"),
+    .timeLimit(.minutes(3)))
+struct OutboxTests {
+    /// What is not deleted of an outbox.
+    private static let left = "SELECT count(*) FROM belfry.outbox"
+
+    @Test func `rows as they are come first, then each transaction, with the rows before`()
+        async throws
+    {
+        let server = try PostgresServer.plain()
+        let name = try server.database(
+            """
+            CREATE TABLE t (a int, id int PRIMARY KEY, v text, w int GENERATED ALWAYS AS (id * 2)
+                STORED);
+            ALTER TABLE t DROP a; INSERT INTO t VALUES (1, 'a'), (2, 'b')
+            """)
+        let seen = try await Followed().follow(try server.outbox(name)) { followed in
+            await followed.until { $0.words.last == "following" }
+            try server.sql("INSERT INTO t VALUES (3, NULL)", in: name)
+            try server.sql(
+                """
+                BEGIN; SET LOCAL belfry.origin = '{"deviceID": "d-1", "userRecordName": "u-1"}';
+                UPDATE t SET v = 'A "q", \\(é)' WHERE id = 1; DELETE FROM t WHERE id = 2; COMMIT
+                """, in: name)
+            await followed.until { $0.rows.count == 5 }
+            try server.sql("TRUNCATE t", in: name)
+            await followed.until { $0.rows.count == 6 }
+            return followed.seen
+        }
+        #expect(
+            seen.rows.map(line) == [
+                #"create t[id] - {"id":1,"v":"a"} snapshot"#,
+                #"create t[id] - {"id":2,"v":"b"} snapshot"#,
+                #"create t[id] - {"id":3,"v":null}"#,
+                #"update t[id] {"id":1,"v":"a"} {"id":1,"v":"A \"q\", \\(é)"} by d-1/u-1"#,
+                #"delete t[id] {"id":2,"v":"b"} - by d-1/u-1"#,
+                "truncate t[] - -",
+            ])
+        let versions = seen.rows.compactMap(\.version)
+        #expect(versions == versions.sorted() && versions.count == 6)
+        #expect(Set(seen.rows.map(\.position)).count == 6)
+        #expect(seen.requests.contains { $0.map(\.operation).suffix(2) == [.update, .delete] })
+    }
+
+    @Test func `what commits late is told before what took its number later, and none is skipped`()
+        async throws
+    {
+        let server = try PostgresServer.plain()
+        let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")
+        let rows = try await Followed().follow(try server.outbox(name)) { followed in
+            await followed.until { $0.words.last == "following" }
+            let slow = try PostgresSession(server, name)
+            try slow.run("BEGIN; INSERT INTO t VALUES (1)")
+            try server.sql("INSERT INTO t VALUES (2)", in: name)
+            // It has been woken, and has seen the second one.
+            try server.wait(
+                for: "0",
+                of: "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 2 "
+                    + "AND mode = 'ExclusiveLock' AND database = "
+                    + "(SELECT oid FROM pg_database WHERE datname = '\(name)')")
+            #expect(followed.seen.rows.isEmpty)
+            try slow.run("SAVEPOINT s; INSERT INTO t VALUES (4); ROLLBACK TO s; COMMIT")
+            await followed.until { $0.rows.count == 2 }
+            try slow.run("BEGIN; INSERT INTO t VALUES (5)")
+            try server.sql("INSERT INTO t VALUES (6)", in: name)
+            try slow.run("INSERT INTO t VALUES (7); COMMIT")
+            slow.end()
+            await followed.until { $0.rows.count == 5 }
+            return followed.seen.rows
+        }
+        // A transaction has the place of its last row.
+        #expect(
+            rows.map(line) == [1, 2, 6, 5, 7].map { #"create t[id] - {"id":\#($0)}"# })
+    }
+
+    @Test func `what was open when the rows were read is told as a change`() async throws {
+        let server = try PostgresServer.plain()
+        let name = try server.database(
+            "CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 1), (2, 1)")
+        try server.sql(
+            OutboxSQL(tables: ["public.t"]).text, in: name)
+        let open = try PostgresSession(server, name)
+        try open.run("BEGIN; UPDATE t SET v = 2 WHERE id = 1")
+        try server.sql("UPDATE t SET v = 3 WHERE id = 2", in: name)
+        let followed = Followed()
+        let follower = try followed.follower(try server.outbox(name))
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await follower.run() }
+            await followed.until { $0.words.last == "following" }
+            try open.run("COMMIT")
+            await followed.until { $0.rows.count == 3 }
+            group.cancelAll()
+        }
+        open.end()
+        #expect(
+            followed.seen.rows.map(line) == [
+                #"create t[id] - {"id":1,"v":1} snapshot"#,
+                #"create t[id] - {"id":2,"v":3} snapshot"#,
+                #"update t[id] {"id":1,"v":1} {"id":1,"v":2}"#,
+            ])
+    }
+
+    @Test
+    func `a large transaction comes in parts, each row once, and is deleted when it is taken`()
+        async throws
+    {
+        let server = try PostgresServer.plain()
+        let name = try server.database("CREATE TABLE t (id int PRIMARY KEY, v text)")
+        let seen = try await Followed().follow(try server.outbox(name)) { followed in
+            await followed.until { $0.words.last == "following" }
+            followed.refuse(1)
+            try server.sql("INSERT INTO t SELECT n, 'v' FROM generate_series(1, 2300) n", in: name)
+            await followed.until { $0.rows.count == 2300 }
+            try server.wait(for: "0", of: Self.left, in: name)
+            return followed.seen
+        }
+        #expect(seen.requests.map(\.count) == [500, 500, 500, 500, 300])
+        #expect(Set(seen.rows.map(\.position)).count == 2300)
+        #expect(seen.words.contains("relayUnreachable"))
+    }
+
+    @Test func `what was not taken comes again with the same position, and a snapshot does not`()
+        async throws
+    {
+        let server = try PostgresServer.plain()
+        let name = try server.database(
+            "CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)")
+        let settings = try server.outbox(name)
+        try await Followed().follow(settings) { followed in
+            await followed.until { $0.words.last == "following" }
+        }
+        var positions: [String] = []
+        for isRefused in [true, false] {
+            let followed = Followed()
+            if isRefused { followed.refuse(.max) }
+            try await followed.follow(settings) { followed in
+                if isRefused { try server.sql("INSERT INTO t VALUES (2)", in: name) }
+                await followed.until { $0.attempts > 0 }
+            }
+            positions += followed.seen.attempted.map(\.position)
+        }
+        #expect(positions.count == 2 && Set(positions).count == 1)
+    }
+
+    @Test func `an outbox has one follower, and is made again for more tables, and dropped`()
+        async throws
+    {
+        let server = try PostgresServer.plain()
+        let name = try server.database(
+            """
+            CREATE TABLE t (id int PRIMARY KEY);
+            CREATE TABLE p (id int PRIMARY KEY) PARTITION BY RANGE (id);
+            CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (10);
+            """)
+        var without = try server.outbox(name)
+        without.makes = false
+        #expect(try await Followed().problem(without) == .outboxMissing)
+        try await Followed().follow(try server.outbox(name)) { first in
+            await first.until { $0.words.last == "following" }
+            let second = try server.outbox(name) { $0.endsBeforeItBegan = false }
+            try await Followed().follow(second) { second in
+                await second.until { $0.words.contains("outboxTaken") }
+            }
+        }
+        let rows = try await Followed().follow(
+            try server.outbox(name, ["public.t", "public.p"])
+        ) { followed in
+            await followed.until { $0.words.last == "following" }
+            try server.sql("INSERT INTO p VALUES (7); INSERT INTO t VALUES (1)", in: name)
+            await followed.until { $0.rows.count == 2 }
+            return followed.seen.rows
+        }
+        #expect(rows.map(line) == [#"create p[id] - {"id":7}"#, #"create t[id] - {"id":1}"#])
+        try OutboxRemoval.run(without) { .zero }
+        try server.sql("INSERT INTO p VALUES (8)", in: name)
+        #expect(try await Followed().problem(without) == .outboxMissing)
+    }
+
+    @Test func `the SQL that is shown lets its role follow, and nothing more`() async throws {
+        let server = try PostgresServer.plain()
+        let name = try server.database(
+            "CREATE TABLE t (id int PRIMARY KEY, v text); INSERT INTO t VALUES (1, 'a')")
+        try server.sql(OutboxSQL(tables: ["public.t"], role: "belfry").text, in: name)
+        let target = try PostgresTarget("host=\(server.folder) user=belfry dbname=\(name)")
+        let settings = try server.outbox(name) {
+            $0.makes = false
+            $0.target = target
+        }
+        let rows = try await Followed().follow(settings) { followed in
+            await followed.until { $0.words.last == "following" }
+            try server.sql("UPDATE t SET v = 'b'", in: name)
+            await followed.until { $0.rows.count == 2 }
+            try server.wait(for: "0", of: Self.left, in: name)
+            return followed.seen.rows
+        }
+        #expect(
+            rows.map(line) == [
+                #"create t[id] - {"id":1,"v":"a"} snapshot"#,
+                #"update t[id] {"id":1,"v":"a"} {"id":1,"v":"b"}"#,
+            ])
+        try server.sql(OutboxSQL.dropText, in: name)
+    }
+
+    @Test(arguments: [
+        ("(1,\"a \"\"b\"\"\",)", [ColumnText.text("1"), .text("a \"b\""), .null]),
+        (#"("\\d","",x y)"#, [.text(#"\d"#), .text(""), .text("x y")]), ("()", [.null]),
+    ])
+    func `a row's text is read field by field`(text: String, fields: [ColumnText]) {
+        #expect(RecordText(text)?.values.map(ColumnText.init) == fields)
+    }
+
+    @Test(arguments: ["", "(", "1,2", "(\"a)", "(a\\)", "(\")"])
+    func `what is no row's text is refused`(text: String) {
+        #expect(RecordText(text) == nil)
+    }
+}
+
+/// A column's value as a test writes it.
+enum ColumnText: Sendable, Equatable {
+    case null, text(String), other
+
+    init(_ value: ColumnValue) {
+        self =
+            switch value {
+            case .null: .null
+            case .text(let bytes): .text(String(decoding: bytes, as: UTF8.self))
+            default: .other
+            }
+    }
+}

@@ -1,0 +1,140 @@
+import GatewaySimulator
+import PostgresFollowing
+import RelayModel
+import RelayTestKit
+import Testing
+
+/// A relay follows the databases of its sources by itself.
+@Suite(
+    .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"),
+    .serialized, .timeLimit(.minutes(5)))
+struct ServedTests {
+    private static func follow(
+        _ server: PostgresServer, _ database: String, _ members: JSONObject = [:]
+    ) -> JSONObject {
+        var follow: JSONObject = [
+            "url": .string("host=\(server.folder) user=postgres dbname=\(database)"),
+            "slot": .string(database), "make": true,
+        ]
+        follow.members += members.members
+        return [
+            "preset": "postgres", "follow": .object(follow),
+            "mapping": ["recordTypes": ["public.orders": "Order"]],
+        ]
+    }
+
+    private static let orders: JSONValue = [
+        "subscriptionID": "orders", "subscriptionType": "query",
+        "query": ["recordType": "Order", "predicate": #"status = "shipped""#],
+        "firesOn": ["update", "delete"], "notificationInfo": ["alertBody": "Shipped"],
+    ]
+
+    private static let table = """
+        CREATE TABLE orders (id int PRIMARY KEY, status text);
+        INSERT INTO orders VALUES (7, 'paid'), (8, 'shipped')
+        """
+
+    @Test(arguments: [false, true])
+    func `a source is followed from its rows to a push, and the relay keeps the rows before`(
+        outbox: Bool
+    ) async throws {
+        let server = try outbox ? PostgresServer.plain() : PostgresServer.shared()
+        let name = try server.database(Self.table)
+        try await ServedRelay.with { relay in
+            try await relay.client.administer(
+                "POST", "\(relay.container.path)/schema/recordTypes/Order", ["shadow": true]
+            ).expect(200)
+            try await relay.container.save(Self.orders)
+            try await relay.container.set(
+                source: "shop",
+                Self.follow(
+                    server, name, outbox ? ["outbox": true, "tables": ["public.orders"]] : [:]))
+            _ = try await relay.source("shop", is: "following")
+            try server.sql(
+                "UPDATE orders SET status = 'shipped' WHERE id = 7; DELETE FROM orders WHERE id = 8",
+                in: name)
+            let pushes = try await relay.gateway.simulated.pushes(count: 4, within: .patience)
+            #expect(
+                pushes.map(\.line).sorted() == [
+                    "phone: qry orders deleted 8", "phone: qry orders updated 7",
+                    "tablet: qry orders deleted 8", "tablet: qry orders updated 7",
+                ])
+            let shown = try await relay.source("shop", is: "following")
+            #expect(shown.value(at: ["following", "rows"]) == 4)
+            #expect(shown.value(at: ["following", "verdict"]) == "well")
+            #expect(shown.value(at: ["follow", "slot"]) == .string(name))
+            // The log of the server has the key alone; the relay had the row.
+            let changes = try await relay.client.administer(
+                "GET", "\(relay.container.path)/changes?limit=1")
+            #expect(changes.text.contains(#""status":"shipped""#), "\(changes.text)")
+            try await told(relay)
+        }
+    }
+
+    /// The overview and the metrics say it too.
+    private func told(_ relay: ServedRelay) async throws {
+        let overview = try await relay.client.administer("GET", "overview").expect(200)
+        #expect(overview.text.contains(#""state":"following""#))
+        let metrics = try await relay.client.call("GET", "/metrics").expect(200)
+        let labels = #"container="iCloud.com.example.Art",environment="development",source="shop""#
+        #expect(metrics.text.contains("belfry_follow_rows_total{\(labels)} 4"), "\(metrics.text)")
+        #expect(metrics.text.contains(#"state="following"} 1"#))
+    }
+
+    @Test func `two sources on one slot, and what is missing, are said with what to do`()
+        async throws
+    {
+        let server = try PostgresServer.shared()
+        let name = try server.database(Self.table)
+        try await ServedRelay.with { relay in
+            try await relay.container.set(source: "shop", Self.follow(server, name))
+            _ = try await relay.source("shop", is: "following")
+            try await relay.container.set(source: "twice", Self.follow(server, name))
+            let twice = try await relay.source("twice", is: "slotTaken")
+            #expect(
+                twice.value(at: ["following", "sentence"])
+                    == .string(FollowProblem.slotTaken("\(name) is active").advice))
+            #expect(twice.value(at: ["following", "verdict"]) == "waiting")
+            let path = "\(relay.container.path)/sources/twice"
+            // What it follows is changed, the rest stays.
+            try await relay.client.administer(
+                "PUT", path, ["follow": ["publication": "other", "make": false]]
+            ).expect(200)
+            let other = try await relay.source("twice", is: "publicationMissing")
+            #expect(other.value(at: ["following", "verdict"]) == "broken")
+            #expect(other.value(at: ["follow", "slot"]) == .string(name))
+            // Whoever ends lets go of the slot.
+            try await relay.client.administer(
+                "DELETE", "\(relay.container.path)/sources/shop"
+            ).expect(200)
+            try server.wait(
+                for: "f",
+                of: "SELECT active FROM pg_replication_slots WHERE slot_name = '\(name)'")
+            try await relay.client.administer("PUT", path, ["follow": .null]).expect(200)
+            let shown = try await relay.client.administer("GET", path)
+            #expect(shown["follow"] == nil && shown["following"] == nil)
+        }
+    }
+
+    @Test func `what cannot be followed is refused when it is saved`() async throws {
+        try await ServedRelay.with { relay in
+            for (follow, words) in [
+                (["url": "postgresql://me:hidden@db/shop"], "follow.url: The URL of the database"),
+                (["url": "postgresql://db/shop", "slot": "Shop"], "follow.slot: 1 to 63 of"),
+                (["url": "postgresql://db/shop", "outbox": true, "make": true], "follow.tables: "),
+                (["url": "postgresql://db/shop", "password": "x"], "follow.password"),
+                ([:], "follow.url"),
+            ] as [(JSONObject, String)] {
+                let answer = try await relay.client.administer(
+                    "PUT", "\(relay.container.path)/sources/shop",
+                    ["preset": "postgres", "follow": .object(follow)])
+                #expect(answer.status == 400 && answer.text.contains(words), "\(answer.text)")
+                #expect(!answer.text.contains("hidden"))
+            }
+            let other = try await relay.client.administer(
+                "PUT", "\(relay.container.path)/sources/shop",
+                ["preset": "belfry", "follow": ["url": "postgresql://db/shop"]])
+            #expect(other.text.contains("is allowed with the preset postgres only"))
+        }
+    }
+}
