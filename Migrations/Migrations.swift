@@ -100,6 +100,10 @@ package struct Migration: Sendable, Hashable {
             name: "v0022_listNewest",
             sql: String(decoding: PackageResources.v0022_listNewest_sql, as: UTF8.self),
             checksum: "dec7243a2ea2b05ca79309a9d82d437a18ff9636fea569e567cca21910e861fd"),
+        Migration(
+            name: "v0023_countSeen",
+            sql: String(decoding: PackageResources.v0023_countSeen_sql, as: UTF8.self),
+            checksum: "3779c61e4851fc8ddd78811e94cf1dfe4baacfbb6e040a88f2d6515cbf5ce66e"),
     ]
     /// Every released step of the schema on PostgreSQL.
     ///

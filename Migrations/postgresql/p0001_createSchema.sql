@@ -329,7 +329,8 @@ CREATE TABLE account (
     owed bigint NOT NULL,
     delivered bigint NOT NULL,
     dropped bigint NOT NULL,
-    folded bigint NOT NULL DEFAULT 0
+    folded bigint NOT NULL DEFAULT 0,
+    seen bigint NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50);
 
 CREATE TABLE rangeTask (

@@ -18,6 +18,24 @@ extension RelayStore {
 
     package var heldReleased: AsyncStream<Void> { releases.stream }
 
+    package func release(
+        _ deliveries: [DeliveryID], heldFor reason: HoldReason, at now: Timestamp
+    ) async throws {
+        guard !deliveries.isEmpty else { return }
+        try await write(changes: deliveries.count) { commit in
+            let release = try commit.db.cachedStatement(
+                sql: """
+                    UPDATE retry SET dueAt = ?1, decidedAt = ?1
+                    WHERE deliveryID = ?2 AND reason = ?3 AND dueAt > ?1
+                    """)
+            for id in deliveries {
+                try release.execute(arguments: [
+                    now.stored, id.stored, WaitReason.held(reason).stored,
+                ])
+            }
+        }
+    }
+
     // MARK: Digests
 
     package func dueDigests(at now: Timestamp, limit: Int) async throws -> [Digest] {

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import {
-  ago, brief, bytes, clock, count, counted, measure, milliseconds, parseJSON, pieces, quoted, shorten, span, toCSV, toJSON, words,
+  ago, brief, bytes, chunks, clock, count, counted, fits, measure, milliseconds, parseJSON, pieces, quoted, shorten, span, toCSV, toJSON,
+  tokenStanding, words,
 } from "../../Sources/RelayServer/Console/Pages/text.js";
 
 test("Characters that nobody sees have marks, and what stands around them stays", () => {
@@ -74,4 +75,24 @@ test("Moments as people say them", () => {
   assert.match(clock("2026-11-24T12:00:00Z", new Date(now)), /^\d\d:00:00$/);
   assert.match(clock("2026-11-20T12:00:00Z", new Date(now)), /^2026-11-2\d \d\d:00:00$/);
   assert.equal(words("didNotFire"), "did not fire");
+});
+
+test("A token is good until it ends or is revoked", () => {
+  const now = Date.parse("2026-11-25T12:00:00Z");
+  assert.equal(tokenStanding({}, now), "good");
+  assert.equal(tokenStanding({ endsAt: "2026-11-25T12:00:01Z" }, now), "good");
+  assert.equal(tokenStanding({ endsAt: "2026-11-25T12:00:00Z" }, now), "ended");
+  assert.equal(tokenStanding({ endsAt: "2026-11-25T12:00:00Z", revokedAt: "2026-11-24T12:00:00Z" }, now), "revoked");
+});
+
+test("An entry of the audit log fits words that stand anywhere in it", () => {
+  const entry = { caller: "Dashboard", method: "DELETE", path: "/admin/1/tokens/7", status: 403 };
+  for (const words of ["", "dash", "delete TOKENS", "403 dashboard"]) assert.ok(fits(entry, words), words);
+  for (const words of ["dash 200", "undefined"]) assert.ok(!fits(entry, words), words);
+  assert.ok(fits({ ...entry, status: undefined, code: "conflict" }, "conflict"));
+});
+
+test("A long list is taken in parts", () => {
+  assert.deepEqual(chunks([1, 2, 3, 4, 5], 2), [[1, 2], [3, 4], [5]]);
+  assert.deepEqual(chunks([], 2), []);
 });

@@ -2,6 +2,7 @@ import Gateway
 import RelayModel
 import RelayTestKit
 import Storage
+import Synchronization
 import Testing
 
 @testable import Delivery
@@ -137,6 +138,121 @@ import Testing
         #expect(
             state.nextStep()?.deadLetters.map(\.reason)
                 == ["expired: held: the subscription is paused"])
+    }
+
+    // MARK: Connected devices
+
+    /// Devices that are all connected, or none, and see what they are to see.
+    private final class Connections: DevicePresence {
+        private let state: Mutex<(isConnected: Bool, waits: Set<DeliveryID>, seen: Set<DeliveryID>)>
+
+        init(_ isConnected: Bool = true) { state = Mutex((isConnected, [], [])) }
+
+        var waits: Set<DeliveryID> { state.withLock { $0.waits } }
+
+        func see(_ delivery: DeliveryID) { state.withLock { _ = $0.seen.insert(delivery) } }
+
+        func awaitDevice(of delivery: Delivery, at now: Timestamp) -> Bool {
+            state.withLock { state in
+                if state.isConnected { state.waits.insert(delivery.id) }
+                return state.isConnected
+            }
+        }
+
+        func endWait(for delivery: DeliveryID) -> Bool {
+            state.withLock { $0.waits.remove(delivery) != nil && $0.seen.contains(delivery) }
+        }
+
+        func watch(_ deliveries: [Delivery]) {}
+
+        func decided() async -> [DeliveryID] { [] }
+    }
+
+    /// What is to be counted.
+    private static func tallies(_ actions: [DeliveryAction]) -> [DeliveryMeter.Tally] {
+        actions.compactMap { if case .count(let tally) = $0 { tally } else { nil } }
+    }
+
+    private func state(_ connections: Connections) -> DeliveryState {
+        DeliveryState(
+            mark: .start, settings: DeliverySettings(), judge: OutcomeJudge(),
+            generator: SeededGenerator(seed: 1), tellsEnds: false, presence: connections)
+    }
+
+    @Test func `what a connected device has seen is not sent, and is in the accounts`() throws {
+        let connections = Connections()
+        var state = state(connections)
+        let now = Fixtures.moment
+        let owed = Self.owed { $0.device.isUnlessConnected = true }
+        let plain = Self.owed(2) { _ in }
+        let admission = state.admit([owed, plain][...], atMost: 2, withdrawn: [:], at: now)
+        #expect(admission.requests.map(\.deliveryID) == [plain.delivery.id])
+        #expect(connections.waits == [owed.delivery.id])
+        let holds = Self.tallies(admission.actions).map(\.holds)
+        #expect(holds == [[.connected: 1]], "the metrics tell of it")
+        let taken = state.nextStep()
+        let step = try #require(taken)
+        let retry = try #require(step.retries.first)
+        #expect(retry.reason == .held(.connected) && retry.attempts == 0)
+        #expect(retry.dueAt == now.advanced(by: HoldRules.patienceWithConnections))
+        _ = state.stepRecorded(step)
+        connections.see(owed.delivery.id)
+        let late = state.admit(due: [retry], withdrawn: [:], at: now)
+        #expect(late.requests.isEmpty && connections.waits.isEmpty)
+        #expect(Self.tallies(late.actions).map(\.endings) == [[.seen: 1]])
+        let next = state.nextStep()
+        let end = try #require(next)
+        #expect(end.receipts.map(\.outcome) == [.seen])
+        #expect(end.endedRetries == [owed.delivery.id])
+        #expect(end.tallies.values.map(\.seen) == [1])
+        #expect(end.tallies.values.map(\.owed) == [0])
+    }
+
+    @Test func `what was not seen is judged by all else, and waits for no connection twice`()
+        throws
+    {
+        let connections = Connections()
+        var state = state(connections)
+        let now = try Self.moment("2026-11-24T22:00:00Z")
+        var owed = Self.owed { $0.subscription.isUnlessConnected = true }
+        _ = state.admit([owed][...], atMost: 1, withdrawn: [:], at: now)
+        let taken = state.nextStep()
+        let step = try #require(taken)
+        var retry = try #require(step.retries.first)
+        _ = state.stepRecorded(step)
+        // Meanwhile its device asked for quiet hours.
+        owed.kindness?.device.quietHours = try Self.night()
+        retry.delivery = owed
+        let quiet = state.admit(due: [retry], withdrawn: [:], at: retry.dueAt)
+        #expect(quiet.requests.isEmpty)
+        let held = state.nextStep()
+        #expect(held?.retries.map(\.reason) == [.held(.quietHours)])
+        _ = state.stepRecorded(try #require(held))
+        owed.kindness?.device.quietHours = nil
+        retry.delivery = owed
+        let sent = state.admit(due: [retry], withdrawn: [:], at: retry.dueAt)
+        #expect(sent.requests.map(\.deliveryID) == [owed.delivery.id])
+    }
+
+    @Test func `who is not connected, asks for a push, or cannot wait is pushed to`() throws {
+        let now = Fixtures.moment
+        let owed = Self.owed { $0.device.isUnlessConnected = true }
+        var absent = state(Connections(false))
+        #expect(absent.admit([owed][...], atMost: 1, withdrawn: [:], at: now).requests.count == 1)
+        var short = state(Connections())
+        var brief = owed
+        brief.delivery.notification.expiration = now.advanced(by: .seconds(9))
+        #expect(short.admit([brief][...], atMost: 1, withdrawn: [:], at: now).requests.count == 1)
+        // Taken back while it waits: seen or not, the push is wanted.
+        let connections = Connections()
+        var changed = state(connections)
+        _ = changed.admit([owed][...], atMost: 1, withdrawn: [:], at: now)
+        let taken = changed.nextStep()
+        var retry = try #require(taken?.retries.first)
+        _ = changed.stepRecorded(try #require(taken))
+        connections.see(owed.delivery.id)
+        retry.delivery.kindness = nil
+        #expect(changed.admit(due: [retry], withdrawn: [:], at: now).requests.count == 1)
     }
 
     // MARK: Told together

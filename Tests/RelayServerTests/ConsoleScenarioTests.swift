@@ -65,8 +65,8 @@ import Testing
             let bytes = try Data(contentsOf: folder.appending(path: file.name))
             #expect(Array(bytes) == file.bytes, "\(file.name)")
         }
-        // A page loads its own modules alone: Tests/Console holds each of them to 150,000 bytes.
-        #expect(ConsoleFiles.all.reduce(0) { $0 + $1.bytes.count } <= 220_000)
+        // What a browser loads of them is less than half: GzipFileTests.
+        #expect(ConsoleFiles.all.reduce(0) { $0 + $1.bytes.count } <= 240_000)
     }
 
     @Test func `the page is served at every place that is no file, and may do nothing foreign`()
@@ -100,6 +100,35 @@ import Testing
             #expect(missing.status == 404)
             #expect(missing["reason"] == "there is no file \"none.js\" of the console")
             #expect(try await relay.call(.get, "/console/users/a.b").status == 404)
+        }
+    }
+
+    @Test func `browsers get the files compressed, each form by its own name`() async throws {
+        try await TestRelay.with { relay in
+            let plain = try await relay.call(.get, "/console/console.js")
+            let small = try await relay.call(
+                .get, "/console/console.js", headers: ["Accept-Encoding": "br;q=1, GZIP;q=0.5"])
+            #expect(small.headers[.contentEncoding] == "gzip")
+            #expect(plain.headers[.contentEncoding] == nil)
+            #expect(small.headers[.contentType] == plain.headers[.contentType])
+            #expect([small, plain].allSatisfy { $0.headers[.vary] == "Accept-Encoding" })
+            let size = try #require(small.headers[.contentLength].flatMap { Int($0) })
+            #expect(size * 2 < plain.text.utf8.count)
+            let tag = try #require(small.headers[.eTag])
+            #expect(tag != plain.headers[.eTag])
+            let again = try await relay.call(
+                .get, "/console/console.js",
+                headers: ["Accept-Encoding": "gzip", "If-None-Match": tag])
+            #expect(again.status == 304)
+            #expect(again.headers[.contentLength] == small.headers[.contentLength])
+            let other = try await relay.call(
+                .get, "/console/console.js", headers: ["If-None-Match": tag])
+            #expect(other.status == 200, "the other form has another name")
+            for word in ["gzip;q=0, *", "identity", "gzip; q=0.0"] {
+                let answer = try await relay.call(
+                    .get, "/console/console.js", headers: ["Accept-Encoding": word])
+                #expect(answer.headers[.contentEncoding] == nil, "\(word)")
+            }
         }
     }
 

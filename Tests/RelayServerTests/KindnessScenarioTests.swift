@@ -32,7 +32,7 @@ import Testing
     }
 
     /// Hours around now, by a device's clock.
-    private static func quietNow() -> JSONValue {
+    static func quietNow() -> JSONValue {
         let minute = (World.real.now().seconds / 60 + 1440) % 1440
         func text(_ minute: Int64) -> JSONValue {
             func two(_ number: Int64) -> String { number < 10 ? "0\(number)" : "\(number)" }
@@ -330,13 +330,26 @@ import Testing
     }
 }
 
-private extension JSONValue {
+extension JSONValue {
+    /// The text that it is; `nil` if it is something else.
     var string: String? {
         if case .string(let text) = self { text } else { nil }
     }
 }
 
 extension RunningRelay {
+    /// Returns once nothing waits for connections, to be told together soon, or is due.
+    func waitUntilNothingMoves() async throws {
+        while true {
+            let soon = World.real.now().advanced(by: .seconds(3600))
+            let digest = try await relay.store.nextDigestDue()
+            let connected = try await relay.store.heldCounts()[.connected] ?? 0
+            if connected == 0, digest.map({ soon < $0 }) ?? true { break }
+            try await World.real.clock.sleep(for: .milliseconds(20))
+        }
+        try await waitUntilNothingIsDue()
+    }
+
     /// Returns once no retry is due: what an edit released is worked beside the progress.
     func waitUntilNothingIsDue() async throws {
         while let due = try await relay.store.nextRetryDue(excluding: [], unless: { _ in false }),

@@ -10,6 +10,8 @@ final class LiveConnection: Sendable {
     private let rest = Mutex(ByteBuffer())
     /// The code with which the relay closed.
     let closeCode = Mutex<UInt16?>(nil)
+    /// Whether it answers pings, as browsers do; what is read of it is answered.
+    let answersPings = Mutex(false)
 
     private final class Heard: ChannelInboundHandler, Sendable {
         typealias InboundIn = ByteBuffer
@@ -104,6 +106,14 @@ final class LiveConnection: Sendable {
         try await channel.writeAndFlush(buffer)
     }
 
+    /// Answers a ping.
+    func pong(_ payload: [UInt8]) async throws {
+        let key: [UInt8] = [1, 2, 3, 4]
+        var buffer = ByteBuffer(bytes: [0x8A, UInt8(payload.count) | 0x80] + key)
+        buffer.writeBytes(payload.enumerated().map { $1 ^ key[$0 % 4] })
+        try await channel.writeAndFlush(buffer)
+    }
+
     func send(_ json: JSONValue) async throws { try await send(json.text) }
 
     func close() async throws { try await channel.close() }
@@ -124,6 +134,7 @@ final class LiveConnection: Sendable {
                     }
                     return nil
                 }
+                if opcode == 9, answersPings.withLock({ $0 }) { try? await pong(payload) }
                 guard opcode == 1 else { continue }
                 if case .object(let object)? = try? JSONValue(parsing: payload) { return object }
                 return nil

@@ -10,23 +10,25 @@ import Testing
         "/live/1/\(relay.container.key.container)/\(relay.container.key.environment.rawValue)"
     }
 
-    static func hello(_ relay: RunningRelay, as user: String = "alice") -> JSONValue {
+    static func hello(
+        _ relay: RunningRelay, as user: String = "alice", on device: String? = nil
+    ) -> JSONValue {
         [
             "type": "hello", "ckAPIToken": .string(relay.container.apiToken),
             "ckWebAuthToken": .string(SampleContainer.userToken(user)), "format": "plain",
-            "deviceID": .string("\(user)-page"),
+            "deviceID": .string(device ?? "\(user)-page"),
         ]
     }
 
     static func open(
-        _ relay: RunningRelay, as user: String = "alice"
+        _ relay: RunningRelay, as user: String = "alice", on device: String? = nil
     ) async throws -> LiveConnection {
         let (connection, head) = try await LiveConnection.open(
             try await relay.relay.ports.port(of: "http"), path: path(relay))
         #expect(head.hasPrefix("HTTP/1.1 101"), "\(head)")
         // RFC 6455, §1.3.
         #expect(head.contains("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="))
-        try await connection.send(hello(relay, as: user))
+        try await connection.send(hello(relay, as: user, on: device))
         let welcome = await connection.frame("welcome")
         #expect(welcome?["userRecordName"] == .string(user))
         return connection

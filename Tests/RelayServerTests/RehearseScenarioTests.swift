@@ -132,6 +132,30 @@ import Testing
         }
     }
 
+    @Test func `what throttle, digest and quiet hours would leave is told`() async throws {
+        try await RunningRelay.with { relay in
+            for number in 1...3 { try await relay.container.post(.change("create", "k\(number)")) }
+            let plain = try await Self.ask(["subscription": Self.draft("TRUEPREDICATE")], relay)
+            #expect(plain["kindness"] == nil, "\(plain.text)")
+            guard case .object(var draft) = Self.draft("TRUEPREDICATE") else { return }
+            draft["throttle"] = ["pushes": 1, "seconds": 86_400]
+            let less = try await Self.ask(["subscription": .object(draft)], relay)
+            #expect(less["pushes"] == 6, "\(less.text)")
+            #expect(
+                less["kindness"]
+                    == [
+                        "pushes": 4, "together": 2, "waiting": 0, "held": ["throttle": 4],
+                    ], "\(less.text)")
+            #expect(
+                less["sentence"]?.string?.contains(
+                    "Of these 4 would have gone, and told of 2 others.") == true, "\(less.text)")
+            draft["throttle"] = nil
+            draft["paused"] = true
+            let paused = try await Self.ask(["subscription": .object(draft)], relay)
+            #expect(paused["kindness", "waiting"] == 6, "\(paused.text)")
+        }
+    }
+
     @Test func `what fires once is told by which change`() async throws {
         try await RunningRelay.with { relay in
             try await Self.post(200, 60, 90, to: relay)

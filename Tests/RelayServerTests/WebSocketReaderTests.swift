@@ -47,13 +47,13 @@ import Testing
         let bytes =
             Self.frame(0x81, Self.utf8("{}")) + Self.frame(0x01, Self.utf8("one "))
             + Self.frame(0x89, [1, 2]) + Self.frame(0x00, Self.utf8("two "))
-            + Self.frame(0x80, Self.utf8("three")) + Self.frame(0x8A, []) + Self.frame(0x81, long)
+            + Self.frame(0x80, Self.utf8("three")) + Self.frame(0x8A, [7]) + Self.frame(0x81, long)
             + Self.frame(0x88, [3, 232] + Self.utf8("bye"))
         let heard = Self.read(bytes, at: size)
         #expect(
             heard.events == [
-                .text(Self.utf8("{}")), .ping([1, 2]), .text(Self.utf8("one two three")), .pong,
-                .text(long), .close([3, 232] + Self.utf8("bye")),
+                .text(Self.utf8("{}")), .ping([1, 2]), .text(Self.utf8("one two three")),
+                .pong([7]), .text(long), .close([3, 232] + Self.utf8("bye")),
             ])
         #expect(heard.violation == nil)
         #expect(heard.pending == 0, "nothing is kept while no frame is half there")

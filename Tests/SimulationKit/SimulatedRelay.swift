@@ -54,6 +54,12 @@ struct SimulatedRelay {
     private var offset: UInt32
     private let badges = BadgeCounts()
     private var holds = HoldRules()
+    private var throttles = ThrottleBook()
+    /// What waits for the connections of its devices, and whether they have proven that it was
+    /// told; which a crash forgets.
+    private var sights: [DeliveryID: Bool] = [:]
+    /// What was not sent, because it was seen.
+    private var seen: Set<DeliveryID> = []
     private let judge = OutcomeJudge()
     private var handedRanges: Set<UInt64> = []
     private let snapshots: SnapshotStore
@@ -196,7 +202,9 @@ struct SimulatedRelay {
         for retry in due {
             var (ticket, delivery) = (tracker.admit(retry), retry.delivery)
             delivery.kindness = kindness[delivery.delivery.id]
-            if try await send(delivery, ticket, retried: retry.attempts, at: now) {
+            if try await send(
+                delivery, ticket, retried: retry.attempts, heldFor: retry.reason.hold, at: now)
+            {
                 sent.append(delivery)
             }
         }
@@ -214,14 +222,21 @@ struct SimulatedRelay {
     /// was sent.
     private mutating func send(
         _ delivery: OwedDelivery, _ ticket: DeliveryTracker.Ticket, retried attempts: UInt16? = nil,
-        at now: Timestamp
+        heldFor reason: HoldReason? = nil, at now: Timestamp
     ) async throws -> Bool {
+        if reason == .connected, sights.removeValue(forKey: delivery.delivery.id) == true,
+            delivery.kindness?.isUnlessConnected == true
+        {
+            tracker.settle(ticket, Resolution(seen: delivery, attempts: attempts ?? 0, at: now))
+            seen.insert(delivery.delivery.id)
+            return false
+        }
         // What waits is asked for always, everything else where a registration has ended.
         let isSuspect =
             attempts != nil || !store.endedDevices(among: [delivery.deviceSerial]).isEmpty
         let withdrawals = isSuspect ? try await store.withdrawals(among: [delivery]) : [:]
         guard let withdrawal = withdrawals[delivery.delivery.id] else {
-            if let hold = holds.hold(on: delivery, attempts: attempts ?? 0, at: now) {
+            if let hold = hold(on: delivery, attempts, at: now) {
                 let held = judge.held(delivery, attempts: attempts ?? 0, hold, at: now)
                 tracker.settle(ticket, held)
                 if held.ending == .held {
@@ -239,6 +254,42 @@ struct SimulatedRelay {
                     delivery: delivery, attempts: attempts ?? 0, status: 0,
                     reason: withdrawal.rawValue, at: now), .withdrawn))
         return false
+    }
+
+    /// What holds a delivery back, in the order in which the relay asks.
+    private mutating func hold(
+        on delivery: OwedDelivery, _ attempts: UInt16?, at now: Timestamp
+    ) -> HoldRules.Hold? {
+        let id = delivery.delivery.id
+        // Half of the devices are connected, by chance.
+        if attempts == nil, delivery.kindness?.isUnlessConnected == true,
+            id.uuid.bytes.last?.isMultiple(of: 2) == true
+        {
+            sights[id] = false
+            return .connected(since: now)
+        }
+        if let hold = holds.hold(on: delivery, attempts: attempts ?? 0, at: now) { return hold }
+        guard let throttle = delivery.kindness?.subscription.throttle else { return nil }
+        return throttles.place(delivery.delivery, throttle, at: now).map { .throttled(until: $0) }
+    }
+
+    /// Connections say whether they told of what waits for them, or go.
+    mutating func hearFromConnections(
+        at now: Timestamp, using generator: inout SeededGenerator
+    ) async throws {
+        for id in sights.keys.sorted() { sights[id] = generator.chance(70) }
+        try await store.release(sights.keys.sorted(), heldFor: .connected, at: now)
+    }
+
+    /// What was not sent because it was seen, since this was asked last.
+    mutating func takeSeen() -> Set<DeliveryID> {
+        defer { seen = [] }
+        return seen
+    }
+
+    /// The clock goes `step` later than it did.
+    mutating func clockWasSetBack(by step: Duration) {
+        throttles.clockWasSetBack(by: step)
     }
 
     /// Whether nothing waits in memory.

@@ -70,6 +70,7 @@ struct SimulatedWorld {
                 ],
                 path: "")
         }
+        device.kindness.isUnlessConnected = generator.chance(20)
         _ = try await store.register(device, at: now)
         devices.append(device)
         holders[device.container, default: [:]][device.token] = device
@@ -101,6 +102,15 @@ struct SimulatedWorld {
             subscription.kindness.digest = try PushDigest(
                 json: ["seconds": .integer(Int64.random(in: 1...60, using: &generator))], path: "")
         }
+        if !subscription.firesOnce, generator.chance(25) {
+            subscription.kindness.throttle = try PushThrottle(
+                json: [
+                    "pushes": .integer(Int64.random(in: 1...2, using: &generator)),
+                    "seconds": .integer(Int64.random(in: 1...60, using: &generator)),
+                ], path: "")
+        }
+        subscription.kindness.isUnlessConnected =
+            !subscription.firesOnce && generator.chance(15)
         subscription.kindness.isPaused = !subscription.firesOnce && generator.chance(20)
         if generator.chance(12) {
             subscription = Fixtures.subscription(

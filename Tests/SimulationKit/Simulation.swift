@@ -75,6 +75,10 @@ struct Simulation {
     private var crashes = 0
     /// What was held back in the lives before, and when last.
     private var held: [DeliveryID: (delivery: Delivery, at: Timestamp)] = [:]
+    /// What was seen, so that it was not sent: in this life, or durably.
+    private var seen: Set<DeliveryID> = []
+    /// What was sent in this life of subscriptions with a throttle, and when first.
+    private var throttled = ThrottleModel()
     private var once: [UInt64: LogPosition] = [:]
     /// What the log owes up to a position, as one that never crashed would hand it over: known
     /// before what it follows from is pruned.
@@ -158,7 +162,9 @@ struct Simulation {
             try note(try await relay.admit(at: now))
             return false
         case 58..<61: try note(try await relay.admitRetries(at: now))
-        case 61: if try await relay.closeDigests(at: now) == 0 { try await setClockBack() }
+        case 61:
+            try await relay.hearFromConnections(at: now, using: &generator)
+            if try await relay.closeDigests(at: now) == 0 { try await setClockBack() }
         case 62..<81:
             answer(honestly: false)
             return false
@@ -211,7 +217,10 @@ struct Simulation {
 
     /// The clock goes back by some seconds: what waits begins its wait anew.
     private mutating func setClockBack() async throws {
-        now = now.advanced(by: .milliseconds(-Int.random(in: 0...20_000, using: &generator)))
+        let step = Duration.milliseconds(Int.random(in: 0...20_000, using: &generator))
+        now = now.advanced(by: .zero - step)
+        relay.clockWasSetBack(by: step)
+        throttled.clockWasSetBack(by: step)
         while try await store.renewWaits(at: now) > 0 {}
     }
 
@@ -254,6 +263,7 @@ struct Simulation {
     }
 
     private mutating func record(survives: Bool) async throws {
+        noteSeen()
         guard let part = relay.tracker.takeStep() else { return }
         if !survives, generator.chance(50) { return try await crash() }
         try await store.settle(part)
@@ -262,11 +272,22 @@ struct Simulation {
         relay.tracker.stepRecorded()
     }
 
+    /// Takes in what the relay did not send because it was seen.
+    private mutating func noteSeen() {
+        let new = relay.takeSeen()
+        seen.formUnion(new)
+        unrecorded.formUnion(new)
+        done.formUnion(new)
+    }
+
     private mutating func crash() async throws {
         crashes += 1
         held.merge(relay.held) { $1 }
+        noteSeen()
         done.subtract(unrecorded)
+        seen.subtract(unrecorded)
         unrecorded = []
+        throttled = ThrottleModel()
         relay = try await SimulatedRelay(store, window: window, snapshots: snapshots)
         if let sentence = try await audience?.crash() { throw broken(sentence) }
     }
@@ -298,6 +319,7 @@ struct Simulation {
             if world.holder(of: token, in: container) != owed.delivery.owner {
                 throw broken("\(id) is sent to a device that is not its recipient's any more")
             }
+            if let sentence = throttled.note(owed, at: now) { throw broken("\(id) \(sentence)") }
             if done.contains(id) {
                 throw broken("\(id) is sent again, and no crash explains it")
             }
@@ -353,9 +375,12 @@ struct Simulation {
                     .map(\.delivery.delivery.id))
         }
         let folded = try await toldTogether(
-            expected.filter { accepted[$0] == nil && !letters.contains($0) }, letters)
+            expected.filter {
+                accepted[$0] == nil && !letters.contains($0) && !seen.contains($0)
+            }, letters)
         if let never = expected.first(where: {
             sent[$0] == nil && !withdrawn.contains($0) && !folded.contains($0)
+                && !seen.contains($0)
         }) {
             throw broken("\(never) was never attempted")
         }
@@ -366,6 +391,8 @@ struct Simulation {
                 throw broken("the once subscription \(serial) fired twice")
             }
         }
+        let unseen = try await store.accounts().reduce(-seen.count) { $0 + $1.seen }
+        if unseen != 0 { throw broken("\(unseen) more are counted as seen than were") }
         let counted = try await store.accounts().reduce(0) { $0 + $1.owed }
         if counted != expected.count {
             throw broken("\(counted) are counted as owed, and \(expected.count) are")

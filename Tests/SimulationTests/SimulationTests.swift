@@ -23,9 +23,9 @@ import Testing
     }
 
     @Test func `a seed lives the same life again`() async throws {
-        let first = try await Lives.live(seed: 4711)
+        let first = try await Lives.live(seed: 4716)
         #expect(first.crashes > 0 && first.owed > 0)
-        let second = try await Lives.live(seed: 4711)
+        let second = try await Lives.live(seed: 4716)
         #expect(first == second)
     }
 }

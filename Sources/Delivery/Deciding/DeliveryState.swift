@@ -31,13 +31,15 @@ struct DeliveryState: ~Copyable, Sendable {
     /// `tellsEnds` says whether somebody hears of pushes that begin and end.
     init(
         mark: ProgressMark, settings: DeliverySettings, judge: OutcomeJudge,
-        generator: any RandomNumberGenerator & Sendable, tellsEnds: Bool
+        generator: any RandomNumberGenerator & Sendable, tellsEnds: Bool,
+        presence: (any DevicePresence)? = nil
     ) {
         self.settings = settings
         tracker = DeliveryTracker(
             mark: mark, window: settings.window, rangeWindow: settings.rangeWindow)
         rules = SendRules(
-            judge: judge, silentPushesPerHour: settings.silentPushesPerHour, generator: generator)
+            judge: judge, silentPushesPerHour: settings.silentPushesPerHour, generator: generator,
+            presence: presence)
         rangePace = PushPace(most: settings.rangeWindow)
         ends = tellsEnds ? [] : nil
     }

@@ -12,7 +12,22 @@ package struct HoldRules: Sendable {
         package let reason: HoldReason
         /// Until when; `nil` until somebody says so.
         package let until: Timestamp?
+
+        /// It finds no place before `moment`.
+        package static func throttled(until moment: Timestamp) -> Hold {
+            Hold(reason: .throttle, until: moment)
+        }
+
+        /// It waits for what the connection of its device proves.
+        package static func connected(since now: Timestamp) -> Hold {
+            Hold(reason: .connected, until: now.advanced(by: patienceWithConnections))
+        }
     }
+
+    /// How long a push waits for what its device's connection proves.
+    ///
+    /// A ping is answered after a round trip; a radio that sleeps takes seconds to wake.
+    package static let patienceWithConnections = Duration.seconds(10)
 
     private var zones = ZoneClock()
 

@@ -222,6 +222,11 @@ package struct OutcomeJudge: Sendable {
             status: status, at: now, .waiting)
     }
 
+    /// Whether a delivery that was not sent may still be sent at `moment`.
+    package func lasts(_ delivery: OwedDelivery, until moment: Timestamp) -> Bool {
+        deadline(of: delivery, attempts: 0).map { moment < $0 } ?? true
+    }
+
     /// How long something is held at the most that never expires.
     package static let longestHold = Duration.seconds(30 * 86_400)
 

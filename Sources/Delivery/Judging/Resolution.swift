@@ -11,6 +11,8 @@ package enum SettledEnding: String, Sendable, Hashable, CaseIterable {
     case waiting
     /// It is held back for its recipient's sake.
     case held
+    /// It was not sent, because its device was told over its connection.
+    case seen
     /// Its answer is slow: it is settled as a retry, and once more when the answer comes.
     case adopted
     /// Its device token was declared dead by the answer.
@@ -57,6 +59,18 @@ package struct Resolution: Sendable, Hashable {
         deadLetter = nil
         deadToken = nil
         ending = .accepted
+    }
+
+    /// It is not sent: its device was told over its connection.
+    package init(seen delivery: OwedDelivery, attempts: UInt16, at now: Timestamp) {
+        container = delivery.delivery.container
+        receipt = DeliveryReceipt(
+            of: delivery, .seen, status: 0, reason: "told over the device's connection",
+            attempt: attempts, at: now)
+        retry = nil
+        deadLetter = nil
+        deadToken = nil
+        ending = .seen
     }
 
     /// The push is to be tried again; `retry` counts this attempt.
@@ -106,6 +120,9 @@ package struct Resolution: Sendable, Hashable {
         if origin == .log { step.tallies[container, default: DeliveryTally()].owed += 1 }
         if receipt.outcome == .accepted {
             step.tallies[container, default: DeliveryTally()].delivered += 1
+        }
+        if receipt.outcome == .seen {
+            step.tallies[container, default: DeliveryTally()].seen += 1
         }
         if let retry { step.retries.append(retry) }
         if let deadLetter { step.deadLetters.append(deadLetter) }

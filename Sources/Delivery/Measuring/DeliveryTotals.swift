@@ -33,7 +33,7 @@ package struct DeliveryTotals: Sendable, Hashable {
         }
         for (ending, count) in tally.endings {
             switch ending {
-            case .accepted, .adopted, .held: break
+            case .accepted, .adopted, .held, .seen: break
             case .retried, .waiting: retries += UInt64(count)
             case .unregistered, .refused, .exhausted, .expired, .superseded, .deadToken,
                 .withdrawn:

@@ -52,6 +52,7 @@ struct SendRules: Sendable {
     }
 
     let judge: OutcomeJudge
+    private let presence: (any DevicePresence)?
     private(set) var halts = Halts()
     private var tokenBreaker = TokenVerdictBreaker()
     private var gatewayBreaker = GatewayBreaker()
@@ -65,9 +66,10 @@ struct SendRules: Sendable {
 
     init(
         judge: OutcomeJudge, silentPushesPerHour: Int,
-        generator: any RandomNumberGenerator & Sendable
+        generator: any RandomNumberGenerator & Sendable, presence: (any DevicePresence)? = nil
     ) {
         self.judge = judge
+        self.presence = presence
         pacing = DevicePacing(silentPerHour: silentPushesPerHour)
         self.generator = generator
     }
@@ -81,17 +83,20 @@ struct SendRules: Sendable {
 
     /// Decides whether a delivery is sent now.
     ///
-    /// First what ends it whatever the gateway's state: it expired, its token is dead, it is
-    /// withdrawn, a newer one takes its place. Then what it must wait for, first what its recipient
+    /// First what its device has seen already. Then what ends it whatever the gateway's state: it
+    /// expired, its token is dead, it is withdrawn, a newer one takes its place. Then what it must
+    /// wait for, first what its recipient
     /// asked for; its device's budget comes last, because only what is about to be sent may take a
     /// place in it.
     mutating func decide(
         on delivery: OwedDelivery, _ past: DeliveryPast, _ withdrawal: Withdrawal?,
         at now: Timestamp
     ) -> SendDecision {
+        if let seen = sight(of: delivery, past, at: now) { return .settle(seen) }
         if let ending = finalEnding(of: delivery, past, withdrawal, at: now) {
             return .settle(ending)
         }
+        if let wait = waitForConnection(delivery, past, at: now) { return .settle(wait) }
         if let hold = holds.hold(on: delivery, attempts: past.attempts, at: now) {
             return .settle(judge.held(delivery, attempts: past.attempts, hold, at: now))
         }
@@ -108,8 +113,8 @@ struct SendRules: Sendable {
         if let throttle = delivery.kindness?.subscription.throttle,
             let until = throttles.place(delivery.delivery, throttle, at: now)
         {
-            let hold = HoldRules.Hold(reason: .throttle, until: until)
-            return .settle(judge.held(delivery, attempts: past.attempts, hold, at: now))
+            return .settle(
+                judge.held(delivery, attempts: past.attempts, .throttled(until: until), at: now))
         }
         let until = pacing.reserve(delivery.delivery, waitingFor: past.reason, at: now)
         if let until {
@@ -117,6 +122,32 @@ struct SendRules: Sendable {
         }
         halts.letThrough(delivery.delivery, at: now)
         return .send
+    }
+
+    /// What becomes of a delivery whose device was told over its connection; `nil` if it was not,
+    /// or wants a push all the same.
+    private func sight(
+        of delivery: OwedDelivery, _ past: DeliveryPast, at now: Timestamp
+    ) -> Resolution? {
+        guard past.reason?.hold == .connected,
+            presence?.endWait(for: delivery.delivery.id) == true,
+            delivery.kindness?.isUnlessConnected == true
+        else { return nil }
+        return Resolution(seen: delivery, attempts: past.attempts, at: now)
+    }
+
+    /// What is new waits while its device may be told over its connection; once.
+    private func waitForConnection(
+        _ delivery: OwedDelivery, _ past: DeliveryPast, at now: Timestamp
+    ) -> Resolution? {
+        guard case .new = past, delivery.kindness?.isUnlessConnected == true, let presence else {
+            return nil
+        }
+        let hold = HoldRules.Hold.connected(since: now)
+        guard judge.lasts(delivery, until: hold.until ?? now),
+            presence.awaitDevice(of: delivery.delivery, at: now)
+        else { return nil }
+        return judge.held(delivery, attempts: 0, hold, at: now)
     }
 
     /// What becomes of a delivery that was not sent before; `nil` sends it.

@@ -1,11 +1,10 @@
-import RelayModel
-import Storage
+package import RelayModel
 
 /// When devices got the last pushes of subscriptions that are not to push more than so often.
 ///
 /// What finds no place is told together with what follows, and takes the first place that is free:
 /// until it has, nothing else takes one. A restart forgets the book.
-struct ThrottleBook: Sendable {
+package struct ThrottleBook: Sendable {
     private struct Key: Hashable {
         let container: ContainerKey
         let token: DeviceToken
@@ -34,9 +33,12 @@ struct ThrottleBook: Sendable {
     /// The deliveries that have had their place: they take one, however often they are sent.
     private var placed = RecentMemory<DeliveryID, Void>(limit: limit)
 
+    /// Nothing has been sent yet.
+    package init() {}
+
     /// Takes a place for `delivery`, which is about to be sent; returns when there will be one if
     /// there is none now.
-    mutating func place(
+    package mutating func place(
         _ delivery: Delivery, _ throttle: PushThrottle, at now: Timestamp
     ) -> Timestamp? {
         guard placed[delivery.id] == nil else { return nil }
@@ -58,7 +60,7 @@ struct ThrottleBook: Sendable {
     }
 
     /// The clock goes `step` later than it did.
-    mutating func clockWasSetBack(by step: Duration) {
+    package mutating func clockWasSetBack(by step: Duration) {
         lines.update { line in
             Line(sent: line.sent.map { $0.back(by: step) }, isWaitedFor: line.isWaitedFor)
         }

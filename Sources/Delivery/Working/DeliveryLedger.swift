@@ -31,6 +31,8 @@ package final class DeliveryLedger: Sendable {
     private let wallClock: @Sendable () -> Timestamp
     private let flow: PushFlow?
     private let watch: AnswerWatch?
+    /// Who knows which devices are connected.
+    let presence: (any DevicePresence)?
     private let meter: DeliveryMeter
     let settings: DeliverySettings
     let logger: Logger
@@ -48,17 +50,19 @@ package final class DeliveryLedger: Sendable {
     ///   - metrics: Where it counts.
     ///   - flow: Is told how many pushes of each container are with the gateway.
     ///   - watch: Is told of answers while somebody listens.
+    ///   - presence: Knows which devices are connected, and what they were told there.
     package init(
         at mark: ProgressMark, settings: DeliverySettings = DeliverySettings(),
         judge: OutcomeJudge = OutcomeJudge(), now: @escaping @Sendable () -> Timestamp,
         generator: any RandomNumberGenerator & Sendable, logger: Logger,
         metrics: any MetricsFactory = MetricsSystem.factory, flow: PushFlow? = nil,
-        watch: AnswerWatch? = nil
+        watch: AnswerWatch? = nil, presence: (any DevicePresence)? = nil
     ) {
         state = Mutex(
             DeliveryState(
                 mark: mark, settings: settings, judge: judge, generator: generator,
-                tellsEnds: flow != nil))
+                tellsEnds: flow != nil, presence: presence))
+        self.presence = presence
         self.settings = settings
         self.flow = flow
         self.watch = watch

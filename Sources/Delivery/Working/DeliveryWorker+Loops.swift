@@ -15,6 +15,7 @@ extension DeliveryWorker {
             group.addTask { try await self.sendRetries() }
             group.addTask { try await self.watchSlowAnswers() }
             group.addTask { try await self.watchReleases() }
+            group.addTask { try await self.watchConnections() }
             defer { group.cancelAll() }
             try await group.next()
         }
@@ -39,6 +40,7 @@ extension DeliveryWorker {
     func recordStep(within bound: Duration?) async throws -> Bool {
         guard let step = ledger.withState({ $0.nextStep() }) else { return false }
         try await record(step, within: bound)
+        watchPresence(of: step.retries)
         ledger.decide { $0.stepRecorded(step) }
         return true
     }
@@ -129,10 +131,40 @@ extension DeliveryWorker {
     private func watchReleases() async throws {
         for await _ in progress.heldReleased { ledger.workRetries() }
         // Nobody tells any more: what is due is found all the same.
+        try await waitForever()
+    }
+
+    /// Returns when the task is cancelled: a loop that ends would end the others.
+    private func waitForever() async throws {
         let (silence, never) = AsyncStream.makeStream(of: Void.self)
         for await _ in silence {}
         never.finish()
         try Task.checkCancellation()
+    }
+
+    /// Has connections asked about what waits for them, now that it is durable.
+    private func watchPresence(of retries: [Retry]) {
+        guard let presence = ledger.presence else { return }
+        let waiting = retries.filter { $0.reason.hold == .connected }
+        if !waiting.isEmpty { presence.watch(waiting.map(\.delivery.delivery)) }
+    }
+
+    /// Judges again what waited for a connection, as soon as that has come to something.
+    private func watchConnections() async throws {
+        guard let presence = ledger.presence else { return try await waitForever() }
+        let patience = StorePatience(clock: clock) { [logger = ledger.logger] error in
+            logger.error(
+                "cannot release what waited for connections", metadata: ["reason": "\(error)"])
+        }
+        while true {
+            let decided = await presence.decided()
+            try Task.checkCancellation()
+            let now = ledger.now()
+            try await patience.attempt {
+                try await progress.release(decided, heldFor: .connected, at: now)
+            }
+            ledger.workRetries()
+        }
     }
 
     // MARK: Slow answers

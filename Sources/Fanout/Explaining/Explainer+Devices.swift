@@ -190,7 +190,7 @@ extension Explainer {
     // MARK: What became of it
 
     private func explainAttempts(_ facts: DeviceFacts, _ explained: inout ExplainedDevice) {
-        for receipt in facts.receipts.sorted(by: { $0.at < $1.at }) {
+        for receipt in facts.receipts.sorted(by: { $0.at < $1.at }) where receipt.outcome != .seen {
             explained.note(
                 .attempt, receipt.outcome == .accepted ? .passed : .failed, receipt.says,
                 [
@@ -241,6 +241,10 @@ extension Explainer {
             explained.end(
                 .delivered, .attempt,
                 newest.map { "delivered, \($0.at.iso8601Seconds)" } ?? "delivered")
+        } else if let seen = facts.receipts.last(where: { $0.outcome == .seen }) {
+            let says = "told over the device's connection, \(seen.at.iso8601Seconds)"
+            explained.note(.held, .passed, says, ["at": .string(seen.at.iso8601)])
+            explained.end(.seen, .held, says)
         } else if let newest, newest.outcome != .deferred {
             explained.end(
                 .dead, .attempt, Self.text(ofEnd: newest.reason, status: newest.status))

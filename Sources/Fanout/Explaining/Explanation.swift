@@ -168,6 +168,8 @@ package struct ExplainedDevice: Sendable {
         case leftOut
         /// It was held back with others, and told with them in one push.
         case folded
+        /// It was told over the device's connection, so that nothing was pushed.
+        case seen
         /// It is owed, and the walk has not settled it yet.
         case owed
         /// What it takes to tell is not kept.

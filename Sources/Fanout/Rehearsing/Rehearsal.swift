@@ -16,6 +16,8 @@ package struct Rehearsal {
         package var firedFormerly = false
         /// The pushes to the owner's devices, others' silent ones aside.
         package var pushes = 0
+        /// The serials of the devices that get none, because they made the change.
+        package var leftOut: [UInt64] = []
         /// What it did to its record.
         package var operation: ChangeOperation
     }
@@ -100,7 +102,10 @@ package struct Rehearsal {
         if let read = seen.read { logged.change = .read(read) }
         var verdict = Verdict(operation: try Self.operation(of: logged.change))
         verdict.fires = try subject.fires(logged, subscription)?.fires ?? false
-        if verdict.fires { verdict.pushes = try pushes(logged) }
+        if verdict.fires {
+            verdict.leftOut = try leftOut(logged)
+            verdict.pushes = devices.count - verdict.leftOut.count
+        }
         if let former {
             verdict.firedFormerly = try formerState?.fires(logged, former)?.fires ?? false
         }
@@ -113,12 +118,15 @@ package struct Rehearsal {
             && (change.database == .public || change.owner == subscription.owner)
     }
 
-    private func pushes(_ logged: LoggedPastChange) throws -> Int {
+    private func leftOut(_ logged: LoggedPastChange) throws -> [UInt64] {
         guard logged.mayNameOrigin, !devices.isEmpty, subscription.suppress != .none else {
-            return devices.count
+            return []
         }
         let change = try logged.change.change()
-        return DeviceExpansion.devices(among: devices, for: subscription, of: change).count
+        let told = DeviceExpansion.devices(among: devices, for: subscription, of: change)
+        guard told.count < devices.count else { return [] }
+        let serials = Set(told.map(\.serial))
+        return devices.map(\.serial).filter { !serials.contains($0) }
     }
 
     private static let beginnings = ChangeOperation.allCases.map {

@@ -35,6 +35,19 @@ package struct RehearsalTally: Sendable {
     private var formerExamples: [LoggedPastChange] = []
     private var newExamples: [LoggedPastChange] = []
     private var goneExamples: [LoggedPastChange] = []
+    /// In the order in which they came, and twice as many as are told of at the most.
+    private var all: [Firing]?
+
+    /// Firings that are remembered, the newest, where it matters when they were.
+    package static let mostFirings = 100_000
+
+    /// When it would have fired, and for whom not.
+    package struct Firing: Sendable {
+        /// When the change was appended.
+        package let at: Timestamp
+        /// The serials of the devices that get no push, because they made the change.
+        package let leftOut: [UInt64]
+    }
 
     /// How often, when and by what.
     package struct Counts: Sendable, Hashable {
@@ -62,11 +75,13 @@ package struct RehearsalTally: Sendable {
         let matchesBoth: Bool
     }
 
-    /// Counts nothing yet; `most` changes are remembered of each kind.
+    /// Counts nothing yet; `most` changes are remembered of each kind, and with `keepsFirings` when
+    /// each of the newest firings was.
     package init(
         of subscription: Subscription, insteadOf former: Subscription?, remembering most: Int,
-        order: Order = .newestFirst
+        order: Order = .newestFirst, keepsFirings: Bool = false
     ) {
+        if keepsFirings { all = [] }
         self.order = order
         isOnce = subscription.firesOnce
         wasOnce = former?.firesOnce ?? false
@@ -83,6 +98,7 @@ package struct RehearsalTally: Sendable {
         if verdict.fires {
             matched += 1
             every.add(verdict, at: change.appendedAt)
+            note(Firing(at: change.appendedAt, leftOut: verdict.leftOut))
             note(Match(change: change, verdict: verdict, matchesBoth: both), as: &first)
             keep(change, in: &examples, most)
             if !both { keep(change, in: &newExamples, most) }
@@ -93,6 +109,16 @@ package struct RehearsalTally: Sendable {
             // One more, because one may be left out.
             keep(change, in: &formerExamples, most + 1)
             if !both { keep(change, in: &goneExamples, most) }
+        }
+    }
+
+    private mutating func note(_ firing: Firing) {
+        guard let count = all?.count else { return }
+        switch order {
+        case .newestFirst: if count < Self.mostFirings { all?.append(firing) }
+        case .oldestFirst:
+            if count >= 2 * Self.mostFirings { all?.removeFirst(Self.mostFirings) }
+            all?.append(firing)
         }
     }
 
@@ -125,6 +151,15 @@ package struct RehearsalTally: Sendable {
 
     /// The change by which a subscription that fires once would have fired.
     package var once: LoggedPastChange? { isOnce ? first?.change : nil }
+
+    /// The newest firings, the oldest of them first; `nil` if they were not kept.
+    package var firings: [Firing]? {
+        guard let all else { return nil }
+        guard isOnce else {
+            return order == .newestFirst ? all.reversed() : all.suffix(Self.mostFirings)
+        }
+        return first.map { [Firing(at: $0.change.appendedAt, leftOut: $0.verdict.leftOut)] } ?? []
+    }
 
     /// The newest changes that would have fired it.
     package var firedExamples: [LoggedPastChange] {

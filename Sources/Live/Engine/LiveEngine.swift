@@ -12,7 +12,7 @@
 package import Logging
 import Matching
 import Metrics
-import RelayModel
+package import RelayModel
 package import Storage
 
 /// Follows the log for connected clients.
@@ -171,7 +171,7 @@ package actor LiveEngine {
     }
 
     /// Returns once all entries up to `target` have been worked.
-    func reach(_ target: LogPosition) async {
+    package func reach(_ target: LogPosition) async {
         // Before it follows, no position is one.
         guard !isFollowing || position < target else { return }
         await withCheckedContinuation { waiters.append((target, $0)) }
@@ -198,7 +198,8 @@ package actor LiveEngine {
         do throws(DearChange) {
             for group in try container.groups(toldOf: change, appendedAt: entry.appendedAt)
             where !group.clients.isEmpty {
-                let told = frame(of: change, entry, for: group)
+                var told = frame(of: change, entry, for: group)
+                told.position = entry.position
                 if group.query.coalesces {
                     coalescing.replace(change.recordID, in: group, by: frames.count, &frames)
                 }
@@ -282,8 +283,8 @@ package actor LiveEngine {
             guard let group = container.groups[number], group.members != nil else { continue }
             let isMember = move(
                 former.contains(number) ? box?.record : nil,
-                to: matched.contains(number) ? later : nil, by: change, in: group,
-                of: container)
+                to: matched.contains(number) ? later : nil, by: change, at: entry.position,
+                in: group, of: container)
             if isMember { members.insert(number) }
         }
         table.boxes[change.recordID] =
@@ -308,7 +309,7 @@ package actor LiveEngine {
     /// - Returns: whether the record is a member now.
     private func move(
         _ earlier: LiveRecord?, to later: LiveRecord?, by change: RecordChange,
-        in group: LiveGroup, of container: LiveContainer
+        at position: LogPosition, in group: LiveGroup, of container: LiveContainer
     ) -> Bool {
         let fate: LiveItem.Reason =
             switch change.operation {
@@ -327,7 +328,8 @@ package actor LiveEngine {
             group, (isMember ? later?.bytes ?? 0 : 0) - (earlier?.bytes ?? 0), in: container)
         if group.query.coalesces {
             coalescing.note(change.recordID, earlier, in: group, of: container)
-        } else if !group.clients.isEmpty, let told = told(items, of: group, by: change.origin) {
+        } else if !group.clients.isEmpty, var told = told(items, of: group, by: change.origin) {
+            told.position = position
             frames.append(told)
         }
         return isMember

@@ -28,6 +28,8 @@ package enum LiveCommand: Sendable {
     /// Sends what several changes did to the members of groups, and closes it for those who got
     /// something.
     case deliver([LiveGroupFrame], LiveFrame, LogPosition)
+    /// Notes that a client was sent what tells of changes.
+    case told(UInt64, [LogPosition])
     /// The client is up to date again, and may be sent what comes.
     case caughtUp(UInt64)
 }

@@ -51,6 +51,8 @@ package struct LiveGroupFrame: Sendable {
     package var left: LiveFrame?
     /// Who made the change, if the group leaves that one out.
     package var suppressed: Suppressed?
+    /// The change that it tells of, where it is one alone.
+    package var position: LogPosition?
 
     /// A change that its own device, or user, is not told of.
     package struct Suppressed: Sendable {

@@ -10,6 +10,8 @@ package struct DeliveryReceipt: Sendable, Hashable {
         case unregistered = 3
         /// It became a dead letter.
         case dead = 4
+        /// It was not pushed: its device was told over its connection.
+        case seen = 5
 
         /// The word for it on the wire.
         package var word: String {
@@ -18,6 +20,7 @@ package struct DeliveryReceipt: Sendable, Hashable {
             case .deferred: "deferred"
             case .unregistered: "unregistered"
             case .dead: "dead"
+            case .seen: "seen"
             }
         }
     }

@@ -2,6 +2,8 @@
 public struct DeviceKindness: Sendable, Hashable {
     /// Hours of its day in which nothing is to show, sound or badge, unless it is urgent.
     public var quietHours: QuietHours?
+    /// Whether it is not to be pushed to while it is connected and told there.
+    public var isUnlessConnected = false
 
     /// Spares nobody.
     public init() {}
@@ -58,6 +60,7 @@ extension DeviceKindness {
     package var storedForm: JSONObject? {
         var object = JSONObject()
         object["quietHours"] = quietHours?.json
+        if isUnlessConnected { object["unlessConnected"] = true }
         return object.members.isEmpty ? nil : object
     }
 
@@ -69,6 +72,7 @@ extension DeviceKindness {
         if let hours = reader.value("quietHours") {
             quietHours = try QuietHours(json: hours, path: reader.path(of: "quietHours"))
         }
+        isUnlessConnected = try reader.bool("unlessConnected") ?? false
     }
 }
 

@@ -22,6 +22,11 @@ package struct Kindness: Sendable, Hashable {
         self.subscriptionSerial = subscriptionSerial
         self.deviceSerial = deviceSerial
     }
+
+    /// Whether a device that is connected, and told there, gets no push.
+    package var isUnlessConnected: Bool {
+        subscription.isUnlessConnected || device.isUnlessConnected
+    }
 }
 
 /// Why a delivery is held back for its recipient's sake.
@@ -34,12 +39,14 @@ package enum HoldReason: String, Sendable, Hashable, CaseIterable {
     case throttle
     /// It is told together with what fires for some time after it.
     case digest
+    /// Its device is connected, and may have been told there.
+    case connected
 
     /// Whether all that is held for it is told together; otherwise each for itself, up to
     /// ``Limits/maximumHeldDeliveries``.
     package var isTogether: Bool {
         switch self {
-        case .paused, .quietHours: false
+        case .paused, .quietHours, .connected: false
         case .throttle, .digest: true
         }
     }
@@ -53,6 +60,7 @@ package enum HoldReason: String, Sendable, Hashable, CaseIterable {
         case .quietHours: "quiet hours"
         case .throttle: "enough pushes for this device in the span"
         case .digest: "it is told together with what follows"
+        case .connected: "its device is connected"
         }
     }
 }

@@ -11,12 +11,16 @@ public struct SubscriptionKindness: Sendable, Hashable {
     public var throttle: PushThrottle?
     /// How long what fires is waited for, to be told together.
     public var digest: PushDigest?
+    /// Whether a device that is connected, and told there, gets no push of it.
+    public var isUnlessConnected = false
 
     /// Spares nobody.
     public init() {}
 
     /// Whether it holds pushes back by itself, whatever the device asks for.
-    public var isHolding: Bool { isPaused || throttle != nil || digest != nil }
+    public var isHolding: Bool {
+        isPaused || isUnlessConnected || throttle != nil || digest != nil
+    }
 
     /// Whether a change that is appended at `moment` comes too late to fire it.
     public func isOver(at moment: Timestamp) -> Bool {
@@ -26,7 +30,9 @@ public struct SubscriptionKindness: Sendable, Hashable {
 
 extension SubscriptionKindness {
     /// The members of a subscription's dictionary that say it.
-    static let members = ["paused", "expiresAt", "urgent", "throttle", "digest"]
+    static let members = [
+        "paused", "expiresAt", "urgent", "throttle", "digest", "unlessConnected",
+    ]
 
     /// Reads them.
     ///
@@ -34,6 +40,7 @@ extension SubscriptionKindness {
     public init(_ reader: JSONReader) throws(JSONContractError) {
         isPaused = try reader.bool("paused") ?? false
         isUrgent = try reader.bool("urgent") ?? false
+        isUnlessConnected = try reader.bool("unlessConnected") ?? false
         expiresAt = try reader.expiry("expiresAt")
         if let json = reader.value("throttle") {
             throttle = try PushThrottle(json: json, path: reader.path(of: "throttle"))
@@ -47,6 +54,7 @@ extension SubscriptionKindness {
     func write(to object: inout JSONObject) {
         if isPaused { object["paused"] = true }
         if isUrgent { object["urgent"] = true }
+        if isUnlessConnected { object["unlessConnected"] = true }
         object["expiresAt"] = expiresAt.map { .integer($0.milliseconds) }
         object["throttle"] = throttle?.json
         object["digest"] = digest?.json

@@ -124,6 +124,9 @@ enum AdministrationRows {
             .always("serial", .text) { .string(String($0.version.serial)) },
             .maybe("topic", .text) { $0.version.device.topic.map { .string($0) } },
             .maybe("quietHours", .object) { $0.version.device.kindness.quietHours?.json },
+            .maybe("unlessConnected", .yes) {
+                $0.version.device.kindness.isUnlessConnected ? true : nil
+            },
             .maybe("held", .integer) { $0.held == 0 ? nil : .integer(Int64($0.held)) },
         ],
         columns: [

@@ -4,7 +4,7 @@ import Storage
 
 /// What has become of a delivery.
 enum DeliveryStanding: String, CaseIterable {
-    case delivered, waiting, dead
+    case delivered, waiting, dead, seen
 
     init(_ outcome: DeliveryReceipt.Outcome) {
         self =
@@ -12,6 +12,7 @@ enum DeliveryStanding: String, CaseIterable {
             case .accepted: .delivered
             case .deferred: .waiting
             case .unregistered, .dead: .dead
+            case .seen: .seen
             }
     }
 }

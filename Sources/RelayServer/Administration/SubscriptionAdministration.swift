@@ -87,28 +87,12 @@ struct SubscriptionAdministration: AdministrationTable {
         of lines: some Collection<Line>, in container: ContainerKey
     ) async throws -> [JSONObject] {
         let health = try await health.health(of: lines.map(\.version), in: container)
-        let held = try await held(
-            of: Set(lines.map(\.version.subscription.owner)), in: container)
+        let held = try await HeldOverview(
+            of: Set(lines.map(\.version.subscription.owner)), in: container, registry)
         return lines.map { version, json in
-            var json = json.with(health[version.serial])
-            json["held"] = held.deliveries(of: version).map { .integer(Int64($0)) }
-            return AdministrationRows.subscription.json(json)
+            AdministrationRows.subscription.json(
+                json.with(health[version.serial], held.deliveries(of: version)))
         }
-    }
-
-    /// Pairs of a subscription and a device that are looked at for each user.
-    private static let mostHeld = 1000
-
-    /// What is held back for each of these users.
-    private func held(
-        of users: Set<UserID>, in container: ContainerKey
-    ) async throws -> HeldOverview {
-        var overview = HeldOverview()
-        for user in users {
-            overview.counts[user] = try await registry.held(
-                of: user, in: container, limit: Self.mostHeld)
-        }
-        return overview
     }
 
     /// A line of the list.
@@ -168,7 +152,8 @@ struct SubscriptionAdministration: AdministrationTable {
     private func rows(
         of versions: [DeviceVersion], in container: ContainerKey
     ) async throws -> [JSONObject] {
-        let held = try await held(of: Set(versions.map(\.device.owner)), in: container)
+        let held = try await HeldOverview(
+            of: Set(versions.map(\.device.owner)), in: container, registry)
         return versions.map {
             AdministrationRows.device.json(($0, held.deliveries(of: $0.device)))
         }
@@ -213,27 +198,5 @@ struct SubscriptionAdministration: AdministrationTable {
     /// Where the next page goes on.
     private static func goingOn(after serial: UInt64) -> (name: String, value: JSONValue) {
         ("after", .string(String(serial)))
-    }
-}
-
-/// What is held back for some users.
-struct HeldOverview {
-    /// By user.
-    var counts: [UserID: [HeldCount]] = [:]
-
-    /// Of what a subscription owes; `nil` if nothing is.
-    func deliveries(of version: SubscriptionVersion) -> Int? {
-        let subscription = version.subscription
-        let all = counts[subscription.owner, default: []].filter {
-            $0.subscription == subscription.id && $0.database == subscription.database
-        }
-        return all.isEmpty ? nil : all.reduce(0) { $0 + $1.deliveries }
-    }
-
-    /// Of what is owed to a device.
-    func deliveries(of device: Device) -> Int {
-        counts[device.owner, default: []].reduce(0) {
-            $0 + ($1.device == device.id ? $1.deliveries : 0)
-        }
     }
 }

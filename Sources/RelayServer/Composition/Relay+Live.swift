@@ -27,7 +27,8 @@ extension Relay {
             engine, bounds: configuration.live, form: form,
             clients: RouteTable(dependencies).clients, shadow: store,
             limits: dependencies.limits, turnstile: dependencies.turnstile,
-            indexes: dependencies.indexes, inboxes: store, store: store.storeIdentity,
+            indexes: dependencies.indexes, inboxes: store, presence: presence,
+            store: store.storeIdentity,
             identifiers: RandomIdentifiers(dependencies.randomBytes), clock: world.clock,
             now: world.now)
         let sockets = LiveSockets(

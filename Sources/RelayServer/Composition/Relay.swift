@@ -31,6 +31,8 @@ package final class Relay: Service {
     let indexes = IndexDirectory()
     /// What happens to changes, for listeners.
     let events: WalkEvents
+    /// Which devices are connected, and what they were told there.
+    let presence = LivePresence()
     /// Who is signed in at the console.
     let console: ConsoleSessions
     /// What the phones of a sandbox got.
@@ -101,7 +103,7 @@ package final class Relay: Service {
             judge: OutcomeJudge(
                 retries: RetryPolicy(maximumAttempts: configuration.delivery.maximumAttempts)),
             now: world.now, generator: world.generator, logger: logger, flow: turns.flow,
-            watch: events.answers)
+            watch: events.answers, presence: presence)
         gateway = try CurlPushGateway(
             settings: settings,
             world: GatewayWorld(

@@ -1,6 +1,7 @@
 import Crypto
 import HTTPTypes
 import RelayModel
+import Synchronization
 
 /// The console's files, which are in the executable.
 struct ConsoleFiles: Sendable {
@@ -12,13 +13,17 @@ struct ConsoleFiles: Sendable {
         let type: String
         /// Names this content.
         let tag: String
+        /// Names it where it is compressed.
+        let compressedTag: String
 
         init(_ name: String, _ bytes: [UInt8]) {
             self.name = name
             self.bytes = bytes
             let ending = name.split(separator: ".").last.map(String.init) ?? ""
             type = Self.types[ending] ?? "application/octet-stream"
-            tag = "\"\(Hexadecimal.encode(SHA256.hash(data: bytes).prefix(16)))\""
+            let digest = Hexadecimal.encode(SHA256.hash(data: bytes).prefix(16))
+            tag = "\"\(digest)\""
+            compressedTag = "\"\(digest)-gzip\""
         }
 
         private static let types = [
@@ -31,6 +36,7 @@ struct ConsoleFiles: Sendable {
     /// Every file of the folder `Pages`.
     static let all: [File] = [
         File(pageName, PackageResources.index_html),
+        File("access.js", PackageResources.access_js),
         File("api.js", PackageResources.api_js),
         File("condition.js", PackageResources.condition_js),
         File("console.css", PackageResources.console_css),
@@ -67,6 +73,7 @@ struct ConsoleFiles: Sendable {
         + "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
     private let files: [String: File]
+    private let compressed = CompressedFiles()
 
     init(_ files: [File] = Self.all) {
         self.files = Dictionary(uniqueKeysWithValues: files.map { ($0.name, $0) })
@@ -104,22 +111,60 @@ struct ConsoleFiles: Sendable {
         guard let file = known ?? (name.contains(".") ? nil : files[Self.pageName]) else {
             throw APIError(.notFound, "there is no file \"\(name.shortened)\" of the console")
         }
+        let isCompressed = request.takesGzip
+        let tag = isCompressed ? file.compressedTag : file.tag
+        let bytes = isCompressed ? compressed[file] : file.bytes
         let isKnown = request.headers[values: .ifNoneMatch]
             .flatMap { $0.split(separator: ",") }
-            .contains { $0.trimmingPrefix(" ").trimmingPrefix("W/") == file.tag }
+            .contains { $0.trimmingPrefix(" ").trimmingPrefix("W/") == tag }
         var answer = RelayAnswer(status: isKnown ? 304 : 200)
-        answer.headers[.eTag] = file.tag
+        answer.headers[.eTag] = tag
+        answer.headers[.vary] = "Accept-Encoding"
         // A new version of the relay is a new console: browsers ask each time, and get 304.
         answer.headers[.cacheControl] = "no-cache"
         answer.headers[.contentSecurityPolicy] = Self.policy
         answer.headers[.xContentTypeOptions] = "nosniff"
         answer.headers[.referrerPolicy] = "no-referrer"
         guard !isKnown else {
-            answer.headers[.contentLength] = String(file.bytes.count)
+            answer.headers[.contentLength] = String(bytes.count)
             return answer
         }
         answer.contentType = file.type
-        answer.body = file.bytes
+        if isCompressed { answer.headers[.contentEncoding] = "gzip" }
+        answer.body = bytes
         return answer
+    }
+}
+
+/// The files as browsers take them, compressed when they are asked for the first time.
+///
+/// Concurrency: a lock around the table; two who ask for the same at once may both make it.
+private final class CompressedFiles: Sendable {
+    private let files = Mutex<[String: [UInt8]]>([:])
+
+    subscript(_ file: ConsoleFiles.File) -> [UInt8] {
+        if let known = files.withLock({ $0[file.tag] }) { return known }
+        let made = GzipFile.containing(file.bytes)
+        files.withLock { $0[file.tag] = made }
+        return made
+    }
+}
+
+extension RelayRequest {
+    /// Whether an answer may be a gzip file, as `Accept-Encoding` says (RFC 9110, §12.5.3).
+    var takesGzip: Bool {
+        let words = headers[values: .acceptEncoding].flatMap {
+            $0.lowercased().split(separator: ",")
+        }
+        func takes(_ name: String) -> Bool? {
+            for word in words {
+                let parts = word.split(separator: ";").map { $0.filter { $0 != " " } }
+                guard parts.first == name else { continue }
+                let weight = parts.dropFirst().first { $0.hasPrefix("q=") }?.dropFirst(2)
+                return weight.map { (Double($0) ?? 0) > 0 } ?? true
+            }
+            return nil
+        }
+        return takes("gzip") ?? takes("*") ?? false
     }
 }

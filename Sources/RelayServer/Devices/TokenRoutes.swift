@@ -76,6 +76,7 @@ struct TokenRoutes: Sendable {
         answer["webcourierURL"] = known?.address.map { .string(courierURL(of: $0, request)) }
         answer["deviceID"] = .string(version.device.id.rawValue)
         answer["quietHours"] = version.device.kindness.quietHours?.json
+        if version.device.kindness.isUnlessConnected { answer["unlessConnected"] = true }
         answer["activationPosition"] = .string(version.activation.description)
         return RelayAnswer(json: .object(answer))
     }
@@ -209,7 +210,7 @@ struct TokenRegistration {
     }
 
     /// The members that say how the device wants to be spared.
-    private static let sparingMembers = ["quietHours"]
+    private static let sparingMembers = ["quietHours", "unlessConnected"]
 
     /// What it says of how the device wants to be spared: a member that is absent leaves what an
     /// earlier registration said, and `null` takes it back.
@@ -217,6 +218,11 @@ struct TokenRegistration {
     /// - Throws: `JSONContractError`, also for a time zone that nobody knows.
     func sparing() throws(JSONContractError) -> DeviceSparing {
         var sparing = DeviceSparing()
+        if body.object["unlessConnected"] == .null {
+            sparing.isUnlessConnected = .now(false)
+        } else if let isSo = try body.bool("unlessConnected") {
+            sparing.isUnlessConnected = .now(isSo)
+        }
         switch body.object["quietHours"] {
         case nil: break
         case .null: sparing.quietHours = .now(nil)

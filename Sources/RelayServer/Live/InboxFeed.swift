@@ -136,7 +136,9 @@ final class InboxFeed: Sendable {
                         .text(owner: owner, store: store)),
             ])
         }
-        if !frames.isEmpty { hub.post([.send(number, frames)]) }
+        if !frames.isEmpty {
+            hub.post([.send(number, frames), .told(number, notifications.map(\.position))])
+        }
         return isComplete
     }
 

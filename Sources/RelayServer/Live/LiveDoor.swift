@@ -19,6 +19,8 @@ final class LiveDoor: Sendable {
     let indexes: IndexDirectory
     let accounts: LiveAccounts
     let inboxes: any InboxRegistry
+    /// Which devices are connected.
+    let presence: LivePresence
     /// The store's mark, as tokens have it.
     let store: String
     let storeIdentity: UUIDBytes
@@ -53,7 +55,7 @@ final class LiveDoor: Sendable {
         _ engine: LiveEngine, bounds: LiveBounds, form: LiveRecordForm, clients: ClientAdmission,
         shadow: any Shadow,
         limits: RequestLimits, turnstile: Turnstile, indexes: IndexDirectory,
-        inboxes: any InboxRegistry, store: UUIDBytes,
+        inboxes: any InboxRegistry, presence: LivePresence, store: UUIDBytes,
         identifiers: RandomIdentifiers, clock: any Clock<Duration>,
         now: @escaping @Sendable () -> Timestamp
     ) {
@@ -67,6 +69,7 @@ final class LiveDoor: Sendable {
         self.indexes = indexes
         accounts = LiveAccounts(indexes)
         self.inboxes = inboxes
+        self.presence = presence
         self.store = StoreMark(store).text
         storeIdentity = store
         self.identifiers = identifiers

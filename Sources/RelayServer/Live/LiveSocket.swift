@@ -46,6 +46,8 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     private var spoke: NIODeadline
     private let opened: NIODeadline
     private var isNoticed = false
+    /// What it proves for its device, once that is known.
+    private var proof: LiveProof?
     private var allowance: FrameAllowance
 
     init(_ door: LiveDoor, _ session: LiveSession, at hub: LoopHub) {
@@ -65,6 +67,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     func handlerRemoved(context: ChannelHandlerContext) {
+        endProof()
         hub.remove(self)
         self.context = nil
         session.end()
@@ -76,9 +79,21 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     func channelInactive(context: ChannelHandlerContext) {
+        endProof()
         hub.remove(self)
         session.end()
         context.fireChannelInactive()
+    }
+
+    /// A client that says no more has gone: it could not even answer a close (RFC 6455, §7.1.1).
+    ///
+    /// The listener leaves half a connection open, for the sake of HTTP.
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if case ChannelEvent.inputClosed? = event as? ChannelEvent {
+            context.close(promise: nil)
+        } else {
+            context.fireUserInboundEventTriggered(event)
+        }
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
@@ -117,7 +132,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         switch event {
         case .text(let text): take(text)
         case .ping(let bytes): write(Self.control(0x8A, bytes))
-        case .pong: break
+        case .pong(let bytes): proof?.take(pong: bytes)
         case .close(let reason): answerClose(reason)
         }
     }
@@ -166,6 +181,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
             reader = identity.reader
             device = identity.device
             isNoticed = false
+            beginProof(identity)
         }
         if let end { close(end) } else { work() }
     }
@@ -230,10 +246,12 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         catchUpIfRead()
     }
 
-    /// Queues what the client's groups are told; says whether it is the first since the last `at`.
-    func take(_ bytes: ByteBuffer) -> Bool {
+    /// Queues what the client's groups are told of a change; says whether it is the first since the
+    /// last `at`.
+    func take(_ bytes: ByteBuffer, of change: LogPosition?) -> Bool {
         guard lagging == nil, !isClosing else { return false }
         queue(bytes)
+        if let change { note(told: [change]) }
         guard !isTouched else { return false }
         isTouched = true
         return true
@@ -249,9 +267,10 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         tell(at, position)
     }
 
-    /// Sends what ends with the `at` of a position.
-    func tell(_ bytes: ByteBuffer, _ position: LogPosition) {
+    /// Sends what ends with the `at` of a position, and tells of these changes.
+    func tell(_ bytes: ByteBuffer, _ position: LogPosition, of changes: [LogPosition] = []) {
         guard lagging == nil, !isClosing, let context else { return }
+        defer { note(told: changes) }
         if outbox.isEmpty, !isWriting, context.channel.isWritable {
             // Nothing waits, which is so for nearly all of those who are told the same.
             spoke = hub.turn
@@ -307,6 +326,48 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         isCatchingUp = false
     }
 
+    // MARK: What is proven
+
+    /// Begins to prove what the client's device is told, if it is one.
+    private func beginProof(_ identity: LiveIdentity) {
+        guard proof == nil, let context, !isClosing,
+            let place = LivePresence.Place(identity)
+        else { return }
+        let loop = context.eventLoop
+        let here = NIOLoopBound(self, eventLoop: loop)
+        proof = LiveProof(of: place, number, to: door.presence)
+        door.presence.enter(place, number) { [engine = door.engine] questions in
+            Task {
+                // Everything that tells of these changes has been posted then.
+                await engine.reach(questions.map(\.position).max() ?? .start)
+                loop.execute { here.value.prove(questions) }
+            }
+        }
+    }
+
+    private func prove(_ questions: [LivePresence.Question]) {
+        guard !isClosing, context != nil else { return }
+        ping(proof?.ask(questions, isTellingInbox: session.feed != nil))
+    }
+
+    /// Notes that the client is being told of changes.
+    func note(told positions: [LogPosition]) {
+        guard proof != nil else { return }
+        ping(proof?.note(told: positions))
+    }
+
+    /// Asks for the answer that proves what was sent before it.
+    private func ping(_ bytes: [UInt8]?) {
+        guard let bytes, !isClosing else { return }
+        queue(Self.control(0x89, bytes))
+        flush()
+    }
+
+    private func endProof() {
+        proof?.end()
+        proof = nil
+    }
+
     // MARK: Time
 
     /// Looks at the clock, every few seconds.
@@ -359,6 +420,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     func close(_ end: LiveEnd) {
         guard let context, !isClosing else { return }
         isClosing = true
+        endProof()
         door.count(end)
         inbox = []
         outbox.removeAll()

@@ -109,6 +109,7 @@ final class LoopSockets {
         case .leave(let number, let group):
             if let socket = sockets[number] { leave(socket, group) }
         case .deliver(let frames, let at, let position): deliver(frames, at, position)
+        case .told(let number, let positions): sockets[number]?.note(told: positions)
         case .caughtUp(let number): sockets[number]?.catchUp()
         }
     }
@@ -135,7 +136,9 @@ final class LoopSockets {
         if let group = frames.first?.group,
             frames.allSatisfy({ $0.group == group && $0.isForAll })
         {
-            return tell(frames.compactMap(\.whole), at, position, to: members[group] ?? [])
+            return tell(
+                frames.compactMap(\.whole), of: frames.compactMap(\.position), at, position,
+                to: members[group] ?? [])
         }
         var touched: [LiveSocket] = []
         for frame in frames {
@@ -143,7 +146,9 @@ final class LoopSockets {
             if frame.isForAll {
                 guard let whole = frame.whole else { continue }
                 let bytes = Self.wire(whole)
-                for socket in group where socket.take(bytes) { touched.append(socket) }
+                for socket in group where socket.take(bytes, of: frame.position) {
+                    touched.append(socket)
+                }
             } else {
                 deliver(frame, to: group, &touched)
             }
@@ -155,14 +160,15 @@ final class LoopSockets {
 
     /// Tells all members the same: one piece for all, and one write for each.
     private func tell(
-        _ frames: [LiveFrame], _ at: LiveFrame, _ position: LogPosition, to group: [LiveSocket]
+        _ frames: [LiveFrame], of changes: [LogPosition], _ at: LiveFrame,
+        _ position: LogPosition, to group: [LiveSocket]
     ) {
         guard !frames.isEmpty, !group.isEmpty else { return }
         let size = frames.reduce(at.bytes.count) { $0 + $1.bytes.count + Self.headBytes }
         var bytes = ByteBufferAllocator().buffer(capacity: size + Self.headBytes)
         for frame in frames { Self.write(frame, to: &bytes) }
         Self.write(at, to: &bytes)
-        for socket in group { socket.tell(bytes, position) }
+        for socket in group { socket.tell(bytes, position, of: changes) }
     }
 
     private func deliver(
@@ -174,7 +180,7 @@ final class LoopSockets {
             let id = ObjectIdentifier(form)
             let bytes = forms[id] ?? Self.wire(form)
             forms[id] = bytes
-            if socket.take(bytes) { touched.append(socket) }
+            if socket.take(bytes, of: frame.position) { touched.append(socket) }
         }
     }
 

@@ -71,7 +71,8 @@ final class StreamHub: LiveHub {
                 isTouched = true
             }
             if isTouched { append(at, &state) }
-        case .caughtUp: break
+        // Nothing says whether a stream is read.
+        case .caughtUp, .told: break
         }
     }
 

@@ -9,8 +9,8 @@ struct WebSocketReader: Sendable {
         case text([UInt8])
         /// Asks for an answer with the same bytes.
         case ping([UInt8])
-        /// An answer.
-        case pong
+        /// An answer, with the bytes that were asked with.
+        case pong([UInt8])
         /// It goes, for this reason: a code of two bytes and words, or nothing.
         case close([UInt8])
     }
@@ -104,7 +104,7 @@ struct WebSocketReader: Sendable {
     ) throws(Violation) -> Event? {
         switch head.opcode {
         case .ping: return .ping(payload)
-        case .pong: return .pong
+        case .pong: return .pong(payload)
         case .close: return .close(payload)
         case .binary: throw .broken("frames are texts, not bytes")
         case .text, .continuation: break

@@ -43,7 +43,8 @@ package struct FileRehearsal {
     /// Prepares to rehearse for a user of a container.
     init(
         of subject: RehearseService.Subject, to devices: [PastDevice],
-        settings: ContainerSettings, examples: Int, at now: Timestamp,
+        settings: ContainerSettings, examples: Int,
+        kindness: [UInt64: DeviceKindness] = [:], at now: Timestamp,
         mostSteps: Int = Limits.maximumStepsPerChange
     ) throws {
         guard let name = SourceName(rawValue: "file") else {
@@ -58,8 +59,8 @@ package struct FileRehearsal {
             endedFrom: .start, receiptsFrom: LogPosition(1))
         count = try RehearsalCount(
             of: subject, to: devices, span: span, settings: settings,
-            shard: UUIDBytes(high: 0, low: 0), examples: examples, mostSteps: mostSteps,
-            order: .oldestFirst)
+            shard: UUIDBytes(high: 0, low: 0), examples: examples, kindness: kindness,
+            mostSteps: mostSteps, order: .oldestFirst)
         count.answer.end = .file
     }
 

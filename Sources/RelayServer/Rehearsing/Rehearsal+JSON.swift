@@ -30,6 +30,7 @@ extension RehearseService.Answer {
         if case .query(let query, _) = subject.subscription.scope, !query.canonical.isEmpty {
             object["canonicalPredicate"] = .string(query.canonical)
         }
+        object["kindness"] = left.map { .object($0.json) }
         object["errors"] = .object(errorsJSON)
         object["nearMisses"] = [
             "count": .integer(Int64(nearCount)), "among": .integer(Int64(closeCount)),
@@ -99,6 +100,7 @@ extension RehearseService.Answer {
             + "\(newest.position) (\(newest.appendedAt.iso8601Seconds))"
         if counts.fired > 0 { text += ": " + pushText(counts.pushes) }
         text += "."
+        if counts.pushes > 0, let left { text += " " + left.sentence }
         if let once = tally.once {
             text +=
                 " It fires once: by the change at \(once.position), the first of "
@@ -153,6 +155,27 @@ extension RehearseService.Answer {
                 + (dear.map { "the change at \($0)" } ?? "a change")
                 + ", and would have been disabled by it."
         }
+    }
+}
+
+private extension HeldRehearsal.Outcome {
+    var json: JSONObject {
+        [
+            "pushes": .integer(Int64(pushes)), "together": .integer(Int64(together)),
+            "waiting": .integer(Int64(waiting)),
+            "held": .object(
+                JSONObject(
+                    HoldReason.allCases.compactMap { reason in
+                        held[reason].map { (reason.rawValue, .integer(Int64($0))) }
+                    })),
+        ]
+    }
+
+    var sentence: String {
+        var text = "Of these \(pushes == 0 ? "none" : "\(pushes)") would have gone"
+        if together > 0 { text += ", and told of \(together) others" }
+        if waiting > 0 { text += "; \(waiting) would wait for the subscription to be resumed" }
+        return text + "."
     }
 }
 

@@ -14,17 +14,24 @@ struct RehearsalCount {
     /// What came of it so far.
     var answer: RehearseService.Answer
     private let order: RehearsalTally.Order
+    /// What the devices ask for, by serial.
+    private let kindness: [UInt64: DeviceKindness]
     /// Changes that did not fire and are looked at closely, the newest.
     private var close: Deque<LoggedPastChange> = []
 
     init(
         of subject: RehearseService.Subject, to devices: [PastDevice], span: PastSpan,
         settings: ContainerSettings, shard: UUIDBytes, examples: Int,
+        kindness: [UInt64: DeviceKindness] = [:],
         mostSteps: Int = Limits.maximumStepsPerChange,
         order: RehearsalTally.Order = .newestFirst
     ) throws {
         self.examples = examples
         self.order = order
+        self.kindness = Dictionary(
+            uniqueKeysWithValues: devices.map {
+                ($0.serial, kindness[$0.serial] ?? DeviceKindness())
+            })
         rehearsal = try Rehearsal(
             of: subject.subscription, insteadOf: subject.former, to: devices,
             mostSteps: mostSteps)
@@ -37,7 +44,9 @@ struct RehearsalCount {
             subject: subject, devices: devices.count,
             tally: RehearsalTally(
                 of: subject.subscription, insteadOf: subject.former, remembering: examples,
-                order: order))
+                order: order,
+                keepsFirings: subject.subscription.kindness.isHolding
+                    || kindness.values.contains { !$0.isEmpty }))
     }
 
     /// Judges one change; `false` if that ends the rehearsal.
@@ -97,11 +106,36 @@ struct RehearsalCount {
                 answer.near.append((past, explanation.sentence))
             }
         }
+        answer.left = left(isOver: isOver)
         answer.examples = answer.tally.firedExamples.compactMap(shown.example)
         guard answer.subject.former != nil else { return answer }
         let difference = answer.tally.difference
         answer.added = difference.addedExamples.compactMap(shown.past)
         answer.removed = difference.removedExamples.compactMap(shown.past)
         return answer
+    }
+
+    /// Pushes that are gone through once more.
+    static let mostHeld = 400_000
+    /// Firings between two looks at the time.
+    private static let firingsAtATime = 512
+
+    /// What would be left of the pushes by what is asked for, to be told less; `nil` where nothing
+    /// is asked for, or there is no time for it.
+    private func left(isOver: () -> Bool) -> HeldRehearsal.Outcome? {
+        guard let firings = answer.tally.firings,
+            firings.count * max(1, kindness.count) <= Self.mostHeld
+        else { return nil }
+        var left = HeldRehearsal.Outcome()
+        for (serial, asked) in kindness {
+            var device = HeldRehearsal(of: answer.subject.subscription, to: asked)
+            for (index, firing) in firings.enumerated() where !firing.leftOut.contains(serial) {
+                if index.isMultiple(of: Self.firingsAtATime), isOver() { return nil }
+                device.fire(at: firing.at)
+            }
+            device.finish()
+            left += device.outcome
+        }
+        return left
     }
 }

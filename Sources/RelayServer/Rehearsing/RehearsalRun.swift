@@ -15,8 +15,8 @@ struct RehearsalRun {
 
     init(
         service: RehearseService, question: RehearseQuestion, subject: RehearseService.Subject,
-        devices: [PastDevice], span: PastSpan, settings: ContainerSettings,
-        allowance: QueryAllowance
+        devices: [PastDevice], kindness: [UInt64: DeviceKindness], span: PastSpan,
+        settings: ContainerSettings, allowance: QueryAllowance
     ) throws {
         self.service = service
         self.question = question
@@ -26,7 +26,7 @@ struct RehearsalRun {
         beginning = LogPosition(span.head.rawValue + 1)
         count = try RehearsalCount(
             of: subject, to: devices, span: span, settings: settings,
-            shard: service.registry.shardIdentity, examples: question.examples,
+            shard: service.registry.shardIdentity, examples: question.examples, kindness: kindness,
             mostSteps: service.mostSteps)
     }
 

@@ -10,7 +10,7 @@ import Storage
 /// Nothing is written and nothing is sent. Between two turns it is asked whether the caller's time
 /// is over, and whether the caller has gone.
 struct RehearseService: Sendable {
-    let registry: any PastRegistry & SubscriptionRegistry
+    let registry: any PastRegistry & SubscriptionRegistry & DeviceRegistry
     let knowledge: SubscriptionKnowledge
     /// The containers' indexes, which say what predicates cost.
     let indexes: IndexDirectory
@@ -83,6 +83,8 @@ struct RehearseService: Sendable {
         var dear: LogPosition?
         /// Changes that fire it, with the pushes.
         var examples: [RehearsalExamples.Example] = []
+        /// What is left of the pushes by what is asked for, to be told less.
+        var left: HeldRehearsal.Outcome?
         /// Changes that a change of the subscription adds and removes.
         var added: [PastChange] = []
         var removed: [PastChange] = []
@@ -98,8 +100,9 @@ struct RehearseService: Sendable {
         let devices = try await registry.pastDevices(
             of: owner.user, in: owner.container, .hearing(LogPosition(span.head.rawValue + 1)))
         var run = try RehearsalRun(
-            service: self, question: question, subject: subject, devices: devices, span: span,
-            settings: settings, allowance: allowance)
+            service: self, question: question, subject: subject, devices: devices,
+            kindness: try await kindness(of: owner), span: span, settings: settings,
+            allowance: allowance)
         try await run.find()
         return try run.concluded()
     }
@@ -158,7 +161,21 @@ struct RehearseService: Sendable {
             to: try await registry.pastDevices(
                 of: owner.user, in: owner.container,
                 .hearing(LogPosition(span.head.rawValue + 1))),
-            settings: settings, examples: question.examples, at: now, mostSteps: mostSteps)
+            settings: settings, examples: question.examples,
+            kindness: try await kindness(of: owner), at: now, mostSteps: mostSteps)
+    }
+
+    /// Devices of a user whose wishes are looked up.
+    private static let mostDevices = 1000
+
+    /// What the user's devices ask for, by serial.
+    private func kindness(
+        of owner: SubscriptionOwner
+    ) async throws -> [UInt64: DeviceKindness] {
+        let devices = try await registry.devices(
+            of: owner.container, owner: owner.user, limit: Self.mostDevices)
+        return Dictionary(
+            uniqueKeysWithValues: devices.map { ($0.serial, $0.device.kindness) })
     }
 
     // MARK: The subscription

@@ -5,7 +5,7 @@ import Storage
 /// CloudKit's calls on subscriptions: list, lookup and modify.
 struct SubscriptionRoutes: Sendable {
     let clients: ClientAdmission
-    let registry: any SubscriptionRegistry
+    let registry: any SubscriptionRegistry & DeliveryRegistry
     /// How subscriptions have fared.
     let health: HealthReading
     let shadow: any Shadow
@@ -52,10 +52,17 @@ struct SubscriptionRoutes: Sendable {
                 page.hasMore ? [] : try await registry.disabledSubscriptions(of: owner)
             let health = try await health.health(
                 of: page.elements + disabled.map(\.version), in: owner.container)
+            let held = try await held(of: owner)
             var answer: JSONObject = [
                 "subscriptions": .array(
-                    page.elements.map { .object($0.json.with(health[$0.serial])) }
-                        + disabled.map { .object($0.json.with(health[$0.version.serial])) })
+                    page.elements.map {
+                        .object($0.json.with(health[$0.serial], held.deliveries(of: $0)))
+                    }
+                        + disabled.map {
+                            .object(
+                                $0.json.with(
+                                    health[$0.version.serial], held.deliveries(of: $0.version)))
+                        })
             ]
             // CloudKit has no pages here; few will ever see one.
             if page.hasMore, let last = page.elements.last {
@@ -64,6 +71,11 @@ struct SubscriptionRoutes: Sendable {
             }
             return RelayAnswer(json: .object(answer))
         }
+    }
+
+    /// What is held back for the owner's sake.
+    private func held(of owner: SubscriptionOwner) async throws -> HeldOverview {
+        try await HeldOverview(of: [owner.user], in: owner.container, registry)
     }
 
     // MARK: lookup
@@ -76,10 +88,11 @@ struct SubscriptionRoutes: Sendable {
         return try await lists.turn(of: owner.container) {
             var page = AnswerPage(limit: ids.count)
             var entries: [JSONValue] = []
+            let held = try await held(of: owner)
             for id in ids {
                 var error = APIError.answerIsFull
                 if !page.isFull {
-                    if let found = try await entry(of: id, of: owner) {
+                    if let found = try await entry(of: id, of: owner, held) {
                         page.take(.object(found))
                         entries.append(.object(found))
                         continue
@@ -95,17 +108,19 @@ struct SubscriptionRoutes: Sendable {
 
     /// The subscription with this ID, be it disabled; `nil` if there is none.
     private func entry(
-        of id: SubscriptionID, of owner: SubscriptionOwner
+        of id: SubscriptionID, of owner: SubscriptionOwner, _ held: HeldOverview
     ) async throws -> JSONObject? {
         if let version = try await registry.subscription(id, of: owner) {
             return version.json.with(
-                try await health.health(of: version, in: owner.container))
+                try await health.health(of: version, in: owner.container),
+                held.deliveries(of: version))
         }
         let disabled = try await registry.disabledSubscriptions(of: owner)
             .first { $0.version.subscription.id == id }
         guard let disabled else { return nil }
         return disabled.json.with(
-            try await health.health(of: disabled.version, in: owner.container))
+            try await health.health(of: disabled.version, in: owner.container),
+            held.deliveries(of: disabled.version))
     }
 
     // MARK: modify
@@ -147,10 +162,12 @@ extension SubscriptionOwner {
 }
 
 extension JSONObject {
-    /// The dictionary of a subscription with how it has fared.
-    func with(_ health: JSONObject?) -> JSONObject {
+    /// The dictionary of a subscription with how it has fared, and how many deliveries of it are
+    /// held back.
+    func with(_ health: JSONObject?, _ held: Int?) -> JSONObject {
         var object = self
         object["health"] = health.map { .object($0) }
+        object["held"] = held.map { .integer(Int64($0)) }
         return object
     }
 }

@@ -12,6 +12,8 @@ package struct DeliveryAccount: Sendable, Hashable {
     package var pending: Int
     /// Deliveries that were told together with others, by the delivery of one of them.
     package var folded = 0
+    /// Deliveries that were not pushed, because their devices were told over their connections.
+    package var seen = 0
     /// Subscriptions in open ranges: what these owe is not computed yet, so that it stands on both
     /// sides, owed and pending.
     package var waitingInRanges = 0
@@ -23,9 +25,10 @@ package struct DeliveryAccount: Sendable, Hashable {
     /// Collects the two sides.
     package init(
         container: ContainerKey, owed: Int, delivered: Int, pending: Int, folded: Int = 0,
-        waitingInRanges: Int = 0, deadLetters: Int, dropped: Int
+        seen: Int = 0, waitingInRanges: Int = 0, deadLetters: Int, dropped: Int
     ) {
         self.folded = folded
+        self.seen = seen
         self.container = container
         self.owed = owed
         self.delivered = delivered
@@ -35,10 +38,12 @@ package struct DeliveryAccount: Sendable, Hashable {
         self.dropped = dropped
     }
 
-    /// `owed` − (`delivered` + `pending` + `folded` + `deadLetters` + `dropped`): always 0.
+    /// `owed` − (`delivered` + `pending` + `folded` + `seen` + `deadLetters` + `dropped`): always 0.
     ///
     /// Above 0, deliveries have vanished; below, some are counted twice.
-    package var difference: Int { owed - delivered - pending - folded - deadLetters - dropped }
+    package var difference: Int {
+        owed - delivered - pending - folded - seen - deadLetters - dropped
+    }
 }
 
 /// What has become of deliveries since the store was made; the first four count receipts.

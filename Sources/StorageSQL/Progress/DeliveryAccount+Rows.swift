@@ -8,7 +8,7 @@ extension DeliveryAccount {
             sql: """
                 SELECT name AS containerName, environment, coalesce(owed, 0) AS owed,
                     coalesce(delivered, 0) AS delivered, coalesce(dropped, 0) AS dropped,
-                    coalesce(folded, 0) AS folded,
+                    coalesce(folded, 0) AS folded, coalesce(seen, 0) AS seen,
                     (SELECT count(*) FROM retry WHERE retry.container = container.id)
                         + (SELECT coalesce(sum(deliveries), 0) FROM digest
                             WHERE digest.container = container.id AND closedAt IS NULL)
@@ -24,7 +24,7 @@ extension DeliveryAccount {
             DeliveryAccount(
                 container: try StoredRow(row: row, table: "account").containerKey(),
                 owed: row["owed"], delivered: row["delivered"], pending: row["pending"],
-                folded: row["folded"],
+                folded: row["folded"], seen: row["seen"],
                 waitingInRanges: row["waitingInRanges"], deadLetters: row["deadLetters"],
                 dropped: row["dropped"])
         }
@@ -35,18 +35,19 @@ extension Database {
     /// Adds to what the account of a container says.
     func addToAccount(
         of container: Int64, owed: Int = 0, delivered: Int = 0, dropped: Int = 0,
-        folded: Int = 0
+        folded: Int = 0, seen: Int = 0
     ) throws {
-        guard owed != 0 || delivered != 0 || dropped != 0 || folded != 0 else { return }
+        guard [owed, delivered, dropped, folded, seen].contains(where: { $0 != 0 }) else { return }
         try cachedStatement(
             sql: """
-                INSERT INTO account (container, owed, delivered, dropped, folded)
-                VALUES (?, ?, ?, ?, ?)
+                INSERT INTO account (container, owed, delivered, dropped, folded, seen)
+                VALUES (?, ?, ?, ?, ?, ?)
                 ON CONFLICT (container) DO UPDATE SET owed = account.owed + excluded.owed,
                     delivered = account.delivered + excluded.delivered,
                     dropped = account.dropped + excluded.dropped,
-                    folded = account.folded + excluded.folded
+                    folded = account.folded + excluded.folded,
+                    seen = account.seen + excluded.seen
                 """
-        ).execute(arguments: [container, owed, delivered, dropped, folded])
+        ).execute(arguments: [container, owed, delivered, dropped, folded, seen])
     }
 }

@@ -28,7 +28,9 @@ struct HeldRow {
             return try RetryRow(due, stored).save(for: group, in: db)
         }
         let isTogether = retry.reason.hold?.isTogether == true
-        guard try isTogether || isOverfull(container, in: db) else {
+        // What waits for a connection waits for moments, and is bounded where that is known.
+        let isBrief = retry.reason.hold == .connected
+        guard try isTogether || !isBrief && isOverfull(container, in: db) else {
             return try RetryRow(retry, stored).save(for: group, in: db)
         }
         try db.cachedStatement(sql: "DELETE FROM retry WHERE deliveryID = ?")
@@ -54,11 +56,11 @@ struct HeldRow {
                 sql: """
                     SELECT deliveryID FROM retry
                     WHERE container = ? AND heldOwner = ? AND heldSubscription = ?
-                        AND heldDevice = ? LIMIT ?
+                        AND heldDevice = ? AND reason <> ? LIMIT ?
                     """),
             arguments: [
                 container, group.owner, group.subscription, group.device,
-                Limits.maximumHeldDeliveries,
+                WaitReason.held(.connected).stored, Limits.maximumHeldDeliveries,
             ])
         return rows.count == Limits.maximumHeldDeliveries && !rows.contains(id)
     }

@@ -51,7 +51,8 @@ struct SettleStep: Sendable {
         try ranges.run(in: commit.db)
         for (key, tally) in step.tallies {
             try commit.db.addToAccount(
-                of: try commit.db.container(key).id, owed: tally.owed, delivered: tally.delivered)
+                of: try commit.db.container(key).id, owed: tally.owed, delivered: tally.delivered,
+                seen: tally.seen)
         }
         try InboxStep.insert(step.inbox, perUser: inboxLimit, in: commit.db)
     }

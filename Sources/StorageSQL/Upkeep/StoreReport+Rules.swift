@@ -14,7 +14,7 @@ extension StoreReport {
             db, sql: "SELECT shardHead.position, progress.position FROM shardHead, progress")
         problems += accounts.filter { $0.difference != 0 }.map { account in
             "\(account.container): \(account.owed) deliveries were owed, and "
-                + "\(account.owed - account.difference) are delivered, pending, folded, dead or "
+                + "\(account.owed - account.difference) are delivered, pending, folded, seen, dead or "
                 + "dropped"
         }
         for (sentence, sql) in Self.rules(db.dialect) {

@@ -155,6 +155,7 @@ extension StoreReport {
             "\(account.container): owed \(account.owed) = delivered \(account.delivered)"
                 + " + pending \(account.pending) + dead \(account.deadLetters)"
                 + (account.folded == 0 ? "" : " + told with others \(account.folded)")
+                + (account.seen == 0 ? "" : " + seen \(account.seen)")
                 + " + dropped \(account.dropped)"
                 + (account.waitingInRanges == 0
                     ? "" : ", and what \(account.waitingInRanges) subscriptions in ranges owe")

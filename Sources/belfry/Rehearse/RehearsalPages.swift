@@ -70,13 +70,16 @@ struct RehearsalPages {
         }
         if older["once"] != nil {
             // It would have fired earlier, and then no more.
-            for name in ["once", "fired", "pushes", "byOperation", "byDay", "byHour", "examples"] {
+            for name in [
+                "once", "fired", "pushes", "byOperation", "byDay", "byHour", "examples", "kindness",
+            ] {
                 answer[name] = older[name]
             }
             return
         }
         guard answer["once"] == nil else { return }
         for name in ["fired", "pushes"] { answer[name] = Self.sum(answer[name], older[name]) }
+        addKindness(older)
         if case .object(var counts)? = answer["byOperation"],
             case .object(let earlier)? = older["byOperation"]
         {
@@ -88,6 +91,27 @@ struct RehearsalPages {
         for (list, name) in [("byDay", "day"), ("byHour", "hour")] {
             answer[list] = Self.times(older[list], answer[list], name)
         }
+    }
+
+    /// What is left of the pushes: what was held across two pages is counted in both.
+    private mutating func addKindness(_ older: JSONObject) {
+        guard case .object(var left)? = answer["kindness"],
+            case .object(let earlier)? = older["kindness"]
+        else {
+            // Where one page could not tell, all cannot.
+            answer["kindness"] = nil
+            return
+        }
+        for name in ["pushes", "together", "waiting"] {
+            left[name] = Self.sum(left[name], earlier[name])
+        }
+        if case .object(var held)? = left["held"], case .object(let before)? = earlier["held"] {
+            for member in before.members {
+                held[member.name] = Self.sum(held[member.name], member.value)
+            }
+            left["held"] = .object(held)
+        }
+        answer["kindness"] = .object(left)
     }
 
     /// Two lists of times, the earlier before, as one: the time in which they meet is in both.
@@ -129,6 +153,9 @@ struct RehearsalPages {
             + "(\(text("lookedAt", "from", "at"))) to \(text("lookedAt", "to", "position")) "
             + "(\(text("lookedAt", "to", "at"))): \(text("pushes")) pushes to \(text("devices")) "
             + "devices."
+        if answer["kindness"] != nil {
+            sentence += " Of these \(text("kindness", "pushes")) would have gone."
+        }
         if answer["once"] != nil {
             sentence += " It fires once: by the change at \(text("once", "position"))."
         }

@@ -9,6 +9,7 @@ enum HeldConformance {
         ConformanceCase("what is held is a retry, until there are too many", check: overflow),
         ConformanceCase("a digest is closed as it was read, or stays open", check: closing),
         ConformanceCase("an edit makes due what was held", check: release),
+        ConformanceCase("what waited for a connection is released by name", check: connected),
         ConformanceCase("what was judged before an edit is judged again", check: outdated),
         ConformanceCase("what became of a held delivery is told", check: fates),
         ConformanceCase("a device keeps what it asked for, until it says otherwise", check: kept),
@@ -188,6 +189,32 @@ enum HeldConformance {
         #expect(try await bench.due(at: 600) == Array(1...most))
     }
 
+    static func connected(_ factory: any StoreFactory) async throws {
+        let bench = try await Bench(factory)
+        let most = UInt64(Limits.maximumHeldDeliveries)
+        // They wait for moments, however many they are.
+        try await bench.hold((1...most + 5).map { bench.held($0, .connected) })
+        #expect(try await bench.store.nextDigestDue() == nil)
+        #expect(try await bench.store.heldCounts() == [.connected: Int(most) + 5])
+        // And leave the places of what waits longer.
+        try await bench.hold([bench.held(100)])
+        #expect(try await bench.store.nextDigestDue() == nil)
+        func ids(_ numbers: UInt64...) -> [DeliveryID] {
+            numbers.map { bench.held($0).delivery.delivery.id }
+        }
+        try await bench.store.release(
+            ids(1, 2, 100, 999), heldFor: .connected, at: Sample.moment(20))
+        #expect(try await bench.due(at: 19) == [])
+        #expect(try await bench.due(at: 20) == [1, 2])
+        var step = SettledStep(from: .start, to: .start)
+        step.endedRetries = ids(1)
+        step.tallies = [Sample.container: DeliveryTally(seen: 1)]
+        try await bench.store.settle(step)
+        let account = try await bench.store.accounts().first { $0.container == Sample.container }
+        #expect(account?.seen == 1 && account?.pending == Int(most) + 5)
+        try await bench.expectBalance()
+    }
+
     static func outdated(_ factory: any StoreFactory) async throws {
         let bench = try await Bench(factory)
         var resumed = bench.subscription.subscription
@@ -240,6 +267,12 @@ enum HeldConformance {
         let reopened = try await factory.reopen(bench.store)
         #expect(
             try await reopened.devices(of: Sample.container, owner: nil, limit: 9) == [other])
+        var told = DeviceSparing()
+        told.isUnlessConnected = .now(true)
+        let both = try await reopened.register(
+            renewed, named: .device, told, at: Sample.moment(5))
+        #expect(both.device.kindness.isUnlessConnected && both.device.kindness.quietHours == hours)
+        sparing.isUnlessConnected = .now(false)
         sparing.quietHours = .now(nil)
         let loud = try await reopened.register(
             renewed, named: .device, sparing, at: Sample.moment(5))

@@ -130,8 +130,8 @@ function showWhere(current, page, params) {
 
 function showMenu(page, current) {
   const groups = new Map();
-  for (const [name, { title, group, onlySandbox }] of Object.entries(pages)) {
-    if (onlySandbox && !about.phones) continue;
+  for (const [name, { title, group, onlySandbox, ofAll }] of Object.entries(pages)) {
+    if ((onlySandbox && !about.phones) || (ofAll && session.container)) continue;
     const item = h("a", { href: address(name, name === "now" ? {} : current), "aria-current": name === page ? "page" : undefined },
       title, h("span", { class: "count" }));
     frame.links[name] = item;

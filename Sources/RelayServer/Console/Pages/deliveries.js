@@ -3,7 +3,7 @@ import { code, fill, h, link, said, when } from "./dom.js";
 import { ask, badge, button, choice, dialog, empty, facts, field, filters, head, input, json, load, section, tell } from "./parts.js";
 import { table } from "./table.js";
 import { tones } from "./tail.js";
-import { count, counted, words } from "./text.js";
+import { chunks, count, counted, words } from "./text.js";
 
 export async function show(host, context) {
   await (context.page === "deadletters" ? showDead : showAll)(host, context);
@@ -21,7 +21,7 @@ async function showAll(host, context) {
   const form = filters((values) => {
     keep(values);
     look();
-  }, field("State", choice("state", [["", "all"], "delivered", "waiting", "dead"], params.state)),
+  }, field("State", choice("state", [["", "all"], "delivered", "waiting", "dead", "seen"], params.state)),
   field("User", input("user", params.user)), field("Subscription", input("subscription", params.subscription, { title: "Beside a user" })),
   field("Device", input("device", params.device, { title: "Beside a user" })), field("Change at position", input("position", params.position, { inputmode: "numeric" })),
   h("button", null, "Filter"));
@@ -113,25 +113,45 @@ async function showOne(host, context) {
 
 // MARK: Dead letters
 
+function letterColumns(context, open) {
+  return [
+    { title: "Ended", value: (row) => row.at, cell: (row) => when(row.at) },
+    { title: "Reason", value: (row) => row.reason, cell: (row) => badge(said(row.reason, 40), "bad") },
+    { title: "Status", align: "end", value: (row) => row.status, cell: (row) => row.status || "–" },
+    { title: "Device", value: (row) => row.deviceID, cell: (row) => said(row.deviceID, 40) },
+    { title: "User", value: (row) => row.userRecordName, cell: (row) => link(context.to("users", { user: row.userRecordName }), said(row.userRecordName, 40)) },
+    { title: "Subscription", value: (row) => row.subscriptionID, cell: (row) => said(row.subscriptionID, 40) },
+    { title: "Attempts", align: "end", value: (row) => row.attempts },
+    { title: "apns-id", value: (row) => row.deliveryID, cell: (row) => code(row.deliveryID.slice(0, 8)) },
+    { title: "", cell: (row) => button("Open", () => open(row), { kind: "small quiet", "aria-label": `Open ${row.deliveryID}` }) },
+  ];
+}
+
 async function showDead(host, context) {
   const { relay, signal, params, keep, base, mayChange } = context;
   const place = h("div", { class: "stack" });
-  const reason = input("reason", params.reason, { placeholder: "any, as BadTopic" });
+  const names = ["reason", "user", "subscription", "device", "recordType", "record"];
   const form = filters((values) => {
     keep(values);
     look();
-  }, field("Reason", reason), h("button", null, "Filter"));
+  }, field("Reason", input("reason", params.reason, { placeholder: "any, as BadTopic" })), field("User", input("user", params.user)), field("Subscription", input("subscription", params.subscription, { title: "Beside a user" })),
+  field("Device", input("device", params.device, { title: "Beside a user" })), field("Record type", input("recordType", params.recordType)), field("Record", input("record", params.record, { title: "Beside a record type" })),
+  h("button", null, "Filter"));
   fill(host, head("Dead letters", "Deliveries that ended without success. Mend the cause, then redrive them: they are sent anew, with the same apns-id.",
     link(context.to("deliveries"), "All deliveries")), form, place);
 
-  function act(kind, choiceOf, what, number) {
+  /** `choices` are what the calls name, one after the other: all, a reason, or the IDs of those that are shown. */
+  function act(kind, choices, what, number) {
     const isDrop = kind === "drop";
     return ask({
       title: isDrop ? `Drop ${what}?` : `Redrive ${what}?`, danger: isDrop, word: isDrop ? "Drop" : "Redrive",
       says: isDrop ? `${number} will be deleted for good. Nobody gets these pushes, and they cannot be redriven.`
         : `${number} will be tried again within a minute. Those that have expired stay dead letters.`,
       act: async () => {
-        const answer = await relay.post(`${base}/deadLetters/${kind}`, choiceOf, signal);
+        const answer = { dropped: 0, redriven: 0, expired: 0 };
+        for (const choiceOf of choices) {
+          for (const [name, found] of Object.entries(await relay.post(`${base}/deadLetters/${kind}`, choiceOf, signal))) answer[name] += found;
+        }
         tell(isDrop ? `${counted(answer.dropped, "dead letter")} dropped.`
           : `${counted(answer.redriven, "delivery", "deliveries")} will be tried again${answer.expired ? `; ${count(answer.expired)} had expired and stay` : ""}.`);
         context.recount();
@@ -142,36 +162,29 @@ async function showDead(host, context) {
 
   function look() {
     return load(place, async () => {
-      const list = await relay.list(`${base}/deadLetters`, { reason: params.reason }, "deadLetters", signal);
+      const list = await relay.list(`${base}/deadLetters`, filtersOf(params, names), "deadLetters", signal);
       const { rows } = list;
       if (!rows.length) {
-        return params.reason ? empty("None with this reason", "Dead letters are kept with the reason that the gateway gave.",
+        return names.some((name) => params[name]) ? empty("No dead letter fits", "Nothing of what is kept has these filters.",
           button("Show all", () => context.go("deadletters", context.current)))
           : empty("No dead letters", "Every push that was owed has been accepted, or is tried again still.", link(context.to("deliveries"), "See deliveries"));
       }
       const isAll = !list.hasMore && rows.length < 1000;
-      const which = params.reason ? `all with the reason ${params.reason}` : "all dead letters";
-      const choiceOf = params.reason ? { reason: params.reason } : { all: true };
-      const number = isAll ? counted(rows.length, "dead letter") : "All of them, also those that are not shown,";
+      // The calls take a reason, or IDs: what is chosen by other filters is what the table has loaded.
+      const isNarrow = names.some((name) => name !== "reason" && params[name]);
+      const which = isNarrow ? "those that fit the filters" : params.reason ? `all with the reason ${params.reason}` : "all dead letters";
+      const choicesOf = () => (isNarrow ? chunks(letters.rows.map(({ deliveryID }) => deliveryID), 500).map((ids) => ({ ids })) : [params.reason ? { reason: params.reason } : { all: true }]);
+      const number = () => (isNarrow ? `${counted(letters.rows.length, "dead letter")} that ${letters.rows.length === 1 ? "is" : "are"} loaded` : isAll ? counted(rows.length, "dead letter") : "All of them, also those that are not shown,");
       const byReason = [...Map.groupBy(rows, (row) => row.reason)].sort(([, one], [, other]) => other.length - one.length);
-      return [byReason.length > 1 && h("div", { class: "pill-list" }, byReason.slice(0, 12).map(([reason, list]) =>
-        button(h("span", null, said(reason, 60), ` ${count(list.length)}${isAll ? "" : "+"}`), () => context.go("deadletters", { ...context.current, reason }), { kind: "small" }))),
-      table({
+      const word = isNarrow || params.reason ? "these" : "all";
+      const letters = table({
         label: "Dead letters", ...list,
-        actions: mayChange ? [button(params.reason ? "Redrive these" : "Redrive all", () => act("redrive", choiceOf, which, number), { kind: "small primary" }),
-          button(params.reason ? "Drop these" : "Drop all", () => act("drop", choiceOf, which, number), { kind: "small" })] : [],
-        columns: [
-          { title: "Ended", value: (row) => row.at, cell: (row) => when(row.at) },
-          { title: "Reason", value: (row) => row.reason, cell: (row) => badge(said(row.reason, 40), "bad") },
-          { title: "Status", align: "end", value: (row) => row.status, cell: (row) => row.status || "–" },
-          { title: "Device", value: (row) => row.deviceID, cell: (row) => said(row.deviceID, 40) },
-          { title: "User", value: (row) => row.userRecordName, cell: (row) => link(context.to("users", { user: row.userRecordName }), said(row.userRecordName, 40)) },
-          { title: "Subscription", value: (row) => row.subscriptionID, cell: (row) => said(row.subscriptionID, 40) },
-          { title: "Attempts", align: "end", value: (row) => row.attempts },
-          { title: "apns-id", value: (row) => row.deliveryID, cell: (row) => code(row.deliveryID.slice(0, 8)) },
-          { title: "", cell: (row) => button("Open", () => openLetter(row), { kind: "small quiet", "aria-label": `Open ${row.deliveryID}` }) },
-        ],
-      })];
+        actions: mayChange ? [button(`Redrive ${word}`, () => act("redrive", choicesOf(), which, number()), { kind: "small primary" }),
+          button(`Drop ${word}`, () => act("drop", choicesOf(), which, number()), { kind: "small" })] : [],
+        columns: letterColumns(context, openLetter),
+      });
+      return [byReason.length > 1 && h("div", { class: "pill-list" }, byReason.slice(0, 12).map(([reason, list]) =>
+        button(h("span", null, said(reason, 60), ` ${count(list.length)}${isAll ? "" : "+"}`), () => context.go("deadletters", { ...context.current, ...params, reason }), { kind: "small" }))), letters];
     }, signal);
   }
 
@@ -183,10 +196,10 @@ async function showDead(host, context) {
         link(context.to("explain", { delivery: row.deliveryID, position: row.position }), "Why?"),
         mayChange && button("Drop", () => {
           close();
-          return act("drop", { ids: [row.deliveryID] }, "this one", "1 dead letter");
+          return act("drop", [{ ids: [row.deliveryID] }], "this one", "1 dead letter");
         }), mayChange && button("Redrive", () => {
           close();
-          return act("redrive", { ids: [row.deliveryID] }, "this one", "1 dead letter");
+          return act("redrive", [{ ids: [row.deliveryID] }], "this one", "1 dead letter");
         }, { kind: "primary" }), button("Close", () => close()))), { wide: true });
   }
   await look();

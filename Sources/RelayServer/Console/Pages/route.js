@@ -13,6 +13,8 @@ export const pages = {
   deadletters: { title: "Dead letters", group: "Look after", ofContainer: true, module: "deliveries" },
   parked: { title: "Parked changes", group: "Look after", ofContainer: true },
   containers: { title: "Containers", group: "Look after" },
+  tokens: { title: "Tokens", group: "Govern", ofAll: true, module: "access" },
+  audit: { title: "Audit log", group: "Govern", ofAll: true, module: "access" },
 };
 
 /** What an address means: a page and its parameters. */

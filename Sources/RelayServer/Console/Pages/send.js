@@ -3,7 +3,7 @@ import { code, fill, h, link, said } from "./dom.js";
 import { curlOf, kinds, shownAs, valueOf } from "./drafts.js";
 import { changeField, explanation } from "./explain.js";
 import { badge, button, choice, empty, field, head, input, load, section, snippet, suggested } from "./parts.js";
-import { parseJSON, toJSON } from "./text.js";
+import { counted, parseJSON, toJSON } from "./text.js";
 
 export async function show(host, context) {
   const { relay, base, signal, params, mayChange } = context;
@@ -168,6 +168,9 @@ class ChangeForm {
 
 // MARK: What comes of it
 
+/** Users that are asked about in one go, and before somebody has to ask for more. */
+const [usersAtOnce, usersPerLook] = [20, 100];
+
 const tones = { appended: "good", duplicate: "note", stale: "warn", parked: "warn", refused: "bad", conflict: "bad", ignored: "note" };
 
 /** One result, with what the change fired as soon as that is known. */
@@ -182,24 +185,56 @@ class Outcome {
 
   async watch(position) {
     const { relay, base, signal } = this.context;
-    fill(this.fired, h("p", { class: "dim" }, "Waiting for what it fires …"));
+    const state = h("div", { class: "row" });
+    const found = h("div", { class: "stack" });
+    fill(this.fired, state, found);
+    fill(state, h("p", { class: "dim" }, "Waiting for what it fires …"));
     try {
-      // The walk takes milliseconds; whoever asks too early asks again.
-      const users = (await relay.get(`${base}/users`, { limit: 20 }, signal)).users.filter(({ subscriptions }) => subscriptions > 0);
-      let answers = [];
-      for (const wait of [150, 400, 1200]) {
-        await new Promise((resolve) => setTimeout(resolve, wait));
-        answers = await Promise.all(users.slice(0, 20).map(({ userRecordName }) =>
-          relay.get(`${base}/explain`, { position, user: userRecordName }, signal).catch(() => ({ explanations: [] }))));
-        if (!answers.some(({ explanations }) => explanations.some(({ devices }) => devices?.some(({ standing }) => standing === "owed")))) break;
-      }
-      const all = answers.flatMap(({ explanations }) => explanations);
-      const fired = all.filter(({ verdict }) => verdict === "fired");
-      const near = all.filter(({ verdict, missedBy }) => verdict === "didNotFire" && missedBy === 1);
-      fill(this.fired, fired.length ? fired.map((one) => explanation(one, this.context)) : h("p", null, users.length ? "It fired no subscription of those that were asked about." : "Nobody has a subscription yet."),
-        !fired.length && near.slice(0, 5).map((one) => explanation(one, this.context)));
+      const list = await relay.list(`${base}/users`, { limit: usersAtOnce }, "users", signal);
+      await this.look(position, list, { state, found, near: [], asked: 0, fired: 0 });
     } catch (error) {
-      if (!signal.aborted) fill(this.fired, h("p", { class: "dim" }, said(error.message, 300)));
+      if (!signal.aborted) fill(state, h("p", { class: "dim" }, said(error.message, 300)));
     }
+  }
+
+  /** Asks for one page of users after the other what the change came to, a hundred users or so at a time. */
+  async look(position, page, so) {
+    const { signal } = this.context;
+    const end = so.asked + usersPerLook;
+    if (!so.fired) fill(so.found);
+    for (;;) {
+      const users = page.rows.filter(({ subscriptions }) => subscriptions > 0);
+      for (const one of await this.explained(position, users, so.asked === 0)) {
+        if (one.verdict === "fired") {
+          so.fired += 1;
+          so.found.append(explanation(one, this.context));
+        } else if (one.missedBy === 1 && so.near.length < 5) so.near.push(one);
+      }
+      so.asked += users.length;
+      if (signal.aborted || !page.hasMore || so.asked >= end) break;
+      fill(so.state, h("p", { class: "dim" }, `Asked about ${counted(so.asked, "user")} with subscriptions, and goes on …`));
+      page = { ...(await page.more()), more: page.more };
+    }
+    const sentence = so.asked ? `It fired ${so.fired || "no"} ${so.fired === 1 ? "subscription" : "subscriptions"} of ${counted(so.asked, "user")}.` : "Nobody has a subscription yet.";
+    fill(so.state, h("p", null, sentence, page.hasMore && " There are more users."), page.hasMore && button("Ask about more", async () => {
+      await this.look(position, { ...(await page.more()), more: page.more }, so);
+    }, { kind: "small" }));
+    if (!so.fired) fill(so.found, so.near.map((one) => explanation(one, this.context)));
+  }
+
+  /** What the change came to for these users. The walk takes milliseconds; whoever asks too early asks again. */
+  async explained(position, users, isFirst) {
+    const { relay, base, signal } = this.context;
+    let answers = [];
+    for (const wait of isFirst ? [150, 400, 1200] : [0, 400]) {
+      if (wait) await new Promise((resolve) => setTimeout(resolve, wait));
+      answers = await Promise.all(users.map(({ userRecordName }) =>
+        relay.get(`${base}/explain`, { position, user: userRecordName }, signal).catch((error) => {
+          if (signal.aborted) throw error;
+          return { explanations: [] };
+        })));
+      if (!answers.some(({ explanations }) => explanations.some(({ devices }) => devices?.some(({ standing }) => standing === "owed")))) break;
+    }
+    return answers.flatMap(({ explanations }) => explanations);
   }
 }

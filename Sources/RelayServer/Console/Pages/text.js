@@ -158,3 +158,22 @@ export const happened = (operation) => operations[operation] ?? operation ?? "ch
 /** `gatewayHalted` as words: gateway halted. */
 export const words = (name) => String(name ?? "").replace(/([a-z])([A-Z])/g, (all, one, other) =>
   `${one} ${other.toLowerCase()}`);
+
+// MARK: What tables show
+
+/** A list in parts of so many. */
+export function chunks(list, size) {
+  return Array.from({ length: Math.ceil(list.length / size) }, (_, index) => list.slice(index * size, (index + 1) * size));
+}
+
+/** Whether a token may still be used, in a word. */
+export function tokenStanding({ revokedAt, endsAt }, now = Date.now()) {
+  if (revokedAt) return "revoked";
+  return endsAt && new Date(endsAt).getTime() <= now ? "ended" : "good";
+}
+
+/** Whether an entry of the audit log has these words in it; each is looked for anywhere, in small or capital letters. */
+export function fits(entry, words) {
+  const text = `${entry.caller} ${entry.method} ${entry.path} ${entry.status ?? ""} ${entry.code ?? ""}`.toLowerCase();
+  return words.toLowerCase().split(/\s+/).every((word) => text.includes(word));
+}

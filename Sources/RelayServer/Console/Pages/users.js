@@ -113,6 +113,7 @@ async function subscriptions(context, user, again) {
       { title: "Database", value: (row) => row.database }, { title: "Record type", value: (row) => row.query?.recordType ?? row.recordType ?? "" },
       { title: "Watches", value: watches, cell: (row) => code(watches(row), 70) }, { title: "Fires on", value: (row) => (row.firesOn ?? []).join(", ") },
       { title: "Health", value: (row) => row.disabled?.reason ?? row.health ?? "", cell: healthOf },
+      { title: "Held back", align: "end", value: (row) => row.held ?? 0, cell: (row) => (row.held ? badge(count(row.held), "warn") : "–") },
       { title: "", cell: (row) => link(context.to("explain", { subscription: row.subscriptionID, user }), "Explain") },
       ...(mayChange ? [{ title: "", cell: (row) => button("Delete", () => remove(row), { kind: "small quiet", "aria-label": `Delete ${row.subscriptionID}` }) }] : []),
     ],

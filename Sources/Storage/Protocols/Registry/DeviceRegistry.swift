@@ -58,6 +58,8 @@ package struct DeviceSparing: Sendable, Hashable {
 
     /// The quiet hours, or none.
     package var quietHours: Word<QuietHours?> = .asBefore
+    /// Whether it is not to be pushed to while it is connected.
+    package var isUnlessConnected: Word<Bool> = .asBefore
 
     /// Nothing is mentioned.
     package static let asBefore = DeviceSparing()
@@ -68,6 +70,7 @@ package struct DeviceSparing: Sendable, Hashable {
     package func applied(to before: DeviceKindness) -> DeviceKindness {
         var kindness = before
         if case .now(let hours) = quietHours { kindness.quietHours = hours }
+        if case .now(let isSo) = isUnlessConnected { kindness.isUnlessConnected = isSo }
         return kindness
     }
 }

@@ -15,6 +15,11 @@ extension ShardProgress {
     /// Nothing is released.
     package var heldReleased: AsyncStream<Void> { AsyncStream { _ in } }
 
+    /// Nothing is held.
+    package func release(
+        _ deliveries: [DeliveryID], heldFor reason: HoldReason, at now: Timestamp
+    ) async throws {}
+
     /// There are no digests.
     package func close(_ digests: [ClosingDigest], at now: Timestamp) async throws -> Int { 0 }
 }

@@ -42,11 +42,14 @@ package struct DeliveryTally: Sendable, Hashable {
     package var owed: Int
     /// Deliveries that the gateway accepted, at whichever attempt.
     package var delivered: Int
+    /// Deliveries whose devices were told over their connections.
+    package var seen: Int
 
     /// Creates a tally, of nothing unless said otherwise.
-    package init(owed: Int = 0, delivered: Int = 0) {
+    package init(owed: Int = 0, delivered: Int = 0, seen: Int = 0) {
         self.owed = owed
         self.delivered = delivered
+        self.seen = seen
     }
 }
 

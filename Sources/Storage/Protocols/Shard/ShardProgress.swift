@@ -71,6 +71,11 @@ package protocol ShardProgress: Sendable {
     ///
     /// - Returns: How many were closed.
     func close(_ digests: [ClosingDigest], at now: Timestamp) async throws -> Int
+    /// Makes due at `now` those of `deliveries` that are held for `reason`, because what held them
+    /// has come to something.
+    func release(
+        _ deliveries: [DeliveryID], heldFor reason: HoldReason, at now: Timestamp
+    ) async throws
     /// Says that subscriptions were edited whose deliveries may have been held back, one element
     /// for any number of them; for one reader.
     var heldReleased: AsyncStream<Void> { get }

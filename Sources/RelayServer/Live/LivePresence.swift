@@ -1,0 +1,192 @@
+import Delivery
+import RelayModel
+import Synchronization
+
+/// Which devices are connected, and which pushes wait for what their connections prove
+/// ([decision 77](docs/decisions/0077-seen-over-a-connection.md)).
+///
+/// A connection is a device's by the user whose token it has shown, and by the device that its
+/// `hello` names: nobody can hold back anybody else's pushes. Concurrency: a lock around the tables;
+/// nobody is called while it is held.
+final class LivePresence: DevicePresence {
+    /// Deliveries that wait for one device at a time.
+    static let mostForDevice = 256
+    /// Those that wait for all.
+    static let most = 16_384
+    /// After so long a wait that nobody ended is forgotten: what it was for has ended otherwise.
+    private static let oblivion = Duration.seconds(60)
+
+    /// Whose connection it is: a page may have several tokens, and be one client.
+    struct Place: Hashable, Sendable {
+        private let container: ContainerKey
+        private let owner: UserID
+        private let client: String
+
+        init(_ container: ContainerKey, _ owner: UserID, _ device: DeviceID) {
+            self.container = container
+            self.owner = owner
+            client = String(device.client)
+        }
+
+        init(_ delivery: Delivery) {
+            self.init(delivery.container, delivery.owner, delivery.deviceID)
+        }
+    }
+
+    /// A delivery that a connection is asked about.
+    struct Question: Sendable, Hashable {
+        let delivery: DeliveryID
+        let position: LogPosition
+    }
+
+    /// Has a connection prove that it has told of changes.
+    typealias Ask = @Sendable ([Question]) -> Void
+
+    private struct Wait {
+        let place: Place
+        let since: Timestamp
+        /// The connections that may still prove it; `nil` before they were asked.
+        var hopes: Set<UInt64>?
+        var isSeen = false
+    }
+
+    private struct State {
+        var connections: [Place: [UInt64: Ask]] = [:]
+        var waits: [DeliveryID: Wait] = [:]
+        /// How many of them each place has.
+        var counts: [Place: Int] = [:]
+        var decided: [DeliveryID] = []
+
+        mutating func end(_ delivery: DeliveryID) -> Wait? {
+            guard let wait = waits.removeValue(forKey: delivery) else { return nil }
+            counts[wait.place, default: 1] -= 1
+            if counts[wait.place] == 0 { counts[wait.place] = nil }
+            return wait
+        }
+
+        /// One connection will prove nothing; says whether it was the last that might.
+        mutating func giveUp(_ delivery: DeliveryID, on number: UInt64) -> Bool {
+            guard waits[delivery]?.isSeen == false,
+                waits[delivery]?.hopes?.remove(number) != nil,
+                waits[delivery]?.hopes?.isEmpty == true
+            else { return false }
+            decided.append(delivery)
+            return true
+        }
+    }
+
+    private let state = Mutex(State())
+    private let news = AsyncStream.makeStream(
+        of: Void.self, bufferingPolicy: .bufferingNewest(1))
+
+    // MARK: Connections
+
+    /// A device is connected, by the connection of this number.
+    func enter(_ place: Place, _ number: UInt64, ask: @escaping Ask) {
+        state.withLock { $0.connections[place, default: [:]][number] = ask }
+    }
+
+    /// The connection has gone, or nothing is to be expected of it.
+    func leave(_ place: Place, _ number: UInt64) {
+        let isNews = state.withLock { state in
+            state.connections[place]?[number] = nil
+            if state.connections[place]?.isEmpty == true { state.connections[place] = nil }
+            guard state.counts[place] != nil else { return false }
+            var isNews = false
+            for (id, wait) in state.waits where wait.place == place {
+                if state.giveUp(id, on: number) { isNews = true }
+            }
+            return isNews
+        }
+        if isNews { news.continuation.yield() }
+    }
+
+    /// A connection has told of what these deliveries tell, and has proven after that that it
+    /// lives.
+    func see(_ deliveries: some Sequence<DeliveryID>) {
+        state.withLock { state in
+            for id in deliveries where state.waits[id]?.isSeen == false {
+                state.waits[id]?.isSeen = true
+                state.decided.append(id)
+            }
+        }
+        news.continuation.yield()
+    }
+
+    /// A connection will not tell of what these deliveries tell.
+    func giveUp(_ deliveries: some Sequence<DeliveryID>, on number: UInt64) {
+        let isNews = state.withLock { state in
+            var isNews = false
+            for id in deliveries where state.giveUp(id, on: number) { isNews = true }
+            return isNews
+        }
+        if isNews { news.continuation.yield() }
+    }
+
+    // MARK: Deliveries
+
+    func awaitDevice(of delivery: Delivery, at now: Timestamp) -> Bool {
+        let place = Place(delivery)
+        return state.withLock { state in
+            guard state.connections[place] != nil else { return false }
+            if state.counts[place, default: 0] >= Self.mostForDevice
+                || state.waits.count >= Self.most
+            {
+                Self.forget(&state, before: now.advanced(by: .zero - Self.oblivion))
+            }
+            guard state.counts[place, default: 0] < Self.mostForDevice,
+                state.waits.count < Self.most, state.waits[delivery.id] == nil
+            else { return false }
+            state.waits[delivery.id] = Wait(place: place, since: now)
+            state.counts[place, default: 0] += 1
+            return true
+        }
+    }
+
+    private static func forget(_ state: inout State, before moment: Timestamp) {
+        for id in state.waits.filter({ $0.value.since < moment }).keys { _ = state.end(id) }
+    }
+
+    func endWait(for delivery: DeliveryID) -> Bool {
+        state.withLock { $0.end(delivery)?.isSeen == true }
+    }
+
+    func watch(_ deliveries: [Delivery]) {
+        let (asks, isNews) = state.withLock { state in
+            var questions: [Place: [Question]] = [:]
+            var isNews = false
+            for delivery in deliveries {
+                guard let place = state.waits[delivery.id]?.place else { continue }
+                let connections = state.connections[place] ?? [:]
+                state.waits[delivery.id]?.hopes = Set(connections.keys)
+                guard !connections.isEmpty else {
+                    // It went while the delivery was being kept.
+                    state.decided.append(delivery.id)
+                    isNews = true
+                    continue
+                }
+                questions[place, default: []].append(
+                    Question(delivery: delivery.id, position: delivery.ordinal.position))
+            }
+            let asks = questions.flatMap { place, questions in
+                (state.connections[place] ?? [:]).values.map { ($0, questions) }
+            }
+            return (asks, isNews)
+        }
+        if isNews { news.continuation.yield() }
+        for (ask, questions) in asks { ask(questions) }
+    }
+
+    func decided() async -> [DeliveryID] {
+        var iterator = news.stream.makeAsyncIterator()
+        while !Task.isCancelled {
+            let decided = state.withLock { state in
+                defer { state.decided = [] }
+                return state.decided
+            }
+            if !decided.isEmpty { return decided }
+            guard await iterator.next() != nil else { return [] }
+        }
+        return []
+    }
+}

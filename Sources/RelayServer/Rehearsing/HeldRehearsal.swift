@@ -1,0 +1,139 @@
+import Delivery
+import RelayModel
+
+/// What would be left of a subscription's pushes to one device by what the two ask for, to be told
+/// less, later, or not now.
+///
+/// The relay's own rules go through the past of the device once more: what is held, what is told
+/// together, when the one push goes that stands for several. Connections are not known. Pure.
+struct HeldRehearsal {
+    /// What came of pushes.
+    struct Outcome: Sendable, Hashable {
+        /// Those that would have been sent.
+        var pushes = 0
+        /// What would have been told by those of others.
+        var together = 0
+        /// What would wait until somebody says so.
+        var waiting = 0
+        /// What would have been held, by why it was first.
+        var held: [HoldReason: Int] = [:]
+
+        static func += (sum: inout Outcome, other: Outcome) {
+            sum.pushes += other.pushes
+            sum.together += other.together
+            sum.waiting += other.waiting
+            sum.held.merge(other.held, uniquingKeysWith: +)
+        }
+    }
+
+    private struct Item {
+        let number: UInt64
+        /// How many it stands for, once it has been told together with others.
+        var standsFor: Int64?
+        var isHeld = false
+    }
+
+    private var rules = HoldRules()
+    private var throttles = ThrottleBook()
+    private let throttle: PushThrottle?
+    private var delivery: OwedDelivery
+    private var last: UInt64 = 0
+    /// What waits each for itself.
+    private var singles: [(due: Timestamp, item: Item)] = []
+    /// What is told together, once it is due.
+    private var digest: (due: Timestamp, item: Item)?
+    private(set) var outcome = Outcome()
+
+    /// Begins a past in which nothing is held.
+    init(of subscription: Subscription, to device: DeviceKindness) {
+        throttle = subscription.kindness.throttle
+        delivery = Self.delivery(of: subscription)
+        delivery.kindness = Kindness(
+            subscription: subscription.kindness, device: device, subscriptionSerial: nil,
+            deviceSerial: nil)
+    }
+
+    /// A push of the subscription, as far as the rules look at it.
+    private static func delivery(of subscription: Subscription) -> OwedDelivery {
+        guard let token = DeviceToken(rawValue: String(repeating: "0", count: 64)),
+            let id = DeviceID(rawValue: "device")
+        else { preconditionFailure("a token and an ID that are valid") }
+        let start = Timestamp(seconds: 0)
+        var delivery = Delivery(
+            id: DeliveryID(UUIDBytes(high: 0, low: 0)),
+            ordinal: DeliveryOrdinal(position: .start, offset: 0),
+            container: subscription.container, subscriptionID: subscription.id,
+            owner: subscription.owner,
+            device: Device(
+                id: id, container: subscription.container, owner: subscription.owner,
+                gatewayEnvironment: .production, token: token),
+            registeredAt: start, appendedAt: start,
+            notification: PushNotification(
+                pushType: subscription.notificationInfo.isVisible ? .alert : .background,
+                priority: 5, topic: "", payload: []))
+        delivery.database = subscription.database
+        return OwedDelivery(delivery, subscriptionSerial: 1, deviceSerial: 1)
+    }
+
+    /// The subscription fires, by a change that was appended at `moment`; not before earlier ones.
+    mutating func fire(at moment: Timestamp) {
+        pass(upTo: moment)
+        last += 1
+        judge(Item(number: last), at: moment)
+    }
+
+    /// Lets all time pass: what is due some time goes.
+    mutating func finish() { pass(upTo: nil) }
+
+    private mutating func pass(upTo moment: Timestamp?) {
+        while let next = nextDue, moment.map({ next <= $0 }) ?? true {
+            if let due = digest, due.due == next {
+                digest = nil
+                judge(due.item, at: next)
+            } else if let index = singles.firstIndex(where: { $0.due == next }) {
+                judge(singles.remove(at: index).item, at: next)
+            }
+        }
+    }
+
+    private var nextDue: Timestamp? {
+        let single = singles.map(\.due).min()
+        guard let digest else { return single }
+        return single.map { min($0, digest.due) } ?? digest.due
+    }
+
+    private mutating func judge(_ item: Item, at now: Timestamp) {
+        delivery.delivery.id = DeliveryID(UUIDBytes(high: 0, low: item.number))
+        delivery.delivery.standsFor = item.standsFor
+        if let hold = rules.hold(on: delivery, at: now) {
+            return keep(item, hold.reason, until: hold.until)
+        }
+        if let throttle, let until = throttles.place(delivery.delivery, throttle, at: now) {
+            return keep(item, .throttle, until: until)
+        }
+        outcome.pushes += 1
+        outcome.together += Int(item.standsFor ?? 1) - 1
+    }
+
+    private mutating func keep(_ item: Item, _ reason: HoldReason, until: Timestamp?) {
+        var item = item
+        if !item.isHeld { outcome.held[reason, default: 0] += 1 }
+        item.isHeld = true
+        guard let until else {
+            outcome.waiting += Int(item.standsFor ?? 1)
+            return
+        }
+        guard reason.isTogether || singles.count >= Limits.maximumHeldDeliveries else {
+            return singles.append((until, item))
+        }
+        let count = item.standsFor ?? 1
+        if let open = digest {
+            // The newest is sent for all.
+            item.standsFor = (open.item.standsFor ?? 1) + count
+            digest = (open.due, item)
+        } else {
+            item.standsFor = count
+            digest = (until, item)
+        }
+    }
+}
