@@ -1,6 +1,7 @@
 import RelayModel
 import RelayTestKit
 import Storage
+import StorageSQL
 import StorageSQLite
 import Testing
 

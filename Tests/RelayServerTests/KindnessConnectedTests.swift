@@ -2,6 +2,7 @@ import GatewaySimulator
 import RelayModel
 import RelayTestKit
 import Storage
+import StorageSQL
 import StorageSQLite
 import Synchronization
 import Testing

@@ -130,11 +130,11 @@ package final class PostgresServer: Sendable {
     }
 
     /// Asks until the answer is `answer`.
-    func wait(for answer: String, of question: String, in database: String = "postgres") throws {
+    package func wait(for answer: String, of question: String, in database: String = "postgres") throws {
         while try sql(question, in: database) != answer { try Task.checkCancellation() }
     }
 
-    @discardableResult static func run(_ arguments: [String]) throws -> String {
+    @discardableResult package static func run(_ arguments: [String]) throws -> String {
         let process = Process()
         process.executableURL = URL(filePath: "/usr/bin/env")
         process.arguments = arguments
@@ -155,4 +155,6 @@ package final class PostgresServer: Sendable {
 
 package struct PostgresTestFailure: Error, CustomStringConvertible {
     package let description: String
+
+    package init(description: String) { self.description = description }
 }
