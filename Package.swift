@@ -298,8 +298,9 @@ where !target.name.hasPrefix("C") || target.name == "ChangeSources"
 
 // Rooms in which the compiler asks that every unsafe expression is marked (docs/architecture.md).
 let safeRooms = [
-    "RelayModel", "PredicateLanguage", "ChangeSources", "Fanout", "Live", "Delivery",
-    "RelayServer", "GatewaySimulator", "Migrations", "StorageSQL", "belfry",
+    "RelayModel", "PredicateLanguage", "ChangeSources", "PostgresFollowing", "Fanout", "Live",
+    "Delivery", "RelayServer", "GatewaySimulator", "Migrations", "StorageSQL",
+    "StoragePostgreSQL", "belfry",
 ]
 for target in package.targets where safeRooms.contains(target.name) {
     target.swiftSettings = (target.swiftSettings ?? []) + [.strictMemorySafety()]

@@ -19,7 +19,8 @@ package final class PostgresConnection: @unchecked Sendable {
     ///   - isStopped: whether nobody wants an answer any more.
     /// - Throws: ``PostgresError`` without a state.
     package init(
-        _ parameters: [String: String], wake: PostgresWake, watch: @escaping @Sendable () -> Duration,
+        _ parameters: [String: String], wake: PostgresWake,
+        watch: @escaping @Sendable () -> Duration,
         isStopped: @escaping @Sendable () -> Bool
     ) throws {
         let pairs = parameters.sorted { $0.key < $1.key }

@@ -16,8 +16,8 @@ package struct PostgresTarget: Sendable, Hashable, CustomStringConvertible {
 
     /// Reads `postgresql://…`, or libpq's `key=value` pairs.
     ///
-    /// - Throws: ``BadPostgresURL`` with what is wrong; the text itself is not in it, which may hold
-    ///   a password.
+    /// - Throws: ``BadPostgresURL`` with what is wrong; the text itself is not in it, which may
+    ///   hold a password.
     package init(_ text: String) throws(BadPostgresURL) {
         var message: UnsafeMutablePointer<CChar>?
         guard let options = PQconninfoParse(text, &message) else {
@@ -36,8 +36,8 @@ package struct PostgresTarget: Sendable, Hashable, CustomStringConvertible {
         }
         guard parameters["password"] == nil else {
             throw BadPostgresURL(
-                reason: "it holds a password, which others could see: put it into the file that PGPASSFILE "
-                    + "names, or into PGPASSWORD")
+                reason: "it holds a password, which others could see: put it into the file that "
+                    + "PGPASSFILE names, or into PGPASSWORD")
         }
         if let other = parameters.keys.filter({ !Self.allowed.contains($0) }).min() {
             throw BadPostgresURL(

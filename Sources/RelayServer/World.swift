@@ -9,15 +9,18 @@ package struct World: Sendable {
     package var clock: any Clock<Duration>
     /// Chance that cannot be foreseen.
     package var generator: any RandomNumberGenerator & Sendable
+    /// What the machine is called, for people.
+    package var machine: String
 
     /// Collects clocks and chance.
     package init(
         now: @escaping @Sendable () -> Timestamp, clock: any Clock<Duration>,
-        generator: any RandomNumberGenerator & Sendable
+        generator: any RandomNumberGenerator & Sendable, machine: String = "localhost"
     ) {
         self.now = now
         self.clock = clock
         self.generator = generator
+        self.machine = machine
     }
 
     /// The real world.
@@ -27,7 +30,8 @@ package struct World: Sendable {
             unsafe clock_gettime(CLOCK_REALTIME, &moment)
             return Timestamp(
                 seconds: Int64(moment.tv_sec), nanoseconds: Int32(moment.tv_nsec))
-        }, clock: ContinuousClock(), generator: SystemRandomNumberGenerator())
+        }, clock: ContinuousClock(), generator: SystemRandomNumberGenerator(),
+        machine: ProcessInfo.processInfo.hostName)
 
     /// Returns `count` unpredictable bytes.
     package func randomBytes(_ count: Int) -> [UInt8] {

@@ -1,12 +1,11 @@
-import Foundation
 import Migrations
 import PostgresLink
 import RelayModel
 package import Storage
 package import StorageSQL
 
-// A store on a PostgreSQL server. One process owns it at a time; others wait until it ends, or dies,
-// and then go on where it was.
+// A store on a PostgreSQL server. One process owns it at a time; others wait until it ends, or
+// dies, and then go on where it was.
 extension RelayStore {
     /// Opens the store at `place`, and brings its schema up to date.
     ///
@@ -17,16 +16,16 @@ extension RelayStore {
     ///   ``StorageError/locked(path:holder:)`` while another process owns the store: whoever asks
     ///   again has it within some seconds after that one has ended, or died.
     package static func open(
-        _ place: PostgresPlace, settings: StoreSettings = StoreSettings()
+        _ place: PostgresPlace, as claimant: StoreClaimant,
+        settings: StoreSettings = StoreSettings()
     ) throws -> RelayStore {
-        let owner = "belfry \(UUID().uuidString)"
-        let session = PostgresSession(place: place, name: owner)
+        let session = PostgresSession(place: place, name: claimant.sessionName)
         do {
             let connection = try session.connect()
             let schema = PostgresSchema(place: place, migrations: Migration.releasedOnPostgreSQL)
             _ = try schema.apply(
                 connection, makesSchema: settings.creation == .whenMissing)
-            let epoch = try claim(owner, place, connection)
+            let epoch = try claim(claimant, place, connection)
             try ServerSecrets(place: place, vault: settings.secrets).seal(session)
             // Whatever that took, the lease is whole before anything is promised.
             guard try Ownership.renew(epoch: epoch, connection) else {
@@ -42,7 +41,7 @@ extension RelayStore {
 
     /// Brings the schema at `place` up to date; returns the names of the steps applied.
     ///
-    /// - Throws: ``StorageError`` as ``open(_:settings:_:)`` does.
+    /// - Throws: ``StorageError`` as ``open(_:as:settings:)`` does.
     package static func migrate(_ place: PostgresPlace) throws -> [String] {
         do {
             let connection = try PostgresSession(place: place, name: "belfry migrate").connect()
@@ -86,9 +85,9 @@ extension RelayStore {
     }
 
     private static func claim(
-        _ owner: String, _ place: PostgresPlace, _ connection: PostgresConnection
+        _ claimant: StoreClaimant, _ place: PostgresPlace, _ connection: PostgresConnection
     ) throws -> Int64 {
-        switch try Ownership.claim(owner, connection) {
+        switch try Ownership.claim(claimant, connection) {
         case .owned(let epoch): return epoch
         case .owner(let name):
             throw StorageError.locked(path: "\(place)", holder: "a relay on \(name)")
@@ -117,13 +116,5 @@ extension RelayStore {
             horizon: LogHorizon(head: LogPosition(stored: head), settings: settings),
             endedDevices: EndedDevices(
                 ended.reversed().compactMap { $0[0].flatMap { UInt64($0) } }))
-    }
-}
-
-extension PostgresSession {
-    /// Sessions whose server is asked by a clock that goes on.
-    init(place: PostgresPlace, name: String) {
-        let began = ContinuousClock.now
-        self.init(place: place, watch: { began.duration(to: .now) }, name: name)
     }
 }

@@ -40,7 +40,7 @@ final class ServerStoreFactory: StoreFactory {
     }
 
     private func open(_ place: PostgresPlace) throws -> RelayStore {
-        let store = try RelayStore.open(place, settings: .forTests)
+        let store = try RelayStore.open(place, as: .forTests(), settings: .forTests)
         stores.withLock { $0[place.schema] = store }
         return store
     }

@@ -3,6 +3,13 @@ import Synchronization
 
 @testable import StoragePostgreSQL
 
+extension StoreClaimant {
+    /// A process that is none of the others.
+    static func forTests() -> StoreClaimant {
+        StoreClaimant(name: "test", identity: (0..<16).map { _ in .random(in: 0...255) })
+    }
+}
+
 /// A schema of the test server that nobody else has.
 struct TestPlace {
     let server: PostgresServer

@@ -173,7 +173,7 @@ import Testing
         #expect(
             try RelayStore.check(path: home.path).problems == [
                 "\(Sample.container): 1 deliveries were owed, and 0 are delivered, pending, folded, "
-                    + "dead or dropped",
+                    + "seen, dead or dropped",
                 "1 × a position is missing in the log", "1 × what is owed is missing in the log",
             ])
     }

@@ -27,7 +27,8 @@ extension TidyTests {
     /// What measures how long a thread of its own has waited or written, which no clock that
     /// suspends tasks can do; and a yardstick that runs before any relay does.
     static let threadFiles = [
-        "BareInserts.swift", "CommitLedger.swift", "LogTrimmer.swift", "WakeUp.swift",
+        "BareInserts.swift", "CommitLedger.swift", "LogTrimmer.swift",
+        "PostgresSession+Clock.swift", "WakeUp.swift",
     ]
 
     @Test func `waits are measured by the clock that comes in`() {

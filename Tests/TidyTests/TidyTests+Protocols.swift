@@ -6,11 +6,6 @@ extension TidyTests {
     static let lonelyProtocols = [
         "CompiledExpression": "the language links without an engine of regular expressions",
         "FoundationFilter": "a generic type of Foundation can be asked by no other name",
-        "SQLConnection": "an engine's database, of which SQLite's is the only one so far",
-        "SQLFailure": "an engine's error, of which SQLite's is the only one so far",
-        "SQLRows": "an engine's rows, of which SQLite's are the only ones so far",
-        "SQLStatement": "an engine's statement, of which SQLite's is the only one so far",
-        "StoreEngine": "an engine of the store, of which SQLite is the only one so far",
         "TransferOwner": "a connection of libcurl need not know the pool that it reports to",
     ]
 

@@ -77,11 +77,11 @@ package final class Relay: Service {
         certificate = try configuration.tls.map { files throws(ConfigurationError) in
             try ServedCertificate(files, logger: logger)
         }
-        store = try await StoreOpening(configuration, world.clock, logger).open()
+        store = try await StoreOpening(configuration, world, logger).open()
         let shard: any ShardHandle = store
         let snapshots = try await SnapshotStore.opened(
-            of: shard, stem: configuration.localPath(of: store) + "-snapshot-", every: configuration.snapshotInterval,
-            world: world, logger: logger)
+            of: shard, stem: configuration.localPath(of: store) + "-snapshot-",
+            every: configuration.snapshotInterval, world: world, logger: logger)
         let directory = ContainerDirectory(try await store.containers())
         self.directory = directory
         let tokens = try await ProviderTokenBuffer(registry: store, logger: logger)

@@ -7,15 +7,15 @@ import StorageSQLite
 /// Opens the store that a configuration names.
 struct StoreOpening {
     private let configuration: RelayConfiguration
-    private let clock: any Clock<Duration>
+    private let world: World
     private let logger: Logger
 
     /// How long a relay waits before it asks for a store again that another one owns.
     private static let standby = Duration.milliseconds(500)
 
-    init(_ configuration: RelayConfiguration, _ clock: any Clock<Duration>, _ logger: Logger) {
+    init(_ configuration: RelayConfiguration, _ world: World, _ logger: Logger) {
         self.configuration = configuration
-        self.clock = clock
+        self.world = world
         self.logger = logger
     }
 
@@ -24,7 +24,7 @@ struct StoreOpening {
     /// A store on a server that another relay owns is waited for: this one stands by, and takes its
     /// place. A file that another one has open is not, because two on one machine are a mistake.
     func open() async throws -> RelayStore {
-        let patience = StorePatience(clock: clock) { [logger] error in
+        let patience = StorePatience(clock: world.clock) { [logger] error in
             logger.error("cannot open the store yet", metadata: ["reason": "\(error)"])
         }
         return try await patience.attempt {
@@ -37,16 +37,17 @@ struct StoreOpening {
     }
 
     private func take(_ place: PostgresPlace) async throws -> RelayStore {
+        let claimant = StoreClaimant(name: world.machine, identity: world.randomBytes(16))
         var wasTold = false
         while true {
             do {
-                return try RelayStore.open(place, settings: configuration.store)
+                return try RelayStore.open(place, as: claimant, settings: configuration.store)
             } catch StorageError.locked(_, let holder) {
                 if !wasTold {
                     logger.notice("standing by for the store", metadata: ["owner": "\(holder)"])
                 }
                 wasTold = true
-                try await clock.sleep(for: Self.standby)
+                try await world.clock.sleep(for: Self.standby)
             }
         }
     }

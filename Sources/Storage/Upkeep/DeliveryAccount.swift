@@ -38,7 +38,8 @@ package struct DeliveryAccount: Sendable, Hashable {
         self.dropped = dropped
     }
 
-    /// `owed` − (`delivered` + `pending` + `folded` + `seen` + `deadLetters` + `dropped`): always 0.
+    /// `owed` − (`delivered` + `pending` + `folded` + `seen` + `deadLetters` + `dropped`): it is
+    /// always 0.
     ///
     /// Above 0, deliveries have vanished; below, some are counted twice.
     package var difference: Int {

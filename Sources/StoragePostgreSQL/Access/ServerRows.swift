@@ -49,7 +49,8 @@ final class ServerRows: SQLRows {
     }
 
     func bytes(at index: Int) -> Data {
-        if case .bytes(let bytes) = rows[current, index] { bytes } else { Data(text(at: index).utf8) }
+        if case .bytes(let bytes) = rows[current, index] { return bytes }
+        return Data(text(at: index).utf8)
     }
 
     func size(at index: Int) -> Int {

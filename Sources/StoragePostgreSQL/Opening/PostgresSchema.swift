@@ -22,13 +22,15 @@ struct PostgresSchema {
             """
             SELECT (SELECT count(*) FROM pg_catalog.pg_class WHERE relnamespace = space.oid),
                 (SELECT count(*) FROM pg_catalog.pg_class
-                    WHERE relnamespace = space.oid AND relname IN ('migration', 'shard', 'logentry'))
+                    WHERE relnamespace = space.oid
+                        AND relname IN ('migration', 'shard', 'logentry'))
             FROM pg_catalog.pg_namespace AS space WHERE nspname = $1
             """, [place.schema])
         guard let row = rows.first, let all = row[0], all != "0" else { return nil }
         guard row[1] == "3" else {
             throw StorageError.foreignSchema(
-                path: "\(place)", reason: "its tables are not Belfry's: name another storage.schema")
+                path: "\(place)",
+                reason: "its tables are not Belfry's: name another storage.schema")
         }
         let steps = try connection.query("SELECT name, checksum FROM migration ORDER BY number")
         guard steps.count <= version else {
@@ -47,8 +49,9 @@ struct PostgresSchema {
     /// Applies the steps that are missing, each in a transaction of its own; returns their names.
     ///
     /// - Parameter makesSchema: whether a schema is made where there is none.
-    /// - Throws: ``StorageError/newerSchema(found:known:)`` and ``StorageError/foreignSchema(path:reason:)``;
-    ///   ``StorageError/missing(path:)`` if there is none and none was to be made.
+    /// - Throws: ``StorageError/newerSchema(found:known:)`` and
+    ///   ``StorageError/foreignSchema(path:reason:)``; ``StorageError/missing(path:)`` if there is
+    ///   none and none was to be made.
     func apply(_ connection: PostgresConnection, makesSchema: Bool) throws -> [String] {
         // Another process may be at it, which takes as long as its steps do.
         try connection.query("SET statement_timeout = 0; SET lock_timeout = '60s'")

@@ -84,7 +84,8 @@ struct PostgresSession: Sendable {
         let found = rows.first?.map { $0 ?? "" } ?? []
         guard found.count == 6 else { throw refusal("the server does not say how it works") }
         guard found[0] == "UTF8" else {
-            throw refusal("the database's encoding is \(found[0]), and UTF8 is needed: make another")
+            throw refusal(
+                "the database's encoding is \(found[0]), and UTF8 is needed: make another")
         }
         for (name, value) in [("fsync", found[1]), ("full_page_writes", found[2])]
         where value != "on" {

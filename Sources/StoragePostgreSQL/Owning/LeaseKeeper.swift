@@ -4,8 +4,8 @@ import Storage
 import StorageSQL
 import Synchronization
 
-/// Renews the lease of a store, on a connection and a thread of its own, and knows how much room the
-/// store takes.
+/// Renews the lease of a store, on a connection and a thread of its own, and knows how much room
+/// the store takes.
 ///
 /// While the server cannot be reached the lease is not renewed, and nothing can be written; once it
 /// answers again, the shard is owned still unless another process could reach it meanwhile.

@@ -1,4 +1,3 @@
-import Foundation
 import PostgresLink
 import RelayModel
 import Storage
@@ -26,12 +25,12 @@ struct Ownership: Sendable {
     /// Asks for the shard.
     ///
     /// - Parameters:
-    ///   - owner: What no other process is called.
+    ///   - claimant: Who asks.
     ///   - connection: A connection without a transaction.
-    static func claim(_ owner: String, _ connection: PostgresConnection) throws -> Claim {
+    static func claim(_ claimant: StoreClaimant, _ connection: PostgresConnection) throws -> Claim {
         try connection.query("BEGIN")
         do {
-            let claim = try claimUnderLock(owner, connection)
+            let claim = try claimUnderLock(claimant, connection)
             try connection.query("COMMIT")
             return claim
         } catch {
@@ -41,7 +40,7 @@ struct Ownership: Sendable {
     }
 
     private static func claimUnderLock(
-        _ owner: String, _ connection: PostgresConnection
+        _ claimant: StoreClaimant, _ connection: PostgresConnection
     ) throws -> Claim {
         // Not the shard's row, which the owner before may hold in a transaction that hangs.
         let found = try connection.query(
@@ -66,7 +65,7 @@ struct Ownership: Sendable {
             UPDATE ownership SET epoch = epoch + 1, owner = $1, name = $2,
                 leaseUntil = clock_timestamp() + make_interval(secs => \(lease.components.seconds))
             WHERE shard = 0 RETURNING epoch
-            """, [owner, ProcessInfo.processInfo.hostName])
+            """, [claimant.sessionName, claimant.name])
         guard let epoch = taken.first?[0].flatMap({ Int64($0) }) else {
             throw StorageError.damaged(path: "ownership", reason: "the shard has no owner's row")
         }

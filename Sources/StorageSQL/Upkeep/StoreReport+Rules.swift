@@ -14,8 +14,8 @@ extension StoreReport {
             db, sql: "SELECT shardHead.position, progress.position FROM shardHead, progress")
         problems += accounts.filter { $0.difference != 0 }.map { account in
             "\(account.container): \(account.owed) deliveries were owed, and "
-                + "\(account.owed - account.difference) are delivered, pending, folded, seen, dead or "
-                + "dropped"
+                + "\(account.owed - account.difference) are delivered, pending, folded, seen, "
+                + "dead or dropped"
         }
         for (sentence, sql) in Self.rules(db.dialect) {
             if let count = try Int.fetchOne(db, sql: sql), count != 0 {
