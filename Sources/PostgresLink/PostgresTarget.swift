@@ -19,11 +19,12 @@ package struct PostgresTarget: Sendable, Hashable, CustomStringConvertible {
     /// - Throws: ``BadPostgresURL`` with what is wrong; the text itself is not in it, which may
     ///   hold a password.
     package init(_ text: String) throws(BadPostgresURL) {
+        guard !BadPostgresURL.hasCutPassword(text) else { throw .cutPassword }
         var message: UnsafeMutablePointer<CChar>?
         guard let options = PQconninfoParse(text, &message) else {
             defer { PQfreemem(message) }
             let reason = message.map { String(cString: $0) } ?? "out of memory"
-            throw BadPostgresURL(reason: PostgresError.line(reason))
+            throw BadPostgresURL(said: reason)
         }
         defer { PQconninfoFree(options) }
         var parameters: [String: String] = [:]
@@ -81,10 +82,4 @@ package struct PostgresTarget: Sendable, Hashable, CustomStringConvertible {
         if isReplication { all["replication"] = "database" }
         return all
     }
-}
-
-/// What is wrong with the text that says where a server is; the text itself is not in it.
-package struct BadPostgresURL: Error, Sendable, Hashable {
-    /// What is wrong, and what is allowed.
-    package let reason: String
 }

@@ -147,7 +147,7 @@ extension RelayStore {
                     SELECT * FROM digest
                     WHERE container = ? AND owner = ? AND subscription = ? AND device = ?
                         AND openedAt <= ?5
-                    ORDER BY coalesce(closedAt, ?5) < ?5, openedAt LIMIT 1
+                    ORDER BY coalesce(closedAt, ?5) < ?5, openedAt DESC, id DESC LIMIT 1
                     """,
                 arguments: [
                     container.id, group.owner, group.subscription, group.device, moment.stored,

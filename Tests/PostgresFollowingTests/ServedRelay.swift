@@ -30,7 +30,7 @@ struct ServedRelay: Sendable {
             arguments: [
                 "--storage-path", store.path, "--storage-disk-reserve-megabytes", "0",
                 "--storage-create", "whenMissing", "--http-port", "0", "--admin-port", "0",
-                "--http-metrics", "true",
+                "--http-metrics", "on",
                 "--admin-token", RelayClient.adminToken,
             ] + gateway.settings.flatMap { [$0, $1] }, environment: [:])
         let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
@@ -62,13 +62,18 @@ struct ServedRelay: Sendable {
         }
     }
 
-    /// Asks for a source until the state of its database is one of `states`.
-    func source(_ name: String, is states: String...) async throws -> JSONValue {
+    /// Asks for a source until the state of its database is `wanted`, and what it says besides is
+    /// as it should be.
+    func source(
+        _ name: String, is wanted: String, and isRight: (JSONValue) -> Bool = { _ in true }
+    ) async throws -> JSONValue {
         while true {
             let shown = try await client.administer("GET", "\(container.path)/sources/\(name)")
                 .expect(200)
             try Task.checkCancellation()
-            if case .string(let state)? = shown["following", "state"], states.contains(state) {
+            if shown.json.value(at: ["following", "state"]) == .string(wanted),
+                isRight(shown.json)
+            {
                 return shown.json
             }
         }

@@ -116,10 +116,75 @@ struct ServedTests {
         }
     }
 
+    /// Ends the follower's connections to a database.
+    private static let goodbye = """
+        SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+        WHERE application_name = 'belfry' AND datname =
+        """
+
+    @Test func `a database that was away is followed again`() async throws {
+        let server = try PostgresServer.shared()
+        let name = try server.database(Self.table)
+        try await ServedRelay.with { relay in
+            try await relay.container.set(source: "shop", Self.follow(server, name))
+            _ = try await relay.source("shop", is: "following")
+            try server.sql("ALTER DATABASE \(name) ALLOW_CONNECTIONS false")
+            try server.sql("\(Self.goodbye) '\(name)'")
+            let away = try await relay.source("shop", is: "unreachable")
+            #expect(away.value(at: ["following", "verdict"]) == "waiting")
+            try server.sql("ALTER DATABASE \(name) ALLOW_CONNECTIONS true")
+            try server.sql("INSERT INTO orders VALUES (9, 'paid')", in: name)
+            _ = try await relay.source("shop", is: "following") {
+                $0.value(at: ["following", "rows"]) == 3
+            }
+        }
+    }
+
+    @Test func `a slot that is gone is made anew when the source is saved again`() async throws {
+        let server = try PostgresServer.shared()
+        let name = try server.database(Self.table)
+        try await ServedRelay.with { relay in
+            try await relay.container.set(source: "shop", Self.follow(server, name))
+            _ = try await relay.source("shop", is: "following")
+            try server.sql("\(Self.goodbye) '\(name)'")
+            try server.wait(
+                for: "1",
+                of: "SELECT count(pg_drop_replication_slot(slot_name)) FROM pg_replication_slots "
+                    + "WHERE slot_name = '\(name)' AND NOT active")
+            let gone = try await relay.source("shop", is: "slotMissing")
+            #expect(gone.value(at: ["following", "verdict"]) == "broken")
+            // Nothing else is said than before.
+            try await relay.client.administer(
+                "PUT", "\(relay.container.path)/sources/shop", ["follow": ["make": true]]
+            ).expect(200)
+            let anew = try await relay.source("shop", is: "following")
+            #expect(anew.value(at: ["following", "rows"]) == 2)
+        }
+    }
+
+    @Test func `a relay ends though the server that it connects to says nothing`() async throws {
+        let server = try LoopbackSocket()
+        server.listenSilently()
+        try await ServedRelay.with { relay in
+            try await relay.container.set(
+                source: "shop",
+                [
+                    "preset": "postgres",
+                    "follow": [
+                        "url": .string(
+                            "host=127.0.0.1 port=\(server.port) dbname=x connect_timeout=0")
+                    ],
+                ])
+            _ = try await relay.source("shop", is: "connecting")
+        }
+    }
+
     @Test func `what cannot be followed is refused when it is saved`() async throws {
         try await ServedRelay.with { relay in
             for (follow, words) in [
                 (["url": "postgresql://me:hidden@db/shop"], "follow.url: The URL of the database"),
+                (["url": "postgresql://me:hidden%zz@db/shop"], "token: \\\"…\\\""),
+                (["url": "postgresql://me:x/hidden@db/shop"], "%40 and %2F"),
                 (["url": "postgresql://db/shop", "slot": "Shop"], "follow.slot: 1 to 63 of"),
                 (["url": "postgresql://db/shop", "outbox": true, "make": true], "follow.tables: "),
                 (["url": "postgresql://db/shop", "password": "x"], "follow.password"),

@@ -33,7 +33,7 @@ struct ServerConditionTests {
     @Test func `TLS is asked for as the URL says, and only who is certified is believed`()
         async throws
     {
-        let port = try Self.freePort()
+        let port = try LoopbackSocket().port
         let server = try PostgresServer(
             ["wal_level=logical", "ssl=on", "listen_addresses=127.0.0.1"], port: port,
             prepare: Self.certify)
@@ -82,23 +82,5 @@ struct ServerConditionTests {
         }
         try PostgresServer.run(["chmod", "600", "\(folder)/data/server.key"])
         if getuid() == 0 { try PostgresServer.run(["chown", "-R", "postgres", folder]) }
-    }
-
-    /// A port on the loopback interface that nobody has.
-    private static func freePort() throws -> Int {
-        let socket = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        defer { close(socket) }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let outcome = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-                bind(socket, address, length) == 0
-                    && getsockname(socket, address, &length) == 0
-            }
-        }
-        guard outcome else { throw PostgresTestFailure(description: "no port is free") }
-        return Int(UInt16(bigEndian: address.sin_port))
     }
 }

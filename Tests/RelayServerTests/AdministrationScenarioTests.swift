@@ -255,7 +255,7 @@ import Testing
                 receipts["reason"]
                     == .string(
                         "outcome: \"maybe\" is unknown; allowed are accepted, deferred, "
-                            + "unregistered, dead")
+                            + "unregistered, dead, seen")
             )
         }
     }

@@ -166,6 +166,8 @@ struct RandomHistory {
     private var versions = 0
     /// Every subscription that there ever was.
     private(set) var subscriptions: [(user: String, database: String, id: String)] = []
+    /// How many of them, the first, are never edited.
+    private var kept = 0
     private var positions: [String] = []
 
     /// Whether devices stay as they are, and every push shows something.
@@ -182,6 +184,7 @@ struct RandomHistory {
 
     /// Does so many things one after the other.
     mutating func run(steps: Int) async throws {
+        if !isPlain { try await keepSome() }
         for _ in 0..<4 { try await save() }
         for step in 0..<steps {
             switch Int.random(in: 0..<100, using: &random) {
@@ -215,13 +218,27 @@ struct RandomHistory {
         try await modify("create", subscription(id), user, database)
     }
 
+    /// Saves what holds pushes back, whatever is drawn: one until it is resumed, which nobody does,
+    /// one until a connection has told.
+    private mutating func keepSome() async throws {
+        for (id, operations, members) in [
+            ("paused", ["create", "update"], ["paused": true]),
+            ("seen", ["create", "update", "delete"], ["unlessConnected": true]),
+        ] as [(String, [String], JSONObject)] {
+            subscriptions.append(("alice", "public", id))
+            try await modify(
+                "create", .query(id, nil, firesOn: operations, adding: members), "alice", "public")
+        }
+        kept = subscriptions.count
+    }
+
     private mutating func replace() async throws {
-        let (user, database, id) = pick(subscriptions)
+        let (user, database, id) = pick(Array(subscriptions.dropFirst(kept)))
         try await modify("update", subscription(id), user, database)
     }
 
     private mutating func delete() async throws {
-        let (user, database, id) = pick(subscriptions)
+        let (user, database, id) = pick(Array(subscriptions.dropFirst(kept)))
         try await modify("delete", ["subscriptionID": .string(id)], user, database)
     }
 

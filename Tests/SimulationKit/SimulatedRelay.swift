@@ -55,9 +55,9 @@ struct SimulatedRelay {
     private let badges = BadgeCounts()
     private var holds = HoldRules()
     private var throttles = ThrottleBook()
-    /// What waits for the connections of its devices, and whether they have proven that it was
-    /// told; which a crash forgets.
-    private var sights: [DeliveryID: Bool] = [:]
+    /// What waits for the connections of its devices, by its place, and whether they have proven
+    /// that it was told; which a crash forgets.
+    private var sights: [DeliveryOrdinal: (id: DeliveryID, isSeen: Bool)] = [:]
     /// What was not sent, because it was seen.
     private var seen: Set<DeliveryID> = []
     private let judge = OutcomeJudge()
@@ -224,7 +224,8 @@ struct SimulatedRelay {
         _ delivery: OwedDelivery, _ ticket: DeliveryTracker.Ticket, retried attempts: UInt16? = nil,
         heldFor reason: HoldReason? = nil, at now: Timestamp
     ) async throws -> Bool {
-        if reason == .connected, sights.removeValue(forKey: delivery.delivery.id) == true,
+        if reason == .connected,
+            sights.removeValue(forKey: delivery.delivery.ordinal)?.isSeen == true,
             delivery.kindness?.isUnlessConnected == true
         {
             tracker.settle(ticket, Resolution(seen: delivery, attempts: attempts ?? 0, at: now))
@@ -260,12 +261,12 @@ struct SimulatedRelay {
     private mutating func hold(
         on delivery: OwedDelivery, _ attempts: UInt16?, at now: Timestamp
     ) -> HoldRules.Hold? {
-        let id = delivery.delivery.id
-        // Half of the devices are connected, by chance.
+        let (id, ordinal) = (delivery.delivery.id, delivery.delivery.ordinal)
+        // Half of the devices are connected.
         if attempts == nil, delivery.kindness?.isUnlessConnected == true,
-            id.uuid.bytes.last?.isMultiple(of: 2) == true
+            (ordinal.position.rawValue + UInt64(ordinal.offset)).isMultiple(of: 2)
         {
-            sights[id] = false
+            sights[ordinal] = (id, false)
             return .connected(since: now)
         }
         if let hold = holds.hold(on: delivery, attempts: attempts ?? 0, at: now) { return hold }
@@ -277,8 +278,11 @@ struct SimulatedRelay {
     mutating func hearFromConnections(
         at now: Timestamp, using generator: inout SeededGenerator
     ) async throws {
-        for id in sights.keys.sorted() { sights[id] = generator.chance(70) }
-        try await store.release(sights.keys.sorted(), heldFor: .connected, at: now)
+        // By their places: IDs are others in each life.
+        let ordinals = sights.keys.sorted()
+        for ordinal in ordinals { sights[ordinal]?.isSeen = generator.chance(70) }
+        try await store.release(
+            ordinals.compactMap { sights[$0]?.id }, heldFor: .connected, at: now)
     }
 
     /// What was not sent because it was seen, since this was asked last.

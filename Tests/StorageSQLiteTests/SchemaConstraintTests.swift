@@ -158,7 +158,8 @@ import Testing
         _ = try RelayStore.migrate(path: home.path)
         let queue = try DatabaseQueue(path: home.path)
         let plan = try queue.read { db in
-            try GRDB.Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN \(sql)").map { $0["detail"] as String }
+            try GRDB.Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN \(sql)")
+                .map { $0["detail"] as String }
         }
         #expect(plan.contains { $0.contains(index) }, "\(plan)")
         #expect(plan.contains { $0.contains("SCAN") || $0.contains("TEMP B-TREE") } == false)

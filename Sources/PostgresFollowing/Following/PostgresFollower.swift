@@ -112,7 +112,7 @@ package final class PostgresFollower: Sendable {
     private func follow() async throws {
         if case .waiting = status.state {} else { enter(.connecting) }
         memory.change { $0.isIdle = true }
-        let (origin, goesOn) = try await thread.run { [settings, memory, watch] in
+        let (origin, goesOn) = try await thread.runUnlessCancelled { [settings, memory, watch] in
             let origin = try Self.origin(settings, memory, watch)
             return (origin, try origin.goesOn())
         }

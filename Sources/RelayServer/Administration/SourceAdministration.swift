@@ -123,7 +123,7 @@ struct SourceAdministration: AdministrationTable {
             container: container, name: source.name, definition: .object(source.json),
             savedAt: now)
         try await registry.save(stored)
-        followers?.lookAgain()
+        followers?.lookAgain(at: SourcePlace(container: container, source: source.name))
         var answer = try shownObject(stored)
         answer["secret"] = secret.map { .string($0) }
         answer["sender"] = sender(source, of: container, secret)
@@ -154,7 +154,7 @@ struct SourceAdministration: AdministrationTable {
             throw unknown(name)
         }
         ledger.forget(name, of: container)
-        followers?.lookAgain()
+        followers?.lookAgain(at: SourcePlace(container: container, source: name))
         return RelayAnswer(json: ["name": .string(name.rawValue), "deleted": true])
     }
 

@@ -148,7 +148,7 @@ extension Relay {
             intake: ChangeIntake(
                 log: store, shadow: store, registry: store,
                 turns: ContainerTurns(turns: dependencies.turns)),
-            ledger: dependencies.sourceLedger, world: world, logger: logger)
+            ledger: dependencies.sourceLedger, metrics: metrics, world: world, logger: logger)
     }
 
     private var readiness: Readiness {

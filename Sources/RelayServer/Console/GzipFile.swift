@@ -1,8 +1,8 @@
 /// Makes gzip files (RFC 1952) of texts that are made once and served often.
 ///
-/// One deflate block (RFC 1951) with the fixed codes: what repeats within 32 KiB is said once. A text
-/// comes to a third or less; a table of codes of its own would save a tenth more. Pure; its cost grows with
-/// the length of the text.
+/// One deflate block (RFC 1951) with the fixed codes: what repeats within 32 KiB is said once. A
+/// text comes to a third or less; a table of codes of its own would save a tenth more. Pure; its
+/// cost grows with the length of the text.
 enum GzipFile {
     /// How many earlier places that begin alike are looked at for the longest repetition.
     private static let mostTries = 16

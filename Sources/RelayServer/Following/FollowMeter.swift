@@ -12,7 +12,13 @@ final class FollowMeter: Sendable {
         var state: String?
     }
 
+    private let factory: any MetricsFactory
     private let shown = Mutex<[SourcePlace: Shown]>([:])
+
+    /// - Parameter factory: takes the figures.
+    init(_ factory: any MetricsFactory) {
+        self.factory = factory
+    }
 
     /// Shows all followers that there are; those that are gone fall to zero.
     func show(_ standings: [(SourcePlace, FollowStanding)], at now: Timestamp) {
@@ -40,8 +46,10 @@ final class FollowMeter: Sendable {
             return before
         }
         func state(_ word: String, _ value: Int) {
-            Gauge(label: "belfry_follow_state", dimensions: labels + [("state", word)])
-                .record(value)
+            Gauge(
+                label: "belfry_follow_state", dimensions: labels + [("state", word)],
+                factory: factory
+            ).record(value)
         }
         if let former = before.state, former != word { state(former, 0) }
         if let word { state(word, 1) }
@@ -49,11 +57,12 @@ final class FollowMeter: Sendable {
         let rows = status?.rows ?? 0
         let new = rows >= before.rows ? rows - before.rows : rows
         if new > 0 {
-            Counter(label: "belfry_follow_rows_total", dimensions: labels)
+            Counter(label: "belfry_follow_rows_total", dimensions: labels, factory: factory)
                 .increment(by: Int64(clamping: new))
         }
         func gauge(_ name: String, _ value: UInt64?) {
-            Gauge(label: name, dimensions: labels).record(Int64(clamping: value ?? 0))
+            Gauge(label: name, dimensions: labels, factory: factory)
+                .record(Int64(clamping: value ?? 0))
         }
         gauge("belfry_follow_behind_bytes", status?.behindBytes)
         gauge("belfry_follow_retained_bytes", status?.retainedBytes)

@@ -1,6 +1,7 @@
 import ChangeSources
 import Foundation
 import Logging
+import Metrics
 import PostgresFollowing
 import RelayModel
 import Storage
@@ -10,13 +11,20 @@ import Synchronization
 ///
 /// Each has a follower of its own, which decodes and appends within the process what a webhook
 /// would have brought. It begins when the source is saved, begins anew when what it follows is
-/// changed, and ends with the source.
+/// changed, or when the source is saved while it waits because of a problem, and ends with the
+/// source.
 package final class SourceFollowers: Sendable {
     private struct Running {
         let definition: FollowDefinition
         let follower: PostgresFollower?
         let problem: FollowProblem?
         let task: Task<Void, Never>
+
+        /// Whether something keeps it from following.
+        var isWaiting: Bool {
+            if case .waiting? = follower?.status.state { return true }
+            return problem != nil
+        }
     }
 
     private let registry: any ContainerRegistry & SourceRegistry
@@ -24,28 +32,39 @@ package final class SourceFollowers: Sendable {
     private let ledger: SourceLedger
     private let world: World
     private let logger: Logger
-    private let meter = FollowMeter()
+    private let meter: FollowMeter
     private let sources = SourceMemory()
     private let running = Mutex<[SourcePlace: Running]>([:])
-    private let saved = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+    /// What was saved or deleted since followers were arranged.
+    private let changed = Mutex<Set<SourcePlace>>([])
+    private let news = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
 
     /// What goes into the log of every follower: how far it has come.
     private static let pause = Duration.seconds(60)
+    /// The wait where the store did not say what is to be followed.
+    private static let retryPause = Duration.seconds(1)
 
     init(
         registry: any ContainerRegistry & SourceRegistry, intake: ChangeIntake,
-        ledger: SourceLedger, world: World, logger: Logger
+        ledger: SourceLedger, metrics: any MetricsFactory, world: World, logger: Logger
     ) {
+        meter = FollowMeter(metrics)
         self.registry = registry
         self.intake = intake
         self.ledger = ledger
         self.world = world
         self.logger = logger
-        saved.continuation.yield()
+        news.continuation.yield()
     }
 
-    /// Looks again which sources follow a database, soon.
-    func lookAgain() { saved.continuation.yield() }
+    /// Looks soon what a source that was saved or deleted says of a database.
+    ///
+    /// If its follower waits because of a problem, it begins anew: whoever saves the source has
+    /// mended something, and a slot or an outbox that is gone is made again only at a beginning.
+    func lookAgain(at place: SourcePlace) {
+        changed.withLock { _ = $0.insert(place) }
+        news.continuation.yield()
+    }
 
     /// How it stands with the database of a source; `nil` if none is followed for it.
     func standing(of place: SourcePlace) -> FollowStanding? {
@@ -63,11 +82,18 @@ package final class SourceFollowers: Sendable {
 
     /// Follows until the task is cancelled; then all followers have ended.
     func run() async throws {
-        do {
-            for await _ in saved.stream { try await arrange() }
-        } catch {
-            await endAll()
-            throw error
+        for await _ in news.stream {
+            do {
+                try await arrange()
+            } catch {
+                guard !Task.isCancelled else { break }
+                // The store has no room or is away for a moment: what is followed goes on.
+                logger.warning(
+                    "cannot look which databases are followed yet",
+                    metadata: ["reason": "\(error)"])
+                try? await world.clock.sleep(for: Self.retryPause)
+                news.continuation.yield()
+            }
         }
         await endAll()
         try Task.checkCancellation()
@@ -92,8 +118,14 @@ package final class SourceFollowers: Sendable {
                 wanted[SourcePlace(container: settings.key, source: stored.name)] = definition
             }
         }
+        let changed = changed.withLock { changed in
+            defer { changed = [] }
+            return changed
+        }
         let ended = running.withLock { running in
-            let ended = running.filter { wanted[$0.key] != $0.value.definition }
+            let ended = running.filter { place, one in
+                wanted[place] != one.definition || changed.contains(place) && one.isWaiting
+            }
             for place in ended.keys { running[place] = nil }
             return ended.values.map(\.task)
         }

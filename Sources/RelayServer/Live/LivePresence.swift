@@ -6,8 +6,8 @@ import Synchronization
 /// ([decision 77](docs/decisions/0077-seen-over-a-connection.md)).
 ///
 /// A connection is a device's by the user whose token it has shown, and by the device that its
-/// `hello` names: nobody can hold back anybody else's pushes. Concurrency: a lock around the tables;
-/// nobody is called while it is held.
+/// `hello` names: nobody can hold back anybody else's pushes. Concurrency: a lock around the
+/// tables; nobody is called while it is held.
 final class LivePresence: DevicePresence {
     /// Deliveries that wait for one device at a time.
     static let mostForDevice = 256
@@ -15,6 +15,8 @@ final class LivePresence: DevicePresence {
     static let most = 16_384
     /// After so long a wait that nobody ended is forgotten: what it was for has ended otherwise.
     private static let oblivion = Duration.seconds(60)
+    /// Those are looked for no more often than this, because all are looked at.
+    private static let oblivionPause = Duration.seconds(1)
 
     /// Whose connection it is: a page may have several tokens, and be one client.
     struct Place: Hashable, Sendable {
@@ -56,6 +58,16 @@ final class LivePresence: DevicePresence {
         /// How many of them each place has.
         var counts: [Place: Int] = [:]
         var decided: [DeliveryID] = []
+        /// When waits were looked for last that nobody ended.
+        var forgot: Timestamp?
+
+        /// Makes room by what nobody ended.
+        mutating func forget(at now: Timestamp) {
+            if let forgot, forgot <= now, now < forgot.advanced(by: oblivionPause) { return }
+            forgot = now
+            let moment = now.advanced(by: .zero - oblivion)
+            for id in waits.filter({ $0.value.since < moment }).keys { _ = end(id) }
+        }
 
         mutating func end(_ delivery: DeliveryID) -> Wait? {
             guard let wait = waits.removeValue(forKey: delivery) else { return nil }
@@ -132,7 +144,7 @@ final class LivePresence: DevicePresence {
             if state.counts[place, default: 0] >= Self.mostForDevice
                 || state.waits.count >= Self.most
             {
-                Self.forget(&state, before: now.advanced(by: .zero - Self.oblivion))
+                state.forget(at: now)
             }
             guard state.counts[place, default: 0] < Self.mostForDevice,
                 state.waits.count < Self.most, state.waits[delivery.id] == nil
@@ -141,10 +153,6 @@ final class LivePresence: DevicePresence {
             state.counts[place, default: 0] += 1
             return true
         }
-    }
-
-    private static func forget(_ state: inout State, before moment: Timestamp) {
-        for id in state.waits.filter({ $0.value.since < moment }).keys { _ = state.end(id) }
     }
 
     func endWait(for delivery: DeliveryID) -> Bool {

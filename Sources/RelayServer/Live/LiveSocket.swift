@@ -22,10 +22,10 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     let number: UInt64
     /// Where it stands in the lists of its groups.
     var places: [UInt32: Int] = [:]
-    private let session: LiveSession
-    private let door: LiveDoor
+    let session: LiveSession
+    let door: LiveDoor
     private let hub: LoopHub
-    private var context: ChannelHandlerContext?
+    var context: ChannelHandlerContext?
     private var messages = WebSocketReader(most: LiveSession.frameBytes)
     /// Bytes that came while it was not known whose they were.
     private var strange = 0
@@ -34,7 +34,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     private var isWriting = false
     private var isWorking = false
     private var isKnown = false
-    private var isClosing = false
+    var isClosing = false
     private var isTouched = false
     private(set) var reader = LiveReader.server
     private(set) var device: DeviceID?
@@ -47,7 +47,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     private let opened: NIODeadline
     private var isNoticed = false
     /// What it proves for its device, once that is known.
-    private var proof: LiveProof?
+    var proof: LiveProof?
     private var allowance: FrameAllowance
 
     init(_ door: LiveDoor, _ session: LiveSession, at hub: LoopHub) {
@@ -131,7 +131,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         }
         switch event {
         case .text(let text): take(text)
-        case .ping(let bytes): write(Self.control(0x8A, bytes))
+        case .ping(let bytes): write(LoopSockets.control(0x8A, bytes))
         case .pong(let bytes): proof?.take(pong: bytes)
         case .close(let reason): answerClose(reason)
         }
@@ -188,7 +188,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
 
     private func answerClose(_ reason: [UInt8]) {
         let bytes = Array(reason.prefix(2))
-        write(Self.control(0x88, bytes.count == 2 ? bytes : []))
+        write(LoopSockets.control(0x88, bytes.count == 2 ? bytes : []))
         isClosing = true
         outbox.removeAll()
         context?.close(promise: nil)
@@ -211,7 +211,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         outbox.append(mark)
     }
 
-    private func queue(_ bytes: ByteBuffer) {
+    func queue(_ bytes: ByteBuffer) {
         guard !isClosing else { return }
         outbox.append(bytes)
     }
@@ -326,48 +326,6 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         isCatchingUp = false
     }
 
-    // MARK: What is proven
-
-    /// Begins to prove what the client's device is told, if it is one.
-    private func beginProof(_ identity: LiveIdentity) {
-        guard proof == nil, let context, !isClosing,
-            let place = LivePresence.Place(identity)
-        else { return }
-        let loop = context.eventLoop
-        let here = NIOLoopBound(self, eventLoop: loop)
-        proof = LiveProof(of: place, number, to: door.presence)
-        door.presence.enter(place, number) { [engine = door.engine] questions in
-            Task {
-                // Everything that tells of these changes has been posted then.
-                await engine.reach(questions.map(\.position).max() ?? .start)
-                loop.execute { here.value.prove(questions) }
-            }
-        }
-    }
-
-    private func prove(_ questions: [LivePresence.Question]) {
-        guard !isClosing, context != nil else { return }
-        ping(proof?.ask(questions, isTellingInbox: session.feed != nil))
-    }
-
-    /// Notes that the client is being told of changes.
-    func note(told positions: [LogPosition]) {
-        guard proof != nil else { return }
-        ping(proof?.note(told: positions))
-    }
-
-    /// Asks for the answer that proves what was sent before it.
-    private func ping(_ bytes: [UInt8]?) {
-        guard let bytes, !isClosing else { return }
-        queue(Self.control(0x89, bytes))
-        flush()
-    }
-
-    private func endProof() {
-        proof?.end()
-        proof = nil
-    }
-
     // MARK: Time
 
     /// Looks at the clock, every few seconds.
@@ -408,7 +366,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
             }
         }
         guard lagging == nil, now - spoke > TimeAmount(LiveTimes.heartbeat) else { return false }
-        write(Self.control(0x89, []))
+        write(LoopSockets.control(0x89, []))
         spoke = now
         return true
     }
@@ -431,19 +389,10 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         let payload =
             [UInt8(code >> 8), UInt8(code & 0xFF)]
             + (String(validating: reason, as: UTF8.self) == nil ? [] : reason)
-        context.writeAndFlush(wrapOutboundOut(Self.control(0x88, payload)), promise: nil)
+        context.writeAndFlush(wrapOutboundOut(LoopSockets.control(0x88, payload)), promise: nil)
         let here = NIOLoopBound(context, eventLoop: context.eventLoop)
         context.eventLoop.scheduleTask(in: .seconds(2)) { here.value.close(promise: nil) }
         session.end()
         hub.remove(self)
-    }
-
-    /// A control frame.
-    private static func control(_ first: UInt8, _ payload: [UInt8]) -> ByteBuffer {
-        var buffer = ByteBufferAllocator().buffer(capacity: payload.count + 2)
-        buffer.writeInteger(first)
-        buffer.writeInteger(UInt8(payload.count))
-        buffer.writeBytes(payload)
-        return buffer
     }
 }

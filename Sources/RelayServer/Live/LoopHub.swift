@@ -191,6 +191,15 @@ final class LoopSockets {
         return buffer
     }
 
+    /// A control frame, which has at most 125 bytes of its own.
+    static func control(_ first: UInt8, _ payload: [UInt8]) -> ByteBuffer {
+        var buffer = ByteBufferAllocator().buffer(capacity: payload.count + 2)
+        buffer.writeInteger(first)
+        buffer.writeInteger(UInt8(payload.count))
+        buffer.writeBytes(payload)
+        return buffer
+    }
+
     /// The most bytes before a frame's own.
     private static let headBytes = 10
 

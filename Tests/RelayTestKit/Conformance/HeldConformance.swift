@@ -245,6 +245,12 @@ enum HeldConformance {
         #expect(
             try await fate(at: 10)
                 == .closed(at: now, count: 2, by: bench.held(most + 2).delivery.delivery.id))
+        // What is held in the very moment in which others are told is not among those.
+        try await bench.hold([bench.held(most + 3, at: 1000, until: 2000, .digest)])
+        #expect(try await fate(at: 1000) == .open(until: Sample.moment(2000), deliveries: 1))
+        #expect(
+            try await fate(at: 10)
+                == .closed(at: now, count: 2, by: bench.held(most + 2).delivery.delivery.id))
     }
 
     static func kept(_ factory: any StoreFactory) async throws {

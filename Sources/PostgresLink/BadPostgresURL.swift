@@ -1,0 +1,37 @@
+/// What is wrong with the text that says where a server is; the text itself is not in it, because it
+/// may hold a password.
+package struct BadPostgresURL: Error, Sendable, Hashable {
+    /// What is wrong, and what is allowed.
+    package let reason: String
+
+    init(reason: String) { self.reason = reason }
+
+    /// Takes what libpq says of a text, without what it quotes of it.
+    init(said message: String) {
+        let line = PostgresError.line(message)
+        let parts = line.split(separator: "\"", omittingEmptySubsequences: false)
+        // Signs that should be there are quoted too, and are of libpq.
+        let first = parts.indices.first { $0 % 2 == 1 && !Self.signs.contains(parts[$0]) }
+        // What is quoted may have quotes itself: nothing after it is kept.
+        self.init(
+            reason: first.map { parts[..<$0].joined(separator: "\"") + "\"…\"" } ?? line)
+    }
+
+    private static let signs: Set<Substring> = ["=", ":", "/", "]"]
+
+    // MARK: Passwords that are cut
+
+    /// An URL whose password has a `/`: for libpq the server's place ends there, and the rest is the
+    /// database's name.
+    static let cutPassword = BadPostgresURL(
+        reason: "it has an \"@\" after a \"/\": in a name they are written as %40 and %2F, and a "
+            + "password does not belong into it, but into the file that PGPASSFILE names, or into "
+            + "PGPASSWORD")
+
+    /// Whether an URL has an `@` in its path.
+    static func hasCutPassword(_ text: String) -> Bool {
+        guard let scheme = text.firstRange(of: "://") else { return false }
+        let path = text[scheme.upperBound...].drop { $0 != "/" }.prefix { $0 != "?" }
+        return path.contains("@")
+    }
+}

@@ -1,0 +1,31 @@
+import Foundation
+import RelayTestKit
+
+/// A socket on a port of the loopback interface that nobody else has.
+final class LoopbackSocket: Sendable {
+    private let descriptor: Int32
+    let port: Int
+
+    /// - Throws: ``PostgresTestFailure`` if no port is free.
+    init() throws {
+        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        let descriptor = descriptor
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isBound = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                bind(descriptor, address, length) == 0
+                    && getsockname(descriptor, address, &length) == 0
+            }
+        }
+        port = Int(UInt16(bigEndian: address.sin_port))
+        guard isBound else { throw PostgresTestFailure(description: "no port is free") }
+    }
+
+    deinit { close(descriptor) }
+
+    /// Takes connections from here on, and never says a word.
+    func listenSilently() { listen(descriptor, 16) }
+}
