@@ -1,5 +1,5 @@
-/// What is wrong with the text that says where a server is; the text itself is not in it, because it
-/// may hold a password.
+/// What is wrong with the text that says where a server is; the text itself is not in it, because
+/// it may hold a password.
 package struct BadPostgresURL: Error, Sendable, Hashable {
     /// What is wrong, and what is allowed.
     package let reason: String
@@ -21,8 +21,8 @@ package struct BadPostgresURL: Error, Sendable, Hashable {
 
     // MARK: Passwords that are cut
 
-    /// An URL whose password has a `/`: for libpq the server's place ends there, and the rest is the
-    /// database's name.
+    /// An URL whose password has a `/`: for libpq the server's place ends there, and the rest is
+    /// the database's name.
     static let cutPassword = BadPostgresURL(
         reason: "it has an \"@\" after a \"/\": in a name they are written as %40 and %2F, and a "
             + "password does not belong into it, but into the file that PGPASSFILE names, or into "
