@@ -122,7 +122,8 @@ package final class PostgresServer: Sendable {
     }
 
     /// Runs SQL, and returns what it prints.
-    @discardableResult package func sql(_ text: String, in database: String = "postgres") throws -> String {
+    @discardableResult
+    package func sql(_ text: String, in database: String = "postgres") throws -> String {
         try Self.run([
             "psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h", folder, "-p",
             "\(port)", "-U", "postgres", "-d", database, "-c", text,
@@ -130,7 +131,9 @@ package final class PostgresServer: Sendable {
     }
 
     /// Asks until the answer is `answer`.
-    package func wait(for answer: String, of question: String, in database: String = "postgres") throws {
+    package func wait(
+        for answer: String, of question: String, in database: String = "postgres"
+    ) throws {
         while try sql(question, in: database) != answer { try Task.checkCancellation() }
     }
 
