@@ -112,7 +112,7 @@ import Testing
             "error: /nowhere/relay.sqlite cannot be brought up to date: "),
         Refusal("keys list", code: 64, "Error: Missing expected argument '--container"),
         Refusal("deliveries redrive -c c", code: 64, "Error: name deliveries, or give --reason"),
-        Refusal("sources set shop -c c", code: 64, "Error: one of --preset and --definition-file"),
+        Refusal("sources set shop -c c", code: 64, "Error: one of --preset, --follow and"),
         Refusal(
             "no-such-command", code: 64,
             "Error: there is no command 'belfry no-such-command'\n  See 'belfry --help'"),

@@ -104,7 +104,7 @@ struct SourcesCommand: AsyncParsableCommand {
             if !verification.members.isEmpty { definition["verification"] = .object(verification) }
             if let table { definition["mapping"] = ["table": ["constant": .string(table)]] }
             guard !definition.members.isEmpty else {
-                throw ValidationError("one of --preset and --definition-file is required")
+                throw ValidationError("one of --preset, --follow and --definition-file is required")
             }
             return .object(definition)
         }
