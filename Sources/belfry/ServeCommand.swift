@@ -51,19 +51,22 @@ struct ServeCommand: AsyncParsableCommand {
         for remark in remarks {
             logger.warning("configuration", metadata: ["problem": "\(remark)"])
         }
-        let relay = try await Relay(
-            configuration, world: .real, metrics: metrics, logger: logger,
-            levels: log.levels)
+        let ends = await UnixSignalsSequence(trapping: .sigterm, .sigint)
+        let stage = ServingStage(
+            Task {
+                try await Relay(
+                    configuration, world: .real, metrics: metrics, logger: logger,
+                    levels: log.levels)
+            })
         try await withThrowingTaskGroup(of: Void.self) { tasks in
-            tasks.addTask { await Self.heed(relay, log.levels, logger) }
+            tasks.addTask { for await _ in ends { await stage.end() } }
             defer { tasks.cancelAll() }
-            try await ServiceGroup(
-                configuration: ServiceGroupConfiguration(
-                    services: [.init(service: relay)],
-                    gracefulShutdownSignals: [.sigterm, .sigint],
-                    logger: Logger(
-                        label: "belfry.signals", factory: { _ in SwiftLogNoOpLogHandler() }))
-            ).run()
+            guard let relay = try await stage.opened() else {
+                logger.notice("ended before it had the store")
+                return
+            }
+            tasks.addTask { await Self.heed(relay, log.levels, logger) }
+            try await stage.run(relay)
         }
     }
 
@@ -82,6 +85,43 @@ struct ServeCommand: AsyncParsableCommand {
                 "took a signal",
                 metadata: ["signal": "\(signal)", "level": "\(levels.standing().level)"])
         }
+    }
+}
+
+/// How far a relay is, so that a signal ends it wherever that is: while it stands by for its store,
+/// which may take days, or while it serves.
+private actor ServingStage {
+    private let opening: Task<Relay, any Error>
+    private var serving: ServiceGroup?
+    private var isEnding = false
+
+    init(_ opening: Task<Relay, any Error>) { self.opening = opening }
+
+    /// The relay, or `nil` if it was ended before it was open.
+    func opened() async throws -> Relay? {
+        do {
+            return try await opening.value
+        } catch is CancellationError where isEnding {
+            return nil
+        }
+    }
+
+    /// Serves until the end.
+    func run(_ relay: Relay) async throws {
+        let group = ServiceGroup(
+            configuration: ServiceGroupConfiguration(
+                services: [.init(service: relay)],
+                logger: Logger(
+                    label: "belfry.signals", factory: { _ in SwiftLogNoOpLogHandler() })))
+        serving = group
+        if isEnding { await group.triggerGracefulShutdown() }
+        try await group.run()
+    }
+
+    func end() async {
+        isEnding = true
+        opening.cancel()
+        await serving?.triggerGracefulShutdown()
     }
 }
 

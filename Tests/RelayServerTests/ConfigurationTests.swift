@@ -116,6 +116,29 @@ import Testing
         #expect(found == wanted)
     }
 
+    /// The reader of the command line takes a comma for the end of a value, and would say nothing.
+    @Test func `what is given is taken or refused, and never passed over`() async throws {
+        let hosts = "postgresql://belfry@a.example,b.example:5433/relay"
+        for (flag, value) in [("--storage-url", hosts), ("--storage-path", "a, b.sqlite,")] {
+            let apart = try await decode([flag, value])
+            let together = try await decode(["\(flag)=\(value)"])
+            let found = flag == "--storage-url" ? apart.storageURL : apart.storagePath
+            #expect(found == value)
+            #expect(apart.storageURL == together.storageURL)
+            #expect(apart.storagePath == together.storagePath)
+        }
+        let found = try await problems(["--http-port", "1,2"])
+        #expect(
+            found == [
+                "http.port (--http-port, BELFRY_HTTP_PORT): \"1,2\" must be a whole number from 0 "
+                    + "to 65535"
+            ])
+        try await withFile(#"{"http":{"metrics":true}}"#) { path in
+            let kinds = try await problems(["--config", path])
+            #expect(kinds.count == 1)
+        }
+    }
+
     @Test func `what names no setting is refused`() async throws {
         let flag = try await problems(["--htp-port", "1"])
         #expect(flag == ["--htp-port is no setting; did you mean --http-port?"])

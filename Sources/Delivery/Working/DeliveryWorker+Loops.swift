@@ -63,21 +63,40 @@ extension DeliveryWorker {
     private static let retriesPerRead = 256
 
     private func sendRetries() async throws {
-        while !Task.isCancelled {
-            try await closeDueDigests()
-            if try await sendDueRetries() { continue }
-            if try await progress.renewWaits(at: ledger.now()) > 0 { continue }
-            let look = retryLook
-            let next =
-                look.room == 0
-                ? nil
-                : try await progress.nextRetryDue(excluding: look.excluded) {
-                    look.held.contains($0)
-                }
-            let digest = try await progress.nextDigestDue()
-            await waitForRetries(
-                until: [next, look.nextTrial, digest].compactMap(\.self).min())
+        let patience = StorePatience(clock: clock) { [logger = ledger.logger] error in
+            logger.error("cannot look for what is due yet", metadata: ["reason": "\(error)"])
         }
+        while !Task.isCancelled {
+            // A store on a server may be away for a while, and is asked again.
+            switch try await patience.attempt({ try await workDue() }) {
+            case .more: continue
+            case .nothing(let next): await waitForRetries(until: next)
+            }
+        }
+    }
+
+    /// What came of looking for what is due.
+    private enum DueWork {
+        /// There may be more.
+        case more
+        /// Nothing is, until some moment, if one is known.
+        case nothing(until: Timestamp?)
+    }
+
+    /// Sends what is due; it may be called again after a failure.
+    private func workDue() async throws -> DueWork {
+        try await closeDueDigests()
+        if try await sendDueRetries() { return .more }
+        if try await progress.renewWaits(at: ledger.now()) > 0 { return .more }
+        let look = retryLook
+        let next =
+            look.room == 0
+            ? nil
+            : try await progress.nextRetryDue(excluding: look.excluded) {
+                look.held.contains($0)
+            }
+        let digest = try await progress.nextDigestDue()
+        return .nothing(until: [next, look.nextTrial, digest].compactMap(\.self).min())
     }
 
     /// Sends what is due, and says whether there may be more.

@@ -38,17 +38,26 @@ struct StoreOpening {
 
     private func take(_ place: PostgresPlace) async throws -> RelayStore {
         let claimant = StoreClaimant(name: world.machine, identity: world.randomBytes(16))
-        var wasTold = false
+        var isStandingBy = false
+        var lastReason = ""
         while true {
             do {
                 return try RelayStore.open(place, as: claimant, settings: configuration.store)
             } catch StorageError.locked(_, let holder) {
-                if !wasTold {
+                if lastReason != holder {
                     logger.notice("standing by for the store", metadata: ["owner": "\(holder)"])
                 }
-                wasTold = true
-                try await world.clock.sleep(for: Self.standby)
+                lastReason = holder
+                isStandingBy = true
+            } catch StorageError.inaccessible(_, let reason) where isStandingBy {
+                // It could be used before, and a server that restarts or fails over comes back: who
+                // stands by must be there then.
+                if lastReason != reason {
+                    logger.warning("cannot stand by for now", metadata: ["reason": "\(reason)"])
+                }
+                lastReason = reason
             }
+            try await world.clock.sleep(for: Self.standby)
         }
     }
 }

@@ -60,7 +60,8 @@ package struct ConfigurationValues: Sendable {
         texts[key.name] = text
     }
 
-    /// The value as a text, whatever kind the file gave it.
+    /// The value as a text, whatever kind it was given as: what is given is taken or refused, and
+    /// never passed over.
     private static func text(_ key: ConfigurationKey, _ reader: ConfigReader) -> String? {
         let name = ConfigKey(key.name)
         if key.kind == .list,
@@ -70,7 +71,11 @@ package struct ConfigurationValues: Sendable {
         }
         if let text = reader.string(forKey: name, isSecret: key.isSecret) { return text }
         if let number = reader.int(forKey: name, isSecret: key.isSecret) { return String(number) }
-        return reader.double(forKey: name, isSecret: key.isSecret).map { String($0) }
+        if let number = reader.double(forKey: name, isSecret: key.isSecret) {
+            return String(number)
+        }
+        // A text with commas is several to the reader of the command line.
+        return reader.stringArray(forKey: name, isSecret: key.isSecret)?.joined(separator: ",")
     }
 
     // MARK: What names no setting

@@ -92,8 +92,7 @@ private final class Reader: Sendable {
     }
 
     private func connect() throws -> ServerConnection {
-        let connection = ServerConnection(
-            try PostgresPipeline(try session.connect(), patience: PostgresSession.patience))
+        let connection = try session.connectAgain()
         hold.connection = connection
         return connection
     }

@@ -51,6 +51,19 @@ struct PostgresSession: Sendable {
         }
     }
 
+    /// Connects in place of a connection that was lost, to a server that was good.
+    ///
+    /// - Throws: ``PostgresError`` as of a lost connection, whatever keeps the server from being
+    ///   used: it may pass, as a restart or a failover does.
+    func connectAgain() throws -> ServerConnection {
+        do {
+            return ServerConnection(
+                try PostgresPipeline(try connect(), patience: Self.patience))
+        } catch let error as StorageError {
+            throw PostgresError(state: "", message: "\(error)")
+        }
+    }
+
     /// What is set after connecting: poolers ignore what is asked for at connecting.
     ///
     /// Statements are planned once and kept: with scans of whole tables made dear, a plan that was

@@ -11,6 +11,9 @@ import Storage
 struct Ownership: Sendable {
     /// How long nobody else takes the shard after the last renewal.
     static let lease = Duration.seconds(5)
+    /// How long a server that has just started keeps the shard for its owner, whose lease may have
+    /// run out meanwhile: who renews comes once a second.
+    static let welcome = Duration.milliseconds(2500)
     /// How often the lease is renewed.
     static let renewal = Duration.seconds(1)
 
@@ -45,8 +48,9 @@ struct Ownership: Sendable {
         // Not the shard's row, which the owner before may hold in a transaction that hangs.
         let found = try connection.query(
             """
-            SELECT owner, leaseUntil > clock_timestamp(), name FROM ownership WHERE shard = 0
-            FOR UPDATE
+            SELECT owner, clock_timestamp() < greatest(leaseUntil, pg_postmaster_start_time()
+                + make_interval(secs => \(welcome / .seconds(1)))), name
+            FROM ownership WHERE shard = 0 FOR UPDATE
             """)
         guard let row = found.first else {
             throw StorageError.damaged(path: "ownership", reason: "the shard has no owner's row")

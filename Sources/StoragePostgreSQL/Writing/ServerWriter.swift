@@ -301,14 +301,8 @@ final class ServerWriter: @unchecked Sendable {
 
     private func connected() throws -> ServerConnection {
         if let connection { return connection }
-        do {
-            let connection = ServerConnection(
-                try PostgresPipeline(try session.connect(), patience: PostgresSession.patience))
-            self.connection = connection
-            return connection
-        } catch let error as StorageError {
-            // Whatever keeps the server from being used now may pass, as a failover does.
-            throw PostgresError(state: "", message: "\(error)")
-        }
+        let connection = try session.connectAgain()
+        self.connection = connection
+        return connection
     }
 }

@@ -1,0 +1,142 @@
+"""PostgreSQL servers as processes, of Debian's package, each in a temporary folder."""
+import glob, os, shutil, signal, socket, subprocess, tempfile, threading, time
+from rig import PATIENCE, STARTED, free_port
+
+
+class Postgres:
+    """A server of its own, as another user than root, which only its socket and 127.0.0.1 reach."""
+
+    def __init__(self, settings=(), copies=None):
+        """A new one, or one that starts as a standby of another."""
+        self.programs = max(glob.glob("/usr/lib/postgresql/*/bin"), default=None,
+                            key=lambda path: int(path.split("/")[4]))
+        if not self.programs:
+            raise SystemExit("install postgresql first")
+        self.port = free_port()
+        self.settings = ["listen_addresses=127.0.0.1", f"port={self.port}", *settings]
+        self.folder = tempfile.mkdtemp(prefix="belfry-postgres-")
+        self.data = self.folder + "/data"
+        self.user = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
+        if os.getuid() == 0:
+            shutil.chown(self.folder, "postgres")
+        if copies:
+            self.run("pg_basebackup", "-D", self.data, "-R", "-X", "stream", "-d",
+                     f"host={copies.folder} port={copies.port} user=postgres "
+                     f"application_name=standby{self.port}")
+        else:
+            self.run("initdb", "-D", self.data, "-N", "-E", "UTF8", "--locale=C.UTF-8",
+                     "-U", "postgres", "-A", "trust")
+        self.start()
+
+    def start(self):
+        arguments = [self.programs + "/postgres", "-D", self.data, "-k", self.folder]
+        for setting in self.settings:
+            arguments += ["-c", setting]
+        self.process = subprocess.Popen(
+            self.user + arguments, stdout=subprocess.DEVNULL,
+            stderr=open(self.folder + "/log", "ab"))
+        STARTED.append(self.process)
+        self.wait()
+
+    def run(self, program, *arguments):
+        subprocess.run(self.user + [self.programs + "/" + program, *arguments], check=True,
+                       stdout=subprocess.DEVNULL)
+
+    def wait(self):
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            if subprocess.run(self.psql("SELECT 1"), capture_output=True).returncode == 0:
+                return
+            time.sleep(0.05)
+        raise SystemExit("PostgreSQL did not start")
+
+    def psql(self, text):
+        return ["psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h", self.folder,
+                "-p", str(self.port), "-U", "postgres", "-c", text]
+
+    def sql(self, text):
+        done = subprocess.run(self.psql(text), capture_output=True, text=True)
+        if done.returncode:
+            raise SystemExit(f"psql: {done.stderr}")
+        return done.stdout.strip()
+
+    def until(self, question, answer, bound=PATIENCE):
+        end = time.monotonic() + bound
+        while self.sql(question) != answer:
+            if time.monotonic() > end:
+                raise SystemExit(f"not within {bound} s: {question}")
+            time.sleep(0.02)
+
+    def crash(self):
+        """Has every process of it die at once, as in a power cut, but for what the disk has."""
+        main = int(open(self.data + "/postmaster.pid").readline())
+        for process in [main] + [int(child) for child in subprocess.run(
+                ["pgrep", "-P", str(main)], capture_output=True, text=True).stdout.split()]:
+            try:
+                os.kill(process, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        self.process.wait()
+        # Otherwise the next start takes it for a server that runs.
+        os.remove(self.data + "/postmaster.pid")
+
+    def promote(self):
+        self.run("pg_ctl", "-D", self.data, "promote")
+
+    def stop(self):
+        if self.process.poll() is None:
+            subprocess.run(self.user + [self.programs + "/pg_ctl", "-D", self.data, "-m", "fast",
+                                        "stop"], stdout=subprocess.DEVNULL)
+            self.process.wait()
+        shutil.rmtree(self.folder)
+
+
+class Wire:
+    """A way to a server that can be cut: what is sent then is kept back, and no side is told."""
+
+    def __init__(self, port):
+        self.target, self.is_cut, self.pairs = port, threading.Event(), []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                near, _ = self.listener.accept()
+            except OSError:
+                return
+            try:
+                far = socket.create_connection(("127.0.0.1", self.target))
+            except OSError:
+                near.close()
+                continue
+            for source, sink in ((near, far), (far, near)):
+                threading.Thread(target=self.pass_on, args=(source, sink), daemon=True).start()
+
+    def pass_on(self, source, sink):
+        try:
+            while data := source.recv(65536):
+                while self.is_cut.is_set():
+                    time.sleep(0.01)
+                sink.sendall(data)
+        except OSError:
+            pass
+        while self.is_cut.is_set():
+            time.sleep(0.01)
+        for end in (source, sink):
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    def end(self):
+        """Refuses whoever comes, as the machine of a server that is gone does."""
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
+    def cut(self):
+        self.is_cut.set()
+
+    def mend(self):
+        self.is_cut.clear()
