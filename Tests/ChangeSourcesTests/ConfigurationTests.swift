@@ -67,7 +67,8 @@ private let open = #""verification": {"scheme": "none"}"#
         (
             "{\(head), \(open), \"secret\": 1}",
             "secret: unknown field; allowed are name, preset, "
-                + "verification, mapping, onUnmappable, maximumBodyBytes, contentWindowSeconds"
+                + "verification, mapping, onUnmappable, maximumBodyBytes, contentWindowSeconds, "
+                + "follow"
         ),
         ("{\(head), \(open), \"maximumBodyBytes\": 0}", "maximumBodyBytes: must be 1 to 4194304"),
         (
