@@ -204,8 +204,8 @@ let package = Package(
         .testTarget(
             name: "StoragePostgreSQLTests",
             dependencies: [
-                "RelayModel", "Storage", "StorageSQL", "StoragePostgreSQL", "Migrations",
-                "PostgresLink", "RelayTestKit", grdb,
+                "RelayModel", "Storage", "StorageSQL", "StoragePostgreSQL", "StorageSQLite",
+                "Migrations", "PostgresLink", "RelayTestKit", grdb,
             ]),
         .testTarget(
             name: "StorageTests", dependencies: ["RelayModel", "Storage", "RelayTestKit"]),

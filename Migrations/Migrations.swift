@@ -113,6 +113,6 @@ package struct Migration: Sendable, Hashable {
         Migration(
             name: "p0001_createSchema",
             sql: String(decoding: PackageResources.p0001_createSchema_sql, as: UTF8.self),
-            checksum: "6f83b0164caae717a196822a623d4eb9489ab37255a779eb6157d461a434a0f3")
+            checksum: "142288a858feb48f5f81aa52327d968326b2e2322ae98a9f55d2a7af297f4329")
     ]
 }

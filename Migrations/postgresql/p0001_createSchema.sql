@@ -738,6 +738,21 @@ CREATE TABLE commitMark (
     PRIMARY KEY (epoch, number)
 );
 
+-- While the store is moved (docs/postgresql-engine.md), and after it went elsewhere: no relay starts
+-- on it. How far the move is is committed with the rows.
+CREATE TABLE storeMove (
+    id bigint PRIMARY KEY CHECK (id = 1),
+    -- Whether rows come into this store, or went away from it.
+    direction text COLLATE "C" NOT NULL CHECK (direction IN ('here', 'away')),
+    -- Of the store that is moved, and where its other end is.
+    identity bytea NOT NULL CHECK (length(identity) = 16),
+    place text COLLATE "C" NOT NULL,
+    -- The rows that were written last; the key is a JSON array.
+    tableName text COLLATE "C" NOT NULL,
+    lastKey text COLLATE "C",
+    rowCount bigint NOT NULL CHECK (rowCount >= 0)
+);
+
 -- Whose a record is: the owner's of its database, else of who created it here. What a source posted
 -- is the container's.
 CREATE VIEW recordHolding AS

@@ -12,6 +12,12 @@ int belfry_sqlite_defend(struct sqlite3 *connection) {
     return state;
 }
 
+int belfry_sqlite_fire_triggers(struct sqlite3 *connection, int fires) {
+    int state = 1;
+    if (sqlite3_db_config(connection, SQLITE_DBCONFIG_ENABLE_TRIGGER, fires, &state)) return -1;
+    return state;
+}
+
 int belfry_sqlite_fold_at_close(struct sqlite3 *connection, int folds) {
     int state = 0;
     if (sqlite3_db_config(connection, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !folds, &state)) return -1;

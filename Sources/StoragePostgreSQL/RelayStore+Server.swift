@@ -26,6 +26,7 @@ extension RelayStore {
             _ = try schema.apply(
                 connection, makesSchema: settings.creation == .whenMissing)
             let epoch = try claim(claimant, place, connection)
+            try MoveMark.refuse(place, epoch: epoch, connection)
             try ServerSecrets(place: place, vault: settings.secrets).seal(session)
             // Whatever that took, the lease is whole before anything is promised.
             guard try Ownership.renew(epoch: epoch, connection) else {

@@ -31,8 +31,8 @@ import Testing
         "changes parked", "changes replay", "log", "log show", "log level", "certificates renew",
         "changes drop", "deliveries", "deliveries list", "deliveries show",
         "deliveries receipts", "deliveries retries", "deliveries dead-letters",
-        "deliveries redrive", "deliveries drop", "migrate", "predicate", "predicate evaluate",
-        "predicate check", "gateway", "bench",
+        "deliveries redrive", "deliveries drop", "migrate", "move", "predicate",
+        "predicate evaluate", "predicate check", "gateway", "bench",
     ]
 
     @Test func `each command explains itself`() async throws {

@@ -12,6 +12,10 @@ struct belfry_wal_watch;
 /// otherwise damage the file on purpose. Returns what the connection reports: 1 if it is on.
 int belfry_sqlite_defend(struct sqlite3 *connection);
 
+/// Sets SQLITE_DBCONFIG_ENABLE_TRIGGER: whether triggers fire by what the connection writes. Returns
+/// what it reports: 1 if they do.
+int belfry_sqlite_fire_triggers(struct sqlite3 *connection, int fires);
+
 /// Sets SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE: whether the connection, if it closes last, folds the
 /// write-ahead log into the file and removes it. Returns what it reports: 0 if it writes nothing.
 int belfry_sqlite_fold_at_close(struct sqlite3 *connection, int folds);

@@ -13,8 +13,12 @@ package struct StoreClaimant: Sendable, Hashable {
     ///   - name: The name of its machine.
     ///   - identity: What no other process has, also not on the same machine: 16 bytes of
     ///     chance.
-    package init(name: String, identity: [UInt8]) {
+    ///   - isMove: Whether it is a move, and no relay.
+    package init(name: String, identity: [UInt8], isMove: Bool = false) {
         self.name = name
-        sessionName = "belfry \(Hexadecimal.encode(identity))"
+        sessionName = (isMove ? Self.movePrefix : "belfry ") + Hexadecimal.encode(identity)
     }
+
+    /// How the names of a move's sessions begin.
+    static let movePrefix = "belfry move "
 }

@@ -118,6 +118,11 @@ package struct StatementArguments: Sendable, Hashable, ExpressibleByArrayLiteral
         values = elements.map(\.sqlValue)
     }
 
+    /// Values as they were read.
+    init(values: [SQLValue]) {
+        self.values = values
+    }
+
     /// The elements of a sequence, each a parameter.
     package init(_ elements: some Sequence<some ColumnValue>) {
         values = elements.map(\.sqlValue)

@@ -10,6 +10,8 @@ struct StoreConnections {
     let settings: StoreSettings
     /// Whoever writes has it.
     var lock: StoreLock?
+    /// Whether a file may be opened that is being moved, or was.
+    var admitsMoved = false
 
     init(path: String, settings: StoreSettings, lock: StoreLock? = nil) {
         self.path = path
@@ -54,6 +56,7 @@ struct StoreConnections {
         defer { try? queue.close() }
         return try queue.writeWithoutTransaction { db in
             _ = try StoreSchema.version(db, path: path)
+            if !admitsMoved, try Self.isMoved(db) { throw movedRefusal() }
             // Nothing was written yet, and a log of another file was not folded into this one.
             if let problem = try StoreWitness.problem(of: db, known, path: path) { throw problem }
             try checkPages(db)
@@ -239,6 +242,7 @@ struct StoreConnections {
                 reason: "it is a backup, and its changes would take the identities of others: "
                     + "belfry restore makes a store of it")
         }
+        if application == StoreSchema.movedID, !admitsMoved { throw movedRefusal() }
     }
 
     private func unlockedHeader() throws(StorageError) -> [UInt8]? {

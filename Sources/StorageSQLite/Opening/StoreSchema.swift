@@ -11,6 +11,8 @@ struct StoreSchema {
     static let applicationID: Int32 = 0x426C_6679
     /// "Blfb": marks a backup, which becomes a store by being restored.
     static let backupID: Int32 = 0x426C_6662
+    /// "Blfm": marks a file that is being moved, or was, or into which another store is moved.
+    static let movedID: Int32 = 0x426C_666D
 
     /// The version that this build writes.
     static var newestVersion: Int { Migration.released.count }
@@ -29,7 +31,7 @@ struct StoreSchema {
         let application = try Int32.fetchOne(db, sql: "PRAGMA application_id") ?? 0
         let tables = try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_schema") ?? 0
         if version == 0, application == 0, tables == 0 { return 0 }
-        guard application == applicationID || application == backupID else {
+        guard [applicationID, backupID, movedID].contains(application) else {
             throw StorageError.damaged(path: path, reason: "not a database of Belfry")
         }
         return version

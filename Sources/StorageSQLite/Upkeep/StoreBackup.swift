@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 import Migrations
 import Storage
+import StorageSQL
 
 /// Copies a database file, also while a relay writes to it.
 ///
@@ -75,6 +76,7 @@ struct StoreBackup {
         defer { try? queue.close() }
         try queue.writeWithoutTransaction { db in
             if purpose == .store {
+                try forgetMove(db)
                 _ = try StoreSchema(migrations: Migration.released).apply(to: db, path: partial)
             }
             let application =
@@ -97,6 +99,13 @@ struct StoreBackup {
         guard Self.sync(partial) else {
             throw StorageError.inaccessible(path: partial, reason: "it cannot be synced")
         }
+    }
+
+    /// A store that was moved away may be restored; one that is not whole yet may not.
+    private func forgetMove(_ db: GRDB.Database) throws {
+        guard let mark = try MoveMark.find(in: StorageSQL.Database(over: db)) else { return }
+        guard mark.direction == .away else { throw mark.refusal(at: path) }
+        try db.execute(sql: "DROP TABLE storeMove")
     }
 
     /// Has the kernel write a file, or a directory's names, to the disk.

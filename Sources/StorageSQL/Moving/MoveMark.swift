@@ -1,0 +1,123 @@
+package import Foundation
+import RelayModel
+package import Storage
+
+/// What a store says while it is moved, and after it was: no relay starts on it meanwhile.
+///
+/// It lies in the table `storeMove`, which an engine has always or makes for it.
+package struct MoveMark: Sendable, Hashable {
+    /// Which end of the move the store is.
+    package enum Direction: String, Sendable {
+        /// Rows come into it.
+        case here
+        /// Its rows went elsewhere, or are on their way.
+        case away
+    }
+
+    package let direction: Direction
+    /// The identity of the store that is moved.
+    package let identity: Data
+    /// Where the other end is.
+    package let place: String
+    /// The table of which rows were written last; empty if none was.
+    var table = ""
+    /// The key of the last of those rows; `nil` if there is none.
+    var lastKey: [SQLValue]?
+    /// How many rows of it were written.
+    var rows: Int64 = 0
+
+    init(_ direction: Direction, _ identity: Data, place: String) {
+        self.direction = direction
+        self.identity = identity
+        self.place = place
+    }
+
+    /// The mark of a store; `nil` if it has none.
+    package static func find(in db: Database) throws -> MoveMark? {
+        if db.dialect == .sqlite {
+            let tables = try Int.fetchOne(
+                db, sql: "SELECT count(*) FROM sqlite_schema WHERE name = 'storeMove'")
+            if tables == 0 { return nil }
+        }
+        let row = try Row.fetchOne(
+            db,
+            sql: "SELECT direction, identity, place, tableName, lastKey, rowCount FROM storeMove")
+        guard let row else { return nil }
+        let lastKey: String? = row[4]
+        guard let direction = Direction(rawValue: row[0] as String),
+            let key = lastKey.map(MoveKey.decode) ?? .some(nil)
+        else { throw StorageError.damaged(path: "storeMove", reason: "it cannot be read") }
+        var mark = MoveMark(direction, row[1], place: row[2])
+        mark.table = row[3]
+        mark.lastKey = key
+        mark.rows = row[5]
+        return mark
+    }
+
+    /// Writes it, in place of one that is there.
+    func write(_ db: Database) throws {
+        try db.execute(sql: "DELETE FROM storeMove")
+        try db.execute(
+            sql: """
+                INSERT INTO storeMove (id, direction, identity, place, tableName, lastKey, rowCount)
+                VALUES (1, ?, ?, ?, ?, ?, ?)
+                """,
+            arguments: [
+                direction.rawValue, identity, place, table, try lastKey.map(MoveKey.encode), rows,
+            ])
+    }
+
+    /// Why no relay may have the store at `path`.
+    package func refusal(at path: String) -> StorageError {
+        Self.refusal(of: direction, otherEnd: place, at: path)
+    }
+
+    /// Why no relay may have the store at `path`, whose mark says this.
+    package static func refusal(
+        of direction: Direction, otherEnd place: String, at path: String
+    ) -> StorageError {
+        let reason =
+            switch direction {
+            case .here:
+                "the rows of \(place) are being moved into it: run belfry move again to finish, "
+                    + "and start then"
+            case .away:
+                "it was moved to \(place), or is being moved: start there, or run belfry move "
+                    + "again to finish; belfry move --take-back makes a store of it again"
+            }
+        return .inaccessible(path: path, reason: reason)
+    }
+}
+
+/// The key of a row as a text.
+enum MoveKey {
+    static func encode(_ values: [SQLValue]) throws -> String {
+        try JSONValue.array(
+            values.map { value in
+                switch value {
+                case .integer(let number): .integer(number)
+                case .text(let text): .string(text)
+                case .bytes(let bytes):
+                    .object(["bytes": .string(Hexadecimal.encode(Array(bytes)))])
+                case .real, .null:
+                    throw StorageError.damaged(path: "storeMove", reason: "no such key")
+                }
+            }
+        ).storedText()
+    }
+
+    static func decode(_ text: String) -> [SQLValue]? {
+        guard case .array(let values)? = try? JSONValue(stored: text) else { return nil }
+        let key = values.compactMap { value -> SQLValue? in
+            switch value {
+            case .integer(let number): return .integer(number)
+            case .string(let text): return .text(text)
+            case .object(let object):
+                guard case .string(let digits)? = object["bytes"] else { return nil }
+                return Hexadecimal.decode(digits).map { .bytes(Data($0)) }
+            default: return nil
+            }
+        }
+        return key.count == values.count ? key : nil
+    }
+}

@@ -1,0 +1,235 @@
+package import Foundation
+import Storage
+
+/// Moves a whole store from one place to another, on whatever engines they are.
+///
+/// Both ends say from the beginning that they are part of a move, so that no relay starts on one.
+/// Each portion of rows is committed together with how far the move is: it may be cut off
+/// anywhere, by whatever, and goes on from there when it is run again.
+package struct StoreMove {
+    private let source: any MoveEnd
+    private let target: any MoveEnd
+    private let limits: PortionLimits
+    private let tell: (MoveProgress) throws -> Void
+
+    /// Prepares a move; nothing is read or written yet.
+    ///
+    /// - Parameters:
+    ///   - source: What is moved.
+    ///   - target: Where to.
+    ///   - limits: How much is in memory at once.
+    ///   - tell: Is told after each commit and each step; what it throws ends the move, which may
+    ///     be run again.
+    package init(
+        from source: any MoveEnd, to target: any MoveEnd, limits: PortionLimits = PortionLimits(),
+        tell: @escaping (MoveProgress) throws -> Void
+    ) {
+        self.source = source
+        self.target = target
+        self.limits = limits
+        self.tell = tell
+    }
+
+    /// Moves everything, compares both ends, checks the new one, and lets a relay have it.
+    ///
+    /// The time is that of reading the source twice, and of writing and reading the target once.
+    /// In memory is a portion of rows at most.
+    ///
+    /// - Throws: ``StorageError`` if the target is not empty, either store is part of another move
+    ///   or has another schema, or the ends differ; and what the engines throw. The source has lost
+    ///   nothing then.
+    package func run() throws -> MoveReport {
+        let tables = try TableLayout.agreed(source, target)
+        let mark = try begin(tables)
+        try copy(tables, from: mark)
+        let numbers = TableNumbers(source: source, target: target)
+        try numbers.copy()
+        let sums = try compare(tables)
+        try numbers.compare()
+        let problems = try check()
+        try target.write { db in
+            try db.execute(sql: "DELETE FROM storeMove")
+            try target.letIn(db)
+        }
+        return MoveReport(tables: sums, problems: problems)
+    }
+
+    /// Makes a store that was moved a store again, with an identity of its own: what happened where
+    /// it went has used its positions.
+    ///
+    /// - Parameters:
+    ///   - source: What was moved.
+    ///   - identity: 16 random bytes.
+    /// - Throws: ``StorageError`` if it was not moved.
+    package static func takeBack(_ source: any MoveEnd, identity: Data) throws {
+        guard let mark = try source.read(MoveMark.find), mark.direction == .away else {
+            throw StorageError.inaccessible(path: source.place, reason: "it was not moved away")
+        }
+        try source.write { db in
+            try source.setIdentity(identity, db)
+            try db.execute(sql: "DELETE FROM stateSnapshot")
+            try db.execute(sql: "UPDATE progress SET epoch = epoch + 1")
+            try db.execute(sql: "DELETE FROM storeMove")
+            try source.letIn(db)
+        }
+    }
+
+    // MARK: Steps
+
+    /// Marks both ends; returns how far an earlier attempt has come.
+    private func begin(_ tables: [TableLayout]) throws -> MoveMark {
+        let identity = try source.read(Self.identity)
+        let left = try source.read(MoveMark.find)
+        if let left, left.direction == .here { throw left.refusal(at: source.place) }
+        let found = try target.read(MoveMark.find)
+        if let found {
+            try resume(found, identity, isLeft: left != nil)
+        } else {
+            if let left { throw left.refusal(at: source.place) }
+            try target.read { try refuseRows($0, tables) }
+        }
+        let mark = found ?? MoveMark(.here, identity, place: source.place)
+        if found == nil { try target.write { try open(mark, $0) } }
+        try tell(MoveProgress(.copying, table: mark.table, rows: mark.rows))
+        if left == nil {
+            try source.write { db in
+                try source.lockOut(db)
+                try MoveMark(.away, identity, place: target.place).write(db)
+            }
+        }
+        try tell(MoveProgress(.copying, table: mark.table, rows: mark.rows))
+        return mark
+    }
+
+    private static func identity(_ db: Database) throws -> Data {
+        guard let identity = try Data.fetchOne(db, sql: "SELECT identity FROM store") else {
+            throw StorageError.damaged(path: "store", reason: "the store has no identity")
+        }
+        return identity
+    }
+
+    /// Sees whether what was begun at the target is this move.
+    private func resume(_ found: MoveMark, _ identity: Data, isLeft: Bool) throws {
+        guard found.direction == .here else { throw found.refusal(at: target.place) }
+        // A source that was taken back, or exchanged, is another by now.
+        guard found.identity == identity, isLeft || found.table.isEmpty else {
+            throw StorageError.inaccessible(
+                path: target.place,
+                reason: "it has a part of what was at \(found.place), which is another store by "
+                    + "now: remove it, or name another place")
+        }
+    }
+
+    private func refuseRows(_ db: Database, _ tables: [TableLayout]) throws {
+        let filled = try tables.filter { table in
+            try !MovedTables.seeded.contains(table.name)
+                && Row.fetchOne(db, sql: "SELECT 1 FROM \"\(table.name)\" LIMIT 1") != nil
+        }
+        guard filled.isEmpty, try MoveHead.find(db) == 0 else {
+            let names = filled.map(\.name).joined(separator: ", ")
+            throw StorageError.inaccessible(
+                path: target.place,
+                reason: "there is a store in it already (\(names)): a move needs an "
+                    + "empty place, or the one where it was begun")
+        }
+    }
+
+    private func open(_ mark: MoveMark, _ db: Database) throws {
+        try target.lockOut(db)
+        for table in MovedTables.seeded { try db.execute(sql: "DELETE FROM \(table)") }
+        try target.setIdentity(mark.identity, db)
+        try mark.write(db)
+    }
+
+    private func copy(_ tables: [TableLayout], from begun: MoveMark) throws {
+        var mark = begun
+        let first = tables.firstIndex { $0.name == mark.table } ?? 0
+        for table in tables[first...] {
+            if table.name != mark.table {
+                mark.table = table.name
+                mark.lastKey = nil
+                mark.rows = 0
+            }
+            var isLast = false
+            while !isLast {
+                let portion = try source.read { db in
+                    try TablePortion(of: table, after: mark.lastKey, limits, in: db)
+                }
+                isLast = portion.isLast
+                guard let key = portion.lastKey else { break }
+                mark.lastKey = key
+                mark.rows += Int64(portion.rows.count)
+                try target.write { db in
+                    try portion.insert(into: table, db)
+                    try mark.write(db)
+                }
+                try tell(MoveProgress(.copying, table: table.name, rows: mark.rows))
+            }
+        }
+    }
+
+    private func compare(_ tables: [TableLayout]) throws -> [MoveReport.Table] {
+        try tables.map { table in
+            try tell(MoveProgress(.comparing, table: table.name, rows: 0))
+            let (from, to) = (
+                try TableSum(of: table, limits, in: source),
+                try TableSum(of: table, limits, in: target)
+            )
+            guard from == to else {
+                throw StorageError.damaged(
+                    path: target.place,
+                    reason: "\(table.name) has \(to.rows) rows (sum \(to.text)), and at "
+                        + "\(source.place) \(from.rows) (sum \(from.text)): remove the target, and "
+                        + "move anew after belfry move --take-back")
+            }
+            return MoveReport.Table(name: table.name, sum: to)
+        }
+    }
+
+    /// What a check of the target finds; what it finds at the source too was there before.
+    private func check() throws -> [String] {
+        try tell(MoveProgress(.checking, table: "", rows: 0))
+        let found = try target.check().problems
+        guard !found.isEmpty else { return [] }
+        let before = Set(try source.check().problems)
+        let new = found.filter { !before.contains($0) }
+        guard new.isEmpty else {
+            throw StorageError.damaged(
+                path: target.place, reason: "it is not sound: \(new.joined(separator: "; "))")
+        }
+        return found
+    }
+}
+
+/// How far a move is.
+package struct MoveProgress: Sendable, Hashable {
+    /// What is done at the moment.
+    package enum Step: String, Sendable {
+        case copying, comparing, checking
+    }
+
+    package let step: Step
+    /// The table, in small letters; empty if it is about none.
+    package let table: String
+    /// How many rows of it are written.
+    package let rows: Int64
+
+    init(_ step: Step, table: String, rows: Int64) {
+        self.step = step
+        self.table = table
+        self.rows = rows
+    }
+}
+
+/// What was moved.
+package struct MoveReport: Sendable, Hashable {
+    /// A table, which is equal at both ends.
+    package struct Table: Sendable, Hashable {
+        package let name: String
+        package let sum: TableSum
+    }
+
+    package let tables: [Table]
+    /// What a check finds at both ends.
+    package let problems: [String]
+}

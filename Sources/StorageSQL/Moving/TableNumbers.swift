@@ -1,0 +1,80 @@
+import Storage
+
+/// The numbers that a database gives to rows, and the end of the log: they go on where they were,
+/// also after rows that are gone.
+struct TableNumbers {
+    let source: any MoveEnd
+    let target: any MoveEnd
+
+    /// Has the target go on where the source is.
+    func copy() throws {
+        let head = try source.read(MoveHead.find)
+        let numbers = try source.read(Self.all)
+        try target.write { db in
+            try MoveHead.set(head, db)
+            for (place, number) in zip(MovedTables.numbered, numbers) where number > 0 {
+                try Self.set(number, table: place.0, column: place.1, db)
+            }
+        }
+    }
+
+    /// - Throws: ``StorageError/damaged(path:reason:)`` if the target would give a number anew.
+    func compare() throws {
+        let (from, to) = (try source.read(Self.all), try target.read(Self.all))
+        let heads = (try source.read(MoveHead.find), try target.read(MoveHead.find))
+        guard zip(from, to).allSatisfy({ $0 <= $1 }), heads.0 == heads.1 else {
+            throw StorageError.damaged(
+                path: target.place, reason: "its numbers do not go on where they were")
+        }
+    }
+
+    /// The highest number that each table ever had, as far as the engine remembers it.
+    private static func all(_ db: Database) throws -> [Int64] {
+        try MovedTables.numbered.map { table, column in
+            let given = try Int64.fetchOne(
+                db, sql: "SELECT coalesce(\(db.dialect.lastNumber(of: column, in: table)), 0)")
+            let found = try Int64.fetchOne(
+                db, sql: "SELECT coalesce(max(\(column)), 0) FROM \"\(table.lowercased())\"")
+            return max(given ?? 0, found ?? 0)
+        }
+    }
+
+    private static func set(
+        _ number: Int64, table: String, column: String, _ db: Database
+    ) throws {
+        switch db.dialect {
+        case .postgresql:
+            try db.execute(
+                sql: """
+                    SELECT setval(
+                        pg_get_serial_sequence('"\(table.lowercased())"', '\(column)')::regclass, ?)
+                    """, arguments: [number])
+        case .sqlite:
+            // A table of which SQLite keeps no number takes the next after its highest.
+            let isKept = try Int.fetchOne(
+                db,
+                sql: """
+                    SELECT count(*) FROM sqlite_schema
+                    WHERE name = ? AND sql LIKE '%AUTOINCREMENT%'
+                    """, arguments: [table])
+            guard isKept == 1 else { return }
+            try db.execute(sql: "DELETE FROM sqlite_sequence WHERE name = ?", arguments: [table])
+            try db.execute(
+                sql: "INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)",
+                arguments: [table, number])
+        }
+    }
+}
+
+/// The end of the log.
+enum MoveHead {
+    static func find(_ db: Database) throws -> Int64 {
+        try Int64.fetchOne(db, sql: "SELECT position FROM shardHead WHERE shard = 0") ?? 0
+    }
+
+    static func set(_ position: Int64, _ db: Database) throws {
+        let table = db.dialect == .sqlite ? "shardHead" : "shard"
+        try db.execute(
+            sql: "UPDATE \(table) SET position = ? WHERE shard = 0", arguments: [position])
+    }
+}

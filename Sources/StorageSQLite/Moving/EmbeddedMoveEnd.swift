@@ -1,0 +1,145 @@
+import CSQLite
+package import Foundation
+import GRDB
+import Migrations
+package import Storage
+package import StorageSQL
+
+/// A SQLite file as an end of a move.
+package final class EmbeddedMoveEnd: MoveEnd {
+    /// Whether a file is made where there is none.
+    package enum Role: Sendable {
+        case source, target
+    }
+
+    package let place: String
+    private let lock: StoreLock
+    private let queue: DatabaseQueue
+    private var isOpen = true
+
+    /// Takes the file at `path`, which is at the newest version of the schema.
+    ///
+    /// It blocks: on the check of the file's pages, as a start does.
+    ///
+    /// - Throws: ``StorageError`` if another process has it, there is none, it is damaged, or of
+    ///   another version.
+    package init(_ path: String, as role: Role) throws {
+        let path = try StorePlace.resolve(path)
+        let isThere = FileManager.default.fileExists(atPath: path)
+        guard isThere || role == .target else { throw StorageError.missing(path: path) }
+        place = path
+        lock = try StoreLock(databasePath: path)
+        do {
+            var settings = StoreSettings()
+            settings.creation = role == .target ? .whenMissing : .never
+            // The file is moved as it is, and not written anew before.
+            settings.sealedBytes = 0
+            var connections = StoreConnections(path: path, settings: settings, lock: lock)
+            connections.admitsMoved = true
+            if LogTrimmer.size(of: path) > 0 { try Self.checkVersion(connections) }
+            _ = try connections.prepare(StoreSchema(migrations: Migration.released))
+            queue = try connections.openQueue()
+            try queue.writeWithoutTransaction { db in
+                try connections.makeDurable(db)
+                guard belfry_sqlite_fire_triggers(db.sqliteConnection, 0) == 0 else {
+                    throw StorageError.unsafeSetting(
+                        name: "ENABLE_TRIGGER", wanted: "0", found: "1")
+                }
+            }
+        } catch {
+            lock.release()
+            throw StorageError.opening(path, failed: error)
+        }
+    }
+
+    /// A move migrates nothing: the file stays what it was if the move is refused.
+    private static func checkVersion(_ connections: StoreConnections) throws {
+        let path = connections.path
+        let version = try connections.inspect { try StoreSchema.version($0, path: path) }
+        guard version <= StoreSchema.newestVersion else {
+            throw StorageError.newerSchema(
+                found: "version \(version)", known: "versions up to \(StoreSchema.newestVersion)")
+        }
+        guard version == StoreSchema.newestVersion || version == 0 else {
+            throw StorageError.inaccessible(
+                path: path,
+                reason: "its schema has version \(version), and version "
+                    + "\(StoreSchema.newestVersion) is moved: run belfry migrate first")
+        }
+    }
+
+    package func read<Value>(_ body: (StorageSQL.Database) throws -> Value) throws -> Value {
+        try transact(.deferred, body)
+    }
+
+    package func write<Value>(_ body: (StorageSQL.Database) throws -> Value) throws -> Value {
+        try transact(.immediate) { db in
+            let value = try body(db)
+            CrashPoint.commit.reach()
+            return value
+        }
+    }
+
+    private func transact<Value>(
+        _ kind: GRDB.Database.TransactionKind, _ body: (StorageSQL.Database) throws -> Value
+    ) throws -> Value {
+        do {
+            return try queue.writeWithoutTransaction { db in
+                var value: Value?
+                try db.inTransaction(kind) {
+                    value = try body(StorageSQL.Database(over: db))
+                    return .commit
+                }
+                guard let value else { throw CancellationError() }
+                return value
+            }
+        } catch {
+            throw StorageError.translate(error, path: place)
+        }
+    }
+
+    package func lockOut(_ db: StorageSQL.Database) throws {
+        try db.execute(
+            sql: """
+                CREATE TABLE storeMove (
+                    id INTEGER PRIMARY KEY CHECK (id = 1),
+                    direction TEXT NOT NULL CHECK (direction IN ('here', 'away')),
+                    identity BLOB NOT NULL CHECK (length(identity) = 16),
+                    place TEXT NOT NULL,
+                    tableName TEXT NOT NULL,
+                    lastKey TEXT,
+                    rowCount INTEGER NOT NULL CHECK (rowCount >= 0)
+                ) STRICT
+                """)
+        try db.execute(sql: "PRAGMA application_id = \(StoreSchema.movedID)")
+    }
+
+    package func letIn(_ db: StorageSQL.Database) throws {
+        try db.execute(sql: "DROP TABLE storeMove")
+        try db.execute(sql: "PRAGMA application_id = \(StoreSchema.applicationID)")
+    }
+
+    package func setIdentity(_ identity: Data, _ db: StorageSQL.Database) throws {
+        // Before the commit: the mark keeps relays away until then, and it can be done again.
+        let witness = place + StoreWitness.ending
+        if FileManager.default.fileExists(atPath: witness) {
+            try FileManager.default.removeItem(atPath: witness)
+        }
+        try db.execute(
+            sql: "UPDATE store SET identity = ?, isWitnessed = 0", arguments: [identity])
+        try db.execute(sql: "UPDATE shardHead SET commits = 0")
+    }
+
+    package func check() throws -> StoreReport { try StoreReport.check(path: place) }
+
+    package func end() async { close() }
+
+    /// The file alone holds everything then.
+    private func close() {
+        guard isOpen else { return }
+        isOpen = false
+        try? queue.writeWithoutTransaction { db in try StoreConnections.fold(db) }
+        try? queue.close()
+        lock.release()
+    }
+}

@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""deploy/compose.yaml's arrangement, as processes of this machine: two relays, a PostgreSQL with a
+synchronous standby, and HAProxy, which finds the relay that owns the store.
+
+A sender knows the proxy's address alone. The owner is killed; ends in order; the primary is lost
+and its standby promoted. Every change that was acknowledged is in the log afterwards, once, and
+its push came.
+
+  python3 Tests/Campaigns/nodes_proxy.py --rounds 3
+"""
+import argparse, http.client, os, re, shutil, subprocess, sys, tempfile, threading, time
+from rig import (CONTAINER, PATIENCE, STARTED, Gateway, Relay, binary, exchange, free_port)
+from database import Postgres
+
+DEPLOY = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(
+    os.path.abspath(__file__)))), "deploy")
+CHANGES = f"/changes/1/{CONTAINER}/development/database"
+# A lease and its renewal, what the relay reads at its start, and two looks of the proxy.
+TAKEOVER = 9.0
+
+
+class Node(Relay):
+    """A relay at an address of its own, on the store of both."""
+
+    def __init__(self, name, belfry, folder, gateway, databases):
+        place = os.path.join(folder, name)
+        os.mkdir(place)
+        super().__init__(belfry, place, gateway.port, gateway.ca)
+        self.name, self.own_port = name, free_port()
+        self.port = self.own_port
+        hosts = ",".join(f"127.0.0.1:{database.port}" for database in databases)
+        self.settings = {
+            "storage-url": f"postgresql://postgres@{hosts}/postgres", "storage-schema": "relay",
+            "http-trusted-proxies": "127.0.0.1", "log-level": "notice"}
+
+    def begin(self):
+        self.start(wait=False, port=self.own_port)
+
+    def is_owner(self):
+        try:
+            return self.call("GET", "/readyz", timeout=2)[0] == 200
+        except OSError:
+            return False
+
+
+class Proxy:
+    """HAProxy as deploy/haproxy/haproxy.cfg says, with ports of this machine."""
+
+    def __init__(self, folder, nodes):
+        self.port = free_port()
+        text = open(os.path.join(DEPLOY, "haproxy", "haproxy.cfg")).read()
+        for old, new in (
+                ("bind :8080", f"bind 127.0.0.1:{self.port}"),
+                ("relay-a:8080", f"127.0.0.1:{nodes[0].own_port}"),
+                ("relay-b:8080", f"127.0.0.1:{nodes[1].own_port}")):
+            assert old in text, old
+            text = text.replace(old, new)
+        path = os.path.join(folder, "haproxy.cfg")
+        with open(path, "w") as file:
+            file.write(text)
+        self.process = subprocess.Popen(
+            ["haproxy", "-db", "-f", path], stdout=subprocess.DEVNULL,
+            stderr=open(os.path.join(folder, "haproxy.log"), "ab"))
+        STARTED.append(self.process)
+
+
+class Sender(threading.Thread):
+    """Posts one change after the other to the proxy, each until it is acknowledged."""
+
+    def __init__(self, port):
+        super().__init__(daemon=True)
+        self.port, self.acknowledged, self.at, self.stopping = port, [], 0, False
+
+    def run(self):
+        number, connection = 0, None
+        while not self.stopping:
+            name = f"p{number}"
+            body = {"operation": "create", "recordType": "Artwork", "recordName": name,
+                    "after": {"artist": "a"}}
+            try:
+                connection = connection or http.client.HTTPConnection(
+                    "127.0.0.1", self.port, timeout=5)
+                status, _ = exchange(connection, "POST", CHANGES, body, {"webhook-id": name})
+            except (OSError, http.client.HTTPException):
+                status = None
+            if status == 200:
+                self.acknowledged.append(name)
+                self.at, number = time.monotonic(), number + 1
+            else:
+                # The same once more: whether it was stored is not known.
+                if connection:
+                    connection.close()
+                connection = None
+                time.sleep(0.02)
+
+    def goes_on(self, since, bound):
+        """Waits until something is acknowledged that was posted after `since`; returns how long
+        that took."""
+        while self.at <= since:
+            if time.monotonic() > since + bound:
+                raise SystemExit(f"nothing was acknowledged for {bound} s")
+            time.sleep(0.005)
+        return self.at - since
+
+
+def owner(nodes, bound=PATIENCE):
+    end = time.monotonic() + bound
+    while time.monotonic() < end:
+        for node in nodes:
+            if node.is_owner():
+                return node
+        time.sleep(0.02)
+    raise SystemExit("no relay owns the store")
+
+
+def pushed(gateway):
+    """The names of records of which a push was accepted."""
+    names = set()
+    for path in gateway.records:
+        with open(path, errors="replace") as file:
+            names.update(re.findall(r'"rid":"(p[0-9]+)"', file.read()))
+    return names
+
+
+def proxy(belfry, rounds):
+    """Runs the scene; returns how long the sender waited at the longest, by fault."""
+    folder = tempfile.mkdtemp(prefix="belfry-proxy-")
+    primary = Postgres(["synchronous_standby_names=*", "max_connections=100"])
+    standby = Postgres(["max_connections=100"], copies=primary)
+    gateway = Gateway(belfry, folder)
+    nodes = [Node(name, belfry, folder, gateway, [primary, standby]) for name in "ab"]
+    nodes[0].begin()
+    first = owner(nodes)
+    first.furnish()
+    first.register("phone", "ann")
+    status, answer = first.save("all", "ann", notificationInfo={
+        "alertBody": "New", "shouldSendContentAvailable": True})
+    assert status == 200, answer
+    nodes[1].begin()
+    haproxy = Proxy(folder, nodes)
+    sender = Sender(haproxy.port)
+    sender.start()
+    sender.goes_on(time.monotonic(), PATIENCE)
+    waits = {"kill": 0, "stop": 0, "failover": 0}
+    for number in range(rounds):
+        for fault in ("kill", "stop"):
+            node = owner(nodes)
+            began = time.monotonic()
+            node.kill() if fault == "kill" else node.stop()
+            waits[fault] = max(waits[fault], sender.goes_on(time.monotonic(), TAKEOVER))
+            waits[fault] = max(waits[fault], sender.at - began)
+            node.begin()
+            owner(nodes)
+        print(f"round {number + 1}: {len(sender.acknowledged)} acknowledged", flush=True)
+    primary.crash()
+    began = time.monotonic()
+    standby.promote()
+    waits["failover"] = sender.goes_on(began, 60)
+    sender.stopping = True
+    sender.join()
+    node = owner(nodes)
+    node.settled(PATIENCE)
+    missing = set(sender.acknowledged) - pushed(gateway)
+    if missing:
+        raise SystemExit(f"{len(missing)} acknowledged changes were not pushed: {sorted(missing)[:5]}")
+    stored = int(standby.sql("SELECT count(*) FROM relay.logEntry WHERE kind = 1"))
+    names = int(standby.sql("SELECT count(DISTINCT recordName) FROM relay.logEntry WHERE kind = 1"))
+    if stored != names or names < len(sender.acknowledged):
+        raise SystemExit(f"{stored} entries of {names} changes, {len(sender.acknowledged)} acknowledged")
+    for process in (haproxy.process, *(node.process for node in nodes)):
+        process.terminate()
+        process.wait(PATIENCE)
+    gateway.stop()
+    standby.stop()
+    shutil.rmtree(primary.folder)
+    shutil.rmtree(folder)
+    return len(sender.acknowledged), waits
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--binary")
+    arguments = parser.parse_args()
+    if not shutil.which("haproxy"):
+        print("HAProxy is not installed; deploy/test does it")
+        return
+    count, waits = proxy(binary(arguments.binary), arguments.rounds)
+    print(f"{count} changes, each acknowledged, stored once and pushed; the longest wait: "
+          + ", ".join(f"{fault} {wait:.1f} s" for fault, wait in waits.items()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

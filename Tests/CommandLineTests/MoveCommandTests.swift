@@ -1,0 +1,72 @@
+import Foundation
+import GatewaySimulator
+import RelayTestKit
+import Testing
+
+/// A store that is moved as an operator does it, and killed meanwhile.
+@Suite(
+    .serialized, .timeLimit(.minutes(30)),
+    .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
+struct MoveCommandTests {
+    private let file: String
+    private let url: String
+    private let schema: String
+
+    init() throws {
+        let server = try PostgresServer.ofStores()
+        file = try Folder.make().appending(path: "relay.sqlite").path
+        url = "postgresql://postgres@/postgres?host=\(server.folder)"
+        schema = server.schemaName()
+    }
+
+    private func move(killedAt point: String? = nil) async throws -> BuiltBelfry.Ending {
+        try await BuiltBelfry.run(
+            ["move", "--from", file, "--to", url, "--to-schema", schema],
+            environment: point.map { ["BELFRY_CRASH_AT": $0] } ?? [:])
+    }
+
+    @Test func `killed and run again, it ends as one store`() async throws {
+        let gateway = try await SampleGateway.start(
+            in: URL(filePath: file).deletingLastPathComponent())
+        let relay = try await ServedBelfry.start(on: file, for: gateway)
+        let container = try await SampleContainer.create(on: relay.client, for: gateway)
+        for device in SampleDevice.usual { try await container.register(device) }
+        let held = try await move()
+        #expect(held.code == 69 && held.complaint.contains("one relay at a time"))
+        #expect(await relay.end() == 0)
+        for point in ["commit:2", "committed:3", "commit:5"] {
+            #expect(try await move(killedAt: point).code == -SIGKILL)
+            // At first nothing was moved yet, and the source was not marked.
+            if point == "commit:2" { continue }
+            let started = try await BuiltBelfry.run(ServedBelfry.arguments(on: file, for: gateway))
+            #expect(started.code == 69 && started.complaint.contains("run belfry move again"))
+        }
+        let moved = try await move()
+        #expect(moved.code == 0 && moved.output.contains("equal at both ends, sound"), "\(moved)")
+        let check = try await BuiltBelfry.run(["check", "--database", url, "--schema", schema])
+        #expect(check.code == 0 && check.output.contains("sound"))
+        let again = try await move()
+        #expect(again.code == 69 && again.complaint.contains("--take-back"))
+        let back = try await BuiltBelfry.run(["move", "--from", file, "--take-back"])
+        #expect(back.code == 0 && back.output.contains("with an identity of its own"))
+        let old = try await ServedBelfry.start(on: file, for: gateway)
+        #expect(await old.end() == 0)
+        await gateway.simulated.stop()
+    }
+
+    @Test func `what cannot be moved is said before anything is touched`() async throws {
+        func refused(_ arguments: String...) async throws -> String {
+            let ending = try await BuiltBelfry.run(["move"] + arguments)
+            #expect(ending.code != 0)
+            return ending.complaint
+        }
+        #expect(try await refused("--from", file).contains("either --to says where to"))
+        #expect(
+            try await refused("--from", file, "--to", file + "2").contains("belfry backup"))
+        #expect(try await refused("--from", file, "--to", url).contains("there is no store at"))
+        let secret = try await refused(
+            "--from", file, "--to", "postgresql://u:geheim@127.0.0.1/d")
+        #expect(secret.contains("it holds a password") && !secret.contains("geheim"))
+        #expect(!FileManager.default.fileExists(atPath: file))
+    }
+}
