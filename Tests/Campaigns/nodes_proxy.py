@@ -8,8 +8,8 @@ its push came.
 
   python3 Tests/Campaigns/nodes_proxy.py --rounds 3
 """
-import argparse, http.client, os, re, shutil, subprocess, sys, tempfile, threading, time
-from rig import (CONTAINER, PATIENCE, STARTED, Gateway, Relay, binary, exchange, free_port)
+import argparse, http.client, os, shutil, subprocess, sys, tempfile, threading, time
+from rig import (CONTAINER, PATIENCE, STARTED, Gateway, Relay, binary, exchange, free_port, pushes)
 from database import Postgres
 
 DEPLOY = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(
@@ -29,12 +29,13 @@ class Node(Relay):
         self.name, self.own_port = name, free_port()
         self.port = self.own_port
         hosts = ",".join(f"127.0.0.1:{database.port}" for database in databases)
+        # As a variable, which is how the containers are told.
+        self.variables = {"BELFRY_STORAGE_URL": f"postgresql://postgres@{hosts}/postgres"}
         self.settings = {
-            "storage-url": f"postgresql://postgres@{hosts}/postgres", "storage-schema": "relay",
-            "http-trusted-proxies": "127.0.0.1", "log-level": "notice"}
+            "storage-schema": "relay", "http-trusted-proxies": "127.0.0.1", "log-level": "notice"}
 
     def begin(self):
-        self.start(wait=False, port=self.own_port)
+        self.start(self.variables, wait=False, port=self.own_port)
 
     def is_owner(self):
         try:
@@ -77,6 +78,7 @@ class Sender(threading.Thread):
             name = f"p{number}"
             body = {"operation": "create", "recordType": "Artwork", "recordName": name,
                     "after": {"artist": "a"}}
+            sent = time.monotonic()
             try:
                 connection = connection or http.client.HTTPConnection(
                     "127.0.0.1", self.port, timeout=5)
@@ -85,7 +87,7 @@ class Sender(threading.Thread):
                 status = None
             if status == 200:
                 self.acknowledged.append(name)
-                self.at, number = time.monotonic(), number + 1
+                self.at, number = sent, number + 1
             else:
                 # The same once more: whether it was stored is not known.
                 if connection:
@@ -94,13 +96,21 @@ class Sender(threading.Thread):
                 time.sleep(0.02)
 
     def goes_on(self, since, bound):
-        """Waits until something is acknowledged that was posted after `since`; returns how long
-        that took."""
+        """Waits until something is acknowledged that was sent after `since`; returns how long that
+        took."""
         while self.at <= since:
             if time.monotonic() > since + bound:
                 raise SystemExit(f"nothing was acknowledged for {bound} s")
             time.sleep(0.005)
-        return self.at - since
+        return time.monotonic() - since
+
+    def more(self, count):
+        """Waits until so many more are acknowledged."""
+        end, wanted = time.monotonic() + PATIENCE, len(self.acknowledged) + count
+        while len(self.acknowledged) < wanted:
+            if time.monotonic() > end:
+                raise SystemExit("changes are not acknowledged")
+            time.sleep(0.01)
 
 
 def owner(nodes, bound=PATIENCE):
@@ -115,11 +125,7 @@ def owner(nodes, bound=PATIENCE):
 
 def pushed(gateway):
     """The names of records of which a push was accepted."""
-    names = set()
-    for path in gateway.records:
-        with open(path, errors="replace") as file:
-            names.update(re.findall(r'"rid":"(p[0-9]+)"', file.read()))
-    return names
+    return {push["record"] for push in pushes(gateway.record) if push["accepted"]}
 
 
 def proxy(belfry, rounds):
@@ -145,17 +151,19 @@ def proxy(belfry, rounds):
     for number in range(rounds):
         for fault in ("kill", "stop"):
             node = owner(nodes)
+            sender.more(100)
             began = time.monotonic()
             node.kill() if fault == "kill" else node.stop()
-            waits[fault] = max(waits[fault], sender.goes_on(time.monotonic(), TAKEOVER))
-            waits[fault] = max(waits[fault], sender.at - began)
+            sender.goes_on(time.monotonic(), TAKEOVER)
+            waits[fault] = max(waits[fault], time.monotonic() - began)
             node.begin()
             owner(nodes)
         print(f"round {number + 1}: {len(sender.acknowledged)} acknowledged", flush=True)
-    primary.crash()
     began = time.monotonic()
+    primary.crash()
     standby.promote()
-    waits["failover"] = sender.goes_on(began, 60)
+    sender.goes_on(time.monotonic(), 60)
+    waits["failover"] = time.monotonic() - began
     sender.stopping = True
     sender.join()
     node = owner(nodes)
