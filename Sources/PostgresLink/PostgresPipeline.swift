@@ -36,7 +36,10 @@ package final class PostgresPipeline: @unchecked Sendable {
 
     /// Takes a connection over.
     ///
-    /// - Parameter patience: How long one round trip may take; beyond, the connection is given up.
+    /// - Parameters:
+    ///   - connection: A connection on which nothing is under way.
+    ///   - patience: How long one round trip may take; beyond, the connection is given up.
+    /// - Throws: ``PostgresError`` if the connection is of no use.
     package init(_ connection: PostgresConnection, patience: Duration) throws {
         self.connection = connection
         self.patience = patience
@@ -55,7 +58,11 @@ package final class PostgresPipeline: @unchecked Sendable {
     /// Queues a statement whose answer nobody waits for; an error of it is thrown by the next
     /// ``fetch(_:_:)`` or ``settle(within:)``.
     ///
-    /// - Parameter keeping: whether it is prepared once, and found again by its text.
+    /// - Parameters:
+    ///   - sql: One statement.
+    ///   - values: As many as it has parameters.
+    ///   - keeping: whether it is prepared once, and found again by its text.
+    /// - Throws: ``PostgresError`` of what was queued before, if it had to be sent.
     package func queue(
         _ sql: String, _ values: [PostgresValue] = [], keeping: Bool = true
     ) throws {

@@ -50,7 +50,8 @@ package struct PostgresTarget: Sendable, Hashable, CustomStringConvertible {
 
     /// Where it is, without anything secret.
     package var description: String {
-        let host = parameters["host"] ?? parameters["hostaddr"]
+        let host =
+            parameters["host"] ?? parameters["hostaddr"]
             ?? parameters["service"].map { "service \($0)" } ?? "localhost"
         let port = parameters["port"].map { ":\($0)" } ?? ""
         return "\(host)\(port)/\(parameters["dbname"] ?? parameters["user"] ?? "")"

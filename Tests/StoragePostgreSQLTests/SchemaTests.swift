@@ -95,10 +95,12 @@ struct SchemaTests {
     @Test func `a step that fails leaves nothing behind`() throws {
         let place = try TestPlace()
         let connection = try place.session().connect()
-        let broken = Migration.releasedOnPostgreSQL + [
-            Migration(
-                name: "p9999_broken", sql: "CREATE TABLE half (id int); SELECT 1 / 0;", checksum: "")
-        ]
+        let broken =
+            Migration.releasedOnPostgreSQL + [
+                Migration(
+                    name: "p9999_broken", sql: "CREATE TABLE half (id int); SELECT 1 / 0;",
+                    checksum: "")
+            ]
         #expect(throws: PostgresError.self) {
             try Self.schema(place, broken).apply(connection, makesSchema: true)
         }

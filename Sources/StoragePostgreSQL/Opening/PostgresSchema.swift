@@ -46,9 +46,12 @@ struct PostgresSchema {
         return steps.count
     }
 
-    /// Applies the steps that are missing, each in a transaction of its own; returns their names.
+    /// Applies the steps that are missing, each in a transaction of its own.
     ///
-    /// - Parameter makesSchema: whether a schema is made where there is none.
+    /// - Parameters:
+    ///   - connection: a connection without a transaction.
+    ///   - makesSchema: whether a schema is made where there is none.
+    /// - Returns: The names of the steps applied.
     /// - Throws: ``StorageError/newerSchema(found:known:)`` and
     ///   ``StorageError/foreignSchema(path:reason:)``; ``StorageError/missing(path:)`` if there is
     ///   none and none was to be made.

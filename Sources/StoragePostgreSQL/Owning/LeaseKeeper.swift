@@ -26,8 +26,12 @@ final class LeaseKeeper: @unchecked Sendable {
     /// How many renewals pass before the store's size is asked for anew.
     private static let renewalsBetweenSizes = 30
 
+    /// Keeps a lease that was just taken; `nil` if the process has no descriptor left.
+    ///
     /// - Parameters:
+    ///   - session: Makes the connections after the first.
     ///   - connection: The connection by which the shard was taken.
+    ///   - epoch: The number under which it was taken.
     ///   - lost: Is told that another owns the shard.
     init?(
         _ session: PostgresSession, _ connection: PostgresConnection, epoch: Int64,

@@ -30,6 +30,8 @@ struct Ownership: Sendable {
     /// - Parameters:
     ///   - claimant: Who asks.
     ///   - connection: A connection without a transaction.
+    /// - Returns: The number under which it is owned now, or who owns it.
+    /// - Throws: ``PostgresError``; ``StorageError/damaged(path:reason:)`` without an owner's row.
     static func claim(_ claimant: StoreClaimant, _ connection: PostgresConnection) throws -> Claim {
         try connection.query("BEGIN")
         do {

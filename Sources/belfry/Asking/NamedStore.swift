@@ -32,7 +32,8 @@ enum NamedStore: CustomStringConvertible {
     func open(_ settings: StoreSettings) throws -> RelayStore {
         switch self {
         case .file(let path): try RelayStore.open(path: path, settings: settings)
-        case .server(let place): try RelayStore.open(
+        case .server(let place):
+            try RelayStore.open(
                 place,
                 as: StoreClaimant(
                     name: World.real.machine, identity: World.real.randomBytes(16)),
