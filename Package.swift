@@ -127,13 +127,19 @@ let package = Package(
                 serviceLifecycle,
             ]),
         .target(
+            name: "LogShipping",
+            dependencies: [
+                "RelayModel", "Storage", "StorageSQL", "StorageSQLite", asyncHTTPClient, crypto,
+                logging, nioCore, nioHTTP1, nioPosix, nioSSL,
+            ]),
+        .target(
             name: "RelayServer",
             dependencies: [
                 "RelayModel", "PredicateLanguage", "RegularExpressions", "Matching",
                 "ChangeSources", "PostgresFollowing", "Storage",
-                "StoragePostgreSQL", "StorageSQL", "StorageSQLite", "Fanout", "Live", "Gateway",
-                "Delivery", configuration, crypto,
-                cryptoExtras, httpTypes,
+                "StoragePostgreSQL", "StorageSQL", "StorageSQLite", "LogShipping",
+                "Fanout", "Live", "Gateway", "Delivery", configuration, crypto, cryptoExtras,
+                httpTypes,
                 hummingbird, hummingbirdCore, hummingbirdTLS, logging, metrics, coreMetrics,
                 nioCore, nioHTTP1, nioHTTPTypes, nioPosix, nioSSL, serviceLifecycle,
                 "CMalloc",
@@ -153,9 +159,8 @@ let package = Package(
             dependencies: [
                 "RelayModel", "PredicateLanguage", "RegularExpressions", "Matching",
                 "ChangeSources", "PostgresLink", "PostgresFollowing", "Storage",
-                "StoragePostgreSQL", "StorageSQL", "StorageSQLite", "Fanout", "Gateway",
-                "RelayServer", "GatewaySimulator",
-                "CBuildStamp",
+                "StoragePostgreSQL", "StorageSQL", "StorageSQLite", "LogShipping",
+                "Fanout", "Gateway", "RelayServer", "GatewaySimulator", "CBuildStamp",
                 argumentParser, asyncHTTPClient, crypto, logging, metrics, nioCore, nioHTTP1,
                 nioPosix, nioSSL, serviceLifecycle, unixSignals,
             ]),
@@ -215,6 +220,12 @@ let package = Package(
                 "RelayModel", "Storage", "StorageSQL", "StorageSQLite", "Migrations", "CSQLite",
                 "RelayTestKit",
                 crypto, grdb,
+            ]),
+        .testTarget(
+            name: "LogShippingTests",
+            dependencies: [
+                "RelayModel", "Storage", "StorageSQL", "StorageSQLite", "LogShipping",
+                "RelayTestKit", logging,
             ]),
         .testTarget(
             name: "FanoutTests",
@@ -299,7 +310,7 @@ where !target.name.hasPrefix("C") || target.name == "ChangeSources"
 // Rooms in which the compiler asks that every unsafe expression is marked (docs/architecture.md).
 let safeRooms = [
     "RelayModel", "PredicateLanguage", "ChangeSources", "PostgresFollowing", "Fanout", "Live",
-    "Delivery", "RelayServer", "GatewaySimulator", "Migrations", "StorageSQL",
+    "Delivery", "LogShipping", "RelayServer", "GatewaySimulator", "Migrations", "StorageSQL",
     "StoragePostgreSQL", "belfry",
 ]
 for target in package.targets where safeRooms.contains(target.name) {

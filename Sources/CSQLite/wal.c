@@ -64,6 +64,23 @@ static long long scan(FILE *file, const unsigned char *header, unsigned char *fr
     return 0;
 }
 
+int belfry_wal_follow(
+    const unsigned char *frames, int count, int page, int is_big, const unsigned char *salt,
+    uint32_t *sum) {
+    size_t size = FRAME_HEADER + (size_t)page;
+    for (int i = 0; i < count; i++) {
+        const unsigned char *frame = frames + i * size;
+        if (memcmp(frame + 8, salt, 8) != 0) return i;
+        uint32_t next[2] = {sum[0], sum[1]};
+        add(next, is_big, frame, 8);
+        add(next, is_big, frame + FRAME_HEADER, page);
+        if (!equals(next, frame + 16)) return i;
+        sum[0] = next[0];
+        sum[1] = next[1];
+    }
+    return count;
+}
+
 long long belfry_wal_broken_frame(const char *path) {
     FILE *file = fopen(path, "rb");
     if (!file) return 0;

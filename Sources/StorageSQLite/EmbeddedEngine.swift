@@ -10,6 +10,10 @@ import Synchronization
 final class EmbeddedEngine: StoreEngine {
     let place: String
     let pool: DatabasePool
+    /// The lock of the file, which continuous backup signs and reads through.
+    let lock: StoreLock
+    /// Gets what is committed; `nil` without continuous backup.
+    let spool: LogSpool?
     private let disk: DiskReserve
     private let inbox: WriteInbox
     private let writer: GroupWriter
@@ -26,9 +30,10 @@ final class EmbeddedEngine: StoreEngine {
             opening = try pool.writeWithoutTransaction { try StoreOpening($0, witness, lock) }
         } catch {
             // Whatever failed: the log is left as it is, and the next start takes it.
-            _ = close(pool, folding: false)
+            _ = close(pool, folding: false, after: nil)
             throw error
         }
+        connections.spool?.goOn(of: opening.identity.description) { lock.sign($0) }
         let opened = OpenedStore(
             identity: opening.identity, epoch: opening.epoch,
             horizon: LogHorizon(head: opening.head, settings: connections.settings),
@@ -42,6 +47,8 @@ final class EmbeddedEngine: StoreEngine {
         _ ledger: CommitLedger, _ lock: StoreLock
     ) {
         place = connections.path
+        spool = connections.spool
+        self.lock = lock
         self.pool = pool
         let settings = connections.settings
         let horizon = opened.horizon
@@ -50,16 +57,17 @@ final class EmbeddedEngine: StoreEngine {
         ending = WriterEnding()
         writer = GroupWriter(
             pool: pool, inbox: inbox, horizon: horizon, ledger: ledger,
-            endedDevices: opened.endedDevices, settings: settings)
-        writer.start { [ending, path = place] in
+            endedDevices: opened.endedDevices, settings: settings, spool: spool)
+        writer.start { [ending, spool, path = place] in
             let earlier = horizon.closed
             horizon.close(.closed("the store is closed"))
             var failure = earlier
             if earlier == nil {
-                failure = Self.close(pool, folding: true)
+                failure = Self.close(pool, folding: true, after: spool)
                 if failure == nil { failure = Self.noteEnd(in: ledger, head: horizon.head, path) }
+                if failure == nil { spool?.close() }
             } else {
-                _ = Self.close(pool, folding: false)
+                _ = Self.close(pool, folding: false, after: nil)
             }
             lock.release()
             ending.finish(failure)
@@ -70,14 +78,16 @@ final class EmbeddedEngine: StoreEngine {
     /// unless it is unknown what is on the disk: then nothing is written any more.
     ///
     /// - Returns: Why the log could not be folded, if it is unknown what is on the disk now.
-    private static func close(_ pool: DatabasePool, folding: Bool) -> StorageError? {
+    private static func close(
+        _ pool: DatabasePool, folding: Bool, after spool: LogSpool?
+    ) -> StorageError? {
         var failure: StorageError?
         if folding {
             // Who closes last removes the log, and readers may not.
             pool.invalidateReadOnlyConnections()
             pool.writeWithoutTransaction { db in
                 do {
-                    try StoreConnections.fold(db)
+                    try StoreConnections.fold(db, after: spool)
                 } catch {
                     let reason = StorageError.translate(error, path: pool.path)
                     failure = .closed("the last checkpoint failed: \(reason)")

@@ -12,19 +12,19 @@ extension RelayStore {
     /// Opens or creates the store at `path`, and brings its schema up to date.
     ///
     /// It blocks: on the check of the file's pages, up to ``StoreSettings/quickCheckBytes``, and on
-    /// migrations.
+    /// migrations. `spool` gets what is committed, for continuous backup.
     ///
     /// - Throws: ``StorageError`` if another process has it, the file is damaged or of a newer
     ///   version, or a setting on which a promise rests cannot be had.
     package static func open(
-        path: String, settings: StoreSettings = StoreSettings()
+        path: String, settings: StoreSettings = StoreSettings(), spool: LogSpool? = nil
     ) throws -> RelayStore {
-        try open(path: path, settings: settings, migrations: Migration.released)
+        try open(path: path, settings: settings, migrations: Migration.released, spool: spool)
     }
 
     /// Opens the store with a private list of migrations, for tests of the mechanism.
     package static func open(
-        path: String, settings: StoreSettings, migrations: [Migration]
+        path: String, settings: StoreSettings, migrations: [Migration], spool: LogSpool? = nil
     ) throws -> RelayStore {
         let path = try StorePlace.resolve(path)
         // A lock is not left behind where there is nothing to lock.
@@ -36,7 +36,8 @@ extension RelayStore {
         }
         let lock = try StoreLock(databasePath: path)
         do {
-            let connections = StoreConnections(path: path, settings: settings, lock: lock)
+            let connections = StoreConnections(
+                path: path, settings: settings, lock: lock, spool: spool)
             _ = try connections.prepare(StoreSchema(migrations: migrations))
             try connections.sealSecrets(migrations: migrations)
             let (engine, opened) = try EmbeddedEngine.open(connections, lock)

@@ -9,7 +9,7 @@ enum AdministrationCommands {
         DeliveriesCommand.self, NotificationsCommand.self, SessionsCommand.self,
         LiveCommand.self, LogCommand.self, CertificatesCommand.self,
         TokensCommand.self, AuditCommand.self, SecretsCommand.self,
-        MigrateCommand.self, BackupCommand.self, RestoreCommand.self, CheckCommand.self,
-        MoveCommand.self,
+        MigrateCommand.self, BackupCommand.self, BackupsCommand.self, RestoreCommand.self,
+        CheckCommand.self, MoveCommand.self,
     ]
 }

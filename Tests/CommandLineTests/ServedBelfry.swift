@@ -66,6 +66,12 @@ final class ServedBelfry: Sendable {
         return await child.ended()
     }
 
+    /// The first line that it logs with this text, once it is there.
+    @discardableResult
+    func line(containing text: String) async throws -> String {
+        try await log.line { $0.contains(text) }
+    }
+
     /// What it logged so far.
     var logged: String { log.text }
 }

@@ -2,7 +2,8 @@ import Testing
 
 @testable import StorageSQL
 
-/// The words in which the two engines differ, one by one; the conformance suite runs every statement.
+/// The words in which the two engines differ, one by one; the conformance suite runs every
+/// statement.
 @Suite struct SpellingTests {
     @Test(arguments: [
         ("SELECT a FROM t WHERE b = ? AND c = ?", "SELECT a FROM t WHERE b = $1 AND c = $2"),

@@ -23,6 +23,7 @@ import Testing
         "StorageSQLite": [
             "RelayModel", "Storage", "StorageSQL", "Migrations", "CSQLite", "GRDB", "GRDBSQLite",
         ],
+        "LogShipping": ["RelayModel", "Storage", "StorageSQL", "StorageSQLite"],
         "Fanout": ["RelayModel", "PredicateLanguage", "Matching", "Storage"],
         "Gateway": ["RelayModel", "CCurl"],
         "Delivery": ["RelayModel", "Storage", "Gateway"],

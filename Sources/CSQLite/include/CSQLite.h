@@ -38,6 +38,13 @@ void belfry_sqlite_unwatch_wal(struct sqlite3 *connection, struct belfry_wal_wat
 /// only the last transaction can be broken, because each was synced before the next began.
 long long belfry_wal_broken_frame(const char *path);
 
+/// Follows the checksums of `count` frames of a write-ahead log with the eight bytes `salt`, which lie
+/// one behind the other, from the two words `sum` on; those become the checksum of the last frame
+/// that follows. Returns how many do.
+int belfry_wal_follow(
+    const unsigned char *frames, int count, int page, int is_big, const unsigned char *salt,
+    uint32_t *sum);
+
 /// Puts a layer below all connections that are opened from now on, which gives each page of a
 /// database file a checksum, where the file has room for it, and compares it whenever the page is
 /// read; what differs is SQLITE_IOERR_DATA. It also answers a used up quota as a full disk. Returns

@@ -79,6 +79,7 @@ struct OverviewAdministration: AdministrationTable {
             "startedAt": .string(startedAt.iso8601),
             "notReady": health.unready,
             "disk": health.disk,
+            "backup": health.backups,
             "ranges": .integer(Int64(backlog.ranges)),
             "rangeSubscriptions": .integer(Int64(backlog.rangeSubscriptions)),
             "retries": .integer(Int64(backlog.retries)),

@@ -1,4 +1,5 @@
 import Delivery
+package import LogShipping
 import NIOSSL
 import RelayModel
 package import Storage
@@ -11,10 +12,14 @@ package struct RelayHealth: Sendable {
     package var footprint: StoreFootprint?
     /// The room on the disk that is kept for settling.
     package var reserveBytes: UInt64
+    /// How continuous backup stands; `nil` without one.
+    package var backup: ShippingStatus?
 
     package init(
-        readiness: Readiness = .ready, footprint: StoreFootprint? = nil, reserveBytes: UInt64 = 0
+        readiness: Readiness = .ready, footprint: StoreFootprint? = nil, reserveBytes: UInt64 = 0,
+        backup: ShippingStatus? = nil
     ) {
+        self.backup = backup
         self.readiness = readiness
         self.footprint = footprint
         self.reserveBytes = reserveBytes
@@ -27,6 +32,23 @@ extension RelayHealth {
         guard case .notReady(let reasons) = readiness else { return .object([:]) }
         return .object(
             JSONObject(reasons.map { ($0.key, .string($0.value)) }.sorted { $0.0 < $1.0 }))
+    }
+
+    /// How continuous backup stands.
+    var backups: JSONValue {
+        guard let backup else { return .null }
+        var object: JSONObject = [
+            "place": .string(backup.place), "bases": .integer(Int64(backup.bases)),
+            "waitingBytes": .integer(Int64(backup.waitingBytes)),
+            "intervalSeconds": .integer(backup.interval.components.seconds),
+        ]
+        object["chain"] = backup.chain.map { .string($0) }
+        object["shippedUntil"] = backup.shippedUntil.map { .string($0.iso8601) }
+        object["head"] = backup.head.map { .string($0.description) }
+        object["lastBase"] = backup.lastBase.map { .string($0.iso8601) }
+        object["failure"] = backup.failure?.json
+        object["ending"] = backup.ending?.json
+        return .object(object)
     }
 
     /// The sizes, as far as they are known.
@@ -104,4 +126,8 @@ extension ProviderCertificate {
         else { return nil }
         return Timestamp(seconds: Int64(first.notValidAfter))
     }
+}
+
+extension ShippingStatus.Failure {
+    var json: JSONValue { ["at": .string(at.iso8601), "reason": .string(reason)] }
 }

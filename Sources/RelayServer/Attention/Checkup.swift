@@ -57,8 +57,13 @@ package struct Checkup: Sendable {
             backups.about(.backup), intake.about(.intake),
         ]
         return Diagnosis(
-            findings: whole.filter { !isOwn || ![.clock, .backup].contains($0.subject.kind) }
+            findings: whole.filter { !isOwn || !elsewhere.contains($0.subject.kind) }
                 + containers.flatMap(findings))
+    }
+
+    /// What a relay does not know of itself.
+    private var elsewhere: Set<Finding.Kind> {
+        if case .object? = value("backup") { [.clock] } else { [.clock, .backup] }
     }
 
     /// The checks of the containers alone.
@@ -148,6 +153,9 @@ package struct Checkup: Sendable {
     private static func megabytes(_ bytes: Int64) -> String { "\(bytes / 1_000_000) MB" }
 
     private var backups: Finding {
+        if case .object(let shipped)? = value("backup"), backup == .notNamed {
+            return continuous(shipped)
+        }
         switch backup {
         case .notNamed:
             return Finding(

@@ -4,6 +4,7 @@ import Gateway
 import Hummingbird
 import HummingbirdCore
 import HummingbirdTLS
+import LogShipping
 import Logging
 import NIOCore
 import RelayModel
@@ -76,14 +77,16 @@ extension Relay {
         let world = world
         let meter = IndexMeter(indexes)
         let gatewayMeter = GatewayMeter()
+        let backupMeter = shipper.map { _ in BackupMeter() }
         var dependencies = RelayDependencies(
             registry: store, log: store, progress: store, shadow: store, now: world.now,
             randomBytes: { world.randomBytes($0) },
             readiness: { [weak self] in
                 self?.readiness ?? .notReady(["relay": "stopped"])
             }, metrics: metrics,
-            renderMetrics: { [metrics, gateway] in
+            renderMetrics: { [metrics, gateway, shipper] in
                 meter.update()
+                if let shipper { backupMeter?.show(shipper.status, at: world.now()) }
                 gatewayMeter.show(gateway.gauge)
                 return metrics.render()
             },
@@ -109,10 +112,10 @@ extension Relay {
         dependencies.halts = { [walk] in walk.worker.halts }
         dependencies.answers = { [walk] in walk.worker.answers }
         let reserve = configuration.store.diskReserveBytes
-        dependencies.health = { [walk, store] in
+        dependencies.health = { [walk, store, shipper] in
             RelayHealth(
                 readiness: walk.readiness(shortage: store.shortage), footprint: store.footprint,
-                reserveBytes: reserve)
+                reserveBytes: reserve, backup: shipper?.status)
         }
         dependencies.turns = walk.turns
         dependencies.accessLog = configuration.accessLog

@@ -7,6 +7,7 @@
 import Delivery
 package import Fanout
 import Gateway
+import LogShipping
 package import Logging
 import Metrics
 import RelayModel
@@ -21,6 +22,8 @@ package final class Relay: Service {
     let logger: Logger
     let metrics: PrometheusMetrics
     let store: RelayStore
+    /// Ships the store's backups; `nil` if no place is named for them.
+    let shipper: LogShipper?
     let directory: ContainerDirectory
     let tokens: ProviderTokenBuffer
     let gateway: CurlPushGateway
@@ -77,7 +80,10 @@ package final class Relay: Service {
         certificate = try configuration.tls.map { files throws(ConfigurationError) in
             try ServedCertificate(files, logger: logger)
         }
-        store = try await StoreOpening(configuration, world, logger).open()
+        let backup = try RelayBackup(configuration, world: world)
+        store = try await StoreOpening(configuration, world, logger)
+            .open(copyingTo: backup?.spool)
+        shipper = backup?.shipper(of: store, world: world, logger: logger)
         let shard: any ShardHandle = store
         let snapshots = try await SnapshotStore.opened(
             of: shard, stem: configuration.localPath(of: store) + "-snapshot-",
@@ -144,7 +150,8 @@ package final class Relay: Service {
             + [
                 LoopService { try await self.upkeep.run() },
                 LoopService { try await self.sampleSeries() },
-            ] + (certificate.map { [watch($0)] } ?? []) + (try listeners())
+            ] + (shipper.map { [shipBackups($0)] } ?? [])
+            + (certificate.map { [watch($0)] } ?? []) + (try listeners())
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
                 services: services.map {
@@ -181,7 +188,9 @@ package final class Relay: Service {
         await walk.finishSending()
         await tokens.writeRest()
         await walk.keepState()
-        if let failure = await store.close() {
+        let failure = await store.close()
+        await shipRest()
+        if let failure {
             logger.critical("the store did not end in order", metadata: ["reason": "\(failure)"])
             throw failure
         }

@@ -23,14 +23,16 @@ struct StoreOpening {
     ///
     /// A store on a server that another relay owns is waited for: this one stands by, and takes its
     /// place. A file that another one has open is not, because two on one machine are a mistake.
-    func open() async throws -> RelayStore {
+    ///
+    /// `spool` gets what is committed to a file, for continuous backup.
+    func open(copyingTo spool: LogSpool?) async throws -> RelayStore {
         let patience = StorePatience(clock: world.clock) { [logger] error in
             logger.error("cannot open the store yet", metadata: ["reason": "\(error)"])
         }
         return try await patience.attempt {
             guard let url = configuration.storageURL else {
                 return try RelayStore.open(
-                    path: configuration.storagePath, settings: configuration.store)
+                    path: configuration.storagePath, settings: configuration.store, spool: spool)
             }
             return try await take(try PostgresPlace(url: url, schema: configuration.storageSchema))
         }

@@ -36,7 +36,23 @@ package struct ConfigurationValues: Sendable {
         var values = ConfigurationValues()
         values.remarks = unknownVariables(environment)
         for key in ConfigurationKeys.all { values.take(key, from: reader) }
+        values.takeCredentials(environment)
         return values
+    }
+
+    /// The credentials of an S3-like store from the variables that the AWS tools have, unless the
+    /// relay's own settings name some.
+    private mutating func takeCredentials(_ environment: [String: String]) {
+        let own = ["backup.s3.credentialsFile", "backup.s3.accessKeyID"]
+        guard own.allSatisfy({ texts[$0] == nil }) else { return }
+        let variables = [
+            ("backup.s3.accessKeyID", "AWS_ACCESS_KEY_ID"),
+            ("backup.s3.secretAccessKey", "AWS_SECRET_ACCESS_KEY"),
+            ("backup.s3.sessionToken", "AWS_SESSION_TOKEN"),
+        ]
+        for (name, variable) in variables {
+            if let text = environment[variable], !text.isEmpty { texts[name] = text }
+        }
     }
 
     private static func file(_ path: String) async throws -> FileProvider<JSONSnapshot> {

@@ -106,6 +106,8 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
     package var storageSchema = PostgresPlace.usualSchema
     /// How the store works.
     package var store = StoreSettings()
+    /// How the store is backed up continuously.
+    package var backup = BackupConfiguration()
     /// What was said of the keys that encrypt the secrets in the store.
     var secretKeys = SecretKeyTexts()
     /// How the push gateway is reached.
@@ -182,6 +184,11 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
             problems.append(
                 "tls.certificateFile and tls.privateKeyFile: one of them is not set; both or "
                     + "none are needed")
+        }
+        if backup.url != nil, storageURL != nil {
+            problems.append(
+                "backup.url: a store on a server (storage.url) is backed up by what backs up the "
+                    + "server; continuous backup is for storage.path")
         }
         let secrets = SecretKeyReading(secretKeys)
         problems += secrets.problems + refused

@@ -138,7 +138,7 @@ package final class EmbeddedMoveEnd: MoveEnd {
     private func close() {
         guard isOpen else { return }
         isOpen = false
-        try? queue.writeWithoutTransaction { db in try StoreConnections.fold(db) }
+        try? queue.writeWithoutTransaction { db in try StoreConnections.fold(db, after: nil) }
         try? queue.close()
         lock.release()
     }

@@ -16,12 +16,14 @@ struct LogTrimmer: ~Copyable {
     private let bound: Int
     private let pages: (alone: Int, besideOthers: Int)
     private let watch: OpaquePointer?
+    private let spool: LogSpool?
     private var commits = 0
     private var framesAtLast = 0
     private var pace = TrimmingPace()
 
-    init(_ pool: DatabasePool, settings: StoreSettings) {
+    init(_ pool: DatabasePool, settings: StoreSettings, spool: LogSpool? = nil) {
         self.pool = pool
+        self.spool = spool
         path = pool.path + "-wal"
         bound = settings.walBytes
         pages = (
@@ -35,6 +37,9 @@ struct LogTrimmer: ~Copyable {
         guard let watch else { return }
         pool.writeWithoutTransaction { belfry_sqlite_unwatch_wal($0.sqliteConnection, watch) }
     }
+
+    /// The frames of the write-ahead log up to the last commit.
+    var frames: Int { watch.map { Int(belfry_wal_frames($0)) } ?? 0 }
 
     /// Copies what was committed into the file when it has become much, and now and then looks
     /// whether the write-ahead log has outgrown its bound.
@@ -83,7 +88,8 @@ struct LogTrimmer: ~Copyable {
 
     /// Says whether it was done; what passes is tried again with the next.
     private func checkpoint(_ kind: Database.CheckpointMode) throws -> Bool {
-        try pool.writeWithoutTransaction { try Self.checkpoint(kind, of: $0) }
+        spool?.copyBeforeCheckpoint(frames)
+        return try pool.writeWithoutTransaction { try Self.checkpoint(kind, of: $0) }
     }
 
     /// Checkpoints; says whether it was done, or a reader or a full disk was in the way.

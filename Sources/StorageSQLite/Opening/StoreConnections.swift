@@ -10,10 +10,15 @@ struct StoreConnections {
     let settings: StoreSettings
     /// Whoever writes has it.
     var lock: StoreLock?
+    /// Gets what is committed before the write-ahead log lets go of it.
+    var spool: LogSpool?
     /// Whether a file may be opened that is being moved, or was.
     var admitsMoved = false
 
-    init(path: String, settings: StoreSettings, lock: StoreLock? = nil) {
+    init(
+        path: String, settings: StoreSettings, lock: StoreLock? = nil, spool: LogSpool? = nil
+    ) {
+        self.spool = spool
         self.path = path
         self.settings = settings
         self.lock = lock
@@ -52,6 +57,7 @@ struct StoreConnections {
         try lock?.lockFile()
         try checkHeader()
         try checkLog(known)
+        if let lock { spool?.resume(after: lock.before) }
         let queue = try openQueue()
         defer { try? queue.close() }
         return try queue.writeWithoutTransaction { db in
@@ -64,7 +70,7 @@ struct StoreConnections {
             try makeDurable(db)
             let applied = try schema.apply(to: db, path: path)
             try seal(db)
-            try Self.fold(db)
+            try Self.fold(db, after: spool)
             // The next log has a salt of its own, also if the process dies before it is noted.
             do {
                 if let known { try StoreWitness(of: path).noteFolding(after: known) }
@@ -82,7 +88,8 @@ struct StoreConnections {
     /// Not left to the closing of the connection, which keeps a failed sync to itself.
     ///
     /// - Throws: `DatabaseError` if it is unknown afterwards what is on the disk.
-    static func fold(_ db: Database) throws {
+    static func fold(_ db: Database, after spool: LogSpool?) throws {
+        spool?.copyWhole()
         guard try LogTrimmer.checkpoint(.truncate, of: db) else { return }
         _ = belfry_sqlite_fold_at_close(db.sqliteConnection, 1)
     }

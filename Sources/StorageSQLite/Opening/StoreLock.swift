@@ -78,6 +78,8 @@ final class StoreLock: Sendable {
     }
 
     let path: String
+    /// What stood in the lock file before: the process that had the lock last, and what it signed.
+    let before: String
     private let held: Mutex<Held?>
 
     /// Takes the lock of the database at `path`, and of the file if it is there.
@@ -96,6 +98,7 @@ final class StoreLock: Sendable {
             let holder = try? String(contentsOfFile: lockPath, encoding: .utf8)
             throw .locked(path: path, holder: holder.flatMap(Self.holder) ?? "another process")
         }
+        before = (try? String(contentsOfFile: lockPath, encoding: .utf8)) ?? ""
         held = Mutex(Held(lock: opened))
         do throws(StorageError) {
             try lockFile()
@@ -103,8 +106,19 @@ final class StoreLock: Sendable {
             release()
             throw error
         }
-        let text = Array("\(getpid())\n".utf8)
-        if ftruncate(opened, 0) == 0 { _ = pwrite(opened, text, text.count, 0) }
+        sign(nil)
+    }
+
+    /// Writes into the lock file who has it, and a word by which whoever has it next can tell that
+    /// nobody had it between.
+    func sign(_ word: String?) {
+        let text = Array(("\(getpid())\n" + (word.map { "\($0)\n" } ?? "")).utf8)
+        held.withLock { held in
+            guard let lock = held?.lock else { return }
+            if ftruncate(lock, 0) == 0 { _ = pwrite(lock, text, text.count, 0) }
+            // A power cut must not bring back the word of one who had it before.
+            if word != nil || before.contains("-") { _ = fsync(lock) }
+        }
     }
 
     deinit {
@@ -163,6 +177,20 @@ final class StoreLock: Sendable {
         }
         guard code == 0 else { throw .failed(path, "it cannot be read", code) }
         return bytes
+    }
+
+    /// Up to `count` bytes of the file, read beside SQLite.
+    ///
+    /// - Throws: ``StorageError/inaccessible(path:reason:)`` if the disk cannot read them.
+    func bytes(at offset: Int, count: Int) throws(StorageError) -> [UInt8] {
+        // Not under the lock: the descriptor is closed at the end only.
+        guard let file = held.withLock({ $0?.file }) else {
+            throw .inaccessible(path: path, reason: "it is closed")
+        }
+        var bytes = [UInt8](repeating: 0, count: count)
+        let read = pread(file, &bytes, count, off_t(offset))
+        guard read >= 0 else { throw .failed(path, "it cannot be read", errno) }
+        return read == count ? bytes : Array(bytes.prefix(read))
     }
 
     /// Writes the checksums of the pages anew, as the pages are; returns `errno`, 0 if it is done.

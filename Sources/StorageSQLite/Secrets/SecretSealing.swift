@@ -107,7 +107,7 @@ extension StoreConnections {
             let sealing = SecretSealing(path: path, vault: settings.secrets)
             guard try sealing.run(db) else { return }
             // The write-ahead log holds pages from before.
-            try Self.fold(db)
+            try Self.fold(db, after: spool)
         }
     }
 }

@@ -18,12 +18,15 @@ final class GroupWriter: Sendable {
     private let endedDevices: EndedDevices
     private let settings: StoreSettings
     private let ledger: CommitLedger
+    private let spool: LogSpool?
     private let commits = Atomic<UInt64>(0)
 
     init(
         pool: DatabasePool, inbox: WriteInbox, horizon: LogHorizon,
-        ledger: CommitLedger, endedDevices: EndedDevices, settings: StoreSettings
+        ledger: CommitLedger, endedDevices: EndedDevices, settings: StoreSettings,
+        spool: LogSpool?
     ) {
+        self.spool = spool
         self.ledger = ledger
         self.endedDevices = endedDevices
         self.settings = settings
@@ -47,10 +50,10 @@ final class GroupWriter: Sendable {
 
     private func run() {
         var lastCount = 1
-        var trimmer = LogTrimmer(pool, settings: settings)
+        var trimmer = LogTrimmer(pool, settings: settings, spool: spool)
         while let batch = inbox.nextBatch(after: lastCount) {
             lastCount = batch.count
-            commit(batch)
+            commit(batch, trimmer)
             guard horizon.closed == nil else { continue }
             do {
                 try trimmer.afterCommit(isContended: inbox.isContended)
@@ -67,7 +70,7 @@ final class GroupWriter: Sendable {
         horizon.close(error)
     }
 
-    private func commit(_ batch: [WriteRequest]) {
+    private func commit(_ batch: [WriteRequest], _ trimmer: borrowing LogTrimmer) {
         let result = pool.writeWithoutTransaction { db in
             Result {
                 do {
@@ -80,7 +83,7 @@ final class GroupWriter: Sendable {
         switch result {
         case .success(let finished):
             commits.wrappingAdd(1, ordering: .relaxed)
-            if let failure = note(finished) {
+            if let failure = note(finished, frames: trimmer.frames) {
                 giveUp(failure)
                 for request in batch { request.fail(failure) }
                 return
@@ -89,13 +92,14 @@ final class GroupWriter: Sendable {
             horizon.advance(to: finished.head, appended: finished.appended)
             for answer in finished.answers { answer() }
         case .failure(let error):
-            answer(batch, afterFailure: error)
+            answer(batch, afterFailure: error, trimmer)
         }
     }
 
     /// Notes beside the file what is durable in it; returns why that failed.
-    private func note(_ finished: Finished) -> StorageError? {
+    private func note(_ finished: Finished, frames: Int) -> StorageError? {
         guard let count = finished.count else { return nil }
+        spool?.note(frames: frames, commits: count, head: finished.head)
         do {
             try ledger.note(count, head: finished.head)
             return nil
@@ -105,12 +109,14 @@ final class GroupWriter: Sendable {
     }
 
     /// One at a time, what fits still goes in; what does not is answered for itself.
-    private func answer(_ batch: [WriteRequest], afterFailure error: any Error) {
+    private func answer(
+        _ batch: [WriteRequest], afterFailure error: any Error, _ trimmer: borrowing LogTrimmer
+    ) {
         let translated = StorageError.translate(error, path: pool.path)
         guard let failure = error as? DatabaseError, StorageError.verdict(on: failure) == .fatal
         else {
             if batch.count > 1 {
-                for request in batch { commit([request]) }
+                for request in batch { commit([request], trimmer) }
             } else {
                 for request in batch { request.fail(translated) }
             }

@@ -76,7 +76,24 @@ struct OverviewCommand: AsyncParsableCommand {
                 lines.append("Changes are refused (\(bound)): \(reason).")
             }
         }
+        if case .object(let backup)? = object["backup"] {
+            lines.append(Self.line(ofBackup: backup))
+        }
         return lines.joined(separator: "\n")
+    }
+
+    /// How continuous backup stands, in one line.
+    private static func line(ofBackup backup: JSONObject) -> String {
+        func text(_ name: String) -> String {
+            if case .string(let text)? = backup[name] { text } else { "" }
+        }
+        let until = text("shippedUntil")
+        let reason =
+            CommandOutput.value(at: ["failure", "reason"], in: .object(backup))
+            .map { ": \(CommandOutput.shown($0))" } ?? ""
+        return until.isEmpty
+            ? "No backup is whole yet at \(text("place"))\(reason)."
+            : "Backups are at \(text("place")), with everything up to \(until)\(reason)."
     }
 
     /// The sources of a container whose last webhook was refused, a line each.

@@ -37,37 +37,6 @@ struct BackupCommand: AsyncParsableCommand {
     }
 }
 
-/// Makes a store of a copy.
-struct RestoreCommand: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "restore",
-        abstract: "Makes a store of a copy, and checks it first.",
-        discussion: """
-            The store goes on where the copy ends, with an identity of its own, so that its pushes \
-            do not take the apns-id of others. The copy stays as it is. No relay may be running on \
-            the file.
-            """)
-
-    @Argument(help: "The backup, or another copy of a relay's file.") var copy: String
-    @Option(help: "The file to make.") var database = "belfry.sqlite"
-    @Flag(help: "Move what is there aside, as FILE-replaced, with its write-ahead log.")
-    var replace = false
-    @Flag(help: "Show JSON.") var json = false
-
-    func run() async throws {
-        do {
-            let report = try RelayStore.restore(
-                from: copy, to: database, over: replace ? .movedAside : .nothing)
-            print(
-                json
-                    ? JSONValue.object(report.json.merging(["file": .string(database)])).text
-                    : "made \(database) of \(copy): the log up to \(report.head), sound")
-        } catch let error as StorageError {
-            throw CommandFailure.storage("\(copy) cannot be restored", error)
-        }
-    }
-}
-
 /// Checks a relay's file, also while the relay runs.
 struct CheckCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,0 +1,62 @@
+/// Where backups go, as a URL says it.
+package enum BackupPlace: Sendable, Hashable, CustomStringConvertible {
+    /// A folder of this machine.
+    case folder(String)
+    /// A bucket of an S3-like store, and what the names in it begin with: nothing, or a text that
+    /// ends with a slash.
+    case bucket(String, prefix: String)
+
+    /// What a URL must be, to be read after "must be".
+    package static let rule =
+        "file:///FOLDER without . and .. and %?#, or s3://BUCKET or s3://BUCKET/PREFIX with "
+        + "letters, digits and -._/"
+
+    /// Reads the URL; `nil` if it is none of a backup.
+    package init?(_ url: String) {
+        if url.hasPrefix("file:///") {
+            let path = url.dropFirst(7)
+            // What is written as it is must mean the same to those who decode URLs.
+            guard path.utf8.count > 1, path.utf8.count <= 4096, !path.contains("//"),
+                !path.utf8.contains(where: { $0 < 0x20 || "%?#".utf8.contains($0) }),
+                !Self.hasDots(path)
+            else { return nil }
+            self = .folder(String(path.hasSuffix("/") ? path.dropLast() : path))
+            return
+        }
+        guard url.hasPrefix("s3://") else { return nil }
+        let parts = url.dropFirst(5).split(
+            separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
+        let bucket = parts[0]
+        let prefix = parts.count > 1 ? parts[1] : ""
+        let isName = bucket.utf8.allSatisfy { byte in
+            switch byte {
+            case 0x30...0x39, 0x61...0x7A, 0x2D, 0x2E: true
+            default: false
+            }
+        }
+        guard (3...63).contains(bucket.utf8.count), isName, prefix.utf8.count <= 512,
+            prefix.utf8.allSatisfy(Self.isPlain), !prefix.hasPrefix("/"), !prefix.contains("//"),
+            !Self.hasDots(prefix)
+        else { return nil }
+        let folder = prefix.isEmpty || prefix.hasSuffix("/") ? String(prefix) : "\(prefix)/"
+        self = .bucket(String(bucket), prefix: folder)
+    }
+
+    private static func hasDots(_ path: Substring) -> Bool {
+        path.split(separator: "/").contains { $0 == "." || $0 == ".." }
+    }
+
+    private static func isPlain(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x2D...0x39, 0x41...0x5A, 0x5F, 0x61...0x7A: true
+        default: false
+        }
+    }
+
+    package var description: String {
+        switch self {
+        case .folder(let path): "file://\(path)"
+        case .bucket(let name, let prefix): "s3://\(name)/\(prefix)"
+        }
+    }
+}

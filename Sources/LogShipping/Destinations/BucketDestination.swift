@@ -1,0 +1,244 @@
+import AsyncHTTPClient
+import Foundation
+import NIOCore
+import NIOHTTP1
+import NIOSSL
+package import RelayModel
+import Synchronization
+
+/// How an S3-like store is reached.
+package struct BucketSettings: Sendable, Hashable {
+    /// How the bucket is named in a request.
+    package enum Addressing: String, Sendable, Hashable, CaseIterable {
+        /// Before the host: `https://bucket.host/name`.
+        case host
+        /// In the path: `https://host/bucket/name`.
+        case path
+    }
+
+    /// The URL, without a path; `nil` is that of AWS in the region.
+    package var endpoint: String?
+    package var region = "us-east-1"
+    package var addressing = Addressing.path
+    package var accessKeyID: String?
+    package var secret: String?
+    package var sessionToken: String?
+    /// A file with the credentials, read for each request: it may be renewed.
+    package var credentialsFile: String?
+    /// The certificate authorities instead of the system's, in PEM form.
+    package var caFile: String?
+    /// How long one request may take.
+    package var timeout = Duration.seconds(60)
+
+    package init() {}
+}
+
+/// A bucket of an S3-like store.
+package final class BucketDestination: BackupDestination {
+    private let bucket: String
+    private let prefix: String
+    private let settings: BucketSettings
+    private let now: @Sendable () -> Timestamp
+    private let client = Mutex<HTTPClient?>(nil)
+    private let configuration: HTTPClient.Configuration
+    private let host: String
+    private let base: String
+
+    /// Prepares the client; nothing is asked yet.
+    ///
+    /// - Throws: ``DestinationFailure`` if the certificate authorities cannot be read.
+    package init(
+        _ bucket: String, prefix: String, settings: BucketSettings,
+        now: @escaping @Sendable () -> Timestamp
+    ) throws(DestinationFailure) {
+        self.bucket = bucket
+        self.prefix = prefix
+        self.settings = settings
+        self.now = now
+        let endpoint = settings.endpoint ?? "https://s3.\(settings.region).amazonaws.com"
+        let whole = endpoint.hasSuffix("/") ? String(endpoint.dropLast()) : endpoint
+        let parts = whole.split(separator: "/", maxSplits: 2, omittingEmptySubsequences: false)
+        guard parts.count == 3, !parts[2].isEmpty else {
+            throw DestinationFailure(.refused, "\(whole) is no URL of an S3-like store")
+        }
+        switch settings.addressing {
+        case .host:
+            host = "\(bucket).\(parts[2])"
+            base = ""
+        case .path:
+            host = String(parts[2])
+            base = "/\(bucket)"
+        }
+        origin = "\(parts[0])//\(host)"
+        var configuration = HTTPClient.Configuration()
+        configuration.timeout.connect = .seconds(5)
+        configuration.redirectConfiguration = .disallow
+        if let file = settings.caFile {
+            guard let authorities = try? NIOSSLCertificate.fromPEMFile(file), !authorities.isEmpty
+            else {
+                throw DestinationFailure(.refused, "the file \(file) holds no certificate")
+            }
+            configuration.tlsConfiguration = .makeClientConfiguration()
+            configuration.tlsConfiguration?.trustRoots = .certificates(authorities)
+        }
+        self.configuration = configuration
+    }
+
+    private let origin: String
+
+    package var place: String { "s3://\(bucket)/\(prefix)" }
+
+    /// Gives back what the client holds.
+    package func close() async {
+        let open = client.withLock { client in
+            defer { client = nil }
+            return client
+        }
+        try? await open?.shutdown()
+    }
+
+    package func put(_ name: String, _ bytes: [UInt8]) async throws(DestinationFailure) {
+        let answer = try await ask("PUT", name, body: bytes, headers: [("if-none-match", "*")])
+        switch answer.status {
+        case 200...299: return
+        // Stores that do not know the condition take it for a wish that they cannot meet.
+        case 501: try await putUnconditionally(name, bytes)
+        // Another attempt of the same, whose answer was lost, is a success.
+        case 409, 412:
+            guard try await get(name, atMost: bytes.count) == bytes else {
+                throw DestinationFailure(.taken, "\(place)\(name) is there already, and differs")
+            }
+        default: throw failure(answer, name)
+        }
+    }
+
+    private func putUnconditionally(
+        _ name: String, _ bytes: [UInt8]
+    ) async throws(DestinationFailure) {
+        if let there = try await get(name, atMost: bytes.count), there != bytes {
+            throw DestinationFailure(.taken, "\(place)\(name) is there already, and differs")
+        }
+        let answer = try await ask("PUT", name, body: bytes)
+        guard (200...299).contains(answer.status) else { throw failure(answer, name) }
+    }
+
+    package func get(
+        _ name: String, atMost limit: Int
+    ) async throws(DestinationFailure) -> [UInt8]? {
+        let answer = try await ask("GET", name, atMost: limit)
+        if answer.status == 404, BucketListing.error(answer.text)?.hasPrefix("NoSuchBucket") != true
+        {
+            return nil
+        }
+        guard answer.status == 200 else { throw failure(answer, name) }
+        return answer.body
+    }
+
+    package func names(below prefix: String) async throws(DestinationFailure) -> [String] {
+        var names: [String] = []
+        var continuation: String?
+        repeat {
+            var query = [("list-type", "2"), ("prefix", self.prefix + prefix)]
+            if let continuation { query.append(("continuation-token", continuation)) }
+            let answer = try await ask("GET", nil, query: query, atMost: 16 << 20)
+            guard answer.status == 200, let page = BucketListing(answer.text) else {
+                throw failure(answer, "the list")
+            }
+            names += page.keys.compactMap { key in
+                key.hasPrefix(self.prefix) ? String(key.dropFirst(self.prefix.count)) : nil
+            }
+            continuation = page.continuation
+        } while continuation != nil && names.count < maximumNames
+        return names
+    }
+
+    package func remove(_ name: String) async throws(DestinationFailure) {
+        let answer = try await ask("DELETE", name)
+        guard (200...299).contains(answer.status) || answer.status == 404 else {
+            throw failure(answer, name)
+        }
+    }
+
+    // MARK: Asking
+
+    private struct Answer {
+        let status: Int
+        let body: [UInt8]
+        var text: String { String(decoding: body, as: UTF8.self) }
+    }
+
+    private func failure(_ answer: Answer, _ name: String) -> DestinationFailure {
+        let words = BucketListing.error(answer.text) ?? "no reason is given"
+        let isRefused = (300...499).contains(answer.status) && ![408, 429].contains(answer.status)
+        return DestinationFailure(
+            isRefused ? .refused : .away, "\(place)\(name): \(answer.status) \(words)")
+    }
+
+    /// The client, which is made when something is asked for the first time.
+    private var opened: HTTPClient {
+        client.withLock { client in
+            if let client { return client }
+            let made = HTTPClient(
+                eventLoopGroupProvider: .singleton, configuration: configuration)
+            client = made
+            return made
+        }
+    }
+
+    private func credentials() throws(DestinationFailure) -> BucketCredentials {
+        if let file = settings.credentialsFile {
+            guard let text = try? String(contentsOfFile: file, encoding: .utf8),
+                let credentials = BucketCredentials(file: text)
+            else {
+                throw DestinationFailure(
+                    .refused,
+                    "the file \(file) has no aws_access_key_id and aws_secret_access_key")
+            }
+            return credentials
+        }
+        guard let key = settings.accessKeyID, let secret = settings.secret else {
+            throw DestinationFailure(
+                .refused,
+                "there are no credentials: set backup.s3.credentialsFile, or backup.s3.accessKeyID "
+                    + "and backup.s3.secretAccessKey")
+        }
+        return BucketCredentials(
+            accessKeyID: key, secret: secret, sessionToken: settings.sessionToken)
+    }
+
+    private func ask(
+        _ method: String, _ name: String?, query: [(String, String)] = [], body: [UInt8] = [],
+        headers: [(String, String)] = [], atMost limit: Int = 1 << 20
+    ) async throws(DestinationFailure) -> Answer {
+        let path =
+            base + "/" + (name.map { RequestSignature.encoded(prefix + $0, isPath: true) } ?? "")
+        let signature = RequestSignature(
+            method: method, host: host, path: path, query: query, headers: headers,
+            bodyHash: RequestSignature.hash(body), region: settings.region, moment: now())
+        let text = RequestSignature.text(of: query)
+        var request = HTTPClientRequest(url: origin + path + (text.isEmpty ? "" : "?\(text)"))
+        request.method = HTTPMethod(rawValue: method)
+        for (name, value) in headers + signature.signed(with: try credentials()) {
+            request.headers.add(name: name, value: value)
+        }
+        if method == "PUT" { request.body = .bytes(ByteBuffer(bytes: body)) }
+        do {
+            let answer = try await opened.execute(
+                request, timeout: .nanoseconds(Int64(settings.timeout / .nanoseconds(1))))
+            let found = try await answer.body.collect(upTo: max(limit, 1 << 16))
+            return Answer(
+                status: Int(answer.status.code), body: Array(found.readableBytesView))
+        } catch {
+            throw DestinationFailure(.away, "\(place): \(Self.words(error))")
+        }
+    }
+
+    private static func words(_ error: any Error) -> String {
+        switch error {
+        case let error as HTTPClientError where error == .deadlineExceeded: "no answer came in time"
+        case let error as HTTPClientError where error == .connectTimeout:
+            "no connection came about in time"
+        default: "\(error)"
+        }
+    }
+}

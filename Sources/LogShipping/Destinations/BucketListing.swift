@@ -1,0 +1,59 @@
+/// One page of the names in a bucket, as `ListObjectsV2` answers, and the codes of its errors.
+///
+/// The elements that are needed are looked for by name: no element that S3 documents has one of
+/// them within another of the same name.
+struct BucketListing {
+    let keys: [String]
+    /// What the next page is asked for with; `nil` at the end.
+    let continuation: String?
+
+    /// Reads the answer; `nil` if it is none.
+    init?(_ text: String) {
+        guard text.contains("<ListBucketResult") else { return nil }
+        keys = Self.elements("Key", in: text).compactMap(Self.unescaped)
+        let isCut = Self.elements("IsTruncated", in: text).first == "true"
+        let token = Self.elements("NextContinuationToken", in: text).first
+        guard !isCut || token != nil else { return nil }
+        continuation = isCut ? token.flatMap(Self.unescaped) : nil
+    }
+
+    /// The code and the message of an error; `nil` if it says none.
+    static func error(_ text: String) -> String? {
+        guard let code = elements("Code", in: text).first else { return nil }
+        let message = elements("Message", in: text).first.flatMap(unescaped)
+        let words = ([String(code)] + (message.map { [$0] } ?? [])).joined(separator: ": ")
+        // It goes to the log: no more than a line.
+        return String(words.filter { !$0.isNewline }.prefix(300))
+    }
+
+    private static func elements(_ name: String, in text: String) -> [Substring] {
+        var found: [Substring] = []
+        var rest = text[...]
+        while let start = rest.firstRange(of: "<\(name)>"),
+            let end = rest[start.upperBound...].firstRange(of: "</\(name)>")
+        {
+            found.append(rest[start.upperBound..<end.lowerBound])
+            rest = rest[end.upperBound...]
+        }
+        return found
+    }
+
+    private static func unescaped(_ text: some StringProtocol) -> String? {
+        var result = ""
+        var rest = Substring(text)
+        while let start = rest.firstIndex(of: "&") {
+            guard let end = rest[start...].firstIndex(of: ";") else { return nil }
+            result += rest[..<start]
+            switch rest[rest.index(after: start)..<end] {
+            case "amp": result += "&"
+            case "lt": result += "<"
+            case "gt": result += ">"
+            case "quot": result += "\""
+            case "apos": result += "'"
+            default: return nil
+            }
+            rest = rest[rest.index(after: end)...]
+        }
+        return result + rest
+    }
+}

@@ -1,0 +1,160 @@
+import Foundation
+
+/// A folder, for example of another disk that is mounted.
+///
+/// The folder itself is not made: one that is missing may be on a disk that is not mounted, and the
+/// backups would be beside the store.
+package struct FolderDestination: BackupDestination {
+    private let path: String
+
+    package init(_ path: String) {
+        self.path = path
+    }
+
+    package var place: String { "file://\(path)" }
+
+    package func put(_ name: String, _ bytes: [UInt8]) async throws(DestinationFailure) {
+        try await done { try write(name, bytes) }
+    }
+
+    package func get(
+        _ name: String, atMost limit: Int
+    ) async throws(DestinationFailure) -> [UInt8]? {
+        try await done { try read(name, atMost: limit) }
+    }
+
+    package func names(below prefix: String) async throws(DestinationFailure) -> [String] {
+        try await done {
+            try checkFolder()
+            var names: [String] = []
+            guard let walk = FileManager.default.enumerator(atPath: path) else { return [] }
+            while let name = walk.nextObject() as? String, names.count < maximumNames {
+                guard name.hasPrefix(prefix), !name.hasSuffix(Self.partial) else { continue }
+                if walk.fileAttributes?[.type] as? FileAttributeType == .typeRegular {
+                    names.append(name)
+                }
+            }
+            return names
+        }
+    }
+
+    package func remove(_ name: String) async throws(DestinationFailure) {
+        try await done {
+            guard unsafe unlink("\(path)/\(name)") == 0 || errno == ENOENT else {
+                throw failure("\(name) cannot be removed")
+            }
+            // Folders go when they are empty.
+            var folder = Self.parent(of: name)
+            while !folder.isEmpty, unsafe rmdir("\(path)/\(folder)") == 0 {
+                folder = Self.parent(of: folder)
+            }
+        }
+    }
+
+    package func close() async {}
+
+    private static let partial = ".partial"
+
+    /// What is before the last slash; nothing without one.
+    private static func parent(of path: String) -> String {
+        path.lastIndex(of: "/").map { String(path[..<$0]) } ?? ""
+    }
+
+    private func done<Value: Sendable>(
+        _ body: @escaping @Sendable () throws -> Value
+    ) async throws(DestinationFailure) -> Value {
+        do {
+            return try await blocking(body)
+        } catch let failure as DestinationFailure {
+            throw failure
+        } catch {
+            throw DestinationFailure(.away, "\(place): \(error)")
+        }
+    }
+
+    private func failure(_ sentence: String) -> DestinationFailure {
+        let code = errno
+        let isForbidden = [EACCES, EPERM, EROFS].contains(code)
+        return DestinationFailure(
+            isForbidden ? .refused : .away,
+            "\(place): \(sentence): \(Self.words(of: code))")
+    }
+
+    private static func words(of code: Int32) -> String {
+        POSIXErrorCode(rawValue: code).map { POSIXError($0).localizedDescription } ?? "\(code)"
+    }
+
+    private func checkFolder() throws(DestinationFailure) {
+        var isFolder: ObjCBool = false
+        guard unsafe FileManager.default.fileExists(atPath: path, isDirectory: &isFolder),
+            isFolder.boolValue
+        else {
+            throw DestinationFailure(
+                .away,
+                "\(place): there is no such folder; make it, or mount the disk that it is on")
+        }
+    }
+
+    private func read(_ name: String, atMost limit: Int) throws(DestinationFailure) -> [UInt8]? {
+        try checkFolder()
+        let file = "\(path)/\(name)"
+        guard let handle = FileHandle(forReadingAtPath: file) else {
+            if errno == ENOENT { return nil }
+            throw failure("\(name) cannot be read")
+        }
+        defer { try? handle.close() }
+        guard let data = try? handle.read(upToCount: limit + 1) ?? Data() else {
+            throw failure("\(name) cannot be read")
+        }
+        guard data.count <= limit else {
+            throw DestinationFailure(.refused, "\(place): \(name) is larger than \(limit) bytes")
+        }
+        return [UInt8](data)
+    }
+
+    private func write(_ name: String, _ bytes: [UInt8]) throws(DestinationFailure) {
+        try checkFolder()
+        let file = "\(path)/\(name)"
+        let folder = Self.parent(of: file)
+        do {
+            try FileManager.default.createDirectory(
+                atPath: folder, withIntermediateDirectories: true,
+                attributes: [.posixPermissions: 0o700])
+        } catch {
+            throw failure("\(folder) cannot be made")
+        }
+        let partial = file + Self.partial
+        // Whoever can write there might name a file of ours with a link.
+        let opened = unsafe open(
+            partial, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard opened >= 0 else { throw failure("\(name) cannot be opened") }
+        defer { Glibc.close(opened) }
+        do {
+            try FileHandle(fileDescriptor: opened).write(contentsOf: bytes)
+        } catch {
+            unsafe unlink(partial)
+            throw DestinationFailure(.away, "\(place): \(name) cannot be written: \(error)")
+        }
+        guard fsync(opened) == 0 else { throw failure("\(name) cannot be synced") }
+        defer { unsafe unlink(partial) }
+        // A link takes no name that is taken, as a renaming would.
+        if unsafe link(partial, file) != 0 {
+            guard errno == EEXIST else { throw failure("\(name) cannot be named") }
+            guard try read(name, atMost: bytes.count) == bytes else {
+                throw DestinationFailure(.taken, "\(place): \(name) is there already, and differs")
+            }
+        }
+        try syncFolders(from: folder)
+    }
+
+    private func syncFolders(from folder: String) throws(DestinationFailure) {
+        var folder = folder
+        while folder.hasPrefix(path) {
+            let opened = unsafe open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+            guard opened >= 0 else { throw failure("\(folder) cannot be opened") }
+            defer { Glibc.close(opened) }
+            guard fsync(opened) == 0 else { throw failure("\(folder) cannot be synced") }
+            folder = Self.parent(of: folder)
+        }
+    }
+}

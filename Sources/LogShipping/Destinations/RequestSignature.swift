@@ -1,0 +1,134 @@
+import Crypto
+import Foundation
+import RelayModel
+
+/// Who asks an S3-like store.
+package struct BucketCredentials: Sendable, Hashable {
+    package let accessKeyID: String
+    let secret: String
+    /// Goes along with keys that are lent for a while.
+    let sessionToken: String?
+
+    package init(accessKeyID: String, secret: String, sessionToken: String? = nil) {
+        self.accessKeyID = accessKeyID
+        self.secret = secret
+        self.sessionToken = sessionToken
+    }
+
+    /// Reads the profile `default`, or the first, of a file as the AWS tools have it; `nil` if
+    /// there is no key in it.
+    package init?(file text: String) {
+        var profiles: [String: [String: String]] = [:]
+        var order: [String] = []
+        var name = "default"
+        for line in text.split(whereSeparator: \.isNewline).prefix(1000) {
+            let line = line.trimmingPrefix(while: \.isWhitespace)
+            if line.hasPrefix("[") {
+                name = String(line.dropFirst().prefix { $0 != "]" })
+                order.append(name)
+                continue
+            }
+            let parts = line.split(separator: "=", maxSplits: 1)
+            guard parts.count == 2, !line.hasPrefix("#") else { continue }
+            profiles[name, default: [:]][Self.trimmed(parts[0])] = Self.trimmed(parts[1])
+        }
+        guard let profile = profiles["default"] ?? order.first.flatMap({ profiles[$0] }),
+            let key = profile["aws_access_key_id"], let secret = profile["aws_secret_access_key"],
+            !key.isEmpty, !secret.isEmpty
+        else { return nil }
+        self.init(accessKeyID: key, secret: secret, sessionToken: profile["aws_session_token"])
+    }
+
+    private static func trimmed(_ text: Substring) -> String {
+        text.trimmingCharacters(in: .whitespaces)
+    }
+}
+
+/// AWS Signature Version 4 of one request of S3
+/// (https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html).
+struct RequestSignature {
+    let method: String
+    let host: String
+    /// The path as it is sent, percent-encoded.
+    let path: String
+    /// The parameters, not encoded.
+    let query: [(name: String, value: String)]
+    /// The other headers to be signed.
+    let headers: [(name: String, value: String)]
+    /// The SHA-256 of the body, in hexadecimal digits.
+    let bodyHash: String
+    let region: String
+    let moment: Timestamp
+
+    /// The headers that the request must have besides ``headers``, the host's aside.
+    func signed(with credentials: BucketCredentials) -> [(name: String, value: String)] {
+        var all = headers
+        all.append(("host", host))
+        all.append(("x-amz-content-sha256", bodyHash))
+        all.append(("x-amz-date", date))
+        if let token = credentials.sessionToken { all.append(("x-amz-security-token", token)) }
+        all.sort { $0.name < $1.name }
+        let names = all.map(\.name).joined(separator: ";")
+        let scope = "\(date.prefix(8))/\(region)/s3/aws4_request"
+        let request =
+            [method, path, Self.text(of: query)]
+            + [all.map { "\($0.name):\($0.value)\n" }.joined(), names, bodyHash]
+        let text = ["AWS4-HMAC-SHA256", date, scope, Self.hash(request.joined(separator: "\n"))]
+            .joined(separator: "\n")
+        var key = Array("AWS4\(credentials.secret)".utf8)
+        for part in [String(date.prefix(8)), region, "s3", "aws4_request"] {
+            key = Self.code(part, key)
+        }
+        let signature = Self.digits(Self.code(text, key))
+        let authorization =
+            "AWS4-HMAC-SHA256 Credential=\(credentials.accessKeyID)/\(scope),"
+            + "SignedHeaders=\(names),Signature=\(signature)"
+        return all.filter { $0.name.hasPrefix("x-amz-") }.filter { header in
+            !headers.contains { $0.name == header.name }
+        } + [("authorization", authorization)]
+    }
+
+    /// The moment as `20130524T000000Z`.
+    private var date: String {
+        moment.iso8601Seconds.filter { $0 != "-" && $0 != ":" }
+    }
+
+    /// The parameters as they are sent and signed.
+    static func text(of query: [(name: String, value: String)]) -> String {
+        query.map { "\(encoded($0.name))=\(encoded($0.value))" }.sorted().joined(separator: "&")
+    }
+
+    /// Percent-encodes all but what RFC 3986 leaves as it is; a slash only where it divides a path.
+    static func encoded(_ text: String, isPath: Bool = false) -> String {
+        var result = ""
+        for byte in text.utf8 {
+            switch byte {
+            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F, 0x7E:
+                result.unicodeScalars.append(Unicode.Scalar(byte))
+            case 0x2F where isPath: result += "/"
+            default: result += String(format: "%%%02X", byte)
+            }
+        }
+        return result
+    }
+
+    static func hash(_ text: String) -> String { hash(Array(text.utf8)) }
+
+    static func hash(_ bytes: [UInt8]) -> String { digits(SHA256.hash(data: bytes)) }
+
+    private static func code(_ text: String, _ key: [UInt8]) -> [UInt8] {
+        Array(
+            HMAC<SHA256>.authenticationCode(
+                for: Array(text.utf8), using: SymmetricKey(data: key)))
+    }
+
+    private static func digits(_ bytes: some Sequence<UInt8>) -> String {
+        let letters = Array("0123456789abcdef".unicodeScalars)
+        var text = String.UnicodeScalarView()
+        for byte in bytes {
+            text.append(letters[Int(byte >> 4)])
+            text.append(letters[Int(byte & 15)])
+        }
+        return String(text)
+    }
+}

@@ -1,0 +1,161 @@
+import Crypto
+package import RelayModel
+import Storage
+package import StorageSQLite
+
+/// Makes a file of what a destination holds.
+package struct BackupReading: Sendable {
+    /// What the file came to be.
+    package struct Outcome: Sendable {
+        /// The copy that it is made of.
+        package let base: Catalogue.Base
+        /// The last commit that is in it.
+        package let mark: LogMark
+        /// The first commit that is in the backup and not in it, if there is one.
+        package let next: LogMark?
+    }
+
+    private let destination: any BackupDestination
+
+    /// Where it reads.
+    var place: String { destination.place }
+
+    package init(_ destination: any BackupDestination) {
+        self.destination = destination
+    }
+
+    /// What the destination holds.
+    package func catalogue() async throws(DestinationFailure) -> Catalogue {
+        Catalogue(try await destination.names(below: ""))
+    }
+
+    /// Makes the file at `path`, which must not exist, as it was at `moment`, or as it was last.
+    ///
+    /// It is no store yet: it has the identity of the one that it is of.
+    ///
+    /// - Throws: ``BackupRefusal``, ``DestinationFailure`` or ``Storage/StorageError``; what was
+    ///   written stays at `path`.
+    package func rebuild(at path: String, asOf moment: Timestamp?) async throws -> Outcome {
+        let plan = try RebuildingPlan(
+            try await catalogue(), asOf: moment, place: destination.place)
+        let manifest = try await manifest(of: plan.base).get()
+        var file = try FileRebuilding(at: path, through: moment ?? .latest)
+        try await fetch(plan.base, manifest, into: &file)
+        for segment in plan.segments {
+            let found = try await self.segment(segment, of: plan.base.chain, store: manifest.store)
+                .get()
+            if try !file.lay(found) { break }
+        }
+        try file.finish()
+        guard let mark = file.mark else {
+            throw BackupRefusal("\(destination.place): no commit could be restored")
+        }
+        return Outcome(base: plan.base, mark: mark, next: file.next)
+    }
+
+    /// The parts of a copy, or why it is damaged.
+    func manifest(
+        of base: Catalogue.Base
+    ) async throws(DestinationFailure) -> Result<BaseManifest, BackupRefusal> {
+        let name = BackupName.whole(chain: base.chain, base: base.number, base.reach).text
+        let bytes = try await destination.get(name, atMost: BaseManifest.maximumBytes)
+        guard let bytes, let manifest = BaseManifest(String(decoding: bytes, as: UTF8.self)) else {
+            return .failure(damaged(name, bytes))
+        }
+        return .success(manifest)
+    }
+
+    private func fetch(
+        _ base: Catalogue.Base, _ manifest: BaseManifest, into file: inout FileRebuilding
+    ) async throws {
+        var offset = 0
+        for number in 1..<(manifest.parts.count + 1) {
+            let bytes = try await part(number, of: base, manifest).get()
+            try file.write(bytes, at: offset)
+            offset += bytes.count
+        }
+    }
+
+    /// A part of a copy, from 1, or why it is damaged.
+    func part(
+        _ number: Int, of base: Catalogue.Base, _ manifest: BaseManifest
+    ) async throws(DestinationFailure) -> Result<[UInt8], BackupRefusal> {
+        let part = manifest.parts[number - 1]
+        let name = BackupName.part(chain: base.chain, base: base.number, number: number).text
+        let bytes = try await destination.get(name, atMost: BaseManifest.maximumPart)
+        guard let bytes, bytes.count == part.bytes, RequestSignature.hash(bytes) == part.hash
+        else { return .failure(damaged(name, bytes)) }
+        return .success(bytes)
+    }
+
+    /// The most bytes of a segment: its frames, its header, its checksum.
+    private static let maximumSegment = 32 << 20
+
+    /// A segment, or why it is damaged.
+    func segment(
+        _ segment: Catalogue.Segment, of chain: String, store: String
+    ) async throws(DestinationFailure) -> Result<LogSegment, BackupRefusal> {
+        let bytes = try await destination.get(segment.name, atMost: Self.maximumSegment)
+        guard let bytes, bytes.count > 32,
+            bytes.suffix(32).elementsEqual(SHA256.hash(data: bytes.dropLast(32))),
+            let found = LogSegment(bytes.dropLast(32)), found.isWhole,
+            found.header.chain == chain, found.header.sequence == segment.sequence,
+            found.header.store == store
+        else { return .failure(damaged(segment.name, bytes)) }
+        return .success(found)
+    }
+
+    private func damaged(_ name: String, _ bytes: [UInt8]?) -> BackupRefusal {
+        BackupRefusal(
+            bytes == nil
+                ? "\(path(of: name)) is missing"
+                : "\(path(of: name)) is damaged: it is not what its checksum is of")
+    }
+
+    /// A name with the place before it.
+    func path(of name: String) -> String {
+        place.hasSuffix("/") ? place + name : "\(place)/\(name)"
+    }
+}
+
+/// Which copy and which segments a moment takes.
+struct RebuildingPlan: Sendable {
+    let base: Catalogue.Base
+    let segments: [Catalogue.Segment]
+
+    /// - Throws: ``BackupRefusal`` if what the moment takes is not there.
+    init(
+        _ catalogue: Catalogue, asOf moment: Timestamp?, place: String
+    ) throws(BackupRefusal) {
+        guard let first = catalogue.bases.first else {
+            throw BackupRefusal("there is no whole copy at \(place)")
+        }
+        guard let base = catalogue.bases.last(where: { $0.reach.moment <= moment ?? .latest })
+        else {
+            throw BackupRefusal(
+                "\(place) goes back to \(first.reach.moment.iso8601), and no further")
+        }
+        self.base = base
+        let (found, missing) = catalogue.segments(of: base, through: moment ?? .latest)
+        segments = found
+        guard let missing else { return }
+        guard let end = found.last, end.sequence >= base.reach.last else {
+            throw BackupRefusal(
+                "\(place): segment \(missing) of the chain \(base.chain) is missing, without which "
+                    + "its copy \(base.number) is not whole; restore an earlier moment")
+        }
+        if end.moment >= moment ?? .latest { return }
+        throw BackupRefusal(
+            "\(place): segment \(missing) of the chain \(base.chain) is missing; it can be "
+                + "restored up to \(end.moment.iso8601), with --at")
+    }
+}
+
+/// Why nothing can be restored.
+package struct BackupRefusal: Error, Sendable, Hashable, CustomStringConvertible {
+    package let description: String
+
+    init(_ description: String) {
+        self.description = description
+    }
+}

@@ -1,0 +1,251 @@
+import Crypto
+import Foundation
+import Logging
+import RelayModel
+import StorageSQL
+import StorageSQLite
+
+/// What the shipper does each time, and what it remembers from one time to the next.
+struct ShippingRound {
+    /// A copy of the file that is being made.
+    private struct Copying {
+        let chain: String
+        let number: UInt64
+        let since: UInt64
+        var manifest: BaseManifest
+        var offset = 0
+    }
+
+    private let shipper: LogShipper
+    /// Whether the destination was looked at since the start.
+    private var isKnown = false
+    private var copying: Copying?
+    private var lastBase: (chain: String, moment: Timestamp)?
+    private var newestBase: UInt64 = 0
+    private var lastShipped: LogSpool.Waiting?
+
+    init(_ shipper: LogShipper) {
+        self.shipper = shipper
+    }
+
+    private var spool: LogSpool { shipper.spool }
+    private var destination: any BackupDestination { shipper.destination }
+
+    /// Ships all that there is, and makes a copy of the file if it is time for one.
+    mutating func run() async throws {
+        try await look()
+        if spool.chainName == nil {
+            copying = nil
+            lastBase = nil
+            newestBase = 0
+            let name = BackupName.chain(begun: shipper.now(), shipper.randomBytes(8))
+            try await shipper.store.beginChain(name)
+            shipper.show { $0.chain = name }
+        }
+        try await shipLog()
+        guard isBaseDue else { return }
+        try await makeBase()
+    }
+
+    /// Ships what the closed store left, if the destination was known to be the store's.
+    mutating func finish() async throws {
+        try await look()
+        try await shipWaiting()
+    }
+
+    // MARK: What is there
+
+    /// Makes sure that the destination is this store's, and that the chain there goes up to what
+    /// waits here.
+    mutating func look() async throws {
+        guard !isKnown else { return }
+        try await claim()
+        let catalogue = Catalogue(try await destination.names(below: ""))
+        if let chain = spool.chainName {
+            let bases = catalogue.bases.filter { $0.chain == chain }
+            let last = catalogue.segments[chain]?.last?.sequence ?? 0
+            let first = spool.waiting.first?.sequence ?? (spool.extent?.last ?? 0) + 1
+            // What was shipped by us and not let go of, because of a crash, has the same name.
+            let names = Set(catalogue.segments[chain]?.map(\.name) ?? [])
+            let isOurs =
+                last <= spool.extent?.last ?? 0
+                && spool.waiting.allSatisfy {
+                    $0.sequence > last || names.contains(Self.name(of: $0).text)
+                }
+            if last + 1 < first {
+                spool.end(because: "segment \(last + 1) is not at \(destination.place)")
+            } else if !isOurs || catalogue.isForked(chain) {
+                spool.end(because: Self.forked)
+            } else if let base = bases.last {
+                lastBase = (chain, base.reach.moment)
+            }
+            newestBase = catalogue.parts[chain]?.keys.max() ?? 0
+            shipper.show { $0.chain = chain }
+        }
+        shipper.show { status in
+            status.bases = catalogue.bases.count
+            status.lastBase = catalogue.bases.last?.reach.moment
+        }
+        isKnown = true
+    }
+
+    private static let forked = "another relay, on a copy of the store, ships the same chain"
+
+    /// Writes whose backups these are, or finds it written.
+    private func claim() async throws {
+        let identity = shipper.store.storeIdentity.description
+        let note = Array("belfry-backup 1\nstore \(identity)\n".utf8)
+        if let there = try await destination.get(BackupName.store, atMost: 4096) {
+            guard there != note else { return }
+            throw Self.foreign(there, destination.place)
+        }
+        do {
+            try await destination.put(BackupName.store, note)
+        } catch {
+            guard error.kind == .taken else { throw error }
+            let there = try await destination.get(BackupName.store, atMost: 4096)
+            throw Self.foreign(there ?? [], destination.place)
+        }
+    }
+
+    private static func foreign(_ note: [UInt8], _ place: String) -> ShippingFailure {
+        let words = String(decoding: note, as: UTF8.self).split(whereSeparator: \.isWhitespace)
+        let owner = words.count == 4 ? "the store \(words[3])" : "something else"
+        return ShippingFailure(
+            description: "\(place) holds the backups of \(owner): name another place in "
+                + "backup.url, and keep that one to restore from")
+    }
+
+    // MARK: The log
+
+    /// Ships the log up to now.
+    private mutating func shipLog() async throws {
+        let began = shipper.now()
+        let spool = spool
+        try await blocking { spool.copy() }
+        try await shipWaiting()
+        guard let chain = spool.chainName, lastBase?.chain == chain else { return }
+        shipper.show { $0.shippedUntil = began }
+    }
+
+    private mutating func shipWaiting() async throws {
+        while let waiting = spool.waiting.first {
+            try Task.checkCancellation()
+            let spool = spool
+            guard let segment = try await blocking({ spool.read(waiting) }) else { continue }
+            try await put(Self.name(of: waiting), segment.bytes + SHA256.hash(data: segment.bytes))
+            spool.letGo(waiting)
+            lastShipped = waiting
+            shipper.show { status in
+                status.shippedSegments += 1
+                status.shippedBytes += segment.bytes.count
+                status.head = waiting.mark?.head ?? status.head
+            }
+        }
+    }
+
+    private static func name(of waiting: LogSpool.Waiting) -> BackupName {
+        .segment(
+            chain: waiting.chain, sequence: waiting.sequence,
+            moment: waiting.mark?.moment ?? Timestamp(seconds: 0))
+    }
+
+    /// Writes under a name that only this chain has.
+    private func put(_ name: BackupName, _ bytes: [UInt8]) async throws {
+        do {
+            try await destination.put(name.text, bytes)
+        } catch {
+            if error.kind == .taken {
+                spool.end(because: Self.forked)
+            }
+            throw error
+        }
+    }
+
+    // MARK: Copies of the file
+
+    private var isBaseDue: Bool {
+        guard copying == nil, let last = lastBase, last.chain == spool.chainName else {
+            return true
+        }
+        return shipper.now().duration(since: last.moment) >= shipper.settings.baseInterval
+    }
+
+    /// Copies the file part by part, and ships the log between the parts; goes on where an attempt
+    /// before it failed.
+    private mutating func makeBase() async throws {
+        guard let extent = spool.extent else { return }
+        if copying == nil {
+            let catalogue = Catalogue(try await destination.names(below: ""))
+            guard !catalogue.isForked(extent.chain) else { return spool.end(because: Self.forked) }
+            try await remove(catalogue.abandoned(before: newestBase + 1, of: extent.chain))
+        }
+        var base =
+            copying
+            ?? Copying(
+                chain: extent.chain, number: newestBase + 1, since: extent.since,
+                manifest: BaseManifest(store: shipper.store.storeIdentity.description))
+        newestBase = base.number
+        copying = base
+        while let part = try await nextPart(of: base) {
+            let number = base.manifest.parts.count + 1
+            try await put(
+                .part(chain: base.chain, base: base.number, number: number), part)
+            base.manifest.parts.append(
+                BaseManifest.Part(bytes: part.count, hash: RequestSignature.hash(part)))
+            base.offset += part.count
+            copying = base
+            try await shipLog()
+            guard spool.chainName == base.chain else { return }
+        }
+        try await close(base)
+    }
+
+    private func nextPart(of base: Copying) async throws -> [UInt8]? {
+        let (store, size) = (shipper.store, shipper.settings.partBytes)
+        let part = try await blocking { try store.fileBytes(at: base.offset, count: size) }
+        return part.isEmpty ? nil : part
+    }
+
+    /// Says that a copy is whole, once the log is there that makes it so.
+    private mutating func close(_ base: Copying) async throws {
+        try await shipper.store.commitNothing()
+        try await shipLog()
+        // That commit is after all that was read of the file.
+        guard spool.chainName == base.chain, let last = lastShipped, last.chain == base.chain,
+            let moment = last.mark?.moment
+        else { return }
+        let reach = BaseReach(since: base.since, last: last.sequence, moment: moment)
+        try await put(
+            .whole(chain: base.chain, base: base.number, reach), Array(base.manifest.text.utf8))
+        copying = nil
+        lastBase = (base.chain, moment)
+        let size = base.offset
+        shipper.logger.info(
+            "shipped a copy of the file",
+            metadata: ["to": "\(destination.place)", "bytes": "\(size)"])
+        shipper.show { status in
+            status.lastBase = moment
+            status.shippedUntil = moment
+            status.bases += 1
+        }
+        try await forget(chain: base.chain)
+    }
+
+    /// Removes what no kept copy needs.
+    private func forget(chain: String) async throws {
+        let catalogue = Catalogue(try await destination.names(below: ""))
+        try await remove(
+            catalogue.superfluous(keeping: shipper.settings.keptBases, current: chain))
+        shipper.show {
+            $0.bases = min(catalogue.bases.count, shipper.settings.keptBases)
+        }
+    }
+
+    private func remove(_ names: [String]) async throws {
+        for name in names {
+            try Task.checkCancellation()
+            try await destination.remove(name)
+        }
+    }
+}

@@ -1,0 +1,88 @@
+package import LogShipping
+package import RelayModel
+import StorageSQLite
+
+/// What the configuration says of continuous backup.
+package struct BackupConfiguration: Sendable {
+    /// Where backups go; `nil` makes none.
+    package var url: String?
+    var shipping = LogShipper.Settings()
+    var spool = LogSpool.Settings()
+    /// How an S3-like store is reached.
+    package var bucket = BucketSettings()
+
+    /// The place that ``url`` names; `nil` without one.
+    package var place: BackupPlace? { url.flatMap { BackupPlace($0) } }
+}
+
+extension ConfigurationKeys {
+    /// The settings of continuous backup.
+    static let backup = [
+        ConfigurationKey(
+            "backup.url", .text,
+            "Where the store is backed up continuously: file:///FOLDER or s3://BUCKET/PREFIX; "
+                + "nothing makes no backups."
+        ) { text, configuration in
+            configuration.backup.url = text
+            let isPlace = BackupPlace(text) != nil
+            return isPlace ? [] : ["backup.url: \"\(text)\" must be \(BackupPlace.rule)"]
+        },
+        ConfigurationKey(
+            "backup.intervalSeconds", time: \.backup.shipping.interval, in: .seconds(1), 1...3600,
+            "How often what was committed is shipped: what the loss of the machine takes."),
+        ConfigurationKey(
+            "backup.baseHours", time: \.backup.shipping.baseInterval, in: .hour, 1...8760,
+            "The time from one copy of the whole file to the next."),
+        ConfigurationKey(
+            "backup.keep", number: \.backup.shipping.keptBases, 1...1000,
+            "The copies that are kept, each with the log since."),
+        ConfigurationKey(
+            "backup.spoolMegabytes", number: \.backup.spool.bytes, 64...1_048_576, unit: .mebibyte,
+            "What may wait beside the store while the destination is away; beyond, a new copy of "
+                + "the whole file is made once it is back."),
+        ConfigurationKey(
+            "backup.timeoutSeconds", time: \.backup.bucket.timeout, in: .seconds(1), 1...3600,
+            "How long one request to an S3-like store may take."),
+        ConfigurationKey(
+            "backup.s3.endpoint", text: \.backup.bucket.endpoint,
+            as: .url(schemes: ["https", "http"]),
+            "The URL of an S3-like store; AWS in the region if nothing is set."),
+        ConfigurationKey(
+            "backup.s3.region", text: \.backup.bucket.region,
+            "The region of the bucket."),
+        ConfigurationKey(
+            "backup.s3.addressing", choice: \.backup.bucket.addressing,
+            "Whether the bucket's name stands before the host or in the path."),
+        ConfigurationKey(
+            "backup.s3.credentialsFile", text: \.backup.bucket.credentialsFile,
+            "The file with the credentials, as the AWS tools have it, read for each request."),
+        ConfigurationKey(
+            "backup.s3.accessKeyID", text: \.backup.bucket.accessKeyID,
+            "The ID of the access key, instead of the file."),
+        ConfigurationKey(
+            "backup.s3.secretAccessKey", text: \.backup.bucket.secret, secrecy: .secret,
+            "The secret of the access key."),
+        ConfigurationKey(
+            "backup.s3.sessionToken", text: \.backup.bucket.sessionToken, secrecy: .secret,
+            "The session token of an access key that is lent for a while."),
+        ConfigurationKey(
+            "backup.s3.caFile", text: \.backup.bucket.caFile,
+            "The certificate authorities, in PEM form, that the store's certificate must come "
+                + "from, instead of the system's."),
+    ]
+}
+
+extension BackupPlace {
+    /// The destination at the place.
+    ///
+    /// - Throws: ``DestinationFailure`` if a file of the settings cannot be read.
+    package func destination(
+        _ settings: BucketSettings, now: @escaping @Sendable () -> Timestamp
+    ) throws(DestinationFailure) -> any BackupDestination {
+        switch self {
+        case .folder(let path): FolderDestination(path)
+        case .bucket(let name, let prefix):
+            try BucketDestination(name, prefix: prefix, settings: settings, now: now)
+        }
+    }
+}

@@ -1,0 +1,83 @@
+import Foundation
+
+/// The write-ahead log as a file that is read beside SQLite.
+///
+/// SQLite's locks are on the file and its index, not on the log: so it may be opened and closed.
+struct LogFile: ~Copyable {
+    private let descriptor: Int32
+    let generation: LogGeneration
+
+    /// Opens the log at `path`; `nil` if there is none, or nothing in it.
+    init?(_ path: String) throws(SpoolFailure) {
+        descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else {
+            if errno == ENOENT { return nil }
+            throw SpoolFailure("the write-ahead log cannot be opened", errno)
+        }
+        var header = [UInt8](repeating: 0, count: LogGeneration.headerBytes)
+        let count = pread(descriptor, &header, header.count, 0)
+        guard count == header.count, let found = LogGeneration(header: header) else {
+            Glibc.close(descriptor)
+            return nil
+        }
+        generation = found
+    }
+
+    deinit {
+        Glibc.close(descriptor)
+    }
+
+    /// Reads `count` frames from frame `number` on; fewer where the file ends.
+    func frames(_ number: Int, _ count: Int) throws(SpoolFailure) -> [UInt8] {
+        let bytes = try read(generation.offset(of: number), count * generation.frameBytes)
+        return Array(bytes.prefix(bytes.count / generation.frameBytes * generation.frameBytes))
+    }
+
+    /// The checksum that frame `number` carries.
+    ///
+    /// - Throws: ``SpoolFailure`` if it is not of this generation.
+    func sum(of number: Int) throws(SpoolFailure) -> [UInt8] {
+        let header = try read(generation.offset(of: number), LogGeneration.frameHeaderBytes)
+        guard header.count == LogGeneration.frameHeaderBytes,
+            Array(header[8..<16]) == generation.salt
+        else { throw SpoolFailure("frame \(number) is not of the write-ahead log that it is in") }
+        return Array(header[16..<24])
+    }
+
+    /// The last frame after frame `number`, whose checksum is `sum`, that ends a commit and follows
+    /// from it; `number` if there is none.
+    ///
+    /// It reads the log up to there.
+    func lastCommit(after number: Int, _ sum: [UInt8]) throws(SpoolFailure) -> Int {
+        var (last, next, sum) = (number, number + 1, sum)
+        while true {
+            let frames = try frames(next, Self.framesAtOnce)
+            let count = generation.follow(frames, from: &sum)
+            for index in 0..<count
+            where generation.pagesAfterCommit(frames, at: index * generation.frameBytes) > 0 {
+                last = next + index
+            }
+            next += count
+            guard count == Self.framesAtOnce else { return last }
+        }
+    }
+
+    /// About a megabyte.
+    static let framesAtOnce = 256
+
+    private func read(_ offset: Int, _ count: Int) throws(SpoolFailure) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: count)
+        let read = pread(descriptor, &bytes, count, off_t(offset))
+        guard read >= 0 else { throw SpoolFailure("the write-ahead log cannot be read", errno) }
+        return read == count ? bytes : Array(bytes.prefix(read))
+    }
+}
+
+/// Why a chain of segments does not go on.
+struct SpoolFailure: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ sentence: String, _ code: Int32? = nil) {
+        description = code.map { "\(sentence): \(String(cString: strerror($0)))" } ?? sentence
+    }
+}

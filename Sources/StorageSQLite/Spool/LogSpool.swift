@@ -1,0 +1,336 @@
+import Foundation
+import RelayModel
+import Synchronization
+
+/// Copies every frame of the write-ahead log into segments before a checkpoint may let go of it.
+///
+/// A copy of the file, however long it took, becomes the file as it was after any later commit when
+/// the frames since the generation in which it was begun are laid over it: no checkpoint has to
+/// wait for the copy. A chain of segments that cannot go on, for want of room or because somebody
+/// else had the file, ends; the relay goes on writing, and a new chain begins with a new copy.
+///
+/// Two locks: the writer notes commits under one that is never held for long, and frames are copied
+/// under the other, which a checkpoint waits for.
+package final class LogSpool: Sendable {
+    /// What can be set.
+    package struct Settings: Sendable, Hashable {
+        /// The most bytes of segments that wait to be shipped.
+        package var bytes = 1 << 30
+        /// The room on the disk below which nothing is kept here.
+        package var reserveBytes: UInt64 = 64 << 20
+        /// About the most bytes of one segment.
+        package var segmentBytes = 16 << 20
+
+        package init() {}
+    }
+
+    /// A segment that waits.
+    package struct Waiting: Sendable, Hashable {
+        package let chain: String
+        package let sequence: UInt64
+        package let bytes: Int
+        /// The last commit in it; `nil` if a transaction goes on beyond it that began before it.
+        package let mark: LogMark?
+    }
+
+    /// Where a chain stands.
+    private struct Place {
+        var chain: String
+        var store: String
+        var sequence: UInt64 = 0
+        var since: UInt64 = 1
+        var generation: LogGeneration?
+        var frame = 0
+        var sum: [UInt8] = []
+        var mark: LogMark?
+    }
+
+    private struct Chain {
+        var place: Place?
+        var waiting: [Waiting] = []
+        var ending: String?
+    }
+
+    private let log: String
+    private let folder: SpoolFolder
+    private let settings: Settings
+    private let now: @Sendable () -> Timestamp
+    private let chain = Mutex(Chain())
+    private let book: Mutex<MarkBook>
+
+    /// Prepares the spool of the store in the file `path`; nothing is read or written yet.
+    init(at path: String, settings: Settings, now: @escaping @Sendable () -> Timestamp) {
+        log = path + "-wal"
+        folder = SpoolFolder(of: path)
+        self.settings = settings
+        self.now = now
+        book = Mutex(MarkBook(log: log, path: folder.marks))
+    }
+
+    /// Where the segments of the store at `database` wait.
+    package static func folder(of database: String) -> String {
+        SpoolFolder(of: database).path
+    }
+
+    // MARK: The chain
+
+    /// The chain that goes on, if one does.
+    package var chainName: String? { chain.withLock { $0.place?.chain } }
+
+    /// Why the last chain ended that did; it is told once.
+    package func takeEnding() -> String? {
+        chain.withLock { chain in
+            defer { chain.ending = nil }
+            return chain.ending
+        }
+    }
+
+    /// The last commit that was noted.
+    package var newestMark: LogMark? { book.withLock { $0.newest } }
+
+    /// Begins a chain with what is in the write-ahead log; segments of another are gone.
+    func begin(_ name: String, store: String) throws {
+        try chain.withLock { chain in
+            chain.place = nil
+            chain.waiting = []
+            try folder.make()
+            folder.clear()
+            try book.withLock { try $0.begin() }
+            chain.place = Place(chain: name, store: store)
+        }
+    }
+
+    /// Goes on with the chain whose segments are here, if nobody else has had the file since.
+    ///
+    /// - Parameter signature: What stood in the lock file.
+    func resume(after signature: String) {
+        chain.withLock { chain in
+            let entries = folder.entries()
+            guard let newest = entries.last else { return }
+            do throws(SpoolFailure) {
+                chain.place = try place(at: newest, after: signature)
+                for (left, right) in zip(entries, entries.dropFirst())
+                where left.sequence + 1 != right.sequence {
+                    throw SpoolFailure("segment \(left.sequence + 1) is not in the spool")
+                }
+                try book.withLock { book throws(SpoolFailure) in
+                    try book.open(after: chain.place?.mark, beyond: chain.place?.frame ?? 0)
+                }
+                chain.waiting = entries.filter { !$0.isShipped }.map { entry in
+                    let header = folder.header(of: entry)
+                    return Waiting(
+                        chain: header?.chain ?? "", sequence: entry.sequence,
+                        bytes: folder.bytes(of: entry), mark: header?.marks.last)
+                }
+            } catch {
+                end(&chain, error.description)
+            }
+        }
+    }
+
+    private func place(
+        at newest: SpoolFolder.Entry, after signature: String
+    ) throws(SpoolFailure) -> Place {
+        guard let header = folder.header(of: newest), header.sequence == newest.sequence else {
+            throw SpoolFailure("segment \(newest.sequence) in the spool cannot be read")
+        }
+        let isClosed = folder.takeClosing(at: header.chain, header.sequence)
+        guard signature.split(separator: "\n").contains(header.chain[...]) else {
+            throw SpoolFailure("something else has had the file open since")
+        }
+        guard isClosed || header.boot == SpoolFolder.boot else {
+            throw SpoolFailure("the machine was started anew, and the relay had not ended in order")
+        }
+        var place = Place(chain: header.chain, store: header.store)
+        place.sequence = header.sequence
+        place.since = header.since
+        place.generation = header.generation
+        place.frame = header.last
+        place.sum = header.after
+        place.mark = header.marks.last ?? lastMark(before: header.sequence)
+        return place
+    }
+
+    private func lastMark(before sequence: UInt64) -> LogMark? {
+        folder.entries().reversed().lazy.filter { $0.sequence < sequence }
+            .compactMap { self.folder.header(of: $0)?.marks.last }.first
+    }
+
+    /// Goes on with the chain while the store is open, or ends it, if it is of another store.
+    ///
+    /// `sign` writes the chain's name into the lock file.
+    func goOn(of store: String, sign: (String) -> Void) {
+        chain.withLock { chain in
+            guard let place = chain.place else { return }
+            guard place.store == store else { return end(&chain, "the file is another store's") }
+            // Nobody else has had the file since the chain's last commit, and so it stays.
+            sign(place.chain)
+        }
+    }
+
+    /// Ends the chain: nothing is copied until another begins.
+    package func end(because reason: String) {
+        chain.withLock { if $0.place != nil { end(&$0, reason) } }
+    }
+
+    private func end(_ chain: inout Chain, _ reason: String) {
+        chain.place = nil
+        chain.waiting = []
+        chain.ending = reason
+        book.withLock { $0.end() }
+        folder.clear()
+    }
+
+    // MARK: Copying
+
+    /// Notes a commit that is durable, before anybody is answered; the writer's thread calls it.
+    func note(frames: Int, commits: Int64, head: LogPosition) {
+        let moment = now()
+        book.withLock { $0.note(frames: frames, commits: commits, head: head, at: moment) }
+    }
+
+    /// Copies what was committed and is in no segment yet; blocks.
+    package func copy() {
+        advance { log, _, _ in
+            let (salt, frames) = book.withLock { ($0.salt, $0.frames) }
+            // Another generation has begun since: all of the noted one was copied before.
+            return log.generation.salt == salt ? frames : nil
+        }
+    }
+
+    /// Copies all up to frame `frames`, which a checkpoint is about to let go of.
+    func copyBeforeCheckpoint(_ frames: Int) {
+        advance { _, _, _ in frames }
+    }
+
+    /// Copies all that was committed, whoever did it; nobody may be writing.
+    ///
+    /// It reads the checksums of what is new.
+    func copyWhole() {
+        advance { log, frame, sum throws(SpoolFailure) in
+            let last = try log.lastCommit(after: frame, sum)
+            book.withLock { book in
+                book.adopt(log.generation, beyond: frame)
+                if last > frame { book.mark(last, at: now()) }
+            }
+            return last
+        }
+        book.withLock { $0.forgetLog() }
+    }
+
+    /// Says that all is copied and on the disk, so that the next start goes on with it.
+    func close() {
+        chain.withLock { chain in
+            guard let place = chain.place, place.sequence > 0 else { return }
+            folder.close(at: place.chain, place.sequence)
+        }
+    }
+
+    /// Copies up to the frame that `target` says, which is told where the chain stands in the log.
+    private func advance(
+        to target: (
+            _ log: borrowing LogFile, _ frame: Int, _ sum: [UInt8]
+        ) throws(SpoolFailure) -> Int?
+    ) {
+        chain.withLock { chain in
+            guard var place = chain.place else { return }
+            do throws(SpoolFailure) {
+                guard let log = try LogFile(log) else { return }
+                if place.generation != log.generation {
+                    // A header that is being written has the salt of one and the sum of another.
+                    if place.generation?.salt == log.generation.salt { return }
+                    place.frame = 0
+                    place.sum = log.generation.seed
+                    place.since = place.sequence + 1
+                    place.generation = log.generation
+                }
+                guard let last = try target(log, place.frame, place.sum) else { return }
+                while place.frame < last {
+                    try copyOne(log, through: last, to: &place, in: &chain)
+                }
+            } catch {
+                end(&chain, error.description)
+            }
+            book.withLock { $0.trim() }
+        }
+    }
+
+    private func copyOne(
+        _ log: borrowing LogFile, through last: Int, to place: inout Place, in chain: inout Chain
+    ) throws(SpoolFailure) {
+        let size = log.generation.frameBytes
+        let first = place.frame + 1
+        let count = min(max(1, settings.segmentBytes / size), last - place.frame)
+        try checkRoom(for: count * size, beside: chain.waiting)
+        let end = place.frame + count
+        let marks = book.withLock { $0.take(through: end) }.filter { $0.frame >= first }
+        let after = try log.sum(of: end)
+        let header = SegmentHeader(
+            store: place.store, chain: place.chain, sequence: place.sequence + 1,
+            since: place.since, generation: log.generation, first: first, count: count,
+            before: place.sum, after: after, boot: SpoolFolder.boot, marks: marks)
+        let bytes = try folder.write(header, log)
+        place.sequence += 1
+        place.frame = end
+        place.sum = after
+        place.mark = marks.last ?? place.mark
+        chain.place = place
+        chain.waiting.append(
+            Waiting(chain: place.chain, sequence: place.sequence, bytes: bytes, mark: marks.last))
+    }
+
+    private func checkRoom(for bytes: Int, beside waiting: [Waiting]) throws(SpoolFailure) {
+        let all = waiting.reduce(bytes) { $0 + $1.bytes }
+        guard all <= settings.bytes else {
+            throw SpoolFailure("more than \(settings.bytes) bytes wait to be shipped")
+        }
+        var answer = statvfs()
+        guard statvfs(folder.path, &answer) == 0 else { return }
+        let free = UInt64(answer.f_bavail) * UInt64(answer.f_frsize)
+        guard free > settings.reserveBytes + UInt64(bytes) else {
+            throw SpoolFailure("the disk has less than \(settings.reserveBytes) bytes free")
+        }
+    }
+}
+
+extension LogSpool {
+    // MARK: Shipping
+
+    /// The segments that wait, in order.
+    package var waiting: [Waiting] { chain.withLock { $0.waiting } }
+
+    /// Where a copy of the file that is begun now has to begin with segments, and which is the last
+    /// so far; `nil` if there is no chain.
+    package var extent: (chain: String, since: UInt64, last: UInt64)? {
+        chain.withLock { chain in
+            chain.place.map { ($0.chain, $0.since, $0.sequence) }
+        }
+    }
+
+    /// Reads a segment that waits, and follows its checksums; `nil` if it waits no more.
+    ///
+    /// One that is damaged ends the chain.
+    package func read(_ waiting: Waiting) -> LogSegment? {
+        guard let data = FileManager.default.contents(atPath: folder.file(waiting.sequence)),
+            let segment = LogSegment([UInt8](data)), segment.isWhole,
+            segment.header.chain == waiting.chain
+        else {
+            chain.withLock { chain in
+                guard chain.waiting.contains(waiting) else { return }
+                end(&chain, "segment \(waiting.sequence) in the spool is damaged")
+            }
+            return nil
+        }
+        return segment
+    }
+
+    /// Lets go of a segment that was shipped.
+    package func letGo(_ shipped: Waiting) {
+        chain.withLock { chain in
+            guard let index = chain.waiting.firstIndex(of: shipped) else { return }
+            chain.waiting.remove(at: index)
+            folder.letGo(
+                shipped.sequence, isNewest: shipped.sequence == chain.place?.sequence)
+        }
+    }
+}

@@ -1,0 +1,108 @@
+import ArgumentParser
+import LogShipping
+import RelayModel
+
+/// What continuous backups are there, and whether they are whole.
+struct BackupsCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "backups", abstract: "Lists and verifies continuous backups.",
+        subcommands: [List.self, Verify.self])
+
+    struct List: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Lists the copies, and from when to when each can be restored.",
+            discussion: """
+                A copy of the file and the log since: any moment between the two can be restored \
+                with belfry restore --from URL --at MOMENT. Ends with 1 if a segment is missing.
+                """)
+
+        @Argument(help: "Where they are: file:///FOLDER or s3://BUCKET/PREFIX.") var url: String
+        @Option(help: "The configuration file, with the settings of an S3-like store.")
+        var config: String?
+        @Flag(help: "Show JSON.") var json = false
+
+        func run() async throws {
+            let destination = try await BackupAccess.destination(url, config: config)
+            let catalogue = try await BackupAccess.told(destination) {
+                try await BackupReading(destination).catalogue()
+            }
+            let rows = catalogue.bases.map { base in Row(base, catalogue.end(of: base)) }
+            if json {
+                print(JSONValue.object(["backups": .array(rows.map(\.json))]).text)
+            } else {
+                print(
+                    rows.isEmpty
+                        ? "There is no whole copy at \(destination.place)."
+                        : rows.map(\.line).joined(separator: "\n"))
+            }
+            if rows.contains(where: { $0.missing != nil }) { throw ExitCode.failure }
+        }
+    }
+
+    struct Verify: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Reads all of it, and names what is damaged or missing.",
+            discussion: """
+                It reads every copy and the log since, and writes nothing. Ends with 1 if \
+                something is damaged or missing.
+                """)
+
+        @Argument(help: "Where they are: file:///FOLDER or s3://BUCKET/PREFIX.") var url: String
+        @Option(help: "The configuration file, with the settings of an S3-like store.")
+        var config: String?
+        @Flag(help: "Show JSON.") var json = false
+
+        func run() async throws {
+            let destination = try await BackupAccess.destination(url, config: config)
+            let found = try await BackupAccess.told(destination) {
+                try await BackupVerification(of: destination)
+            }
+            if json {
+                let object: JSONObject = [
+                    "copies": .integer(Int64(found.copies)),
+                    "segments": .integer(Int64(found.segments)),
+                    "bytes": .integer(Int64(found.bytes)),
+                    "problems": .array(found.problems.map { .string($0) }),
+                ]
+                print(JSONValue.object(object).text)
+            } else {
+                let verdict = found.problems.isEmpty ? "sound" : "\(found.problems.count) problems"
+                print(
+                    "read \(found.copies) copies and \(found.segments) segments, \(found.bytes) "
+                        + "bytes: \(verdict)")
+                for problem in found.problems { print(problem) }
+            }
+            if !found.problems.isEmpty { throw ExitCode.failure }
+        }
+    }
+
+    /// One copy with the log since.
+    private struct Row {
+        let base: Catalogue.Base
+        let end: Timestamp?
+        let missing: UInt64?
+
+        init(_ base: Catalogue.Base, _ end: (moment: Timestamp, missing: UInt64?)?) {
+            self.base = base
+            self.end = end?.moment
+            missing = end.map(\.missing) ?? base.reach.last
+        }
+
+        var line: String {
+            let from = base.reach.moment.iso8601
+            let reach = end.map { "from \(from) to \($0.iso8601)" } ?? "not whole"
+            return "\(base.chain)  copy \(base.number)  \(reach)"
+                + (missing.map { "  SEGMENT \($0) IS MISSING" } ?? "")
+        }
+
+        var json: JSONValue {
+            var object: JSONObject = [
+                "chain": .string(base.chain), "copy": .integer(Int64(base.number)),
+                "from": .string(base.reach.moment.iso8601),
+            ]
+            object["to"] = end.map { .string($0.iso8601) }
+            object["missingSegment"] = missing.map { .integer(Int64($0)) }
+            return .object(object)
+        }
+    }
+}

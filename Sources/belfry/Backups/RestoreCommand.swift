@@ -1,0 +1,113 @@
+import ArgumentParser
+import Foundation
+import LogShipping
+import RelayModel
+import RelayServer
+import Storage
+import StorageSQL
+import StorageSQLite
+
+/// Makes a store of a copy, or of continuous backups.
+struct RestoreCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "restore",
+        abstract: "Makes a store of a copy, or of continuous backups, and checks it first.",
+        discussion: """
+            The store goes on where the copy ends, or at the moment that --at names, with an \
+            identity of its own, so that its pushes do not take the apns-id of others. The copy \
+            stays as it is. No relay may be running on the file. Continuous backups are read \
+            with the backup settings of the configuration.
+            """)
+
+    @Argument(help: "The backup, or another copy of a relay's file.") var copy: String?
+    @Option(help: "Where continuous backups are, instead: file:///FOLDER or s3://BUCKET/PREFIX.")
+    var from: String?
+    @Option(help: "The moment to go back to, as 2026-11-25T20:15:00Z (default: the last).")
+    var at: String?
+    @Option(help: "The file to make.") var database = "belfry.sqlite"
+    @Flag(help: "Move what is there aside, as FILE-replaced, with its write-ahead log.")
+    var replace = false
+    @Option(help: "The configuration file, for --from.") var config: String?
+    @Flag(help: "Show JSON.") var json = false
+
+    func validate() throws {
+        guard (copy == nil) != (from == nil) else {
+            throw ValidationError("name a copy, or continuous backups with --from")
+        }
+        if copy != nil, at != nil {
+            throw ValidationError("--at goes with --from: a copy is of one moment")
+        }
+        _ = try moment()
+    }
+
+    /// The moment to go back to; one without an offset is in UTC.
+    private func moment() throws -> Timestamp? {
+        guard let at else { return nil }
+        guard let moment = Timestamp(iso8601: at, with: .seconds), moment.isPlausible else {
+            throw ValidationError(
+                "--at \"\(at)\" must be a date and time in ISO 8601, as 2026-11-25T20:15:00Z")
+        }
+        return moment
+    }
+
+    func run() async throws {
+        if let copy {
+            let report = try restored(copy, called: copy)
+            tell(
+                "made \(database) of \(copy): the log up to \(report.head), sound", report.json)
+            return
+        }
+        try await restoreShipped()
+    }
+
+    private func tell(_ line: String, _ members: JSONObject) {
+        print(
+            json
+                ? JSONValue.object(members.merging(["file": .string(database)])).text : line)
+    }
+
+    private func restored(_ copy: String, called name: String) throws -> StoreReport {
+        do {
+            return try RelayStore.restore(
+                from: copy, to: database, over: replace ? .movedAside : .nothing)
+        } catch let error as StorageError {
+            throw CommandFailure.storage("\(name) cannot be restored", error)
+        }
+    }
+
+    private func restoreShipped() async throws {
+        let moment = try moment()
+        // What would be refused at the end is refused before anything is fetched.
+        if !replace, FileManager.default.fileExists(atPath: database) {
+            throw CommandFailure(
+                .unavailable, "\(database) is there already; --replace moves it aside")
+        }
+        let fetched = database + ".fetched"
+        defer { Self.remove(fetched) }
+        Self.remove(fetched)
+        let destination = try await BackupAccess.destination(from ?? "", config: config)
+        let outcome = try await BackupAccess.told(destination) {
+            try await BackupReading(destination).rebuild(at: fetched, asOf: moment)
+        }
+        let report = try restored(fetched, called: destination.place)
+        var members = report.json
+        members["moment"] = .string(outcome.mark.moment.iso8601)
+        members["commits"] = .integer(outcome.mark.commits)
+        members["chain"] = .string(outcome.base.chain)
+        members["lostAfter"] = outcome.next.map { .string($0.moment.iso8601) }
+        let rest =
+            outcome.next.map { next in
+                "; left out is what the backup has from \(next.moment.iso8601) on "
+                    + "(position \(next.head) and more)"
+            } ?? "; the backup has nothing later"
+        tell(
+            "made \(database) of \(destination.place): the log up to \(report.head), as it was at "
+                + "\(outcome.mark.moment.iso8601), sound\(rest)", members)
+    }
+
+    private static func remove(_ path: String) {
+        for ending in ["", "-wal", "-shm", "-journal"] {
+            try? FileManager.default.removeItem(atPath: path + ending)
+        }
+    }
+}

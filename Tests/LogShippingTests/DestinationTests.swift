@@ -1,0 +1,107 @@
+import Foundation
+import RelayModel
+import RelayTestKit
+import Testing
+
+@testable import LogShipping
+
+/// Places, names and lists.
+@Suite struct DestinationTests {
+    @Test func `a folder keeps what it was given, and lets nobody write over it`() async throws {
+        let folder = URL(filePath: try TemporaryStore().path).deletingLastPathComponent().path
+        let destination = FolderDestination(folder)
+        try await destination.put("a/b/c", [1, 2, 3])
+        try await destination.put("a/b/c", [1, 2, 3])
+        let failure = await #expect(throws: DestinationFailure.self) {
+            try await destination.put("a/b/c", [1, 2, 4])
+        }
+        #expect(failure?.kind == .taken)
+        #expect(try await destination.get("a/b/c", atMost: 3) == [1, 2, 3])
+        #expect(try await destination.get("a/b/d", atMost: 3) == nil)
+        await #expect(throws: DestinationFailure.self) {
+            try await destination.get("a/b/c", atMost: 2)
+        }
+        #expect(try await destination.names(below: "a/") == ["a/b/c"])
+        try await destination.remove("a/b/c")
+        try await destination.remove("a/b/c")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == [])
+    }
+
+    @Test func `a folder that is not there is not made`() async throws {
+        let folder = try TemporaryStore().path + "/none"
+        let failure = await #expect(throws: DestinationFailure.self) {
+            try await FolderDestination(folder).put("a", [1])
+        }
+        #expect(failure?.kind == .away)
+        #expect(failure?.description.contains("there is no such folder") == true)
+    }
+
+    @Test(arguments: [
+        ("file:///var/backups", BackupPlace.folder("/var/backups")),
+        ("file:///var/backups/", .folder("/var/backups")),
+        ("s3://bucket", .bucket("bucket", prefix: "")),
+        ("s3://bucket/", .bucket("bucket", prefix: "")),
+        ("s3://my.bucket-1/relay/one", .bucket("my.bucket-1", prefix: "relay/one/")),
+        ("file://relative", nil), ("file:///", nil), ("s3://", nil), ("s3://B/x", nil),
+        ("s3://bucket/a b", nil), ("s3://bucket/../x", nil), ("s3://bucket//x", nil),
+        ("https://bucket", nil), ("", nil),
+        ("file:///var/../etc", nil), ("file:///a/./b", nil), ("file:///a//b", nil),
+        ("file:///a%2Fb", nil), ("file:///a?b", nil), ("file:///a\nb", nil),
+        ("file:////", nil), ("file:///a/..b/c", .folder("/a/..b/c")),
+        ("s3://bucket/a/..", nil), ("s3://bu/x", nil), ("s3://bucket/a?b", nil),
+    ])
+    func `a place is read from a URL, or refused`(url: String, place: BackupPlace?) {
+        #expect(BackupPlace(url) == place)
+    }
+
+    @Test func `a name comes out as it went in`() {
+        let chain = BackupName.chain(begun: Sample.moment(0), [1, 2, 3, 4, 5, 6, 7, 8])
+        let reach = BaseReach(since: 3, last: 9, moment: Sample.moment(5))
+        let names: [BackupName] = [
+            .segment(chain: chain, sequence: 17, moment: Sample.moment(7)),
+            .part(chain: chain, base: 2, number: 12), .whole(chain: chain, base: 2, reach),
+        ]
+        for name in names { #expect(BackupName(name.text) == name) }
+        for text in [
+            "store", "\(chain)/x", "\(chain)/base-1/part-x", "a/log-1-2", "",
+            "\(chain)/log-18446744073709551615-1", "\(chain)/base-99999999999999999999/part-1",
+            "\(chain)/../log-1-1", "../\(chain)/log-1-1",
+            "\(chain)/base-1/whole-1-9999999999999999999-1",
+        ] {
+            #expect(BackupName(text) == nil, "\(text)")
+        }
+    }
+
+    @Test func `a list of a bucket is read page by page`() {
+        let page = BucketListing(
+            "<?xml version=\"1.0\"?><ListBucketResult xmlns=\"x\"><IsTruncated>true</IsTruncated>"
+                + "<Contents><Key>a&amp;b</Key></Contents><Contents><Key>c</Key></Contents>"
+                + "<NextContinuationToken>t/=</NextContinuationToken></ListBucketResult>")
+        #expect(page?.keys == ["a&b", "c"])
+        #expect(page?.continuation == "t/=")
+        #expect(BucketListing("<html></html>") == nil)
+        #expect(
+            BucketListing.error("<Error><Code>AccessDenied</Code><Message>No</Message></Error>")
+                == "AccessDenied: No")
+    }
+
+    @Test func `after failures the pause grows to a minute, and ends with a success`() {
+        var generator = SeededGenerator(seed: 1)
+        var pace = ShippingPace(interval: .seconds(10))
+        #expect(pace.pause(using: &generator) == .seconds(10))
+        for most in [1, 2, 4, 8, 16, 32, 60, 60] {
+            pace.note(isDone: false)
+            let pause = pace.pause(using: &generator)
+            #expect(pause <= .seconds(most) && pause >= .milliseconds(most * 500))
+        }
+        pace.note(isDone: true)
+        #expect(pace.pause(using: &generator) == .seconds(10))
+    }
+
+    @Test func `a manifest is read as it was written, and not if a letter differs`() {
+        var manifest = BaseManifest(store: "s")
+        manifest.parts = [BaseManifest.Part(bytes: 5, hash: "ab")]
+        #expect(BaseManifest(manifest.text) == manifest)
+        #expect(BaseManifest(manifest.text.replacing("5", with: "6")) == nil)
+    }
+}

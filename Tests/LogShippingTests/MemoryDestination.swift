@@ -1,0 +1,72 @@
+import LogShipping
+import Synchronization
+
+/// A destination in memory, which fails when a test says so.
+final class MemoryDestination: BackupDestination {
+    private struct State {
+        var objects: [String: [UInt8]] = [:]
+        var failure: DestinationFailure?
+    }
+
+    private let state = Mutex(State())
+    /// Is called before each writing.
+    private let beforePut: @Sendable (String) async -> Void
+
+    init(beforePut: @escaping @Sendable (String) async -> Void = { _ in }) {
+        self.beforePut = beforePut
+    }
+
+    var place: String { "memory:" }
+
+    /// What there is, by name.
+    var objects: [String: [UInt8]] { state.withLock { $0.objects } }
+
+    /// The names of segments, in order.
+    var segments: [String] { objects.keys.filter { $0.contains("/log-") }.sorted() }
+
+    /// Fails with this from now on; with `nil` not any more.
+    func fail(_ failure: DestinationFailure?) { state.withLock { $0.failure = failure } }
+
+    func change(_ name: String, _ body: (inout [UInt8]) -> Void) {
+        state.withLock { state in
+            if var bytes = state.objects[name] {
+                body(&bytes)
+                state.objects[name] = bytes
+            }
+        }
+    }
+
+    func put(_ name: String, _ bytes: [UInt8]) async throws(DestinationFailure) {
+        await beforePut(name)
+        let failure = state.withLock { state -> DestinationFailure? in
+            if let failure = state.failure { return failure }
+            if let there = state.objects[name], there != bytes {
+                return DestinationFailure(.taken, "\(name) is there already, and differs")
+            }
+            state.objects[name] = bytes
+            return nil
+        }
+        if let failure { throw failure }
+    }
+
+    func get(_ name: String, atMost limit: Int) async throws(DestinationFailure) -> [UInt8]? {
+        try check()
+        return state.withLock { $0.objects[name] }
+    }
+
+    func names(below prefix: String) async throws(DestinationFailure) -> [String] {
+        try check()
+        return state.withLock { $0.objects.keys.filter { $0.hasPrefix(prefix) } }
+    }
+
+    func remove(_ name: String) async throws(DestinationFailure) {
+        try check()
+        state.withLock { $0.objects[name] = nil }
+    }
+
+    func close() async {}
+
+    private func check() throws(DestinationFailure) {
+        if let failure = state.withLock({ $0.failure }) { throw failure }
+    }
+}

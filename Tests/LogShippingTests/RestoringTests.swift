@@ -1,0 +1,150 @@
+import RelayModel
+import RelayTestKit
+import Storage
+import StorageSQL
+import StorageSQLite
+import Testing
+
+@testable import LogShipping
+
+/// What is refused when backups are damaged, or do not reach.
+@Suite struct RestoringTests {
+    /// A destination with one copy and some segments, and when its changes were acknowledged.
+    private static func shipped() async throws -> (MemoryDestination, [Timestamp]) {
+        let rig = try await ShippingRig()
+        try await rig.furnish()
+        var round = ShippingRound(rig.shipper)
+        try await round.run()
+        rig.clock.advance(by: .seconds(1))
+        var moments: [Timestamp] = []
+        for _ in 0..<4 {
+            moments += try await rig.append(4)
+            try await round.run()
+        }
+        await rig.store.close()
+        return (rig.destination, moments)
+    }
+
+    @Test func `a damaged segment is refused by its name`() async throws {
+        let (destination, _) = try await Self.shipped()
+        let name = try #require(destination.segments.dropLast().last)
+        for place in [10, 700, 5000] {
+            destination.change(name) { $0[place] ^= 4 }
+            let refusal = await #expect(throws: BackupRefusal.self) {
+                try await ShippingRig.restored(destination)
+            }
+            #expect(
+                refusal?.description
+                    == "memory:/\(name) is damaged: it is not what its checksum is of")
+            destination.change(name) { $0[place] ^= 4 }
+        }
+        #expect(try await ShippingRig.restored(destination).head == 16)
+    }
+
+    @Test func `a damaged part of the copy is refused by its name`() async throws {
+        let (destination, _) = try await Self.shipped()
+        let name = try #require(destination.objects.keys.filter { $0.contains("/part-") }.min())
+        destination.change(name) { $0[3000] ^= 1 }
+        let refusal = await #expect(throws: BackupRefusal.self) {
+            try await ShippingRig.restored(destination)
+        }
+        #expect(refusal?.description.contains("\(name) is damaged") == true)
+    }
+
+    @Test func `a missing segment is named, and what is before it can be restored`() async throws {
+        let (destination, moments) = try await Self.shipped()
+        let all = Catalogue(Array(destination.objects.keys))
+        let base = try #require(all.bases.first)
+        let gone = try #require(all.segments[base.chain]?.dropLast().last)
+        try await destination.remove(gone.name)
+        let refusal = await #expect(throws: BackupRefusal.self) {
+            try await ShippingRig.restored(destination)
+        }
+        let words = refusal?.description ?? ""
+        #expect(words.contains("segment \(gone.sequence) of the chain \(base.chain) is missing"))
+        #expect(words.contains("it can be restored up to "))
+        await #expect(throws: BackupRefusal.self) {
+            try await ShippingRig.restored(destination, asOf: moments.last)
+        }
+        #expect(try await ShippingRig.restored(destination, asOf: moments[3]).head == 4)
+        let left = Catalogue(Array(destination.objects.keys))
+        #expect(left.end(of: base)?.missing == gone.sequence)
+    }
+
+    @Test func `a copy without the log that makes it whole is refused`() async throws {
+        let (destination, _) = try await Self.shipped()
+        let all = Catalogue(Array(destination.objects.keys))
+        let base = try #require(all.bases.first)
+        let gone = try #require(
+            all.segments[base.chain]?.first { $0.sequence == base.reach.last })
+        try await destination.remove(gone.name)
+        let refusal = await #expect(throws: BackupRefusal.self) {
+            try await ShippingRig.restored(destination)
+        }
+        #expect(refusal?.description.contains("without which its copy 1 is not whole") == true)
+    }
+
+    @Test func `a moment before the first copy is refused with the earliest`() async throws {
+        let (destination, _) = try await Self.shipped()
+        let base = try #require(Catalogue(Array(destination.objects.keys)).bases.first)
+        let early = base.reach.moment.advanced(by: .milliseconds(-1))
+        let refusal = await #expect(throws: BackupRefusal.self) {
+            try await ShippingRig.restored(destination, asOf: early)
+        }
+        #expect(
+            refusal?.description
+                == "memory: goes back to \(base.reach.moment.iso8601), and no further")
+        let none = await #expect(throws: BackupRefusal.self) {
+            try await ShippingRig.restored(MemoryDestination())
+        }
+        #expect(none?.description == "there is no whole copy at memory:")
+    }
+
+    @Test func `all is read, and what is damaged or missing is named`() async throws {
+        let (destination, _) = try await Self.shipped()
+        let sound = try await BackupVerification(of: destination)
+        #expect(sound.problems == [] && sound.copies == 1)
+        #expect(sound.segments == destination.segments.count)
+        #expect(sound.bytes > 40 * 4096)
+        let names = destination.segments
+        let part = try #require(destination.objects.keys.filter { $0.contains("/part-") }.max())
+        destination.change(part) { $0[100] ^= 1 }
+        destination.change(names[names.count - 1]) { $0[900] ^= 1 }
+        let damaged = try await BackupVerification(of: destination).problems
+        #expect(
+            damaged
+                == [part, names[names.count - 1]].map {
+                    "memory:/\($0) is damaged: it is not what its checksum is of"
+                })
+        let gone = names[names.count - 3]
+        try await destination.remove(gone)
+        let sequence = try #require(Catalogue([gone]).segments.values.first?.first?.sequence)
+        let missing = try await BackupVerification(of: destination).problems
+        #expect(missing.count == 3)
+        #expect(missing[1].hasPrefix("segment \(sequence) of the chain "))
+        #expect(missing[1].contains("can be restored up to "))
+        let empty = try await BackupVerification(of: MemoryDestination()).problems
+        #expect(empty == ["there is no whole copy at memory:"])
+    }
+
+    @Test func `a segment that was put in another's place is named`() async throws {
+        let (destination, _) = try await Self.shipped()
+        let (other, _) = try await Self.shipped()
+        let names = (destination.segments, other.segments)
+        let strange = other.objects[names.1[names.1.count - 1]] ?? []
+        destination.change(names.0[names.0.count - 1]) { $0 = strange }
+        let problems = try await BackupVerification(of: destination).problems
+        #expect(problems.count == 1)
+        #expect(problems.first?.contains(names.0[names.0.count - 1]) == true)
+    }
+
+    @Test func `segments of another chain are not taken for those of this`() async throws {
+        let (destination, _) = try await Self.shipped()
+        let names = destination.segments
+        let other = destination.objects[names[names.count - 2]]
+        destination.change(names[names.count - 1]) { $0 = other ?? [] }
+        await #expect(throws: BackupRefusal.self) {
+            try await ShippingRig.restored(destination)
+        }
+    }
+}

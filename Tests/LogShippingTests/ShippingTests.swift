@@ -1,0 +1,372 @@
+import Foundation
+import RelayModel
+import RelayTestKit
+import Storage
+import StorageSQL
+import StorageSQLite
+import Testing
+
+@testable import LogShipping
+
+/// What is shipped, and what can be restored of it.
+@Suite struct ShippingTests {
+    @Test func `every moment since the first copy can be restored, to the commit`() async throws {
+        let rig = try await ShippingRig()
+        try await rig.furnish()
+        try await rig.append(3)
+        var round = ShippingRound(rig.shipper)
+        try await round.run()
+        rig.clock.advance(by: .seconds(1))
+        var moments: [Timestamp] = []
+        for _ in 0..<6 {
+            moments += try await rig.append(5)
+            try await round.run()
+        }
+        await rig.store.close()
+        for (index, moment) in moments.enumerated() {
+            let (head, outcome) = try await ShippingRig.restored(rig.destination, asOf: moment)
+            #expect(head == UInt64(4 + index))
+            #expect(outcome.mark.moment == moment)
+            #expect(outcome.next?.moment == (index + 1 < moments.count ? moments[index + 1] : nil))
+        }
+        let (head, outcome) = try await ShippingRig.restored(rig.destination)
+        #expect(head == 33)
+        #expect(outcome.next == nil)
+        // Between two commits it is as it was after the first.
+        let between = moments[7].advanced(by: .milliseconds(500))
+        #expect(try await ShippingRig.restored(rig.destination, asOf: between).head == 11)
+    }
+
+    @Test func `a copy that is made while everything is written anew is whole all the same`()
+        async throws
+    {
+        let work = Work()
+        let rig = try await ShippingRig(
+            to: MemoryDestination(beforePut: { name in
+                // Commits and checkpoints between any two parts, and before the copy is whole.
+                if name.contains("/base-") { await work.run() }
+            }))
+        try await rig.furnish()
+        try await rig.append(40)
+        await work.set { try await rig.append(7) }
+        var round = ShippingRound(rig.shipper)
+        try await round.run()
+        #expect(await work.count > 5)
+        await work.set(nil)
+        try await rig.append(2)
+        try await round.run()
+        let head = try await rig.store.head().rawValue
+        #expect(try await ShippingRig.restored(rig.destination).head == head)
+        let base = try #require(Catalogue(Array(rig.destination.objects.keys)).bases.last)
+        let first = try await ShippingRig.restored(rig.destination, asOf: base.reach.moment)
+        #expect(first.head < head && first.head > 40)
+        await rig.store.close()
+    }
+
+    @Test func `an orderly end ships the rest, and the next start goes on with the chain`()
+        async throws
+    {
+        let rig = try await ShippingRig()
+        try await rig.furnish()
+        var round = ShippingRound(rig.shipper)
+        try await round.run()
+        try await rig.append(9)
+        await rig.store.close()
+        await rig.shipper.finish()
+        #expect(try await ShippingRig.restored(rig.destination).head == 9)
+        let again = try await ShippingRig(
+            at: rig.home, clock: rig.clock, to: rig.destination)
+        #expect(again.spool.chainName == rig.spool.chainName)
+        try await again.append(4)
+        var next = ShippingRound(again.shipper)
+        try await next.run()
+        #expect(again.shipper.status.bases == 1)
+        #expect(again.shipper.status.endedChains == 0)
+        #expect(try await ShippingRig.restored(rig.destination).head == 13)
+        await again.store.close()
+    }
+
+    @Test func `a killed relay's acknowledged commits are shipped by the next, with their moments`()
+        async throws
+    {
+        let rig = try await ShippingRig()
+        try await rig.furnish()
+        var round = ShippingRound(rig.shipper)
+        try await round.run()
+        rig.clock.advance(by: .seconds(1))
+        let moments = try await rig.append(10)
+        let killed = try rig.remains()
+        await rig.store.close()
+        rig.clock.advance(by: .seconds(60))
+        let again = try await ShippingRig(at: killed, clock: rig.clock, to: rig.destination)
+        #expect(again.spool.chainName == rig.spool.chainName)
+        var next = ShippingRound(again.shipper)
+        try await next.run()
+        #expect(again.shipper.status.bases == 1)
+        for (index, moment) in moments.enumerated() {
+            let head = try await ShippingRig.restored(rig.destination, asOf: moment).head
+            #expect(head == UInt64(index + 1))
+        }
+        #expect(try await ShippingRig.restored(rig.destination).head == 10)
+        await again.store.close()
+    }
+
+    @Test func `whoever else has had the file ends the chain, and a new copy begins another`()
+        async throws
+    {
+        let rig = try await ShippingRig()
+        try await rig.furnish()
+        var round = ShippingRound(rig.shipper)
+        try await round.run()
+        await rig.store.close()
+        let other = try rig.home.open()
+        _ = try await other.append(
+            [Sample.unkeyed("other")], container: Sample.container, source: Sample.source,
+            at: Sample.moment(0))
+        await other.close()
+        rig.clock.advance(by: .seconds(1))
+        let again = try await ShippingRig(at: rig.home, clock: rig.clock, to: rig.destination)
+        #expect(again.spool.chainName == nil)
+        #expect(again.spool.takeEnding() == "something else has had the file open since")
+        var next = ShippingRound(again.shipper)
+        try await next.run()
+        #expect(again.shipper.status.bases == 2)
+        #expect(try await ShippingRig.restored(rig.destination).head == 1)
+        await again.store.close()
+    }
+
+    @Test func `a destination that is away is shipped to once it is back`() async throws {
+        let rig = try await ShippingRig()
+        try await rig.furnish()
+        var round = ShippingRound(rig.shipper)
+        try await round.run()
+        rig.destination.fail(DestinationFailure(.away, "nobody answers"))
+        for _ in 0..<3 {
+            try await rig.append(5)
+            await #expect(throws: DestinationFailure.self) { try await round.run() }
+        }
+        #expect(rig.shipper.status.waitingBytes > 0)
+        rig.destination.fail(nil)
+        try await round.run()
+        #expect(rig.shipper.status.waitingBytes == 0)
+        #expect(rig.shipper.status.bases == 1)
+        #expect(try await ShippingRig.restored(rig.destination).head == 15)
+        await rig.store.close()
+    }
+
+    @Test func `a full spool ends the chain and keeps nothing, and a new copy begins another`()
+        async throws
+    {
+        let rig = try await ShippingRig(spoolBytes: 60 * 4120)
+        try await rig.furnish()
+        var round = ShippingRound(rig.shipper)
+        try await round.run()
+        rig.destination.fail(DestinationFailure(.away, "nobody answers"))
+        try await rig.append(60)
+        #expect(rig.spool.chainName == nil)
+        #expect(rig.shipper.status.waitingBytes == 0)
+        let ending = try #require(rig.spool.takeEnding())
+        #expect(ending == "more than \(60 * 4120) bytes wait to be shipped")
+        rig.destination.fail(nil)
+        try await round.run()
+        #expect(rig.shipper.status.bases == 2)
+        #expect(try await ShippingRig.restored(rig.destination).head == 60)
+        await rig.store.close()
+    }
+
+    @Test func `the backups of another store are left alone`() async throws {
+        let rig = try await ShippingRig()
+        try await rig.furnish()
+        var round = ShippingRound(rig.shipper)
+        try await round.run()
+        let other = try await ShippingRig(clock: rig.clock, to: rig.destination)
+        let before = rig.destination.objects
+        var next = ShippingRound(other.shipper)
+        let refusal = await #expect(throws: ShippingFailure.self) { try await next.run() }
+        #expect(
+            refusal?.description == "memory: holds the backups of the store "
+                + "\(rig.store.storeIdentity): name another place in backup.url, and keep that one "
+                + "to restore from")
+        #expect(rig.destination.objects == before)
+        await other.store.close()
+        await rig.store.close()
+    }
+
+    @Test func `two relays on copies of one store do not write one chain`() async throws {
+        // Whoever comes second begins a chain of its own; what the first shipped stays whole.
+        let rig = try await ShippingRig()
+        try await rig.furnish()
+        var round = ShippingRound(rig.shipper)
+        try await round.run()
+        let copy = try rig.remains()
+        try await rig.append(2)
+        try await round.run()
+        let twin = try await ShippingRig(at: copy, clock: rig.clock, to: rig.destination)
+        try await twin.append(1)
+        var next = ShippingRound(twin.shipper)
+        try await next.run()
+        #expect(
+            twin.spool.takeEnding()
+                == "another relay, on a copy of the store, ships the same chain")
+        let chain = try #require(rig.spool.chainName)
+        #expect(twin.spool.chainName != nil && twin.spool.chainName != chain)
+        let moment = try #require(Catalogue(rig.destination.segments).segments[chain]?.last?.moment)
+        #expect(try await ShippingRig.restored(rig.destination, asOf: moment).head == 2)
+        #expect(try await BackupVerification(of: rig.destination).problems == [])
+        await twin.store.close()
+        await rig.store.close()
+    }
+
+    @Test func `a chain that another relay has shipped to as well ends before the next copy`()
+        async throws
+    {
+        let rig = try await ShippingRig { $0.baseInterval = .seconds(60) }
+        try await rig.furnish()
+        var round = ShippingRound(rig.shipper)
+        try await round.run()
+        let chain = try #require(rig.spool.chainName)
+        let name = try #require(rig.destination.segments.last)
+        guard case .segment(_, let sequence, let moment)? = BackupName(name) else {
+            Issue.record("\(name)")
+            return
+        }
+        let other = BackupName.segment(
+            chain: chain, sequence: sequence, moment: moment.advanced(by: .seconds(1)))
+        try await rig.destination.put(other.text, [1])
+        rig.clock.advance(by: .seconds(61))
+        try await round.run()
+        #expect(
+            rig.spool.takeEnding()
+                == "another relay, on a copy of the store, ships the same chain")
+        try await round.run()
+        #expect(rig.spool.chainName != nil && rig.spool.chainName != chain)
+        await rig.store.close()
+    }
+
+    @Test func `what is restored is the file of the store, byte for byte`() async throws {
+        let rig = try await ShippingRig()
+        try await rig.furnish()
+        var round = ShippingRound(rig.shipper)
+        try await round.run()
+        for _ in 0..<4 {
+            try await rig.append(9)
+            try await round.run()
+        }
+        await rig.store.close()
+        await rig.shipper.finish()
+        let place = try TemporaryStore(in: .memory)
+        _ = try await BackupReading(rig.destination).rebuild(at: place.path, asOf: nil)
+        let rebuilt = try Data(contentsOf: URL(filePath: place.path))
+        #expect(rebuilt == (try Data(contentsOf: URL(filePath: rig.home.path))))
+        #expect(rebuilt.count > 40 * 4096)
+    }
+
+    @Test func `what a copy that never became whole left behind goes`() async throws {
+        let rig = try await ShippingRig()
+        try await rig.furnish()
+        try await rig.append(30)
+        var round = ShippingRound(rig.shipper)
+        try await round.look()
+        // Two chains of which no copy became whole, and a copy that was not before it.
+        for chain in ["20200101T000000Z-0000000000000001", "20200102T000000Z-0000000000000002"] {
+            for name in [
+                "log-000000000001-1", "log-000000000002-2", "base-000000000001/part-000001",
+            ] {
+                try await rig.destination.put("\(chain)/\(name)", [1])
+            }
+        }
+        try await rig.destination.put("a stranger's file", [1])
+        try await round.run()
+        let chain = try #require(rig.spool.chainName)
+        let names = rig.destination.objects.keys.filter { !$0.hasPrefix(chain) }
+        #expect(Set(names) == ["store", "a stranger's file"])
+        #expect(try await ShippingRig.restored(rig.destination).head == 30)
+        await rig.store.close()
+    }
+
+    @Test func `chains that nobody can go back to any more go as a whole`() async throws {
+        let rig = try await ShippingRig { $0.keptBases = 2 }
+        try await rig.furnish()
+        var round = ShippingRound(rig.shipper)
+        for number in 0..<4 {
+            try await rig.append(3)
+            try await round.run()
+            if number < 3 { rig.spool.end(because: "the test ends it") }
+            rig.clock.advance(by: .seconds(1))
+        }
+        let catalogue = Catalogue(Array(rig.destination.objects.keys))
+        let chains = catalogue.bases.map(\.chain)
+        #expect(chains.count == 2 && Set(chains).count == 2)
+        #expect(Set(catalogue.segments.keys) == Set(chains))
+        #expect(Set(catalogue.parts.keys) == Set(chains))
+        #expect(try await ShippingRig.restored(rig.destination).head == 12)
+        await rig.store.close()
+    }
+
+    @Test func `appends are answered while the destination does not answer`() async throws {
+        let gate = Work()
+        let rig = try await ShippingRig(
+            to: MemoryDestination(beforePut: { _ in await gate.run() }))
+        try await rig.furnish()
+        let (opened, open) = AsyncStream<Void>.makeStream()
+        let (reached, reach) = AsyncStream<Void>.makeStream()
+        await gate.set {
+            reach.yield()
+            var waiting = opened.makeAsyncIterator()
+            await waiting.next()
+        }
+        let shipper = rig.shipper
+        let shipping = Task {
+            var round = ShippingRound(shipper)
+            try await round.run()
+        }
+        var arrivals = reached.makeAsyncIterator()
+        await arrivals.next()
+        // More than several checkpoints need.
+        try await rig.append(40)
+        #expect(try await rig.store.head().rawValue == 40)
+        await gate.set(nil)
+        open.finish()
+        try await shipping.value
+        #expect(try await ShippingRig.restored(rig.destination).head == 40)
+        await rig.store.close()
+    }
+
+    @Test func `old copies go, with the log that only they need`() async throws {
+        let rig = try await ShippingRig { settings in
+            settings.keptBases = 2
+            settings.baseInterval = .seconds(10)
+        }
+        try await rig.furnish()
+        var round = ShippingRound(rig.shipper)
+        for _ in 0..<5 {
+            try await rig.append(12)
+            try await round.run()
+        }
+        let catalogue = Catalogue(Array(rig.destination.objects.keys))
+        #expect(catalogue.bases.map(\.number) == [4, 5])
+        #expect(rig.shipper.status.bases == 2)
+        let first = try #require(catalogue.segments[catalogue.bases[0].chain]?.first)
+        #expect(first.sequence == catalogue.bases[0].reach.since)
+        #expect(try await ShippingRig.restored(rig.destination).head == 60)
+        await rig.store.close()
+    }
+}
+
+/// What is done when somebody asks for it.
+private actor Work {
+    private var body: (@Sendable () async throws -> Void)?
+    private(set) var count = 0
+
+    func set(_ body: (@Sendable () async throws -> Void)?) { self.body = body }
+
+    func run() async {
+        guard let body else { return }
+        count += 1
+        do {
+            try await body()
+        } catch {
+            Issue.record(error)
+        }
+    }
+}
